@@ -1,0 +1,38 @@
+/** Time as the program sees it. Everything that reads the time or waits takes a Clock, so that tests never sleep. */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+  /** Runs `task` once after `ms` milliseconds; the returned function takes it back. */
+  after(ms: number, task: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(ms, task) {
+    const timer = setTimeout(task, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** RFC 3339 UTC with milliseconds, the contract's form of a time. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+export function optionalTimestamp(ms: number | null): string | null {
+  return ms === null ? null : timestamp(ms);
+}
+
+/** Runs `task` every `ms` milliseconds until the returned function is called. */
+export function every(clock: Clock, ms: number, task: () => void): () => void {
+  let cancel = clock.after(ms, tick);
+  let ended = false;
+  function tick(): void {
+    task();
+    if (!ended) cancel = clock.after(ms, tick);
+  }
+  return () => {
+    ended = true;
+    cancel();
+  };
+}

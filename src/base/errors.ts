@@ -1,0 +1,91 @@
+/**
+ * The one error type that reaches a user: a stable code, a public message, and apart from both the internal cause.
+ * Every code of the contract's section 3 stands in the table below, with its HTTP status and title (RFC 9457).
+ */
+const PROBLEMS = {
+  invalid_json: [400, "The body is not valid JSON"],
+  unauthenticated: [401, "Authentication is required"],
+  invalid_token: [401, "The token is not valid"],
+  credits_exhausted: [402, "The budget is spent"],
+  scope_missing: [403, "The token lacks a scope"],
+  agent_forbidden: [403, "The token acts as another agent"],
+  tier_forbidden: [403, "The agent's policy does not allow this tier"],
+  model_forbidden: [403, "The agent's policy allows no model of this tier"],
+  tool_forbidden: [403, "This tool may not be used"],
+  not_found: [404, "Not found"],
+  agent_not_found: [404, "No such agent"],
+  method_not_allowed: [405, "Method not allowed"],
+  agent_exists: [409, "An agent of this name exists"],
+  agent_stopped: [409, "The agent is stopped"],
+  idempotency_conflict: [409, "The idempotency key was used with another body"],
+  task_finished: [409, "The task has finished"],
+  workspace_exists: [409, "A workspace of this name exists"],
+  body_too_large: [413, "The body is too large"],
+  unsupported_media_type: [415, "Unsupported media type"],
+  unknown_tier: [422, "No such tier"],
+  unknown_tool: [422, "No such tool"],
+  validation_failed: [422, "The request is not valid"],
+  rate_limited: [429, "Too many requests"],
+  queue_full: [429, "The queue is full"],
+  internal: [500, "Internal error"],
+  draining: [503, "The server is shutting down"],
+  ledger_unavailable: [503, "The ledger cannot be written"],
+} as const satisfies Record<string, readonly [status: number, title: string]>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** One field that was refused. `path` is a JSON pointer into the body or the query, or a header's name. */
+export interface FieldError {
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface ProblemOptions {
+  readonly errors?: readonly FieldError[];
+  /** Response headers that belong to this refusal, such as `Retry-After`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What really happened; logged, never answered. */
+  readonly cause?: unknown;
+}
+
+/** A refusal or failure that may be shown to the caller as it is. */
+export class Problem extends Error {
+  override readonly name = "Problem";
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly title: string;
+  readonly errors: readonly FieldError[] | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
+    super(detail, options.cause === undefined ? undefined : { cause: options.cause });
+    const [status, title] = PROBLEMS[code];
+    this.code = code;
+    this.status = status;
+    this.title = title;
+    this.errors = options.errors;
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** 422 `validation_failed` for fields that a schema cannot judge. */
+export function invalidField(path: string, message: string): Problem {
+  return new Problem("validation_failed", `${path}: ${message}`, { errors: [{ path, message }] });
+}
+
+/**
+ * An error for whoever operates the program (a bad configuration, a locked directory): printed without a stack, with the
+ * next step to take. Never answered over HTTP.
+ */
+export class OperatorError extends Error {
+  override readonly name = "OperatorError";
+  readonly hint: string | undefined;
+  /** Exit code of the command line: 1 failed, 2 wrong usage, 3 could not be verified. */
+  readonly exitCode: 1 | 2 | 3;
+
+  constructor(message: string, hint?: string, exitCode: 1 | 2 | 3 = 1) {
+    super(message);
+    this.hint = hint;
+    this.exitCode = exitCode;
+  }
+}

@@ -1,0 +1,82 @@
+import { randomFillSync } from "node:crypto";
+import type { Clock } from "./clock.ts";
+
+/** Fills the whole array with random bytes. */
+export type RandomSource = (bytes: Uint8Array) => void;
+
+export const systemRandom: RandomSource = (bytes) => {
+  randomFillSync(bytes);
+};
+
+export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req";
+
+/** `<prefix>_` and a UUIDv7 in 26 Crockford base32 characters (lower case, as in the TypeID specification). */
+export type Ids = (prefix: IdPrefix) => string;
+
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+const POOL_BYTES = 4096;
+const RANDOM_BYTES = 10;
+const ID_PATTERN = /^[a-z]+_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
+/**
+ * Ids of one process never go backwards: within a millisecond, or when the clock steps back, the 12 bits after the
+ * timestamp count up (RFC 9562, section 6.2, method 1) and past their end the timestamp itself moves on by one.
+ */
+export function createIds(clock: Pick<Clock, "now">, random: RandomSource): Ids {
+  const pool = new Uint8Array(POOL_BYTES);
+  let used = POOL_BYTES;
+  let lastMs = 0;
+  let counter = 0;
+  const bytes = new Uint8Array(16);
+
+  return (prefix) => {
+    if (used + RANDOM_BYTES > POOL_BYTES) {
+      random(pool);
+      used = 0;
+    }
+    const now = clock.now();
+    if (now > lastMs) {
+      lastMs = now;
+      // Half of the counter's range stays free for counting up.
+      counter = (((pool[used] ?? 0) << 8) | (pool[used + 1] ?? 0)) & 0x7ff;
+    } else if (++counter > 0xfff) {
+      lastMs += 1;
+      counter = 0;
+    }
+    const high = Math.floor(lastMs / 0x100000000);
+    const low = lastMs >>> 0;
+    bytes[0] = high >>> 8;
+    bytes[1] = high;
+    bytes[2] = low >>> 24;
+    bytes[3] = low >>> 16;
+    bytes[4] = low >>> 8;
+    bytes[5] = low;
+    bytes[6] = 0x70 | (counter >>> 8);
+    bytes[7] = counter;
+    for (let index = 8; index < 16; index++) bytes[index] = pool[used + index - 6] ?? 0;
+    bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
+    used += RANDOM_BYTES;
+    return `${prefix}_${base32(bytes)}`;
+  };
+}
+
+export function isId(prefix: IdPrefix, text: string): boolean {
+  return text.length === prefix.length + 27 && text.startsWith(`${prefix}_`) && ID_PATTERN.test(text);
+}
+
+/** 128 bits as 26 characters: two zero bits in front, then five bits a character. */
+function base32(bytes: Uint8Array): string {
+  let text = "";
+  let bits = 2;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += ALPHABET[(value >>> bits) & 31];
+      value &= (1 << bits) - 1;
+    }
+  }
+  return text;
+}

@@ -1,0 +1,52 @@
+import { type Clock, timestamp } from "./clock.ts";
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** One JSON object a line on standard error. Standard output belongs to what a command was asked to print. */
+export interface Log {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+}
+
+const ORDER: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 };
+
+/** Secrets of Gatehouse's own form never reach the log, whatever field or message carries them. */
+const SECRET = /gth_[0-9A-Za-z]{20,}/g;
+
+export function createLog(
+  level: LogLevel,
+  clock: Pick<Clock, "now">,
+  write: (line: string) => void = (line) => void process.stderr.write(line),
+): Log {
+  const least = ORDER[level];
+  const at =
+    (name: LogLevel) =>
+    (message: string, fields: LogFields = {}): void => {
+      if (ORDER[name] < least) return;
+      const line = { ts: timestamp(clock.now()), level: name, message, ...fields };
+      write(`${redact(JSON.stringify(line, plain))}\n`);
+    };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+export function redact(text: string): string {
+  return text.replace(SECRET, "gth_[redacted]");
+}
+
+/** Errors and their causes as name, message and stack; everything else as JSON sees it. */
+function plain(_key: string, value: unknown): unknown {
+  if (value instanceof Error) {
+    return {
+      name: value.name,
+      message: value.message,
+      stack: value.stack,
+      ...(value.cause === undefined ? {} : { cause: value.cause }),
+    };
+  }
+  return typeof value === "bigint" ? value.toString() : value;
+}

@@ -1,0 +1,97 @@
+import type { Static, TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { Settings } from "typebox/system";
+import { type FieldError, Problem } from "./errors.ts";
+
+/** A compiled typebox schema: one schema language for bodies, queries, the OpenAPI document and tool inputs. */
+export interface Validator<Schema extends TSchema> {
+  readonly schema: Schema;
+  is(value: unknown): value is Static<Schema>;
+  /** The value, unchanged. @throws Problem 422 `validation_failed` that names every refused field (32 at most). */
+  parse(value: unknown): Static<Schema>;
+  errors(value: unknown): FieldError[];
+}
+
+const ERROR_LIMIT = 32;
+Settings.Set({ maxErrors: ERROR_LIMIT });
+
+export function validator<const Schema extends TSchema>(schema: Schema): Validator<Schema> {
+  const compiled = Compile(schema);
+  const errors = (value: unknown): FieldError[] => fieldErrors(compiled.Errors(value));
+  return {
+    schema,
+    is: (value): value is Static<Schema> => compiled.Check(value),
+    errors,
+    parse(value) {
+      if (compiled.Check(value)) return value as Static<Schema>;
+      const refused = errors(value);
+      const first = refused[0];
+      throw new Problem(
+        "validation_failed",
+        first ? `${first.path || "body"}: ${first.message}` : "not valid",
+        {
+          errors: refused,
+        },
+      );
+    },
+  };
+}
+
+interface CompiledError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: object;
+}
+
+/** One entry per path, in the order found; what several branches of a union say of one path is joined with "or". */
+function fieldErrors(found: readonly CompiledError[]): FieldError[] {
+  const unions = new Set(
+    found.filter((error) => error.keyword === "anyOf").map((error) => error.instancePath),
+  );
+  const messages = new Map<string, string[]>();
+  for (const error of found) {
+    if (error.keyword === "anyOf" && messages.has(error.instancePath)) continue;
+    for (const { path, message } of describe(error)) {
+      const known = messages.get(path);
+      if (!known) messages.set(path, [message]);
+      else if (!known.includes(message)) known.push(message);
+    }
+  }
+  return [...messages]
+    .slice(0, ERROR_LIMIT)
+    .map(([path, texts]) => ({ path, message: texts.join(unions.has(path) ? " or " : " and ") }));
+}
+
+/** Points a missing or unknown property at itself instead of at the object that holds it. */
+function describe(error: CompiledError): FieldError[] {
+  const params = error.params as {
+    requiredProperties?: string[];
+    additionalProperties?: string[];
+    allowedValue?: unknown;
+    allowedValues?: unknown[];
+  };
+  const at = (name: string) => `${error.instancePath}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  switch (error.keyword) {
+    case "boolean":
+      return [{ path: error.instancePath, message: "is not a known field" }];
+    case "required":
+      return (params.requiredProperties ?? []).map((name) => ({ path: at(name), message: "is required" }));
+    case "additionalProperties":
+      return (params.additionalProperties ?? []).map((name) => ({
+        path: at(name),
+        message: "is not a known field",
+      }));
+    case "const":
+      return [{ path: error.instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` }];
+    case "enum":
+      return [
+        {
+          path: error.instancePath,
+          message: `must be one of ${(params.allowedValues ?? []).map((value) => JSON.stringify(value)).join(", ")}`,
+        },
+      ];
+    default:
+      return [{ path: error.instancePath, message: error.message }];
+  }
+}
