@@ -2,12 +2,15 @@
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
+  /** Milliseconds since some moment, never going back: for measuring how long things take. */
+  monotonic(): number;
   /** Runs `task` once after `ms` milliseconds; the returned function takes it back. */
   after(ms: number, task: () => void): () => void;
 }
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   after(ms, task) {
     const timer = setTimeout(task, ms);
     return () => clearTimeout(timer);

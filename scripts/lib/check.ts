@@ -1,0 +1,136 @@
+/**
+ * Runs every check of the repository and counts them: `scripts/test` calls this once Bun and the packages are there.
+ * Arguments narrow the run to `bun test` with those arguments. A failed part does not end the run.
+ */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  add,
+  isGood,
+  NOTHING,
+  ONE_FAILED,
+  ONE_PASSED,
+  ONE_SKIPPED,
+  summary,
+  type Tally,
+  tallyTests,
+  withoutSkips,
+} from "./tally.ts";
+
+/** Tests of the built program: they need dist/gatehouse. */
+const PROGRAM_TESTS = ["test/binary", "test/faults"];
+const LONGEST_PART_MS = 30 * 60_000;
+const OLDEST_NODE = 20;
+
+const bun = process.execPath;
+const inCi = process.env.CI === "true";
+
+function say(text: string): void {
+  console.log(`\n== ${text}`);
+}
+
+/** Runs a command with its output shown. Null when a signal, or the time limit, ended it. */
+async function run(command: readonly string[]): Promise<number | null> {
+  const child = Bun.spawn([...command], {
+    stdin: "ignore",
+    stdout: "inherit",
+    stderr: "inherit",
+    timeout: LONGEST_PART_MS,
+    killSignal: "SIGKILL",
+  });
+  await child.exited;
+  return child.exitCode;
+}
+
+async function runCommand(name: string, command: readonly string[]): Promise<Tally> {
+  say(name);
+  if ((await run(command)) === 0) return ONE_PASSED;
+  say(`${name} FAILED`);
+  return ONE_FAILED;
+}
+
+async function runTests(name: string, args: readonly string[]): Promise<Tally> {
+  say(name);
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
+  try {
+    const path = join(folder, "report.xml");
+    const reporter = ["--reporter=junit", `--reporter-outfile=${path}`];
+    const exitCode = await run([bun, "--no-env-file", "test", ...reporter, ...args]);
+    const report = Bun.file(path);
+    const tally = tallyTests(exitCode, (await report.exists()) ? await report.text() : undefined);
+    if (tally.failed > 0) say(`${name} FAILED (exit code ${exitCode ?? "none: killed"})`);
+    return tally;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function hasTests(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  for (const _ of new Bun.Glob("**/*.test.ts").scanSync(folder)) return true;
+  return false;
+}
+
+/** The agents' framework runs without Bun: this is the proof. */
+async function runOnNode(): Promise<Tally> {
+  const node = Bun.which("node");
+  if (node === null) return skip("agents on Node", "there is no node on PATH");
+  const version = Bun.spawnSync([node, "--version"]).stdout.toString().trim();
+  if (Number.parseInt(version.slice(1), 10) < OLDEST_NODE) {
+    return skip("agents on Node", `node is ${version}, the framework needs ${OLDEST_NODE}`);
+  }
+  return runCommand(`agents on Node ${version}`, [node, "scripts/lib/agents-on-node.mjs"]);
+}
+
+function skip(name: string, reason: string): Tally {
+  say(`${name} SKIPPED: ${reason}`);
+  return ONE_SKIPPED;
+}
+
+/** One of the tools in node_modules, run by this Bun so that none needs Node. */
+function tool(path: string, ...args: readonly string[]): readonly string[] {
+  return [bun, "--bun", join("node_modules", path), ...args];
+}
+
+/** Builds, and goes on to what needs the build: never with what an earlier build left. */
+async function buildThen(parts: () => Promise<Tally>): Promise<Tally> {
+  const built = await runCommand("build", ["scripts/build"]);
+  if (built.failed === 0) return add(built, await parts());
+  say("The tests of what is built are NOT RUN");
+  return built;
+}
+
+async function checkAll(): Promise<Tally> {
+  const elsewhere = PROGRAM_TESTS.map((folder) => `--path-ignore-patterns=${folder}/**`);
+  let tally = await runCommand("types", tool("typescript/bin/tsc", "--noEmit"));
+  tally = add(
+    tally,
+    await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
+  );
+  tally = add(tally, await runTests("tests", elsewhere));
+  return add(tally, await buildThen(checkProgram));
+}
+
+async function checkProgram(): Promise<Tally> {
+  let tally = NOTHING;
+  for (const folder of PROGRAM_TESTS) {
+    if (hasTests(folder)) tally = add(tally, await runTests(folder, [`./${folder}/`]));
+  }
+  return add(tally, await runOnNode());
+}
+
+async function checkSome(args: readonly string[]): Promise<Tally> {
+  const runThem = () => runTests("tests", args);
+  const needsProgram = args.some((arg) => PROGRAM_TESTS.some((folder) => arg.includes(folder)));
+  return needsProgram ? buildThen(runThem) : runThem();
+}
+
+const args = process.argv.slice(2);
+const counted = args.length === 0 ? await checkAll() : await checkSome(args);
+const tally = inCi ? withoutSkips(counted) : counted;
+console.log();
+if (inCi && counted.skipped > 0)
+  console.log(`CI skips nothing: ${counted.skipped} skipped are counted as failed.`);
+console.log(summary(tally));
+process.exitCode = isGood(tally) ? 0 : 1;

@@ -1,0 +1,171 @@
+import type { Clock } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import type { TierPolicy } from "./policy.ts";
+
+export type AgentStatus = "active" | "stopped";
+
+/** A named worker and what it may do. */
+export interface Agent {
+  readonly id: number;
+  readonly name: string;
+  readonly owner: string;
+  readonly description: string | null;
+  readonly instructions: string | null;
+  readonly memoryScope: readonly string[];
+  readonly tierPolicy: TierPolicy;
+  /** Globs of the tools it may use. */
+  readonly tools: readonly string[];
+  /** Globs of the tools that need a person's approval; null: those that their connector marks destructive. */
+  readonly approvals: readonly string[] | null;
+  readonly maxSteps: number;
+  /** Micro-credits a day; null: no budget. */
+  readonly creditsPerDay: number | null;
+  readonly status: AgentStatus;
+  /** Grows by one with each change. */
+  readonly version: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export type AgentFields = Omit<Agent, "id" | "name" | "status" | "version" | "createdAt" | "updatedAt">;
+
+export interface Agents {
+  /** @throws Problem 404 `agent_not_found` */
+  get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
+  byId(workspaceId: number, id: number, sql?: Sql): Promise<Agent | undefined>;
+  /** By name, after the name `after`; one more than `limit` when there are more. */
+  list(workspaceId: number, limit: number, after: string | undefined): Promise<Agent[]>;
+  /** @throws Problem 409 `agent_exists` */
+  create(tx: Tx, workspaceId: number, name: string, fields: AgentFields): Promise<Agent>;
+  update(tx: Tx, workspaceId: number, name: string, change: Partial<AgentFields>): Promise<Agent>;
+  setStatus(tx: Tx, workspaceId: number, name: string, status: AgentStatus): Promise<Agent>;
+  /** Ends the agent and frees its name; its row stays for the history that refers to it. */
+  archive(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
+}
+
+interface Row {
+  readonly id: number;
+  readonly name: string;
+  readonly owner: string;
+  readonly description: string | null;
+  readonly instructions: string | null;
+  readonly memory_scope: string;
+  readonly tier_policy: string;
+  readonly tools: string;
+  readonly approvals: string | null;
+  readonly max_steps: number;
+  readonly credits_per_day: number | null;
+  readonly status: AgentStatus;
+  readonly version: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+const COLUMNS =
+  "id, name, owner, description, instructions, memory_scope, tier_policy, tools, approvals, max_steps, " +
+  "credits_per_day, status, version, created_at, updated_at";
+
+export function createAgents(db: Db, clock: Clock): Agents {
+  async function get(workspaceId: number, name: string, sql: Sql = db): Promise<Agent> {
+    const row = await sql.get<Row>(
+      `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND name = $2 AND archived_at IS NULL`,
+      [workspaceId, name],
+    );
+    if (!row) throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(name)}.`);
+    return fromRow(row);
+  }
+
+  async function write(tx: Tx, workspaceId: number, agent: Agent): Promise<Agent> {
+    const next: Agent = { ...agent, version: agent.version + 1, updatedAt: clock.now() };
+    await tx.run(
+      `UPDATE agents SET owner = $3, description = $4, instructions = $5, memory_scope = $6, tier_policy = $7,
+         tools = $8, approvals = $9, max_steps = $10, credits_per_day = $11, status = $12, version = $13,
+         updated_at = $14
+       WHERE workspace_id = $1 AND id = $2`,
+      [workspaceId, next.id, ...fieldValues(next), next.status, next.version, next.updatedAt],
+    );
+    return next;
+  }
+
+  return {
+    get,
+    async byId(workspaceId, id, sql = db) {
+      const row = await sql.get<Row>(
+        `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND id = $2 AND archived_at IS NULL`,
+        [workspaceId, id],
+      );
+      return row && fromRow(row);
+    },
+    async list(workspaceId, limit, after) {
+      const rows = await db.all<Row>(
+        `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND archived_at IS NULL AND name > $2
+         ORDER BY name LIMIT $3`,
+        [workspaceId, after ?? "", limit + 1],
+      );
+      return rows.map(fromRow);
+    },
+    async create(tx, workspaceId, name, fields) {
+      const now = clock.now();
+      const row = await tx.get<Row>(
+        `INSERT INTO agents (workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,
+           approvals, max_steps, credits_per_day, status, version, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'active', 1, $12, $12)
+         ON CONFLICT (workspace_id, name) WHERE archived_at IS NULL DO NOTHING RETURNING ${COLUMNS}`,
+        [workspaceId, name, ...fieldValues(fields), now],
+      );
+      if (!row) throw new Problem("agent_exists", `An agent named ${name} exists already.`);
+      return fromRow(row);
+    },
+    async update(tx, workspaceId, name, change) {
+      return write(tx, workspaceId, { ...(await get(workspaceId, name, tx)), ...change });
+    },
+    async setStatus(tx, workspaceId, name, status) {
+      const agent = await get(workspaceId, name, tx);
+      return agent.status === status ? agent : write(tx, workspaceId, { ...agent, status });
+    },
+    async archive(tx, workspaceId, name) {
+      const agent = await get(workspaceId, name, tx);
+      const now = clock.now();
+      await tx.run(
+        "UPDATE agents SET archived_at = $3, updated_at = $3 WHERE workspace_id = $1 AND id = $2",
+        [workspaceId, agent.id, now],
+      );
+      return agent;
+    },
+  };
+}
+
+function fieldValues(fields: AgentFields): SqlValue[] {
+  return [
+    fields.owner,
+    fields.description,
+    fields.instructions,
+    JSON.stringify(fields.memoryScope),
+    JSON.stringify(fields.tierPolicy),
+    JSON.stringify(fields.tools),
+    fields.approvals && JSON.stringify(fields.approvals),
+    fields.maxSteps,
+    fields.creditsPerDay,
+  ];
+}
+
+function fromRow(row: Row): Agent {
+  return {
+    id: row.id,
+    name: row.name,
+    owner: row.owner,
+    description: row.description,
+    instructions: row.instructions,
+    memoryScope: JSON.parse(row.memory_scope) as string[],
+    tierPolicy: JSON.parse(row.tier_policy) as TierPolicy,
+    tools: JSON.parse(row.tools) as string[],
+    approvals: row.approvals === null ? null : (JSON.parse(row.approvals) as string[]),
+    maxSteps: row.max_steps,
+    creditsPerDay: row.credits_per_day,
+    status: row.status,
+    version: row.version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

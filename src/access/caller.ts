@@ -1,0 +1,15 @@
+/** Who makes a call, once authenticated. Everything it may do follows from here. */
+export interface Caller {
+  readonly workspaceId: number;
+  readonly workspace: string;
+  /** `token:<id>`, `user:<name>`, `system` or `anonymous`. */
+  readonly actor: string;
+  /** The agent that the token acts as. */
+  readonly agent: { readonly id: number; readonly name: string } | null;
+  readonly scopes: readonly string[];
+  /** The token's name, or the operating system user's: stands for the person where none is named. */
+  readonly name: string;
+  /** The human who holds the token, and in what capacity. */
+  readonly person: string | null;
+  readonly role: string | null;
+}

@@ -1,0 +1,19 @@
+import { matchesAny } from "../base/glob.ts";
+
+/** Of an agent: the tiers it may use, and globs of models allowed and denied. */
+export interface TierPolicy {
+  /** Null: every configured tier. */
+  readonly tiers: readonly number[] | null;
+  readonly models: { readonly allow: readonly string[]; readonly deny: readonly string[] };
+}
+
+export const OPEN_POLICY: TierPolicy = { tiers: null, models: { allow: ["*"], deny: [] } };
+
+export function allowsTier(policy: TierPolicy, tier: number): boolean {
+  return policy.tiers === null || policy.tiers.includes(tier);
+}
+
+/** What is denied stays denied, whatever is allowed. */
+export function allowsModel(policy: TierPolicy, model: string): boolean {
+  return matchesAny(policy.models.allow, model) && !matchesAny(policy.models.deny, model);
+}

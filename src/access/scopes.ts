@@ -1,0 +1,59 @@
+import { covers, matchesAny } from "../base/glob.ts";
+
+/** What a token may do (contract, section 2). `tools:<glob>` and `admin` stand beside these. */
+export const NAMED_SCOPES = [
+  "agents:read",
+  "agents:write",
+  "tasks:read",
+  "tasks:write",
+  "vault:read",
+  "vault:write",
+  "connectors:read",
+  "connectors:write",
+  "ledger:read",
+  "approvals:write",
+  "tokens:write",
+  "settings:write",
+] as const;
+
+export type NamedScope = (typeof NAMED_SCOPES)[number];
+
+const ADMIN = "admin";
+const TOOLS = "tools:";
+const TOOLS_FORM = /^tools:[a-z0-9_.*-]{1,200}$/i;
+
+/** A token without its own list, but with an agent, gets these. */
+export const AGENT_TOKEN_SCOPES: readonly string[] = [
+  "tasks:read",
+  "tasks:write",
+  "vault:read",
+  "connectors:read",
+  "tools:*",
+];
+
+export const ADMIN_SCOPES: readonly string[] = [ADMIN];
+
+export function isScope(text: string): boolean {
+  return text === ADMIN || TOOLS_FORM.test(text) || (NAMED_SCOPES as readonly string[]).includes(text);
+}
+
+export function hasScope(scopes: readonly string[], needed: NamedScope): boolean {
+  return scopes.includes(needed) || scopes.includes(ADMIN);
+}
+
+export function mayUseTool(scopes: readonly string[], tool: string): boolean {
+  return scopes.includes(ADMIN) || matchesAny(toolGlobs(scopes), tool);
+}
+
+/** The first of `wanted` that `held` does not include: nobody hands out what they do not have. */
+export function firstNotHeld(held: readonly string[], wanted: readonly string[]): string | undefined {
+  if (held.includes(ADMIN)) return undefined;
+  const globs = toolGlobs(held);
+  return wanted.find((scope) =>
+    scope.startsWith(TOOLS) ? !covers(globs, scope.slice(TOOLS.length)) : !held.includes(scope),
+  );
+}
+
+function toolGlobs(scopes: readonly string[]): string[] {
+  return scopes.filter((scope) => scope.startsWith(TOOLS)).map((scope) => scope.slice(TOOLS.length));
+}

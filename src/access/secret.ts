@@ -1,0 +1,46 @@
+import type { RandomSource } from "../base/ids.ts";
+
+/** `gth_`, 43 random base62 characters (256 bits) and their CRC-32 as 6 more, so that scanners and typists find slips. */
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const PREFIX = "gth_";
+const RANDOM_CHARACTERS = 43;
+const CHECK_CHARACTERS = 6;
+const FORM = /^gth_[0-9A-Za-z]{49}$/;
+
+export function createSecret(random: RandomSource): string {
+  let text = "";
+  const bytes = new Uint8Array(64);
+  while (text.length < RANDOM_CHARACTERS) {
+    random(bytes);
+    for (const byte of bytes) {
+      // 248 = 4 × 62: bytes above would favour the first characters.
+      if (byte < 248 && text.length < RANDOM_CHARACTERS) text += ALPHABET[byte % 62];
+    }
+  }
+  return PREFIX + text + checksum(text);
+}
+
+/** The form alone. Whether a secret is known is for the store to say. */
+export function hasSecretForm(text: string): boolean {
+  return FORM.test(text);
+}
+
+export function hasValidChecksum(secret: string): boolean {
+  const body = secret.slice(PREFIX.length, PREFIX.length + RANDOM_CHARACTERS);
+  return hasSecretForm(secret) && secret.endsWith(checksum(body));
+}
+
+/** Only this is stored. A secret has 256 random bits, so that a plain hash cannot be searched. */
+export function hashSecret(secret: string): Buffer {
+  return new Bun.CryptoHasher("sha256").update(secret).digest();
+}
+
+function checksum(text: string): string {
+  let rest = Bun.hash.crc32(text);
+  let digits = "";
+  for (let index = 0; index < CHECK_CHARACTERS; index++) {
+    digits = ALPHABET[rest % 62] + digits;
+    rest = Math.floor(rest / 62);
+  }
+  return digits;
+}

@@ -1,0 +1,261 @@
+import type { Clock } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import { type Ids, isId, type RandomSource } from "../base/ids.ts";
+import type { Db, Tx } from "../store/db.ts";
+import type { Caller } from "./caller.ts";
+import { createSecret, hashSecret } from "./secret.ts";
+
+/** A token without its secret, which is shown once and never kept. */
+export interface Token {
+  readonly id: string;
+  readonly name: string;
+  readonly agent: string | null;
+  readonly scopes: readonly string[];
+  readonly person: string | null;
+  readonly role: string | null;
+  readonly expiresAt: number | null;
+  readonly createdBy: string;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | null;
+}
+
+export interface TokenRequest {
+  readonly name: string;
+  readonly agent: { readonly id: number; readonly name: string } | null;
+  readonly scopes: readonly string[];
+  readonly person: string | null;
+  readonly role: string | null;
+  /** Milliseconds from now; null: never. */
+  readonly expiresIn: number | null;
+}
+
+export interface Tokens {
+  /** The caller behind a secret, or undefined: unknown, expired and revoked look alike. */
+  authenticate(secret: string): Promise<Caller | undefined>;
+  /** Issues a token; with `secret` given, that one is set (the operator's own first token). */
+  issue(
+    tx: Tx,
+    workspaceId: number,
+    createdBy: string,
+    request: TokenRequest,
+    secret?: string,
+  ): Promise<Issued>;
+  /** Newest first, before the id `before`; one more than `limit` when there are more. */
+  list(workspaceId: number, limit: number, before: string | undefined): Promise<Token[]>;
+  /** @throws Problem 404 `not_found` */
+  get(workspaceId: number, id: string): Promise<Token>;
+  /** A new secret; the old one works for `graceMs` more. @throws Problem 404 `not_found` */
+  rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Issued>;
+  /** @throws Problem 404 `not_found` */
+  revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
+  /** Forgets what is remembered of secrets, after something that a token depends on has changed. */
+  forget(): void;
+  /** Writes when tokens were last used; called now and then and at the end. */
+  saveLastUsed(): Promise<void>;
+}
+
+export interface Issued {
+  readonly token: Token;
+  readonly secret: string;
+}
+
+interface Row {
+  readonly id: string;
+  readonly workspace_id: number;
+  readonly workspace: string;
+  readonly name: string;
+  readonly agent_id: number | null;
+  readonly agent: string | null;
+  readonly agent_archived_at: number | null;
+  readonly scopes: string;
+  readonly person: string | null;
+  readonly role: string | null;
+  readonly expires_at: number | null;
+  readonly created_by: string;
+  readonly created_at: number;
+  readonly last_used_at: number | null;
+}
+
+const SELECT = `SELECT t.id, t.workspace_id, w.name AS workspace, t.name, t.agent_id, a.name AS agent,
+  a.archived_at AS agent_archived_at, t.scopes, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at
+  FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
+
+/** Secrets remembered, so that a call costs a hash and no query. */
+const CACHE_LIMIT = 10_000;
+
+interface Known {
+  readonly caller: Caller;
+  readonly tokenId: string;
+  /** The secret ends working at this time: its token's expiry, or the end of a rotated secret's grace. */
+  readonly until: number;
+}
+
+interface LastUse {
+  readonly workspaceId: number;
+  readonly at: number;
+}
+
+export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSource): Tokens {
+  const known = new Map<string, Known>();
+  const used = new Map<string, LastUse>();
+  /** Grows at each `forget`: what was read before then is not remembered after it. */
+  let generation = 0;
+
+  function forget(): void {
+    generation += 1;
+    known.clear();
+  }
+
+  async function load(hash: Buffer): Promise<Known | undefined> {
+    const row = await db.get<Row & { until: number | null }>(
+      `${SELECT.replace(" FROM", ", CASE WHEN t.secret_hash = $1 THEN NULL ELSE t.previous_until END AS until FROM")}
+       WHERE (t.secret_hash = $1 OR t.previous_hash = $1) AND t.revoked_at IS NULL`,
+      [hash],
+    );
+    if (!row || (row.agent_id !== null && row.agent_archived_at !== null)) return undefined;
+    const caller: Caller = {
+      workspaceId: row.workspace_id,
+      workspace: row.workspace,
+      actor: `token:${row.id}`,
+      name: row.name,
+      agent: row.agent_id === null || row.agent === null ? null : { id: row.agent_id, name: row.agent },
+      scopes: JSON.parse(row.scopes) as string[],
+      person: row.person,
+      role: row.role,
+    };
+    const until = Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, row.until ?? Number.POSITIVE_INFINITY);
+    return { caller, tokenId: row.id, until };
+  }
+
+  async function get(workspaceId: number, id: string): Promise<Token> {
+    const row = isId("tok", id)
+      ? await db.get<Row>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`, [
+          workspaceId,
+          id,
+        ])
+      : undefined;
+    if (!row) throw noToken(id);
+    return fromRow(row, used);
+  }
+
+  return {
+    forget,
+    get,
+
+    async authenticate(secret) {
+      const hash = hashSecret(secret);
+      const key = hash.toString("latin1");
+      const before = generation;
+      let entry = known.get(key);
+      if (!entry) {
+        entry = await load(hash);
+        if (!entry) return undefined;
+        if (known.size >= CACHE_LIMIT) known.clear();
+        if (generation === before) known.set(key, entry);
+      }
+      const now = clock.now();
+      if (now >= entry.until) return undefined;
+      used.set(entry.tokenId, { workspaceId: entry.caller.workspaceId, at: now });
+      return entry.caller;
+    },
+
+    async issue(tx, workspaceId, createdBy, request, given) {
+      const secret = given ?? createSecret(random);
+      const now = clock.now();
+      const token: Token = {
+        id: ids("tok"),
+        name: request.name,
+        agent: request.agent?.name ?? null,
+        scopes: request.scopes,
+        person: request.person,
+        role: request.role,
+        expiresAt: request.expiresIn === null ? null : now + request.expiresIn,
+        createdBy,
+        createdAt: now,
+        lastUsedAt: null,
+      };
+      await tx.run(
+        `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, person, role, secret_hash, expires_at,
+           created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+        [
+          token.id,
+          workspaceId,
+          token.name,
+          request.agent?.id ?? null,
+          JSON.stringify(token.scopes),
+          token.person,
+          token.role,
+          hashSecret(secret),
+          token.expiresAt,
+          createdBy,
+          now,
+        ],
+      );
+      return { token, secret };
+    },
+
+    async list(workspaceId, limit, before) {
+      const rows = await db.all<Row>(
+        `${SELECT} WHERE t.workspace_id = $1 AND t.id < $2 AND t.revoked_at IS NULL ORDER BY t.id DESC LIMIT $3`,
+        [workspaceId, before ?? "tok~", limit + 1],
+      );
+      return rows.map((row) => fromRow(row, used));
+    },
+
+    async rotate(tx, workspaceId, id, graceMs) {
+      const token = await get(workspaceId, id);
+      const secret = createSecret(random);
+      const changed = await tx.run(
+        `UPDATE tokens SET previous_hash = secret_hash, previous_until = $4, secret_hash = $3
+         WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL`,
+        [workspaceId, id, hashSecret(secret), clock.now() + graceMs],
+      );
+      if (changed === 0) throw noToken(id);
+      tx.onCommit(forget);
+      return { token, secret };
+    },
+
+    async revoke(tx, workspaceId, id) {
+      const changed = await tx.run(
+        "UPDATE tokens SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL",
+        [workspaceId, id, clock.now()],
+      );
+      if (changed === 0) throw noToken(id);
+      tx.onCommit(forget);
+    },
+
+    async saveLastUsed() {
+      if (used.size === 0) return;
+      const batch = [...used];
+      await db.tx(async (tx) => {
+        for (const [id, { workspaceId, at }] of batch) {
+          await tx.run("UPDATE tokens SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2", [
+            workspaceId,
+            id,
+            at,
+          ]);
+        }
+      });
+      for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
+    },
+  };
+}
+
+function noToken(id: string): Problem {
+  return new Problem("not_found", `There is no token ${JSON.stringify(id)}.`);
+}
+
+function fromRow(row: Row, used: ReadonlyMap<string, LastUse>): Token {
+  return {
+    id: row.id,
+    name: row.name,
+    agent: row.agent,
+    scopes: JSON.parse(row.scopes) as string[],
+    person: row.person,
+    role: row.role,
+    expiresAt: row.expires_at,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+    lastUsedAt: used.get(row.id)?.at ?? row.last_used_at,
+  };
+}

@@ -1,0 +1,111 @@
+import { cancelled, RunFailure } from "./errors.ts";
+import type { AgentEvent, AgentFailed } from "./events.ts";
+import type { Message, ToolCall, ToolResult } from "./message.ts";
+import { type AgentOptions, settingsOf } from "./options.ts";
+import { type Progress, progressOf } from "./progress.ts";
+import { Run } from "./run.ts";
+import { answer } from "./step.ts";
+import { callTool } from "./tool-call.ts";
+
+/**
+ * Runs an agent until it has an answer: model, tools, model, and so on. Nothing happens before the first event is asked
+ * for. Failures are events: the last one is always `agent.finished` or `agent.failed`, and exactly one of them comes.
+ * Leaving early (`break`, `return()`) stops the model and the tools, also while an event is being waited for.
+ * @throws TypeError for options that make no sense, before the first event and at no time after.
+ */
+export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void> {
+  const settings = settingsOf(options);
+  const progress = progressOf(options.messages ?? []);
+  const controller = new AbortController();
+  const events = follow(options, progress, new Run(settings, controller.signal), controller);
+  const leave = events.return.bind(events);
+  // A generator that waits takes no return() before its next yield, and a quiet model could hold it for ever.
+  return Object.assign(events, {
+    return(value: void | PromiseLike<void>) {
+      controller.abort(new DOMException("The reader of the events has left.", "AbortError"));
+      return leave(value);
+    },
+  });
+}
+
+async function* follow(
+  options: AgentOptions,
+  progress: Progress,
+  run: Run,
+  controller: AbortController,
+): AsyncGenerator<AgentEvent, void> {
+  const { signal } = options;
+  const abort = (): void => controller.abort(signal?.reason);
+  if (signal?.aborted) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    const output = yield* converse(options, progress, run);
+    yield { type: "agent.finished", output, usage: run.usage, steps: run.steps };
+  } catch (error) {
+    yield failed(run, error);
+  } finally {
+    signal?.removeEventListener("abort", abort);
+  }
+}
+
+/** The loop itself. Returns the final answer. */
+async function* converse(
+  { memory, prompt }: AgentOptions,
+  progress: Progress,
+  run: Run,
+): AsyncGenerator<AgentEvent, string> {
+  const { maxSteps } = run.settings;
+  const remembered = (await memory?.load()) ?? [];
+  const turn: Message[] = [{ role: "user", text: prompt }, ...progress.messages];
+  run.knowCalls(remembered);
+  run.knowCalls(turn);
+  run.steps = progress.steps;
+  if (progress.pending.length > 0) {
+    const results = yield* callTools(run, progress.pending);
+    turn.push({ role: "tool", results: [...progress.results, ...results] });
+  }
+  while (run.steps < maxSteps) {
+    if (run.signal.aborted) throw cancelled(run.signal);
+    const step = run.steps + 1;
+    yield { type: "step.started", step };
+    // A new list for each step: whoever was given the last one may keep it.
+    const { text, toolCalls, model, usage, finishReason } = yield* answer(run, step, [
+      ...remembered,
+      ...turn,
+    ]);
+    run.steps = step;
+    turn.push({ role: "assistant", text, toolCalls });
+    if (toolCalls.length > 0) turn.push({ role: "tool", results: yield* callTools(run, toolCalls) });
+    else await memory?.append(turn);
+    yield { type: "step.finished", step, model, usage, finishReason };
+    if (toolCalls.length === 0) return text;
+  }
+  throw new RunFailure("tool_loop_limit", `There was no answer after ${maxSteps} steps.`);
+}
+
+/**
+ * One after the other, in the order asked for: later calls often count on what earlier ones did, and evidence of them
+ * has one order only.
+ */
+async function* callTools(run: Run, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent, ToolResult[]> {
+  const results: ToolResult[] = [];
+  for (const call of calls) {
+    if (run.signal.aborted) throw cancelled(run.signal);
+    results.push(yield* callTool(run, call));
+  }
+  if (run.signal.aborted) throw cancelled(run.signal);
+  return results;
+}
+
+function failed(run: Run, error: unknown): AgentFailed {
+  const { code, message, cause } = failureOf(run, error);
+  const event: AgentFailed = { type: "agent.failed", code, message, usage: run.usage, steps: run.steps };
+  return cause === undefined ? event : Object.defineProperty(event, "cause", { value: cause });
+}
+
+function failureOf(run: Run, error: unknown): RunFailure {
+  if (error instanceof RunFailure) return error;
+  // A memory that gives up because it was told to.
+  if (run.signal.aborted) return cancelled(run.signal);
+  return new RunFailure("internal", "The run failed.", error);
+}

@@ -1,0 +1,62 @@
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { Turn } from "./extractive-turn.ts";
+
+type OfferedTool = NonNullable<LanguageModelV4CallOptions["tools"]>[number];
+
+export interface PlannedCall {
+  readonly id: string;
+  readonly tool: string;
+  /** JSON. */
+  readonly input: string;
+}
+
+/** Names under which a tool takes a question. */
+const QUESTION_NAMES = ["query", "q", "question", "text", "search"];
+/** With no judgement of its own it should not call a whole catalogue. */
+const MAX_CALLS = 16;
+
+/**
+ * The calls that need no understanding: tools that require nothing, and tools that require one text which can be the
+ * question. The vault's come first, the others in the order offered. A tool's flags do not reach a model, so that
+ * anything which requires more is left alone.
+ */
+export function planCalls(turn: Turn, tools: readonly OfferedTool[]): readonly PlannedCall[] {
+  const fillable: { tool: string; input: string }[] = [];
+  for (const tool of tools) {
+    if (tool.type !== "function") continue;
+    const input = fill(tool.inputSchema, turn.question);
+    if (input) fillable.push({ tool: tool.name, input: JSON.stringify(input) });
+  }
+  const isVault = ({ tool }: { tool: string }): boolean => tool.startsWith("vault");
+  const ordered = [...fillable.filter(isVault), ...fillable.filter((call) => !isVault(call))];
+  return ordered
+    .slice(0, MAX_CALLS)
+    .map((call, index) => ({ id: `extractive_${turn.callsSoFar + index + 1}`, ...call }));
+}
+
+/** The arguments, or undefined where the tool wants what cannot be known. */
+function fill(schema: unknown, question: string): Record<string, string> | undefined {
+  const required = field(schema, "required");
+  const names: unknown[] = Array.isArray(required) ? required : [];
+  const properties = field(schema, "properties");
+  const name =
+    names.length === 0 ? QUESTION_NAMES.find((known) => isText(field(properties, known))) : names[0];
+  if (name === undefined) return {};
+  if (names.length > 1 || typeof name !== "string" || !QUESTION_NAMES.includes(name)) return undefined;
+  const property = field(properties, name);
+  if (!isText(property)) return undefined;
+  const limit = field(property, "maxLength");
+  return { [name]: typeof limit === "number" ? question.slice(0, limit) : question };
+}
+
+/** A string of any content: one of an enum or a pattern cannot be filled in with a question. */
+function isText(property: unknown): boolean {
+  return (
+    field(property, "type") === "string" &&
+    ["enum", "const", "pattern", "format"].every((rule) => field(property, rule) === undefined)
+  );
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

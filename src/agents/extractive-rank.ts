@@ -1,0 +1,64 @@
+/** A piece of text that a search found, and where it stands. */
+export interface Passage {
+  readonly text: string;
+  readonly source: string;
+}
+
+export interface RankedSentence extends Passage {
+  /** Distinct words of the question that it holds. */
+  readonly overlap: number;
+}
+
+const STOP_WORDS = new Set(
+  (
+    "a an and any are as at be but by can did do does for from had has have how i if in is it its me my no not of on " +
+    "or our so that the their them there these they this to was we were what when where which who why will with you your"
+  ).split(" "),
+);
+const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])|\n+/u;
+const WORD = /\p{Script=Han}|[\p{L}\p{N}]+/gu;
+
+/**
+ * The sentences that share most words with the question, best first, then in the order found. Where none shares a word,
+ * the first sentence of the first passage; none at all where there are no passages.
+ */
+export function bestSentences(
+  question: string,
+  passages: readonly Passage[],
+  limit: number,
+): readonly RankedSentence[] {
+  const wanted = stems(question);
+  const seen = new Set<string>();
+  const sentences: RankedSentence[] = [];
+  for (const { text, source } of passages) {
+    for (const piece of text.split(SENTENCE_END)) {
+      const sentence = piece.trim();
+      // Passages overlap: what stands in two of them is quoted once.
+      if (sentence === "" || seen.has(sentence)) continue;
+      seen.add(sentence);
+      sentences.push({ text: sentence, source, overlap: shared(wanted, stems(sentence)) });
+    }
+  }
+  const matching = sentences.filter(({ overlap }) => overlap > 0);
+  if (matching.length === 0) return sentences.slice(0, 1);
+  return matching.sort((a, b) => b.overlap - a.overlap).slice(0, limit);
+}
+
+function shared(wanted: ReadonlySet<string>, words: ReadonlySet<string>): number {
+  let count = 0;
+  for (const word of wanted) if (words.has(word)) count += 1;
+  return count;
+}
+
+function stems(text: string): ReadonlySet<string> {
+  const words = text.toLowerCase().match(WORD) ?? [];
+  return new Set(words.filter((word) => !STOP_WORDS.has(word)).map(stem));
+}
+
+/** Takes the commonest English endings off, so that "refunds" finds "refunded". */
+function stem(word: string): string {
+  for (const ending of ["ingly", "edly", "ies", "ing", "ed", "es", "s", "e", "y"]) {
+    if (word.endsWith(ending) && word.length - ending.length >= 3) return word.slice(0, -ending.length);
+  }
+  return word;
+}

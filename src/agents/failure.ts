@@ -1,0 +1,94 @@
+import { APICallError } from "@ai-sdk/provider";
+
+/** A failed model call in words that are safe to show: nothing of the upstream's text is in them. */
+export interface ModelFailure {
+  readonly reason: string;
+  /** Whether another model may succeed where this one failed. */
+  readonly retryable: boolean;
+}
+
+const TIMEOUT: ModelFailure = { reason: "timeout", retryable: true };
+const CONNECTION: ModelFailure = { reason: "connection", retryable: true };
+/** The stream ended before the answer was complete. */
+export const CUT: ModelFailure = { reason: "cut", retryable: true };
+/** The model said itself that it was interrupted. */
+export const INTERRUPTED: ModelFailure = { reason: "interrupted", retryable: true };
+/** The model said itself that it failed. */
+export const MODEL_ERROR: ModelFailure = { reason: "error", retryable: true };
+
+const RETRYABLE_4XX = new Set([401, 403, 404, 408, 409, 425, 429]);
+const TIMEOUT_CODES = new Set([
+  "ETIMEDOUT",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+const CONNECTION_CODES = new Set([
+  "ConnectionRefused",
+  "ConnectionClosed",
+  "ConnectionReset",
+  "FailedToOpenSocket",
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "ECONNABORTED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EPIPE",
+  "UND_ERR_SOCKET",
+]);
+/** Chains of causes are short; a cyclic one must end as well. */
+const CAUSE_DEPTH = 8;
+
+/**
+ * Whether the next model should be tried after this error of a provider. 400, 413, 422 and other 4xx are the request's
+ * own fault and would fail anywhere; 401, 403 and 404 only mean that this model cannot be had.
+ */
+export function isRetryable(error: unknown): boolean {
+  return describeFailure(error).retryable;
+}
+
+/** Sorts whatever a provider threw or streamed as an error. Unknown errors are retryable, with reason `error`. */
+export function describeFailure(error: unknown): ModelFailure {
+  const status = statusOf(error);
+  if (status !== undefined) return byStatus(status);
+  for (const link of causes(error)) {
+    const code = field(link, "code");
+    const name = field(link, "name");
+    if (name === "TimeoutError" || (typeof code === "string" && TIMEOUT_CODES.has(code))) return TIMEOUT;
+    if (name === "AbortError" || (typeof code === "string" && CONNECTION_CODES.has(code))) return CONNECTION;
+    // How the AI SDK's providers say that a stream ended early: an invalid response of which there is no data.
+    if (name === "AI_InvalidResponseDataError" && field(link, "data") === undefined) return CUT;
+  }
+  // Without a status no response came: the provider could not connect.
+  if (APICallError.isInstance(error) && error.statusCode === undefined) return CONNECTION;
+  return MODEL_ERROR;
+}
+
+function byStatus(status: number): ModelFailure {
+  if (status === 408 || status === 504) return TIMEOUT;
+  if (status === 429) return { reason: "rate_limited", retryable: true };
+  return { reason: `http_${status}`, retryable: status >= 500 || RETRYABLE_4XX.has(status) };
+}
+
+/** The HTTP status of an error response. Errors inside a stream carry it as `status` or a numeric `code`. */
+function statusOf(error: unknown): number | undefined {
+  for (const name of ["statusCode", "status", "code"]) {
+    const value = field(error, name);
+    if (typeof value === "number" && Number.isInteger(value) && value >= 400 && value <= 599) return value;
+  }
+  return undefined;
+}
+
+function causes(error: unknown): readonly unknown[] {
+  const found: unknown[] = [];
+  for (let link = error; link !== undefined && found.length < CAUSE_DEPTH; link = field(link, "cause")) {
+    found.push(link);
+  }
+  return found;
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

@@ -1,0 +1,74 @@
+import { RunFailure } from "./errors.ts";
+import type { Hooks, Policy } from "./hooks.ts";
+import type { Message } from "./message.ts";
+import type { NamedModel } from "./model.ts";
+import type { Toolbox } from "./toolbox.ts";
+import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
+
+/** What the options of a run come to, checked and with their defaults. */
+export interface RunSettings {
+  readonly models: readonly NamedModel[];
+  readonly instructions: string | undefined;
+  readonly toolbox: Toolbox;
+  readonly hooks: Hooks;
+  readonly policy: Policy;
+  readonly maxSteps: number;
+  readonly maxOutputCharacters: number;
+  readonly maxToolOutputCharacters: number;
+  readonly now: () => number;
+  readonly newId: (() => string) | undefined;
+}
+
+/** One run: its settings, and what it has used so far. */
+export class Run {
+  readonly settings: RunSettings;
+  /** Aborts when the caller's signal does, and when the reader of the events has left. */
+  readonly signal: AbortSignal;
+  steps = 0;
+  #usage: Usage = NO_USAGE;
+  #outputCharacters = 0;
+  readonly #callIds = new Set<string>();
+
+  constructor(settings: RunSettings, signal: AbortSignal) {
+    this.settings = settings;
+    this.signal = signal;
+  }
+
+  get usage(): Usage {
+    return this.#usage;
+  }
+
+  charge(usage: Usage): void {
+    this.#usage = addUsage(this.#usage, usage);
+  }
+
+  /** Counts what a model sends, of every kind and attempt, against the cap. @throws RunFailure past it. */
+  receive(characters: number): void {
+    this.#outputCharacters += characters;
+    const limit = this.settings.maxOutputCharacters;
+    if (this.#outputCharacters > limit) {
+      throw new RunFailure("internal", `The models' output exceeded ${limit} characters.`);
+    }
+  }
+
+  /** The ids that a conversation holds already are not given out again. */
+  knowCalls(messages: readonly Message[]): void {
+    for (const message of messages) {
+      if (message.role === "assistant") for (const call of message.toolCalls) this.#callIds.add(call.id);
+    }
+  }
+
+  /** Some providers count their calls from 0 in every answer, so that their ids alone would not tell calls apart. */
+  callId(given: string): string {
+    const base = this.settings.newId?.() ?? given;
+    let id = base;
+    for (let number = 2; this.#callIds.has(id); number++) id = `${base}_${number}`;
+    this.#callIds.add(id);
+    return id;
+  }
+}
+
+/** Awaits only what is a promise: a hook that is not async costs no turn of the event loop. */
+export function isPromise<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}

@@ -1,0 +1,116 @@
+import { AgentDenied, cancelled, RunFailure, ToolError } from "./errors.ts";
+import type { AgentEvent } from "./events.ts";
+import type { JsonObject, JsonValue, ToolCall, ToolResult, ToolStatus } from "./message.ts";
+import { isJsonObject } from "./prompt.ts";
+import { isPromise, type Run } from "./run.ts";
+import type { Tool } from "./tool.ts";
+import { toolOutput } from "./tool-output.ts";
+
+interface Outcome {
+  readonly status: ToolStatus;
+  readonly output: JsonValue;
+  readonly dispatched: boolean;
+  readonly durationMs: number;
+  readonly error?: unknown;
+}
+
+/**
+ * Makes one call: check, ask the hook, do, tell the hook. Whatever the tool does, the outcome is a result for the model.
+ * @throws RunFailure when a hook fails.
+ */
+export async function* callTool(run: Run, call: ToolCall): AsyncGenerator<AgentEvent, ToolResult> {
+  const { id, tool: name } = call;
+  yield { type: "tool.call", id, tool: name, arguments: call.arguments };
+  // The reader may have taken its time, and stopped the run meanwhile.
+  if (run.signal.aborted) throw cancelled(run.signal);
+  const outcome = await outcomeOf(run, call);
+  const { status, output, durationMs } = outcome;
+  await after(run, call, outcome);
+  yield { type: "tool.result", id, tool: name, status, durationMs, output };
+  return { id, tool: name, status, output };
+}
+
+async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
+  const { toolbox, policy } = run.settings;
+  const allows = (name: string): boolean => policy.allowTool?.(name) ?? true;
+  const tool = toolbox.find(call.tool);
+  if (!tool) {
+    const names = toolbox.tools.map(({ name }) => name).filter(allows);
+    const known = names.length === 0 ? "There are none." : `There are: ${names.join(", ")}.`;
+    return refused("failed", `There is no tool ${JSON.stringify(call.tool)}. ${known}`);
+  }
+  if (!allows(tool.name)) return refused("denied", `The policy does not allow the tool ${tool.name}.`);
+  if (!isJsonObject(call.arguments)) return refused("failed", "The arguments are not a valid JSON object.");
+  const problem = invalid(tool, call.arguments);
+  if (problem !== undefined) return refused("failed", problem);
+  const reason = await before(run, call);
+  if (reason !== undefined) return refused("denied", `The call was denied: ${reason}`);
+  if (run.signal.aborted) return refused("failed", "The run was cancelled before the tool was called.");
+  return execute(run, tool, call.id, call.arguments);
+}
+
+function refused(status: "failed" | "denied", output: string): Outcome {
+  return { status, output, dispatched: false, durationMs: 0 };
+}
+
+function invalid(tool: Tool, input: JsonObject): string | undefined {
+  const errors = tool.validate(input);
+  if (errors.length === 0) return undefined;
+  const list = errors.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
+  return `The arguments are not valid. ${list}`;
+}
+
+async function execute(run: Run, tool: Tool, callId: string, input: JsonObject): Promise<Outcome> {
+  const { now, maxToolOutputCharacters } = run.settings;
+  const startedAt = now();
+  const ended = (status: ToolStatus, output: JsonValue, error?: unknown): Outcome => ({
+    status,
+    output,
+    dispatched: true,
+    durationMs: now() - startedAt,
+    ...(error === undefined ? {} : { error }),
+  });
+  let stop = (): void => {};
+  try {
+    const stopped = new Promise<never>((_resolve, reject) => {
+      stop = () => reject(run.signal.reason);
+      run.signal.addEventListener("abort", stop, { once: true });
+    });
+    const working = (async () => tool.execute(input, { signal: run.signal, callId }))();
+    return ended("succeeded", toolOutput(await Promise.race([working, stopped]), maxToolOutputCharacters));
+  } catch (error) {
+    if (run.signal.aborted) {
+      return ended("unknown", "The run was cancelled while the tool was at work.", error);
+    }
+    // Any other error was not written for the model to read, and may hold secrets.
+    const message = error instanceof ToolError ? error.message : `The tool ${tool.name} failed.`;
+    return ended("failed", toolOutput(message, maxToolOutputCharacters), error);
+  } finally {
+    run.signal.removeEventListener("abort", stop);
+  }
+}
+
+/** The reason for which the hook refuses the call, if it does. */
+async function before(run: Run, call: ToolCall): Promise<string | undefined> {
+  const { id, tool, arguments: input } = call;
+  try {
+    const given = run.settings.hooks.beforeToolCall?.({ id, tool, arguments: input, signal: run.signal });
+    const decision = isPromise(given) ? await given : given;
+    return decision?.deny;
+  } catch (cause) {
+    if (cause instanceof AgentDenied) throw new RunFailure("denied", cause.message, cause);
+    if (run.signal.aborted) throw cancelled(run.signal);
+    throw new RunFailure("internal", `The call of ${tool} could not be prepared.`, cause);
+  }
+}
+
+async function after(run: Run, call: ToolCall, outcome: Outcome): Promise<void> {
+  const { id, tool, arguments: input } = call;
+  try {
+    const done = run.settings.hooks.afterToolCall?.({ id, tool, arguments: input, ...outcome });
+    if (isPromise(done)) await done;
+  } catch (cause) {
+    // A call without evidence must not be followed by another, nor its result be used as if it had some.
+    throw new RunFailure("internal", `The call of ${tool} could not be recorded.`, cause);
+  }
+}

@@ -1,0 +1,56 @@
+import { checkToolName, type Tool } from "./tool.ts";
+
+/** OpenAI's limit, the lowest of the large providers. */
+const PROVIDER_NAME_LENGTH = 64;
+
+/** The tools of a run, under the names that providers take and back. */
+export interface Toolbox {
+  readonly tools: readonly Tool[];
+  /** By its own name. */
+  find(name: string): Tool | undefined;
+  /** Also for a name that is no tool of this run, as an earlier conversation may hold. */
+  toProvider(name: string): string;
+  /** What the model called, or the name as given where no tool has it. */
+  fromProvider(name: string): string;
+}
+
+/**
+ * Anthropic and OpenAI refuse dots in names, so that `vault.search` is offered as `vault__search`. No two tools get one
+ * name: who needs no change keeps its own, and of the others a later one is numbered.
+ * @throws TypeError for a bad name, or one that two tools have.
+ */
+export function createToolbox(tools: readonly Tool[]): Toolbox {
+  const byName = new Map<string, Tool>();
+  for (const tool of tools) {
+    checkToolName(tool.name);
+    if (byName.has(tool.name)) throw new TypeError(`tools: two tools are named ${tool.name}`);
+    byName.set(tool.name, tool);
+  }
+  const outward = new Map<string, string>();
+  const inward = new Map<string, string>();
+  const claim = (own: string, shown: string): void => {
+    outward.set(own, shown);
+    inward.set(shown, own);
+  };
+  for (const name of byName.keys()) if (providerName(name) === name) claim(name, name);
+  for (const name of byName.keys()) {
+    if (outward.has(name)) continue;
+    let shown = providerName(name);
+    for (let number = 2; inward.has(shown); number++) {
+      const suffix = `_${number}`;
+      shown = providerName(name).slice(0, PROVIDER_NAME_LENGTH - suffix.length) + suffix;
+    }
+    claim(name, shown);
+  }
+  return {
+    tools,
+    find: (name) => byName.get(name),
+    toProvider: (name) => outward.get(name) ?? providerName(name),
+    fromProvider: (shown) => inward.get(shown) ?? shown,
+  };
+}
+
+function providerName(name: string): string {
+  const shown = name.replaceAll(".", "__").replaceAll(/[^a-zA-Z0-9_-]/g, "_");
+  return shown.slice(0, PROVIDER_NAME_LENGTH) || "_";
+}

@@ -1,0 +1,139 @@
+import { dirname, resolve } from "node:path";
+import type { Static, TSchema } from "typebox";
+import { type Price, toMicros } from "../base/credits.ts";
+import type { Config, ProviderConfig, ResolvedValue, Tier } from "./config.ts";
+import { parseListen } from "./listen.ts";
+import { isPlaceholder, type Setting } from "./setting.ts";
+import { TABLE } from "./table.ts";
+
+export interface BuildPlaces {
+  readonly cwd: string;
+  /** The file that was read; relative paths in it start at its directory. */
+  readonly file: string | undefined;
+}
+
+/** Puts checked values into the shape the program uses. @throws Error where a value is missing: a fault of the loader. */
+export function buildConfig(values: readonly ResolvedValue[], places: BuildPlaces): Config {
+  const found = new Values(values);
+  const listen = parseListen(found.need(TABLE.listen));
+  if (!listen) throw new Error("listen was not checked");
+  const publicUrl = found.take(TABLE.publicUrl);
+  const adminToken = found.take(TABLE.adminToken);
+  const webhook = found.take(TABLE.webhook);
+  const checkpointFile = found.take(TABLE.checkpointFile);
+  const base =
+    found.origin(TABLE.checkpointFile) === "file" && places.file ? dirname(places.file) : places.cwd;
+  return {
+    dataDir: resolve(places.cwd, found.need(TABLE.data)),
+    listen,
+    ...(publicUrl === undefined ? {} : { publicUrl: withoutSlash(publicUrl) }),
+    ...(adminToken === undefined ? {} : { adminToken }),
+    logLevel: found.need(TABLE.logLevel),
+    providers: new Map(found.names("providers").map((name) => [name, provider(found, name)])),
+    prices: new Map(found.names("models").map((name) => [name, price(found, name)])),
+    tiers: new Map(
+      found
+        .names("tiers")
+        .map((name) => tier(found, name))
+        .sort((left, right) => left.tier - right.tier)
+        .map((each) => [each.tier, each]),
+    ),
+    limits: {
+      requestsPerMinute: found.need(TABLE.requestsPerMinute),
+      concurrentTasks: found.need(TABLE.concurrentTasks),
+      enforcement: found.need(TABLE.enforcement),
+      runningTasksPerNode: found.need(TABLE.runningTasksPerNode),
+      queuedTasks: found.need(TABLE.queuedTasks),
+    },
+    embeddings: { model: found.need(TABLE.embeddingsModel) },
+    notify: webhook === undefined ? {} : { webhook },
+    ledger: {
+      checkpointEvery: found.need(TABLE.checkpointEvery),
+      checkpointSeconds: found.need(TABLE.checkpointSeconds),
+      ...(checkpointFile === undefined ? {} : { checkpointFile: resolve(base, checkpointFile) }),
+      payloadDays: found.need(TABLE.payloadDays),
+    },
+  };
+}
+
+function provider(found: Values, name: string): ProviderConfig {
+  const baseUrl = found.take(TABLE.providerBaseUrl, name);
+  const apiKey = found.take(TABLE.providerApiKey, name);
+  const headers = found
+    .names("providers", name, "headers")
+    .map((header): [string, string] => [header, found.need(TABLE.providerHeader, name, header)]);
+  return {
+    kind: found.need(TABLE.providerKind, name),
+    ...(baseUrl === undefined ? {} : { baseUrl: withoutSlash(baseUrl) }),
+    ...(apiKey === undefined || apiKey === "" ? {} : { apiKey }),
+    timeoutMs: found.need(TABLE.providerTimeout, name),
+    ...(headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }),
+  };
+}
+
+function price(found: Values, name: string): Price {
+  return {
+    input: toMicros(found.need(TABLE.priceInput, name)) ?? 0,
+    output: toMicros(found.need(TABLE.priceOutput, name)) ?? 0,
+  };
+}
+
+function tier(found: Values, name: string): Tier {
+  return {
+    tier: Number(name),
+    name: found.take(TABLE.tierName, name) ?? `tier ${name}`,
+    models: found.need(TABLE.tierModels, name),
+  };
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, "");
+}
+
+/** Values by their rows, each with the type that its row's schema gives it. */
+class Values {
+  readonly #byPath = new Map<string, ResolvedValue>();
+  readonly #names = new Map<string, Set<string>>();
+
+  constructor(values: readonly ResolvedValue[]) {
+    for (const value of values) {
+      this.#byPath.set(identity(value.path), value);
+      for (let depth = 1; depth < value.path.length; depth++) {
+        const parent = identity(value.path.slice(0, depth));
+        const names = this.#names.get(parent) ?? new Set();
+        this.#names.set(parent, names.add(value.path[depth] ?? ""));
+      }
+    }
+  }
+
+  take<Schema extends TSchema>(row: Setting<Schema>, ...names: string[]): Static<Schema> | undefined {
+    const value = this.#find(row, names)?.value;
+    return row.is(value) ? value : undefined;
+  }
+
+  need<Schema extends TSchema>(row: Setting<Schema>, ...names: string[]): Static<Schema> {
+    const value = this.#find(row, names)?.value;
+    if (!row.is(value)) throw new Error(`${row.key} was not checked`);
+    return value;
+  }
+
+  origin(row: Setting): ResolvedValue["origin"] | undefined {
+    return this.#find(row, [])?.origin;
+  }
+
+  /** What the file names below a group, in its order: the providers below `providers`. */
+  names(...path: string[]): string[] {
+    return [...(this.#names.get(identity(path)) ?? [])];
+  }
+
+  #find(row: Setting, names: readonly string[]): ResolvedValue | undefined {
+    const left = [...names];
+    const path = row.path.map((segment) => (isPlaceholder(segment) ? (left.shift() ?? segment) : segment));
+    return this.#byPath.get(identity(path));
+  }
+}
+
+/** No name holds a line break. */
+function identity(path: readonly string[]): string {
+  return path.join("\n");
+}

@@ -1,0 +1,85 @@
+import type { Price } from "../base/credits.ts";
+import type { Listen } from "./listen.ts";
+import { listenUrl } from "./listen.ts";
+
+/** The configuration as the program uses it: complete, checked, paths absolute. It holds secrets in the clear. */
+export interface Config {
+  /** Absolute. */
+  readonly dataDir: string;
+  readonly listen: Listen;
+  /** Without a trailing slash. Unset: see `publicUrl`. */
+  readonly publicUrl?: string;
+  readonly adminToken?: string;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly providers: ReadonlyMap<string, ProviderConfig>;
+  /** By `<provider>/<model>`, in micro-credits for 1,000 tokens; what is not in it is free. */
+  readonly prices: ReadonlyMap<string, Price>;
+  /** By number, in ascending order; never empty. */
+  readonly tiers: ReadonlyMap<number, Tier>;
+  readonly limits: LimitDefaults;
+  /** `builtin/lexical` or a model of a configured provider. */
+  readonly embeddings: { readonly model: string };
+  readonly notify: { readonly webhook?: string };
+  readonly ledger: LedgerConfig;
+}
+
+export interface ProviderConfig {
+  readonly kind: "openai-compatible" | "openai" | "anthropic" | "google";
+  /** Without a trailing slash. Always set for `openai-compatible`; elsewhere the vendor's own is meant. */
+  readonly baseUrl?: string;
+  readonly apiKey?: string;
+  readonly timeoutMs: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A route: models in the order they are tried. */
+export interface Tier {
+  readonly tier: number;
+  readonly name: string;
+  readonly models: readonly string[];
+}
+
+export interface LimitDefaults {
+  readonly requestsPerMinute: number;
+  readonly concurrentTasks: number;
+  readonly enforcement: "soft" | "enforced";
+  readonly runningTasksPerNode: number;
+  /** Per workspace. */
+  readonly queuedTasks: number;
+}
+
+export interface LedgerConfig {
+  readonly checkpointEvery: number;
+  readonly checkpointSeconds: number;
+  /** Absolute. */
+  readonly checkpointFile?: string;
+  readonly payloadDays: number;
+}
+
+export type Origin = "flag" | "environment" | "file" | "default";
+
+/** One setting's value and where it was taken from; what `config show` prints, once redacted. */
+export interface ResolvedValue {
+  /** With the names filled in: `providers.local.kind`. */
+  readonly key: string;
+  /** The key's segments, for names that hold dots. */
+  readonly path: readonly string[];
+  readonly value: string | number | readonly string[] | undefined;
+  readonly secret: boolean;
+  readonly origin: Origin;
+  /** The flag, the variable, `<file>:<line>`, or where a default comes from. */
+  readonly detail: string;
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** In the order of the table. Holds secrets: print it through `showConfig`. */
+  readonly values: readonly ResolvedValue[];
+  /** The file names no tiers, so that they follow from what is found around (see `withDefaultModels`). */
+  readonly defaultTiers: boolean;
+}
+
+/** The URL clients reach the server at: `public_url`, else the address listened on. `port` is the one really bound. */
+export function publicUrl(config: Pick<Config, "publicUrl" | "listen">, port: number): string {
+  return config.publicUrl ?? listenUrl({ host: config.listen.host, port });
+}

@@ -1,0 +1,106 @@
+import type { Lookup } from "./environment.ts";
+import { expand } from "./expand.ts";
+import { modelName } from "./kinds.ts";
+import { quoted, REDACTED } from "./redact.ts";
+import type { Setting } from "./setting.ts";
+import type { Tree } from "./tree.ts";
+
+export type SettingValue = string | number | readonly string[];
+
+/**
+ * What became of a value: the value, or what is wrong with it. `suffix` points into a list: `[0]`. A list keeps its
+ * good entries, and an empty text for each bad one, so that what refers to others can still be checked.
+ */
+export interface Interpreted {
+  readonly value: SettingValue | undefined;
+  readonly variables: readonly string[];
+  readonly problems: readonly { readonly suffix: string; readonly line: number; readonly message: string }[];
+}
+
+/** Reads the value that a file gives a setting: fills variables in, converts, checks. */
+export function interpret(
+  row: Setting,
+  tree: Tree,
+  lookUp: (name: string) => Lookup | undefined,
+): Interpreted {
+  const refuse = (message: string, variables: readonly string[] = []): Interpreted => ({
+    value: undefined,
+    variables,
+    problems: [{ suffix: "", line: tree.line, message }],
+  });
+  if (row.form === "list") {
+    return tree.form === "list"
+      ? interpretList(row, tree.items, tree.line, lookUp)
+      : refuse(mismatch(row, tree));
+  }
+  if (tree.form !== "scalar") return refuse(mismatch(row, tree));
+  if (typeof tree.value !== "string") {
+    return row.is(tree.value) && typeof tree.value === "number"
+      ? { value: tree.value, variables: [], problems: [] }
+      : refuse(mismatch(row, tree));
+  }
+  const filled = expand(tree.value, lookUp);
+  if ("failure" in filled) return refuse(filled.failure, filled.variables);
+  // A quoted number is a mistake; one that comes out of a variable cannot be anything but text.
+  const value = filled.variables.length > 0 ? convert(row, filled.text) : filled.text;
+  return isValue(value) && row.is(value)
+    ? { value, variables: filled.variables, problems: [] }
+    : refuse(mismatch(row, tree), filled.variables);
+}
+
+/** Reads the value that a flag or a variable gives a setting, or says what is wrong with it. */
+export function interpretText(row: Setting, text: string): { value: SettingValue } | { message: string } {
+  const value = convert(row, text);
+  if (isValue(value) && row.is(value)) return { value };
+  return { message: mismatch(row, { form: "scalar", line: 0, value: text }) };
+}
+
+function interpretList(
+  row: Setting,
+  items: readonly Tree[],
+  line: number,
+  lookUp: (name: string) => Lookup | undefined,
+): Interpreted {
+  const values: string[] = [];
+  const variables: string[] = [];
+  const problems: { suffix: string; line: number; message: string }[] = [];
+  for (const [index, item] of items.entries()) {
+    const read = interpretItem(row, item, lookUp);
+    variables.push(...read.variables);
+    values.push(read.text);
+    if (read.message !== undefined) problems.push({ suffix: `[${index}]`, line: item.line, message: read.message });
+  }
+  if (problems.length === 0 && !row.is(values)) {
+    problems.push({ suffix: "", line, message: `has ${items.length} entries; expected ${row.expects}` });
+  }
+  return { value: values, variables, problems };
+}
+
+function interpretItem(row: Setting, item: Tree, lookUp: (name: string) => Lookup | undefined) {
+  const refused = { text: "", message: mismatch({ ...row, ...modelName }, item) };
+  if (item.form !== "scalar" || typeof item.value !== "string") return { ...refused, variables: [] };
+  const filled = expand(item.value, lookUp);
+  const { variables } = filled;
+  if ("failure" in filled) return { text: "", message: filled.failure, variables };
+  return row.is([filled.text]) ? { text: filled.text, message: undefined, variables } : { ...refused, variables };
+}
+
+function convert(row: Setting, text: string): string | number {
+  return row.form === "number" && /^[+-]?\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : text;
+}
+
+function isValue(value: unknown): value is string | number {
+  return typeof value === "string" || typeof value === "number";
+}
+
+/** What was found and what is expected. Shows the file's text, never what a variable put into it. */
+function mismatch(row: Pick<Setting, "form" | "secret" | "expects">, tree: Tree): string {
+  const expected = `expected ${row.expects}`;
+  if (tree.form !== "scalar") return `is ${tree.form === "map" ? "a mapping" : "a list"}; ${expected}`;
+  if (tree.value === null || tree.value === "") return `has no value; ${expected}`;
+  const quotes = row.form !== "number" && typeof tree.value !== "string" ? ", in quotes" : "";
+  // A URL that is not one cannot be told apart from its password.
+  const hidden = row.secret || (row.form === "url" && /[@?]/.test(String(tree.value)));
+  if (hidden) return `is ${REDACTED}; ${expected}${quotes}`;
+  return `is ${typeof tree.value === "string" ? quoted(tree.value) : String(tree.value)}; ${expected}${quotes}`;
+}

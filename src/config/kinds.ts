@@ -1,0 +1,96 @@
+import type { TSchema } from "typebox";
+import { Type } from "typebox";
+import { toMicros } from "../base/credits.ts";
+import { parseListen } from "./listen.ts";
+
+/** What values a setting takes: a schema for the program, a phrase that finishes "expected …" for people. */
+export interface Kind<Schema extends TSchema = TSchema> {
+  /** How it is written. Variables and flags are text: only a `number` is converted; a `list` stands in the file alone. */
+  readonly form: "text" | "number" | "url" | "list";
+  readonly schema: Schema;
+  readonly expects: string;
+}
+
+/** `<provider>/<model>`; the model's own name is printable ASCII without `*`, which stands for any model in policies. */
+const MODEL_PATTERN = "^[a-z0-9][a-z0-9_-]{0,62}/[!-)+-~]{1,200}$";
+const PROVIDER_PATTERN = "^[a-z0-9][a-z0-9_-]{0,62}$";
+
+export function wholeNumber(minimum: number, maximum: number) {
+  const schema = Type.Integer({ minimum, maximum });
+  return { form: "number", schema, expects: `a whole number from ${minimum} to ${maximum}` } as const;
+}
+
+export function oneOf<Values extends string[]>(...values: Values) {
+  return { form: "text", schema: Type.Enum<Values>(values), expects: `one of ${values.join(", ")}` } as const;
+}
+
+/** One line of text that matches the pattern. `expects` says in words what the pattern takes. */
+export function text(expects: string, pattern = "^[^\\x00-\\x1f\\x7f]+$", maxLength = 4096) {
+  return { form: "text", schema: Type.String({ pattern, minLength: 1, maxLength }), expects } as const;
+}
+
+/** An http or https URL. An `endpoint` has paths appended to it, so that it carries no query; `public` no user either. */
+export function httpUrl(use: "endpoint" | "public" | "hook") {
+  const without =
+    use === "hook"
+      ? ""
+      : use === "public"
+        ? " without user, query and fragment"
+        : " without query and fragment";
+  const schema = Type.Refine(Type.String({ maxLength: 4096 }), (value) => isHttpUrl(value, use));
+  return { form: "url", schema, expects: `an http:// or https:// URL${without}` } as const;
+}
+
+function isHttpUrl(value: string, use: "endpoint" | "public" | "hook"): boolean {
+  if (!/^https?:\/\/[!-~]+$/i.test(value)) return false;
+  if (use !== "hook" && /[?#]/.test(value)) return false;
+  const url = URL.parse(value);
+  return url !== null && (use !== "public" || (url.username === "" && url.password === ""));
+}
+
+export const listenAddress = {
+  form: "text",
+  schema: Type.Refine(Type.String({ maxLength: 300 }), (value) => parseListen(value) !== undefined),
+  expects: "HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free one",
+} as const;
+
+/** Credits per 1,000 tokens, exact to a millionth. */
+export const creditPrice = {
+  form: "number",
+  schema: Type.Refine(Type.Number({ minimum: 0 }), (value) => toMicros(value) !== undefined),
+  expects: "a number of credits, 0 or more, with at most six decimals",
+} as const;
+
+export const modelName = text("<provider>/<model>, such as openai/gpt-5-mini", MODEL_PATTERN, 300);
+
+/** A route: models in the order they are tried. */
+export const modelList = {
+  form: "list",
+  schema: Type.Array(modelName.schema, { minItems: 1, maxItems: 64 }),
+  expects: "a list of 1 to 64 models, each <provider>/<model>",
+} as const;
+
+/** What may stand where a key has a `<placeholder>`. */
+export interface NameKind {
+  readonly expects: string;
+  accepts(name: string): boolean;
+}
+
+const name = (expects: string, pattern: string, reserved?: string): NameKind => ({
+  expects,
+  accepts: (text) => text !== reserved && new RegExp(pattern).test(text),
+});
+
+export const PLACEHOLDERS: ReadonlyMap<string, NameKind> = new Map([
+  [
+    "<provider>",
+    name(
+      "a provider's name (a-z, 0-9, _ and -, at most 63 characters, not builtin)",
+      PROVIDER_PATTERN,
+      "builtin",
+    ),
+  ],
+  ["<model>", name("<provider>/<model>", MODEL_PATTERN)],
+  ["<tier>", name("a positive whole number as the tier", "^[1-9][0-9]{0,8}$")],
+  ["<header>", name("a header's name (letters, digits, - and _)", "^[A-Za-z0-9][A-Za-z0-9_-]{0,126}$")],
+]);

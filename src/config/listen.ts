@@ -1,0 +1,29 @@
+/** Where the server listens. `host` carries no brackets; port 0 stands for any free port. */
+export interface Listen {
+  readonly host: string;
+  readonly port: number;
+}
+
+const ADDRESS =
+  /^(?:\[(?<six>[0-9A-Fa-f:.]+(?:%[0-9A-Za-z]+)?)\]|(?<host>[0-9A-Za-z](?:[0-9A-Za-z.-]*[0-9A-Za-z])?)):(?<port>\d{1,5})$/;
+
+/** Reads `HOST:PORT` or `[IPv6]:PORT`; undefined for anything else. */
+export function parseListen(text: string): Listen | undefined {
+  const groups = ADDRESS.exec(text)?.groups;
+  if (!groups) return undefined;
+  const host = groups.six ?? groups.host;
+  const port = Number(groups.port);
+  if (host === undefined || port > 65_535) return undefined;
+  if (groups.six !== undefined && !host.includes(":")) return undefined;
+  return { host, port };
+}
+
+/**
+ * The address a client on this machine reaches the server at, for when no `public_url` is set. A server that listens
+ * everywhere is named by its loopback address.
+ */
+export function listenUrl({ host, port }: Listen): string {
+  if (host === "0.0.0.0") return `http://127.0.0.1:${port}`;
+  if (host === "::") return `http://[::1]:${port}`;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

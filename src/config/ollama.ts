@@ -1,0 +1,46 @@
+import { Type } from "typebox";
+import { validator } from "../base/schema.ts";
+import { OLLAMA_URL } from "./defaults.ts";
+
+export interface OllamaProbe {
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
+  /** Milliseconds for the whole answer; a start must not wait longer for something that may not be there. */
+  readonly timeoutMs?: number;
+  readonly baseUrl?: string;
+}
+
+const MAX_NAMES = 100;
+const MAX_BYTES = 1024 * 1024;
+
+const tags = validator(
+  Type.Object({ models: Type.Array(Type.Object({ name: Type.String({ minLength: 1, maxLength: 200 }) })) }),
+);
+
+/** The names of a local Ollama's models, the first 100; none on any failure. Lists only: no model is called. */
+export async function probeOllama({
+  fetch,
+  timeoutMs = 150,
+  baseUrl = OLLAMA_URL,
+}: OllamaProbe): Promise<string[]> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  try {
+    // Whoever answers on that port is not trusted to send the start anywhere else.
+    const response = await fetch(`${baseUrl}/api/tags`, { signal: timeout, redirect: "error" });
+    if (!response.ok) return [];
+    const answer: unknown = JSON.parse(await readLimited(response));
+    return tags.is(answer) ? answer.models.slice(0, MAX_NAMES).map(({ name }) => name) : [];
+  } catch {
+    return [];
+  }
+}
+
+async function readLimited(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.byteLength;
+    if (length > MAX_BYTES) throw new Error("the answer is too large");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,54 @@
+import type { ResolvedValue } from "./config.ts";
+import type { ConfigProblem } from "./problems.ts";
+import { plainName } from "./redact.ts";
+import { TABLE } from "./table.ts";
+
+/** What is wrong between settings that are fine by themselves. @param providers Names of the providers there are. */
+export function referenceProblems(
+  values: readonly ResolvedValue[],
+  providers: ReadonlySet<string>,
+): ConfigProblem[] {
+  return [...models(values, providers), ...endpoints(values)];
+}
+
+/** Models of tiers and of embeddings have to belong to a provider. */
+function models(values: readonly ResolvedValue[], providers: ReadonlySet<string>): ConfigProblem[] {
+  const problems: ConfigProblem[] = [];
+  const check = (value: ResolvedValue, key: string, model: string, builtin: string): void => {
+    if (model === "") return;
+    const provider = model.slice(0, model.indexOf("/"));
+    if (model === builtin || (provider !== "builtin" && providers.has(provider))) return;
+    const configured =
+      providers.size === 0 ? "there is none" : `there are ${[...providers].map(plainName).join(", ")}`;
+    const message =
+      provider === "builtin"
+        ? `is ${model}, which does not exist; the one built in is ${builtin}`
+        : `is ${model}, but no provider ${provider} is configured; ${configured}`;
+    problems.push({ key: plainName(key), where: value.detail, message });
+  };
+  for (const value of values) {
+    if (value.path[0] === "tiers" && typeof value.value === "object") {
+      for (const [index, model] of value.value.entries()) {
+        check(value, `${value.key}[${index}]`, model, "builtin/extractive");
+      }
+    } else if (value.key === TABLE.embeddingsModel.key && typeof value.value === "string") {
+      check(value, value.key, value.value, "builtin/lexical");
+    }
+  }
+  return problems;
+}
+
+/** A compatible API has no address of its own. */
+function endpoints(values: readonly ResolvedValue[]): ConfigProblem[] {
+  const withUrl = new Set(values.filter(({ path }) => path[2] === "base_url").map(({ path }) => path[1]));
+  return values
+    .filter(
+      ({ path, value }) => path[0] === "providers" && path[2] === "kind" && value === "openai-compatible",
+    )
+    .filter(({ path }) => !withUrl.has(path[1]))
+    .map(({ path, detail }) => ({
+      key: plainName(`providers.${path[1]}.base_url`),
+      where: detail,
+      message: `is missing; kind openai-compatible needs it: expected ${TABLE.providerBaseUrl.expects}`,
+    }));
+}

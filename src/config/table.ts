@@ -1,0 +1,160 @@
+import {
+  creditPrice,
+  httpUrl,
+  listenAddress,
+  modelList,
+  modelName,
+  oneOf,
+  text,
+  wholeNumber,
+} from "./kinds.ts";
+import { type Setting, setting } from "./setting.ts";
+
+const path = text("a path");
+const secretText = text("text on one line");
+
+/**
+ * Every setting there is. Parsing, errors, `config show`, redaction and the reference all follow from these rows; a new
+ * setting is a new row here and a field in `config.ts`.
+ */
+export const TABLE = {
+  data: setting("data", path, {
+    flag: "--data",
+    inFile: false,
+    default: "./gatehouse-data",
+    help: "The directory that holds the database, the keys and, unless `--config` names another, `gatehouse.yaml`.",
+  }),
+  config: setting("config", path, {
+    flag: "--config",
+    inFile: false,
+    defaultText: "`gatehouse.yaml` in the data directory, if it is there",
+    help: "The configuration file (YAML); one that is named has to exist.",
+  }),
+  listen: setting("listen", listenAddress, {
+    flag: "--listen",
+    default: "127.0.0.1:8420",
+    help: "The address and TCP port to serve on; the default is reachable from this machine alone.",
+  }),
+  publicUrl: setting("public_url", httpUrl("public"), {
+    defaultText: "`http://` and the address of `listen`",
+    help: "The URL that clients see, for when a proxy stands in front.",
+  }),
+  adminToken: setting(
+    "admin_token",
+    text("gth_ and 49 letters and digits, as `gatehouse token secret` prints", "^gth_[0-9A-Za-z]{49}$"),
+    {
+      inFile: false,
+      secret: true,
+      defaultText: "made on the first start",
+      help: "The first admin token, for unattended starts.",
+    },
+  ),
+  logLevel: setting("log_level", oneOf("debug", "info", "warn", "error"), {
+    default: "info",
+    help: "The least severe log lines that are written.",
+  }),
+
+  providerKind: setting(
+    "providers.<provider>.kind",
+    oneOf("openai-compatible", "openai", "anthropic", "google"),
+    { required: true, help: "Which API the provider speaks." },
+  ),
+  providerBaseUrl: setting("providers.<provider>.base_url", httpUrl("endpoint"), {
+    defaultText: "the vendor's own; `openai-compatible` has none and needs one",
+    help: "The URL that the API's paths are appended to, for example `http://127.0.0.1:11434/v1`.",
+  }),
+  providerApiKey: setting(
+    "providers.<provider>.api_key",
+    text("a key on one line", "^[^\\x00-\\x1f\\x7f]*$"),
+    {
+      secret: true,
+      defaultText: "none",
+      help: "The key sent to the provider; an empty one counts as none.",
+    },
+  ),
+  providerTimeout: setting("providers.<provider>.timeout_ms", wholeNumber(1, 3_600_000), {
+    default: 60_000,
+    help: "How long a call may take, in milliseconds, before the next model of the route is tried.",
+  }),
+  providerHeader: setting("providers.<provider>.headers.<header>", secretText, {
+    secret: true,
+    defaultText: "none",
+    help: "A header sent with every call to the provider.",
+  }),
+  priceInput: setting("models.<model>.input", creditPrice, {
+    required: true,
+    help: "The price of 1,000 input tokens in credits; a model that is not listed costs 0.",
+  }),
+  priceOutput: setting("models.<model>.output", creditPrice, {
+    required: true,
+    help: "The price of 1,000 output tokens in credits.",
+  }),
+  tierName: setting("tiers.<tier>.name", text("text of at most 100 characters", undefined, 100), {
+    defaultText: "`tier` and its number",
+    help: "What people call the tier.",
+  }),
+  tierModels: setting("tiers.<tier>.models", modelList, {
+    required: true,
+    help: "The tier's route: models of configured providers, or `builtin/extractive`, in the order they are tried.",
+  }),
+
+  embeddingsModel: setting("embeddings.model", modelName, {
+    default: "builtin/lexical",
+    help: "The model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
+  }),
+  requestsPerMinute: setting("limits.requests_per_minute", wholeNumber(1, 1_000_000), {
+    default: 600,
+    help: "Requests a workspace may make in a minute, until it is given a limit of its own.",
+  }),
+  concurrentTasks: setting("limits.concurrent_tasks", wholeNumber(1, 100_000), {
+    default: 60,
+    help: "Tasks of a workspace that run at the same time, until it is given a limit of its own.",
+  }),
+  enforcement: setting("limits.enforcement", oneOf("soft", "enforced"), {
+    default: "soft",
+    help: "Past a limit, `soft` serves and reports; `enforced` answers 429 and lets tasks wait.",
+  }),
+  runningTasksPerNode: setting("limits.running_tasks_per_node", wholeNumber(1, 100_000), {
+    default: 256,
+    help: "Tasks that run at the same time in this process, over all workspaces; more of them queue.",
+  }),
+  queuedTasks: setting("limits.queued_tasks", wholeNumber(1, 10_000_000), {
+    default: 10_000,
+    help: "Tasks that may wait in a workspace's queue; past that dispatching answers 429 `queue_full`.",
+  }),
+  webhook: setting("notify.webhook", httpUrl("hook"), {
+    secret: true,
+    defaultText: "none",
+    help: "The URL that exceeded limits and ledger checkpoints are posted to; secret, as such URLs carry credentials.",
+  }),
+  checkpointEvery: setting("ledger.checkpoint_every", wholeNumber(1, 1_000_000), {
+    default: 256,
+    help: "Entries of a ledger after which a checkpoint is signed.",
+  }),
+  checkpointSeconds: setting("ledger.checkpoint_seconds", wholeNumber(1, 86_400), {
+    default: 10,
+    help: "Seconds after which new entries are signed over, however few they are.",
+  }),
+  checkpointFile: setting("ledger.checkpoint_file", path, {
+    defaultText: "none",
+    help: "A file, best on another disk that cannot be rewritten, that checkpoints are appended to.",
+  }),
+  payloadDays: setting("ledger.payload_days", wholeNumber(1, 36_500), {
+    default: 180,
+    help: "Days that prompts, outputs and arguments are kept; the proofs stay.",
+  }),
+};
+
+/** The rows in the order of the reference. */
+export const SETTINGS: readonly Setting[] = Object.values(TABLE);
+
+/** `GATEHOUSE_` variables that are no settings: other commands read them. */
+export const OTHER_VARIABLES: ReadonlyMap<string, string> = new Map([
+  ["GATEHOUSE_TOKEN", "The token that `gatehouse mcp` and the client commands authenticate with."],
+  ["GATEHOUSE_URL", "The server that the client commands speak to."],
+  [
+    "GATEHOUSE_MASTER_KEY",
+    "The key that connector secrets are encrypted with, instead of the one in the data directory.",
+  ],
+  ["GATEHOUSE_MCP_FIXTURES", "Serves the MCP conformance suite's fixture tools; for tests only."],
+]);

@@ -1,0 +1,56 @@
+import type { Clock } from "../base/clock.ts";
+import type { Channel, Draft } from "../ledger/entry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { MinuteTally } from "../limits/tally.ts";
+
+/** Sources told apart in one minute; past that they are counted together. */
+const SOURCE_LIMIT = 1_000;
+
+export interface RefusedCall {
+  readonly source: string;
+  readonly requestId: string;
+  readonly channel: Channel;
+}
+
+export interface RefusedCallers {
+  /** Records the first refusal of a source in a minute (answering its seq) and counts the others (null). */
+  note(workspaceId: number, call: RefusedCall, code: string): Promise<number | null>;
+  /** Records what was counted in minutes that are over. Called every few seconds. */
+  sweep(workspaceId: number): Promise<void>;
+}
+
+/** Calls of nobody knows whom: a flood of them must neither fill the ledger nor go unrecorded. */
+export function createRefusedCallers(ledger: Ledger, clock: Clock): RefusedCallers {
+  const tally = new MinuteTally(SOURCE_LIMIT);
+
+  function draft(source: string, more: Partial<Draft> & { count?: number }): Draft {
+    const { count, ...fields } = more;
+    return {
+      phase: "single",
+      action: "auth.refused",
+      outcome: "denied",
+      channel: "rest",
+      actor: "anonymous",
+      detail: { source, count },
+      ...fields,
+    };
+  }
+
+  return {
+    async note(workspaceId, call, code) {
+      const now = clock.now();
+      const notice = tally.note(call.source, now);
+      if (notice.kind === "counted") return null;
+      if (notice.before > 0) await ledger.record(workspaceId, draft(notice.key, { count: notice.before }));
+      return ledger.record(
+        workspaceId,
+        draft(notice.key, { code, channel: call.channel, requestId: call.requestId }),
+      );
+    },
+    async sweep(workspaceId) {
+      for (const { key, count } of tally.ended(clock.now())) {
+        await ledger.record(workspaceId, draft(key, { count }));
+      }
+    },
+  };
+}

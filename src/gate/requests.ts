@@ -1,0 +1,30 @@
+import type { Workspace } from "../access/workspaces.ts";
+import { type Bucket, fullBucket, take } from "../limits/bucket.ts";
+
+/** What the limiter says of one counted request; the door turns it into headers. */
+export interface RequestLimit {
+  readonly quota: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+  readonly retrySeconds: number;
+  readonly exceeded: boolean;
+}
+
+/** One token bucket a workspace: as many tokens as requests a minute, refilled evenly. */
+export class RequestLimiter {
+  readonly #buckets = new Map<number, Bucket>();
+
+  take(workspace: Workspace, now: number): RequestLimit {
+    const quota = workspace.limits.requestsPerMinute;
+    const rule = { capacity: quota, perSecond: quota / 60 };
+    const taken = take(this.#buckets.get(workspace.id) ?? fullBucket(rule, now), rule, now);
+    this.#buckets.set(workspace.id, taken.bucket);
+    return {
+      quota,
+      remaining: taken.remaining,
+      resetSeconds: taken.resetSeconds,
+      retrySeconds: Math.max(1, taken.retrySeconds),
+      exceeded: !taken.allowed,
+    };
+  }
+}

@@ -1,0 +1,66 @@
+import type { FieldError, Problem } from "../base/errors.ts";
+import type { RequestLimit } from "../gate/requests.ts";
+
+/** What a handler answers; the endpoint adds the headers of the call. */
+export interface Reply {
+  readonly status: number;
+  /** Sent as JSON; undefined sends no body. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Headers of one call: what it is called, where its evidence is, and what is left of the limit. */
+export interface CallHeaders {
+  readonly requestId: string;
+  readonly ledgerSeq: number | null;
+  readonly limit: RequestLimit | null;
+}
+
+export function callHeaders({ requestId, ledgerSeq, limit }: CallHeaders): Record<string, string> {
+  const headers: Record<string, string> = { "gatehouse-request-id": requestId };
+  if (ledgerSeq !== null) headers["gatehouse-ledger"] = String(ledgerSeq);
+  if (limit !== null) {
+    headers["ratelimit-policy"] = `"requests";q=${limit.quota};w=60`;
+    headers.ratelimit = `"requests";r=${limit.remaining};t=${limit.resetSeconds}`;
+    if (limit.exceeded) headers["gatehouse-limit-exceeded"] = "requests";
+  }
+  return headers;
+}
+
+export function jsonResponse(reply: Reply, headers: Record<string, string>): Response {
+  const all = reply.headers ? { ...headers, ...reply.headers } : headers;
+  if (reply.body === undefined) return new Response(null, { status: reply.status, headers: all });
+  all["content-type"] = "application/json";
+  return new Response(JSON.stringify(reply.body), { status: reply.status, headers: all });
+}
+
+/** RFC 9457 body of a refusal. */
+export interface ProblemBody {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  readonly request_id: string;
+  readonly errors?: readonly FieldError[];
+}
+
+export function problemResponse(
+  problem: Problem,
+  headers: Record<string, string>,
+  requestId: string,
+): Response {
+  const body: ProblemBody = {
+    type: `urn:gatehouse:problem:${problem.code}`,
+    title: problem.title,
+    status: problem.status,
+    detail: problem.message,
+    code: problem.code,
+    request_id: requestId,
+    ...(problem.errors ? { errors: problem.errors } : {}),
+  };
+  return new Response(JSON.stringify(body), {
+    status: problem.status,
+    headers: { ...headers, ...problem.headers, "content-type": "application/problem+json" },
+  });
+}

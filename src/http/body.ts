@@ -1,0 +1,83 @@
+import { Problem } from "../base/errors.ts";
+
+/** Bytes of a JSON body (contract, section 3). */
+export const BODY_LIMIT = 10 * 1024 * 1024;
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;
+const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
+
+/**
+ * The parsed body.
+ * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large`, 400 `invalid_json` (empty, not UTF-8, broken)
+ */
+export async function readJson(request: Request, limit = BODY_LIMIT): Promise<unknown> {
+  const type = request.headers.get("content-type");
+  if (type === null || !JSON_TYPE.test(type)) {
+    throw new Problem("unsupported_media_type", "Send the body as Content-Type: application/json.");
+  }
+  if ((request.headers.get("content-encoding") ?? "identity") !== "identity") {
+    throw new Problem("unsupported_media_type", "Send the body without Content-Encoding.");
+  }
+  const bytes = await readBytes(request, limit);
+  if (bytes.length === 0) throw invalidJson("The body is empty.");
+  const text = decode(bytes);
+  const value = parse(text);
+  // Only an escape can make half a character out of valid UTF-8; it could not be stored as it is.
+  if (SURROGATE_ESCAPE.test(text)) refuseLoneSurrogates(value);
+  return value;
+}
+
+async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null) {
+    if (Number(declared) > limit) throw tooLarge(limit);
+    return request.bytes();
+  }
+  if (!request.body) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body) {
+    length += chunk.length;
+    if (length > limit) throw tooLarge(limit);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw invalidJson("The body is not UTF-8.");
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw invalidJson(
+      error instanceof RangeError ? "The body is nested too deeply." : "The body is not valid JSON.",
+    );
+  }
+}
+
+function refuseLoneSurrogates(root: unknown): void {
+  const waiting = [root];
+  while (waiting.length > 0) {
+    const value = waiting.pop();
+    if (typeof value === "string" && !value.isWellFormed()) {
+      throw invalidJson("A string of the body holds half of a surrogate pair.");
+    }
+    if (typeof value === "object" && value !== null)
+      waiting.push(...Object.keys(value), ...Object.values(value));
+  }
+}
+
+function invalidJson(detail: string): Problem {
+  return new Problem("invalid_json", detail);
+}
+
+function tooLarge(limit: number): Problem {
+  return new Problem("body_too_large", `A body may have ${limit} bytes.`);
+}

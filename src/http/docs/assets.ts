@@ -1,0 +1,49 @@
+import styles from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
+import bundle from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
+import license from "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt" with { type: "file" };
+import { INIT, PAGE } from "./page.ts";
+
+/** One file of the page at `/docs`. */
+export interface DocsAsset {
+  /** Where it is served. */
+  readonly path: string;
+  /** Its media type. */
+  readonly type: string;
+  /** Its content; a file is embedded in the built program and read when it is asked for. */
+  readonly body: string | Blob;
+}
+
+/**
+ * For every response of `docsAssets`: nothing is loaded from another host and nothing inline runs. Images may be inline,
+ * which Swagger UI's stylesheet needs.
+ */
+export const DOCS_HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+};
+
+/** The API's document as a page that works with no network: Swagger UI over `/openapi.json`. */
+export function docsAssets(): readonly DocsAsset[] {
+  return [
+    { path: "/docs", type: "text/html; charset=utf-8", body: PAGE },
+    { path: "/docs/init.js", type: "text/javascript; charset=utf-8", body: INIT },
+    { path: "/docs/swagger-ui.css", type: "text/css; charset=utf-8", body: Bun.file(styles) },
+    { path: "/docs/swagger-ui-bundle.js", type: "text/javascript; charset=utf-8", body: Bun.file(bundle) },
+    // The bundle's first line points here.
+    {
+      path: "/docs/swagger-ui-bundle.js.LICENSE.txt",
+      type: "text/plain; charset=utf-8",
+      body: Bun.file(license),
+    },
+  ];
+}

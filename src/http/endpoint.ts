@@ -1,0 +1,123 @@
+import type { Server } from "bun";
+import type { DocumentDecoration } from "elysia";
+import Type, { type Static, type TObject, type TProperties, type TSchema } from "typebox";
+import type { NamedScope } from "../access/scopes.ts";
+import type { Ids } from "../base/ids.ts";
+import { type Validator, validator } from "../base/schema.ts";
+import type { Call } from "../gate/call.ts";
+import type { Gate } from "../gate/gate.ts";
+import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
+import { readJson } from "./body.ts";
+import { readCredential } from "./credential.ts";
+import type { Metrics } from "./metrics.ts";
+import { operationDetail } from "./operation.ts";
+import { readQuery } from "./query.ts";
+
+/** What every endpoint stands on. */
+export interface Door {
+  readonly gate: Gate;
+  readonly ids: Ids;
+  readonly metrics: Metrics;
+  /** Known only to this process and to who may read its data directory. */
+  readonly operatorSecret: string;
+}
+
+export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
+  /** `noun.verb` of the ledger. */
+  readonly action: string;
+  readonly scope: NamedScope;
+  /** One line for the OpenAPI document. */
+  readonly summary: string;
+  readonly tag: string;
+  /** False for streams, or a function of the request where it depends. Default true. */
+  readonly counted?: boolean | ((request: Request) => boolean);
+  readonly body?: Body;
+  /** A call without a body counts as `{}`. */
+  readonly bodyOptional?: boolean;
+  readonly query?: TObject<Query>;
+  readonly status: number;
+}
+
+export interface EndpointInput<Body extends TSchema, Query extends TProperties> {
+  readonly call: Call;
+  readonly params: Readonly<Record<string, string>>;
+  readonly body: Static<Body>;
+  readonly query: Static<TObject<Query>>;
+  readonly request: Request;
+}
+
+/** The parts of Elysia's context that an endpoint takes. */
+interface Context {
+  readonly request: Request;
+  readonly params: Readonly<Record<string, string>>;
+  readonly server: Server<unknown> | null;
+}
+
+export interface Endpoint {
+  handle(context: Context): Promise<Response>;
+  /** Elysia reads no body by itself: who calls, and whether they may, is settled before a byte of it is read. */
+  readonly hook: { readonly parse: "none"; readonly detail: DocumentDecoration };
+}
+
+const NOTHING = Type.Object({}, { additionalProperties: false });
+
+/** One route: its place in the document, its way through the gate, and its answer. A Reply becomes JSON. */
+export function endpoint<Body extends TSchema = TObject, Query extends TProperties = TProperties>(
+  door: Door,
+  spec: EndpointSpec<Body, Query>,
+  handle: (input: EndpointInput<Body, Query>) => Promise<Reply | StreamReply>,
+): Endpoint {
+  const body: Validator<Body> | undefined = spec.body && validator(spec.body);
+  const querySchema: TObject = spec.query ?? NOTHING;
+  const query = validator(querySchema);
+  const { counted = true } = spec;
+
+  async function answer({ request, params, server }: Context): Promise<Response> {
+    const requestId = door.ids("req");
+    const origin = {
+      requestId,
+      channel: "rest",
+      credential: readCredential(request.headers, door.operatorSecret),
+      get source() {
+        return server?.requestIP(request)?.address ?? "local";
+      },
+    } as const;
+    const operation = {
+      action: spec.action,
+      scope: spec.scope,
+      counted: typeof counted === "boolean" ? counted : counted(request),
+    };
+    const result = await door.gate.call(operation, origin, async (call) => {
+      const given = body && (await readBody(request, spec.bodyOptional === true));
+      return handle({
+        call,
+        params,
+        request,
+        body: body ? body.parse(given) : (undefined as Static<Body>),
+        query: query.parse(readQuery(request.url, querySchema)) as Static<TObject<Query>>,
+      });
+    });
+    const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
+    if (!result.ok) {
+      door.metrics.requests.inc({ status: result.problem.status < 500 ? "4xx" : "5xx" });
+      return problemResponse(result.problem, headers, requestId);
+    }
+    door.metrics.requests.inc({ status: "2xx" });
+    return "stream" in result.value ? result.value.stream(headers) : jsonResponse(result.value, headers);
+  }
+
+  return {
+    handle: ({ request, params, server }) => answer({ request, params, server }),
+    hook: { parse: "none", detail: operationDetail(spec) },
+  };
+}
+
+/** An answer that goes on: made once the call itself is recorded, with its headers. */
+export interface StreamReply {
+  stream(headers: Record<string, string>): Response;
+}
+
+async function readBody(request: Request, optional: boolean): Promise<unknown> {
+  const empty = request.headers.get("content-length") === "0" || request.body === null;
+  return optional && empty ? {} : readJson(request);
+}

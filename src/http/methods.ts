@@ -1,0 +1,20 @@
+/** Methods that some route takes for this path, sorted; for the `Allow` of 405 (RFC 9110, section 15.5.6). */
+export function allowedMethods(
+  routes: readonly { readonly method: string; readonly path: string }[],
+  pathname: string,
+): string[] {
+  const segments = split(pathname);
+  const methods = routes.filter((route) => matches(split(route.path), segments)).map((route) => route.method);
+  return [...new Set(methods)].sort();
+}
+
+function split(path: string): string[] {
+  return path.split("/").filter((segment) => segment !== "");
+}
+
+function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+  return (
+    pattern.length === segments.length &&
+    pattern.every((part, index) => part.startsWith(":") || part === segments[index])
+  );
+}

@@ -1,0 +1,68 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** What the gate has done, in Prometheus's text format. Labels take few values, so that the series stay few. */
+export function createMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    registry,
+    requests: new Counter({
+      name: "gatehouse_http_requests_total",
+      help: "HTTP requests by status class",
+      labelNames: ["status"],
+      registers,
+    }),
+    limitExceeded: new Counter({
+      name: "gatehouse_limit_exceeded_total",
+      help: "Requests and task starts over a workspace's limit, served or refused",
+      labelNames: ["workspace", "limit"],
+      registers,
+    }),
+    modelCalls: new Counter({
+      name: "gatehouse_model_calls_total",
+      help: "Model calls by model and outcome",
+      labelNames: ["model", "status"],
+      registers,
+    }),
+    modelSeconds: new Histogram({
+      name: "gatehouse_model_call_seconds",
+      help: "Duration of model calls",
+      labelNames: ["model"],
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+      registers,
+    }),
+    credits: new Counter({
+      name: "gatehouse_credits_total",
+      help: "Credits consumed by model",
+      labelNames: ["model"],
+      registers,
+    }),
+    toolCalls: new Counter({
+      name: "gatehouse_tool_calls_total",
+      help: "Tool calls by outcome",
+      labelNames: ["status"],
+      registers,
+    }),
+    tasksFinished: new Counter({
+      name: "gatehouse_tasks_finished_total",
+      help: "Tasks by final status",
+      labelNames: ["status"],
+      registers,
+    }),
+    taskSeconds: new Histogram({
+      name: "gatehouse_task_seconds",
+      help: "Time from a task's acceptance to its end",
+      buckets: [0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600],
+      registers,
+    }),
+    tasksRunning: new Gauge({ name: "gatehouse_tasks_running", help: "Tasks running now", registers }),
+    tasksQueued: new Gauge({ name: "gatehouse_tasks_queued", help: "Tasks waiting now", registers }),
+    residentBytes: new Gauge({
+      name: "process_resident_memory_bytes",
+      help: "Resident memory size in bytes",
+      registers,
+    }),
+  };
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;

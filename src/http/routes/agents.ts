@@ -1,0 +1,290 @@
+import { Elysia } from "elysia";
+import Type, { type Static } from "typebox";
+import type { Agent, AgentFields, Agents } from "../../access/agents.ts";
+import { OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
+import type { Tokens } from "../../access/tokens.ts";
+import { type Clock, timestamp } from "../../base/clock.ts";
+import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
+import { invalidField } from "../../base/errors.ts";
+import type { TaskService } from "../../tasks/service.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+
+const AGENT_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
+const SCOPE_PATH = "^(/|[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*){0,15})$";
+const MAX_STEPS = 20;
+
+const MemoryScope = Type.String({
+  pattern: SCOPE_PATH,
+  maxLength: 1024,
+  description: "A slash path of up to 16 segments, or `/` for the whole workspace.",
+});
+const Globs = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 200 });
+const Fields = {
+  owner: Type.String({ minLength: 1, maxLength: 200, description: "Who answers for this agent." }),
+  memory_scope: Type.Union([MemoryScope, Type.Array(MemoryScope, { minItems: 1, maxItems: 32 })], {
+    description: "Which documents it may search: these paths and what is below them.",
+  }),
+  description: Type.Union([Type.String({ maxLength: 2_000 }), Type.Null()]),
+  instructions: Type.Union([Type.String({ maxLength: 100_000 }), Type.Null()], {
+    description: "The system prompt.",
+  }),
+  tier_policy: Type.Object(
+    {
+      tiers: Type.Optional(Type.Array(Type.Integer({ minimum: 1 }), { maxItems: 100, uniqueItems: true })),
+      models: Type.Optional(
+        Type.Object(
+          { allow: Type.Optional(Globs), deny: Type.Optional(Globs) },
+          { additionalProperties: false },
+        ),
+      ),
+    },
+    { additionalProperties: false, description: "Default: every configured tier, every model." },
+  ),
+  tools: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+    maxItems: 200,
+    description: 'Globs of the tools it may use. Default `["*"]`.',
+  }),
+  approvals: Type.Union([Globs, Type.Null()], {
+    description: "Globs of tools that need a person's approval. Null: every tool marked destructive.",
+  }),
+  max_steps: Type.Integer({ minimum: 1, maximum: 1_000, description: `Default ${MAX_STEPS}.` }),
+  budget: Type.Object(
+    { credits_per_day: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]) },
+    { additionalProperties: false },
+  ),
+};
+const { owner, memory_scope, ...rest } = Fields;
+const optional = {
+  description: Type.Optional(rest.description),
+  instructions: Type.Optional(rest.instructions),
+  tier_policy: Type.Optional(rest.tier_policy),
+  tools: Type.Optional(rest.tools),
+  approvals: Type.Optional(rest.approvals),
+  max_steps: Type.Optional(rest.max_steps),
+  budget: Type.Optional(rest.budget),
+};
+const AgentCreate = Type.Object(
+  { name: Type.String({ pattern: AGENT_NAME }), owner, memory_scope, ...optional },
+  { additionalProperties: false },
+);
+const AgentChange = Type.Object(
+  { owner: Type.Optional(owner), memory_scope: Type.Optional(memory_scope), ...optional },
+  { additionalProperties: false },
+);
+
+export interface AgentRouteParts {
+  readonly agents: Agents;
+  readonly tokens: Tokens;
+  readonly tasks: TaskService;
+  readonly clock: Clock;
+  /** The configured tiers, lowest first. */
+  tierNumbers(): readonly number[];
+}
+
+export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumbers }: AgentRouteParts) {
+  const view = (agent: Agent) => viewAgent(agent, tierNumbers());
+  const tag = "Agents";
+
+  const list = endpoint(
+    door,
+    {
+      action: "agent.list",
+      scope: "agents:read",
+      summary: "List agents by name",
+      tag,
+      query: Type.Object(PAGE, { additionalProperties: false }),
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+      const after = decodeCursor(cursor, (key) => new RegExp(AGENT_NAME).test(key));
+      const found = await agents.list(call.caller.workspaceId, limit, after);
+      return { status: 200, body: page(found, limit, (agent) => agent.name, view) };
+    },
+  );
+
+  const create = endpoint(
+    door,
+    {
+      action: "agent.create",
+      scope: "agents:write",
+      summary: "Create an agent",
+      tag,
+      body: AgentCreate,
+      status: 201,
+    },
+    async ({ call, body }) => {
+      call.about({ agent: body.name });
+      const fields = {
+        ...DEFAULTS,
+        ...fieldsOf(body),
+        owner: body.owner,
+        memoryScope: paths(body.memory_scope),
+      };
+      const agent = await call.commit((tx) => agents.create(tx, call.caller.workspaceId, body.name, fields));
+      return { status: 201, body: view(agent), headers: { Location: `/v1/agents/${agent.name}` } };
+    },
+  );
+
+  const read = endpoint(
+    door,
+    { action: "agent.read", scope: "agents:read", summary: "Read an agent", tag, status: 200 },
+    async ({ call, params: { name = "" } }) => {
+      call.about({ agent: name });
+      return { status: 200, body: view(await agents.get(call.caller.workspaceId, name)) };
+    },
+  );
+
+  const change = endpoint(
+    door,
+    {
+      action: "agent.update",
+      scope: "agents:write",
+      summary: "Change an agent",
+      tag,
+      body: AgentChange,
+      status: 200,
+    },
+    async ({ call, params: { name = "" }, body }) => {
+      call.about({ agent: name });
+      const { workspaceId } = call.caller;
+      const agent = await call.commit((tx) => agents.update(tx, workspaceId, name, fieldsOf(body)));
+      return { status: 200, body: view(agent) };
+    },
+  );
+
+  const archive = endpoint(
+    door,
+    {
+      action: "agent.archive",
+      scope: "agents:write",
+      summary: "Archive an agent: its tasks end, its history stays",
+      tag,
+      status: 204,
+    },
+    async ({ call, params: { name = "" } }) => {
+      call.about({ agent: name });
+      const { workspaceId } = call.caller;
+      const agent = await call.commit(async (tx) => {
+        tx.onCommit(() => tokens.forget());
+        return agents.archive(tx, workspaceId, name);
+      });
+      await tasks.stopAgent(workspaceId, agent);
+      return { status: 204 };
+    },
+  );
+
+  const stop = endpoint(
+    door,
+    {
+      action: "oversight.stop",
+      scope: "approvals:write",
+      summary: "Stop an agent: cancels its tasks and refuses new ones",
+      tag,
+      bodyOptional: true,
+      body: Type.Object({}, { additionalProperties: false }),
+      status: 200,
+    },
+    async ({ call, params: { name = "" } }) => {
+      call.about({ agent: name });
+      call.decided("stop", clock.now());
+      const { workspaceId } = call.caller;
+      const agent = await call.commit((tx) => agents.setStatus(tx, workspaceId, name, "stopped"));
+      await tasks.stopAgent(workspaceId, agent);
+      return { status: 200, body: view(agent) };
+    },
+  );
+
+  const resume = endpoint(
+    door,
+    {
+      action: "oversight.resume",
+      scope: "approvals:write",
+      summary: "Let a stopped agent work again",
+      tag,
+      bodyOptional: true,
+      body: Type.Object({}, { additionalProperties: false }),
+      status: 200,
+    },
+    async ({ call, params: { name = "" } }) => {
+      call.about({ agent: name });
+      call.decided("resume", clock.now());
+      const agent = await call.commit((tx) => agents.setStatus(tx, call.caller.workspaceId, name, "active"));
+      return { status: 200, body: view(agent) };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/agents" })
+    .get("/", list.handle, list.hook)
+    .post("/", create.handle, create.hook)
+    .get("/:name", read.handle, read.hook)
+    .patch("/:name", change.handle, change.hook)
+    .delete("/:name", archive.handle, archive.hook)
+    .post("/:name/stop", stop.handle, stop.hook)
+    .post("/:name/resume", resume.handle, resume.hook);
+}
+
+const DEFAULTS = {
+  description: null,
+  instructions: null,
+  tierPolicy: OPEN_POLICY,
+  tools: ["*"],
+  approvals: null,
+  maxSteps: MAX_STEPS,
+  creditsPerDay: null,
+};
+
+/** What a body names, as fields. */
+function fieldsOf(body: Static<typeof AgentChange>): Partial<AgentFields> {
+  return {
+    ...(body.owner === undefined ? {} : { owner: body.owner }),
+    ...(body.memory_scope === undefined ? {} : { memoryScope: paths(body.memory_scope) }),
+    ...(body.description === undefined ? {} : { description: body.description }),
+    ...(body.instructions === undefined ? {} : { instructions: body.instructions }),
+    ...(body.tier_policy === undefined ? {} : { tierPolicy: policyOf(body.tier_policy) }),
+    ...(body.tools === undefined ? {} : { tools: body.tools }),
+    ...(body.approvals === undefined ? {} : { approvals: body.approvals }),
+    ...(body.max_steps === undefined ? {} : { maxSteps: body.max_steps }),
+    ...(body.budget === undefined ? {} : { creditsPerDay: budgetOf(body.budget.credits_per_day) }),
+  };
+}
+
+function paths(scope: string | string[]): string[] {
+  return typeof scope === "string" ? [scope] : [...new Set(scope)];
+}
+
+function policyOf(given: Static<typeof Fields.tier_policy>): TierPolicy {
+  return {
+    tiers: given.tiers ?? null,
+    models: { allow: given.models?.allow ?? ["*"], deny: given.models?.deny ?? [] },
+  };
+}
+
+function budgetOf(credits: number | null): number | null {
+  if (credits === null) return null;
+  const micros = toMicros(credits);
+  if (micros === undefined)
+    throw invalidField("/budget/credits_per_day", "must be a number of credits, exact to a millionth");
+  return micros;
+}
+
+function viewAgent(agent: Agent, tiers: readonly number[]) {
+  return {
+    name: agent.name,
+    owner: agent.owner,
+    memory_scope: agent.memoryScope,
+    description: agent.description,
+    instructions: agent.instructions,
+    tier_policy: { tiers: agent.tierPolicy.tiers ?? tiers, models: agent.tierPolicy.models },
+    tools: agent.tools,
+    approvals: agent.approvals,
+    max_steps: agent.maxSteps,
+    budget: {
+      credits_per_day: agent.creditsPerDay === null ? null : agent.creditsPerDay / MICROS_PER_CREDIT,
+    },
+    status: agent.status,
+    version: agent.version,
+    created_at: timestamp(agent.createdAt),
+    updated_at: timestamp(agent.updatedAt),
+  };
+}

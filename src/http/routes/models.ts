@@ -1,0 +1,99 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import type { Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
+import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
+import { toCredits } from "../../base/credits.ts";
+import type { ModelDoor } from "../../models/door.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+
+const LIST_QUERY = Type.Object(PAGE, { additionalProperties: false });
+
+export interface ModelRouteParts {
+  readonly door: ModelDoor;
+  readonly agents: Agents;
+}
+
+export function modelRoutes(door: Door, parts: ModelRouteParts) {
+  const tag = "Models";
+  const { tiers, price } = parts.door;
+
+  /** A token without an agent has no policy of its own. */
+  async function policyOf(caller: Caller): Promise<TierPolicy> {
+    if (!caller.agent) return OPEN_POLICY;
+    return (await parts.agents.get(caller.workspaceId, caller.agent.name)).tierPolicy;
+  }
+
+  const models = endpoint(
+    door,
+    {
+      action: "model.list",
+      scope: "agents:read",
+      summary: "List the models of all tiers, by name",
+      tag,
+      query: LIST_QUERY,
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+      const policy = await policyOf(call.caller);
+      const after = decodeCursor(cursor, () => true) ?? "";
+      const names = [...new Set(tiers.list().flatMap((tier) => tier.models))]
+        .sort()
+        .filter((name) => name > after);
+      const body = page(
+        names,
+        limit,
+        (name) => name,
+        (name) => {
+          const carriers = tiers.list().filter((tier) => tier.models.includes(name));
+          const { input, output } = price(name);
+          return {
+            name,
+            provider: name.slice(0, name.indexOf("/")),
+            tiers: carriers.map((tier) => tier.tier),
+            price: { input: toCredits(input), output: toCredits(output) },
+            allowed: allowsModel(policy, name) && carriers.some((tier) => allowsTier(policy, tier.tier)),
+          };
+        },
+      );
+      return { status: 200, body };
+    },
+  );
+
+  const list = endpoint(
+    door,
+    {
+      action: "tier.list",
+      scope: "agents:read",
+      summary: "List the tiers and their routes, lowest first",
+      tag,
+      query: LIST_QUERY,
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+      const policy = await policyOf(call.caller);
+      const after = Number(decodeCursor(cursor, (key) => /^\d{1,15}$/.test(key)) ?? 0);
+      const found = tiers.list().filter((tier) => tier.tier > after);
+      const body = page(
+        found,
+        limit,
+        (tier) => String(tier.tier),
+        ({ tier, name, models: route }) => ({
+          tier,
+          name,
+          models: route.map((model) => ({
+            name: model,
+            allowed: allowsTier(policy, tier) && allowsModel(policy, model),
+          })),
+          allowed: allowsTier(policy, tier) && route.some((model) => allowsModel(policy, model)),
+        }),
+      );
+      return { status: 200, body };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1" })
+    .get("/models", models.handle, models.hook)
+    .get("/tiers", list.handle, list.hook);
+}

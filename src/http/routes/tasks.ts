@@ -1,0 +1,172 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import type { Clock } from "../../base/clock.ts";
+import { invalidField } from "../../base/errors.ts";
+import { isId } from "../../base/ids.ts";
+import type { TaskService } from "../../tasks/service.ts";
+import { TASK_STATUSES } from "../../tasks/task.ts";
+import { viewTask } from "../../tasks/view.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+import { eventStream } from "../sse.ts";
+
+const TaskCreate = Type.Object(
+  {
+    agent: Type.String({ minLength: 1, maxLength: 63 }),
+    prompt: Type.String({ minLength: 1, maxLength: 1_000_000 }),
+    tier: Type.Optional(
+      Type.Integer({ minimum: 1, description: "Default: the lowest that the agent's policy allows." }),
+    ),
+    tools: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+        maxItems: 128,
+        uniqueItems: true,
+        description: "Tools the task may call, `<connector>.<tool>`. Default: none.",
+      }),
+    ),
+    metadata: Type.Optional(
+      Type.Record(Type.String({ minLength: 1, maxLength: 64 }), Type.String({ maxLength: 512 }), {
+        maxProperties: 16,
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+const StreamQuery = Type.Object(
+  { stream: Type.Optional(Type.Boolean({ description: "Answer with the task's events as they come." })) },
+  { additionalProperties: false },
+);
+const EventsQuery = Type.Object(
+  { after: Type.Optional(Type.Integer({ minimum: 0, description: "As the header Last-Event-ID." })) },
+  { additionalProperties: false },
+);
+const KEY_FORM = /^[\x21-\x7e]{1,255}$/;
+const STREAM_PARAMETER = /[?&]stream=true(?:&|$)/;
+
+export interface TaskRouteParts {
+  readonly tasks: TaskService;
+  readonly clock: Clock;
+}
+
+export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
+  const tag = "Tasks";
+
+  const create = endpoint(
+    door,
+    {
+      action: "task.dispatch",
+      scope: "tasks:write",
+      summary: "Dispatch a task; with `stream=true`, read its events at once",
+      tag,
+      counted: (request) => !STREAM_PARAMETER.test(request.url),
+      body: TaskCreate,
+      query: StreamQuery,
+      status: 202,
+    },
+    async ({ call, body, query, request }) => {
+      const { id, replayed } = await tasks.dispatch(call, body, idempotencyKey(request.headers));
+      const headers = {
+        Location: `/v1/tasks/${id}`,
+        "Gatehouse-Task-Id": id,
+        ...(replayed ? { "Idempotency-Replayed": "true" } : {}),
+      };
+      if (query.stream !== true) return { status: 202, body: { id, status: "queued" }, headers };
+      const reader = tasks.read({ workspaceId: call.caller.workspaceId, id }, 0);
+      return { stream: (own) => eventStream(reader, request.signal, { ...own, ...headers }, clock) };
+    },
+  );
+
+  const list = endpoint(
+    door,
+    {
+      action: "task.list",
+      scope: "tasks:read",
+      summary: "List tasks, newest first",
+      tag,
+      query: Type.Object(
+        {
+          ...PAGE,
+          agent: Type.Optional(Type.String({ minLength: 1, maxLength: 63 })),
+          status: Type.Optional(Type.Enum([...TASK_STATUSES])),
+        },
+        { additionalProperties: false },
+      ),
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor, agent, status } }) => {
+      const before = decodeCursor(cursor, (key) => isId("task", key));
+      const found = await tasks.list(call.caller, { agent, status }, limit, before);
+      return { status: 200, body: page(found, limit, (task) => task.id, viewTask) };
+    },
+  );
+
+  const read = endpoint(
+    door,
+    { action: "task.read", scope: "tasks:read", summary: "Read a task", tag, status: 200 },
+    async ({ call, params: { id = "" } }) => {
+      const task = await tasks.get(call.caller, id);
+      call.about({ task: task.id, agent: task.agent });
+      return { status: 200, body: viewTask(task) };
+    },
+  );
+
+  const events = endpoint(
+    door,
+    {
+      action: "task.events",
+      scope: "tasks:read",
+      summary: "Read a task's events, from its beginning or after Last-Event-ID",
+      tag,
+      counted: false,
+      query: EventsQuery,
+      status: 200,
+    },
+    async ({ call, params: { id = "" }, query, request }) => {
+      const after = query.after ?? lastEventId(request.headers);
+      const task = await tasks.get(call.caller, id);
+      call.about({ task: task.id, agent: task.agent });
+      const reader = tasks.read(task, after);
+      return { stream: (headers) => eventStream(reader, request.signal, headers, clock) };
+    },
+  );
+
+  const cancel = endpoint(
+    door,
+    {
+      action: "task.cancel",
+      scope: "tasks:write",
+      summary: "Cancel a task",
+      tag,
+      bodyOptional: true,
+      body: Type.Object({}, { additionalProperties: false }),
+      status: 200,
+    },
+    async ({ call, params: { id = "" } }) => {
+      const task = await tasks.get(call.caller, id);
+      call.about({ task: task.id, agent: task.agent });
+      return { status: 200, body: viewTask(await tasks.cancel(call.caller, id)) };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/tasks" })
+    .post("/", create.handle, create.hook)
+    .get("/", list.handle, list.hook)
+    .get("/:id", read.handle, read.hook)
+    .get("/:id/events", events.handle, events.hook)
+    .post("/:id/cancel", cancel.handle, cancel.hook);
+}
+
+function idempotencyKey(headers: Headers): string | undefined {
+  const key = headers.get("idempotency-key");
+  if (key === null) return undefined;
+  if (!KEY_FORM.test(key))
+    throw invalidField("Idempotency-Key", "must be 1 to 255 printable ASCII characters");
+  return key;
+}
+
+function lastEventId(headers: Headers): number {
+  const text = headers.get("last-event-id");
+  if (text === null || text === "") return 0;
+  if (!/^\d{1,15}$/.test(text)) throw invalidField("Last-Event-ID", "must be the id of an event");
+  return Number(text);
+}

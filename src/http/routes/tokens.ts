@@ -1,0 +1,194 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import type { Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
+import { AGENT_TOKEN_SCOPES, firstNotHeld, isScope } from "../../access/scopes.ts";
+import type { Issued, Token, Tokens } from "../../access/tokens.ts";
+import { optionalTimestamp, timestamp } from "../../base/clock.ts";
+import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
+import { invalidField, Problem } from "../../base/errors.ts";
+import { isId } from "../../base/ids.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+
+const Duration = Type.String({ pattern: DURATION_PATTERN, description: "Such as `90d`, `12h`, `10m`." });
+const TokenCreate = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 200 }),
+    agent: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 63, description: "The agent that it acts as." }),
+    ),
+    scopes: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 206 }), { minItems: 1, maxItems: 100 }),
+    ),
+    expires_in: Type.Optional(Duration),
+    person: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "The human who holds it." }),
+    ),
+    role: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "In what capacity." })),
+  },
+  { additionalProperties: false },
+);
+const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
+
+export interface TokenRouteParts {
+  readonly tokens: Tokens;
+  readonly agents: Agents;
+}
+
+export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
+  const tag = "Tokens";
+
+  const list = endpoint(
+    door,
+    {
+      action: "token.list",
+      scope: "tokens:write",
+      summary: "List tokens, newest first, without their secrets",
+      tag,
+      query: Type.Object(PAGE, { additionalProperties: false }),
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+      const before = decodeCursor(cursor, (key) => isId("tok", key));
+      const found = await tokens.list(call.caller.workspaceId, limit, before);
+      return { status: 200, body: page(found, limit, (token) => token.id, viewToken) };
+    },
+  );
+
+  const issue = endpoint(
+    door,
+    {
+      action: "token.issue",
+      scope: "tokens:write",
+      summary: "Issue a token; its secret is shown this once",
+      tag,
+      body: TokenCreate,
+      status: 201,
+    },
+    async ({ call, body }) => {
+      const { caller } = call;
+      if (caller.agent && body.agent !== caller.agent.name) {
+        throw new Problem(
+          "agent_forbidden",
+          `This token acts as ${caller.agent.name} and may issue tokens for it alone.`,
+        );
+      }
+      if (body.agent !== undefined) call.about({ agent: body.agent });
+      const agent = body.agent === undefined ? null : await agents.get(caller.workspaceId, body.agent);
+      const scopes = scopesOf(body.scopes, agent !== null);
+      refuseMoreThanHeld(caller, scopes);
+      const issued = await call.commit(async (tx, record) => {
+        const made = await tokens.issue(tx, caller.workspaceId, caller.actor, {
+          name: body.name,
+          agent,
+          scopes,
+          person: body.person ?? null,
+          role: body.role ?? null,
+          expiresIn: body.expires_in === undefined ? null : duration("/expires_in", body.expires_in),
+        });
+        await record({ detail: { token: made.token.id, scopes: scopes.join(" ") } });
+        return made;
+      });
+      return {
+        status: 201,
+        body: viewIssued(issued),
+        headers: { Location: `/v1/tokens/${issued.token.id}` },
+      };
+    },
+  );
+
+  const rotate = endpoint(
+    door,
+    {
+      action: "token.rotate",
+      scope: "tokens:write",
+      summary: "Give a token a new secret; the old one works for the grace period",
+      tag,
+      body: TokenRotate,
+      bodyOptional: true,
+      status: 200,
+    },
+    async ({ call, params: { id = "" }, body }) => {
+      const { caller } = call;
+      refuseMoreThanHeld(caller, await authorityOf(caller, id));
+      const grace = body.grace === undefined ? 0 : duration("/grace", body.grace);
+      call.about({ detail: { token: id, grace_ms: grace } });
+      const issued = await call.commit((tx) => tokens.rotate(tx, caller.workspaceId, id, grace));
+      return { status: 200, body: viewIssued(issued) };
+    },
+  );
+
+  const revoke = endpoint(
+    door,
+    { action: "token.revoke", scope: "tokens:write", summary: "Revoke a token at once", tag, status: 204 },
+    async ({ call, params: { id = "" } }) => {
+      await authorityOf(call.caller, id);
+      call.about({ detail: { token: id } });
+      await call.commit((tx) => tokens.revoke(tx, call.caller.workspaceId, id));
+      return { status: 204 };
+    },
+  );
+
+  /** Scopes of a token that the caller may manage. A token that acts as an agent manages that agent's tokens alone. */
+  async function authorityOf(caller: Caller, id: string): Promise<readonly string[]> {
+    const token = await tokens.get(caller.workspaceId, id);
+    if (caller.agent && token.agent !== caller.agent.name) {
+      throw new Problem(
+        "agent_forbidden",
+        `This token acts as ${caller.agent.name} and may manage its tokens alone.`,
+      );
+    }
+    return token.scopes;
+  }
+
+  return new Elysia({ prefix: "/v1/tokens" })
+    .get("/", list.handle, list.hook)
+    .post("/", issue.handle, issue.hook)
+    .delete("/:id", revoke.handle, revoke.hook)
+    .post("/:id/rotate", rotate.handle, rotate.hook);
+}
+
+function scopesOf(given: readonly string[] | undefined, hasAgent: boolean): readonly string[] {
+  if (given === undefined) {
+    if (hasAgent) return AGENT_TOKEN_SCOPES;
+    throw invalidField("/scopes", "is required for a token without an agent");
+  }
+  for (const [index, scope] of given.entries()) {
+    if (!isScope(scope)) throw invalidField(`/scopes/${index}`, `${JSON.stringify(scope)} is not a scope`);
+  }
+  return [...new Set(given)];
+}
+
+/** Nobody hands out what they do not hold, nor takes over a token that holds more. */
+function refuseMoreThanHeld(caller: Caller, scopes: readonly string[]): void {
+  const missing = firstNotHeld(caller.scopes, scopes);
+  if (missing !== undefined) {
+    throw new Problem("scope_missing", `This needs a token that has the scope ${missing} itself.`);
+  }
+}
+
+function duration(path: string, text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined) throw invalidField(path, "must be a duration such as 90d, 12h or 10m");
+  return ms;
+}
+
+function viewToken(token: Token) {
+  return {
+    id: token.id,
+    name: token.name,
+    agent: token.agent,
+    scopes: token.scopes,
+    person: token.person,
+    role: token.role,
+    expires_at: optionalTimestamp(token.expiresAt),
+    created_by: token.createdBy,
+    created_at: timestamp(token.createdAt),
+    last_used_at: optionalTimestamp(token.lastUsedAt),
+  };
+}
+
+function viewIssued({ token, secret }: Issued) {
+  return { ...viewToken(token), secret };
+}

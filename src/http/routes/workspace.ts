@@ -1,0 +1,168 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import { WORKSPACE_NAME, type Workspace, type Workspaces } from "../../access/workspaces.ts";
+import { timestamp } from "../../base/clock.ts";
+import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
+import { invalidField, Problem } from "../../base/errors.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+
+const WorkspaceChange = Type.Object(
+  {
+    limits: Type.Optional(
+      Type.Object(
+        {
+          requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
+          concurrent_tasks: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
+          enforcement: Type.Optional(Type.Enum(["soft", "enforced"])),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    budget: Type.Optional(
+      Type.Object(
+        { credits_per_month: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]) },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+const WorkspaceCreate = Type.Object(
+  { name: Type.String({ pattern: WORKSPACE_NAME }) },
+  { additionalProperties: false },
+);
+
+/** What a workspace uses now. */
+export interface WorkspaceUsage {
+  readonly tasksRunning: number;
+  readonly tasksQueued: number;
+  /** Micro-credits of the present month (UTC). */
+  readonly creditsThisMonth: number;
+}
+
+export interface WorkspaceRouteParts {
+  readonly workspaces: Workspaces;
+  usage(workspaceId: number): Promise<WorkspaceUsage>;
+  /** Told after limits have changed. */
+  limitsChanged(): void;
+}
+
+export function workspaceRoutes(door: Door, { workspaces, usage, limitsChanged }: WorkspaceRouteParts) {
+  const tag = "Workspace";
+  const view = async (workspace: Workspace) => viewWorkspace(workspace, await usage(workspace.id));
+
+  const read = endpoint(
+    door,
+    {
+      action: "workspace.read",
+      scope: "settings:write",
+      summary: "Read the workspace's limits, budget and use",
+      tag,
+      status: 200,
+    },
+    async ({ call }) => ({ status: 200, body: await view(workspaces.get(call.caller.workspaceId)) }),
+  );
+
+  const change = endpoint(
+    door,
+    {
+      action: "config.change",
+      scope: "settings:write",
+      summary: "Change any part of the limits and the budget",
+      tag,
+      body: WorkspaceChange,
+      status: 200,
+    },
+    async ({ call, body }) => {
+      const credits = body.budget?.credits_per_month;
+      const changed = await call.commit(async (tx, record) => {
+        const workspace = await workspaces.change(tx, call.caller.workspaceId, {
+          requestsPerMinute: body.limits?.requests_per_minute,
+          concurrentTasks: body.limits?.concurrent_tasks,
+          enforcement: body.limits?.enforcement,
+          creditsPerMonth: credits == null ? credits : micros(credits),
+        });
+        await record({
+          detail: { ...body.limits, ...(credits === undefined ? {} : { budget: String(credits) }) },
+        });
+        return workspace;
+      });
+      limitsChanged();
+      return { status: 200, body: await view(changed) };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/workspace" })
+    .get("/", read.handle, read.hook)
+    .patch("/", change.handle, change.hook);
+}
+
+/** The node's workspaces: for its operator alone, on the machine itself. Not in the contract, and not in the document. */
+export function operatorRoutes(door: Door, { workspaces }: Pick<WorkspaceRouteParts, "workspaces">) {
+  const tag = "Operator";
+
+  const list = endpoint(
+    door,
+    { action: "workspace.list", scope: "settings:write", summary: "List workspaces", tag, status: 200 },
+    async ({ call }) => {
+      requireOperator(call.caller.actor);
+      return { status: 200, body: { data: workspaces.list().map(viewName), next_cursor: null } };
+    },
+  );
+
+  const create = endpoint(
+    door,
+    {
+      action: "workspace.create",
+      scope: "settings:write",
+      summary: "Create a workspace",
+      tag,
+      body: WorkspaceCreate,
+      status: 201,
+    },
+    async ({ call, body }) => {
+      requireOperator(call.caller.actor);
+      call.about({ detail: { workspace: body.name } });
+      const workspace = await call.commit((tx) => workspaces.create(tx, body.name));
+      return { status: 201, body: viewName(workspace) };
+    },
+  );
+
+  return new Elysia({ prefix: "/operator/workspaces" })
+    .get("/", list.handle, { ...list.hook, detail: { hide: true } })
+    .post("/", create.handle, { ...create.hook, detail: { hide: true } });
+}
+
+function requireOperator(actor: string): void {
+  if (!actor.startsWith("user:")) throw new Problem("not_found", "There is nothing here.");
+}
+
+function micros(credits: number): number {
+  const value = toMicros(credits);
+  if (value === undefined) {
+    throw invalidField("/budget/credits_per_month", "must be a number of credits, exact to a millionth");
+  }
+  return value;
+}
+
+function viewName(workspace: Workspace) {
+  return { name: workspace.name, created_at: timestamp(workspace.createdAt) };
+}
+
+function viewWorkspace(workspace: Workspace, use: WorkspaceUsage) {
+  const { limits, creditsPerMonth } = workspace;
+  return {
+    name: workspace.name,
+    limits: {
+      requests_per_minute: limits.requestsPerMinute,
+      concurrent_tasks: limits.concurrentTasks,
+      enforcement: limits.enforcement,
+    },
+    budget: { credits_per_month: creditsPerMonth === null ? null : creditsPerMonth / MICROS_PER_CREDIT },
+    usage: {
+      tasks_running: use.tasksRunning,
+      tasks_queued: use.tasksQueued,
+      credits_this_month: use.creditsThisMonth / MICROS_PER_CREDIT,
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** A token bucket, as plain data: `available` tokens as of `at` (milliseconds). */
+export interface Bucket {
+  readonly available: number;
+  readonly at: number;
+}
+
+export interface BucketRule {
+  /** Tokens that a full bucket holds. */
+  readonly capacity: number;
+  readonly perSecond: number;
+}
+
+export interface Taken {
+  readonly bucket: Bucket;
+  readonly allowed: boolean;
+  /** Whole tokens left. */
+  readonly remaining: number;
+  /** Seconds until the bucket is full again, rounded up. */
+  readonly resetSeconds: number;
+  /** Seconds until the next token, rounded up; 0 when one is there. */
+  readonly retrySeconds: number;
+}
+
+export function fullBucket(rule: BucketRule, now: number): Bucket {
+  return { available: rule.capacity, at: now };
+}
+
+/** Refills for the time that has passed (a clock that went back refills nothing) and takes one token if there is one. */
+export function take(bucket: Bucket, rule: BucketRule, now: number): Taken {
+  const elapsed = Math.max(0, now - bucket.at);
+  const filled = Math.min(rule.capacity, bucket.available + (elapsed / 1000) * rule.perSecond);
+  const allowed = filled >= 1;
+  const available = allowed ? filled - 1 : filled;
+  return {
+    bucket: { available, at: now },
+    allowed,
+    remaining: Math.floor(available),
+    resetSeconds: Math.ceil((rule.capacity - available) / rule.perSecond),
+    retrySeconds: available >= 1 ? 0 : Math.ceil((1 - available) / rule.perSecond),
+  };
+}

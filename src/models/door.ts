@@ -1,0 +1,86 @@
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
+import type { Clock } from "../base/clock.ts";
+import { FREE, type Price } from "../base/credits.ts";
+import { Problem } from "../base/errors.ts";
+import type { ProviderConfig, Tier } from "../config/config.ts";
+import { withDeadline } from "./deadline.ts";
+import { createProviders, type Provider } from "./providers.ts";
+import { Tiers } from "./tiers.ts";
+
+/** A model that may be called, under its name in the configuration. */
+export interface OpenModel {
+  readonly id: string;
+  readonly model: LanguageModelV4;
+}
+
+/**
+ * The one door to a model. Providers live inside it and nowhere else, so that there is no way to a model but with a
+ * policy and a tier.
+ */
+export interface ModelDoor {
+  readonly tiers: Tiers;
+  price(model: string): Price;
+  /**
+   * The models of a tier that the policy allows, in the order to try them. `policy` is asked again at each call of a
+   * model: one that has been forbidden since is refused with `model_forbidden` before anything is sent.
+   * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
+   */
+  open(policy: () => TierPolicy, tier: number): readonly OpenModel[];
+}
+
+export interface ModelConfig {
+  readonly providers: ReadonlyMap<string, ProviderConfig>;
+  readonly tiers: ReadonlyMap<number, Tier>;
+  readonly prices: ReadonlyMap<string, Price>;
+}
+
+export function createModelDoor(config: ModelConfig, clock: Clock): ModelDoor {
+  const providers = createProviders(config.providers);
+  const tiers = new Tiers(config.tiers);
+  return {
+    tiers,
+    price: (model) => config.prices.get(model) ?? FREE,
+    open(policy, tier) {
+      return tiers.route(policy(), tier).map((id) => {
+        const slash = id.indexOf("/");
+        const provider = providers.get(id.slice(0, slash));
+        if (!provider) throw new Error(`the provider of ${id} is not configured`);
+        return {
+          id,
+          model: guard(provider, id, id.slice(slash + 1), () => check(policy(), tier, id), clock),
+        };
+      });
+    },
+  };
+}
+
+/** The policy is held at the call itself, not only where the route was made. */
+function check(policy: TierPolicy, tier: number, id: string): void {
+  if (allowsTier(policy, tier) && allowsModel(policy, id)) return;
+  throw new Problem("model_forbidden", `The agent's policy no longer allows ${id} in tier ${tier}.`);
+}
+
+function guard(
+  provider: Provider,
+  id: string,
+  name: string,
+  check: () => void,
+  clock: Clock,
+): LanguageModelV4 {
+  const model = provider.model(name);
+  return {
+    specificationVersion: "v4",
+    provider: id.slice(0, id.indexOf("/")),
+    modelId: name,
+    supportedUrls: {},
+    async doGenerate(options) {
+      check();
+      return model.doGenerate(options);
+    },
+    async doStream(options) {
+      check();
+      return withDeadline((inner) => model.doStream(inner), options, provider.timeoutMs, clock);
+    },
+  };
+}

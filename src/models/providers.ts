@@ -1,0 +1,59 @@
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createGoogleGenerativeAI } from "@ai-sdk/google";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { extractiveModel } from "../agents/index.ts";
+import type { ProviderConfig } from "../config/config.ts";
+
+/** A configured source of models, not to be reached but through the door. */
+export interface Provider {
+  readonly timeoutMs: number;
+  model(name: string): LanguageModelV4;
+}
+
+export const BUILTIN_MODEL = "builtin/extractive";
+
+/** The embedded model answers at once; the timeout only bounds the tools' results that it reads. */
+const BUILTIN: Provider = { timeoutMs: 60_000, model: () => extractiveModel() };
+
+export function createProviders(
+  configured: ReadonlyMap<string, ProviderConfig>,
+): ReadonlyMap<string, Provider> {
+  const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
+  for (const [name, config] of configured) {
+    providers.set(name, { timeoutMs: config.timeoutMs, model: modelFactory(name, config) });
+  }
+  return providers;
+}
+
+function modelFactory(name: string, config: ProviderConfig): (model: string) => LanguageModelV4 {
+  const settings = {
+    ...(config.apiKey === undefined ? {} : { apiKey: config.apiKey }),
+    ...(config.headers === undefined ? {} : { headers: config.headers }),
+  };
+  const endpoint = config.baseUrl === undefined ? {} : { baseURL: config.baseUrl };
+  switch (config.kind) {
+    case "openai-compatible": {
+      const provider = createOpenAICompatible({
+        name,
+        baseURL: config.baseUrl ?? "",
+        includeUsage: true,
+        ...settings,
+      });
+      return (model) => provider.chatModel(model);
+    }
+    case "openai": {
+      const provider = createOpenAI({ ...settings, ...endpoint });
+      return (model) => provider(model);
+    }
+    case "anthropic": {
+      const provider = createAnthropic({ ...settings, ...endpoint });
+      return (model) => provider(model);
+    }
+    case "google": {
+      const provider = createGoogleGenerativeAI({ ...settings, ...endpoint });
+      return (model) => provider(model);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
+import { Problem } from "../base/errors.ts";
+import type { Tier } from "../config/config.ts";
+
+/** The configured routes: which models a tier may use, in the order in which they are tried. */
+export class Tiers {
+  readonly #tiers: ReadonlyMap<number, Tier>;
+
+  constructor(tiers: ReadonlyMap<number, Tier>) {
+    this.#tiers = new Map([...tiers].sort(([a], [b]) => a - b));
+  }
+
+  /** Lowest first. */
+  list(): readonly Tier[] {
+    return [...this.#tiers.values()];
+  }
+
+  numbers(): readonly number[] {
+    return [...this.#tiers.keys()];
+  }
+
+  /** The lowest tier that a policy allows. @throws Problem 403 `tier_forbidden` when it allows none. */
+  lowest(policy: TierPolicy): number {
+    for (const tier of this.#tiers.keys()) if (allowsTier(policy, tier)) return tier;
+    throw new Problem("tier_forbidden", "The agent's policy allows none of the configured tiers.");
+  }
+
+  /**
+   * The models of a tier that a policy allows, in order; never empty.
+   * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
+   */
+  route(policy: TierPolicy, tier: number): readonly string[] {
+    const configured = this.#tiers.get(tier);
+    if (!configured) {
+      throw new Problem(
+        "unknown_tier",
+        `There is no tier ${tier}; configured: ${this.numbers().join(", ")}.`,
+        {
+          errors: [{ path: "/tier", message: `must be one of ${this.numbers().join(", ")}` }],
+        },
+      );
+    }
+    if (!allowsTier(policy, tier))
+      throw new Problem("tier_forbidden", `The agent's policy does not allow tier ${tier}.`);
+    const models = configured.models.filter((model) => allowsModel(policy, model));
+    if (models.length === 0) {
+      throw new Problem("model_forbidden", `The agent's policy allows none of the models of tier ${tier}.`);
+    }
+    return models;
+  }
+}

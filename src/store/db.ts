@@ -1,0 +1,51 @@
+/**
+ * The store as everything above it sees it: asynchronous, in SQL that SQLite and PostgreSQL both speak (`$1` parameters,
+ * `RETURNING`, `ON CONFLICT`), times as integers of milliseconds, JSON as text.
+ */
+export type SqlValue = string | number | null | Uint8Array;
+
+export interface Sql {
+  /** All rows. The caller names the row's shape and MUST select exactly its columns. */
+  all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]>;
+  get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined>;
+  /** Runs one writing statement and answers how many rows it changed. */
+  run(sql: string, params?: readonly SqlValue[]): Promise<number>;
+}
+
+export interface Tx extends Sql {
+  /** Called when what this transaction wrote does not last, so that memory kept beside the store can follow. */
+  onRollback(undo: () => void): void;
+  /** Called once what this transaction wrote is on disk, before its `tx` resolves. */
+  onCommit(done: () => void): void;
+}
+
+export interface TxOptions {
+  /**
+   * The work runs one writing statement at most, and nothing else of it can fail after that: it needs no savepoint of its
+   * own within the group.
+   */
+  readonly single?: boolean;
+}
+
+export interface Db extends Sql {
+  /**
+   * Runs `work` and resolves once what it wrote is on disk (synced). Transactions that arrive while another group is
+   * being written are committed together with one sync; each still succeeds or fails alone.
+   *
+   * `work` MUST await nothing but its own `tx`: every other writer waits for it.
+   *
+   * @throws StoreUnavailable when the store cannot be written (disk full, read-only, I/O error); nothing lasts then.
+   * @throws whatever `work` throws, after its writes are undone.
+   */
+  tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** The store cannot be written now. What was asked for did not happen. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+  }
+}

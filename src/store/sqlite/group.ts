@@ -1,0 +1,196 @@
+import { Problem } from "../../base/errors.ts";
+import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import type { Connection } from "./connection.ts";
+
+/** Transactions committed with one sync. More would hold the loop for long, fewer would waste syncs. */
+const GROUP_LIMIT = 256;
+/** Transactions that may wait. Each stands for a call that is held open, so this is far above what a node serves. */
+const QUEUE_LIMIT = 20_000;
+const BUSY_RETRY_MS = 20;
+const BUSY_TRIES = 250;
+
+interface Job {
+  readonly work: (tx: Tx) => Promise<unknown>;
+  readonly single: boolean;
+  readonly settle: (outcome: Outcome) => void;
+}
+
+type Outcome =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: unknown };
+
+/**
+ * Group commit: the jobs that arrived during one turn of the event loop, or while the last group was being synced, run
+ * one after another inside one database transaction. Each has a savepoint, so that one that fails takes only itself back.
+ */
+export class GroupCommit {
+  readonly #connection: Connection;
+  #queue: Job[] = [];
+  #scheduled = false;
+  #idle: (() => void)[] = [];
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#queue.length >= QUEUE_LIMIT) {
+        reject(new StoreUnavailable(`${QUEUE_LIMIT} transactions are waiting already`));
+        return;
+      }
+      this.#queue.push({
+        work,
+        single: options.single === true,
+        settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)),
+      });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when nothing waits any more. */
+  async drain(): Promise<void> {
+    if (!this.#scheduled && this.#queue.length === 0) return;
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** `setImmediate` runs after the sockets of this turn were read: their calls share the group. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => void this.#flush());
+  }
+
+  async #flush(): Promise<void> {
+    const group = this.#queue.length <= GROUP_LIMIT ? this.#queue : this.#queue.slice(0, GROUP_LIMIT);
+    this.#queue = group === this.#queue ? [] : this.#queue.slice(GROUP_LIMIT);
+    const outcomes = await this.#commit(group);
+    for (const [index, job] of group.entries()) {
+      const outcome = outcomes[index];
+      if (outcome) job.settle(outcome);
+    }
+    this.#scheduled = false;
+    if (this.#queue.length > 0) {
+      this.#schedule();
+      return;
+    }
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  async #commit(group: readonly Job[]): Promise<Outcome[]> {
+    const written: OpenTx[] = [];
+    const outcomes: Outcome[] = [];
+    try {
+      await this.#begin();
+      for (const job of group) outcomes.push(await this.#run(job, written));
+      this.#connection.run("COMMIT");
+    } catch (error) {
+      if (this.#connection.database.inTransaction) this.#connection.run("ROLLBACK");
+      for (const tx of written.reverse()) tx.rolledBack();
+      const failure = unavailable(error);
+      return group.map(() => ({ ok: false, error: failure }));
+    }
+    for (const tx of written) tx.committed();
+    return outcomes;
+  }
+
+  /** Waits for a foreign process's write lock without holding the loop. */
+  async #begin(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.#connection.run("BEGIN IMMEDIATE");
+        return;
+      } catch (error) {
+        if (errorCode(error) !== "SQLITE_BUSY" || attempt === BUSY_TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, BUSY_RETRY_MS));
+      }
+    }
+  }
+
+  /** @throws only when the whole group is lost (the engine ended the transaction by itself). */
+  async #run(job: Job, written: OpenTx[]): Promise<Outcome> {
+    const tx = new OpenTx(this.#connection);
+    if (!job.single) this.#connection.run("SAVEPOINT job");
+    try {
+      const value = await job.work(tx);
+      if (!job.single) this.#connection.run("RELEASE job");
+      written.push(tx);
+      return { ok: true, value };
+    } catch (error) {
+      tx.rolledBack();
+      if (!this.#connection.database.inTransaction) throw error;
+      if (!job.single) {
+        this.#connection.run("ROLLBACK TO job");
+        this.#connection.run("RELEASE job");
+      }
+      return { ok: false, error: isEngineError(error) ? unavailable(error) : error };
+    } finally {
+      tx.end();
+    }
+  }
+}
+
+class OpenTx implements Tx {
+  #undo: (() => void)[] | null = null;
+  #done: (() => void)[] | null = null;
+  #connection: Connection | null;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]> {
+    return this.#open().all<Row>(sql, params);
+  }
+
+  async get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined> {
+    return this.#open().get<Row>(sql, params);
+  }
+
+  async run(sql: string, params?: readonly SqlValue[]): Promise<number> {
+    return this.#open().run(sql, params);
+  }
+
+  onRollback(undo: () => void): void {
+    this.#undo ??= [];
+    this.#undo.push(undo);
+  }
+
+  onCommit(done: () => void): void {
+    this.#done ??= [];
+    this.#done.push(done);
+  }
+
+  rolledBack(): void {
+    for (const step of this.#undo?.reverse() ?? []) step();
+  }
+
+  committed(): void {
+    for (const step of this.#done ?? []) step();
+  }
+
+  /** A transaction that was kept beyond its end must not write into somebody else's. */
+  end(): void {
+    this.#connection = null;
+  }
+
+  #open(): Connection {
+    if (!this.#connection) throw new Error("the transaction has ended");
+    return this.#connection;
+  }
+}
+
+const UNAVAILABLE = /^SQLITE_(FULL|READONLY|IOERR|BUSY|LOCKED|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL)/;
+
+function errorCode(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+function isEngineError(error: unknown): boolean {
+  return UNAVAILABLE.test(errorCode(error));
+}
+
+function unavailable(error: unknown): Error {
+  if (error instanceof StoreUnavailable || error instanceof Problem) return error;
+  return new StoreUnavailable(`the store cannot be written (${errorCode(error) || "unknown"})`, error);
+}

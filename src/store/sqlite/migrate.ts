@@ -1,0 +1,56 @@
+import type { Database } from "bun:sqlite";
+import { OperatorError } from "../../base/errors.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
+
+/** "GTHS" in SQLite's header: tells a Gatehouse database from any other file. */
+const APPLICATION_ID = 0x47544853;
+
+export interface Migration {
+  /** What the schema can do from here on, for people. */
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** The version that this program writes: the number of migrations it knows. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/**
+ * Brings a database from whatever version it has to this program's, each step in a transaction of its own.
+ *
+ * @throws OperatorError when the file is newer than the program, or of another program.
+ */
+export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
+  const version = pragma(database, "user_version");
+  const application = pragma(database, "application_id");
+  const foreign =
+    application !== APPLICATION_ID && (application !== 0 || version !== 0 || hasTables(database));
+  if (foreign) {
+    throw new OperatorError(
+      "the database file is not a Gatehouse database",
+      "name another data directory with --data",
+    );
+  }
+  if (version > migrations.length) {
+    throw new OperatorError(
+      `the data directory was written by a newer Gatehouse (schema ${version}, this program knows ${migrations.length})`,
+      "run the newer program, or restore a backup that was made before the upgrade",
+    );
+  }
+  for (const [index, migration] of migrations.entries()) {
+    if (index < version) continue;
+    database.transaction(() => {
+      database.exec(migration.sql);
+      database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+      database.exec(`PRAGMA user_version = ${index + 1}`);
+    })();
+  }
+}
+
+function pragma(database: Database, name: "user_version" | "application_id"): number {
+  const row = database.query<Record<string, number>, []>(`PRAGMA ${name}`).get();
+  return row?.[name] ?? 0;
+}
+
+function hasTables(database: Database): boolean {
+  return database.query("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== null;
+}

@@ -1,0 +1,5 @@
+import type { Migration } from "../migrate.ts";
+import { FIRST_TASK } from "./001-first-task.ts";
+
+/** In order; a migration that has been released is never changed, only followed by another. */
+export const MIGRATIONS: readonly Migration[] = [FIRST_TASK];

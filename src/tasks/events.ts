@@ -1,0 +1,98 @@
+import type { Db } from "../store/db.ts";
+import { EventLog } from "./event-log.ts";
+import { nextEvents } from "./event-store.ts";
+import { encodeFrame, framesAfter } from "./frames.ts";
+
+/** What a reader of a task's events gets: bytes to pass on as they are. */
+export interface EventReader {
+  /** The next frames, or null after `task.finished`. Waits until there are some. */
+  next(): Promise<readonly Uint8Array[] | null>;
+  /** Ends the reading, also one that waits: `next` answers null from now on. */
+  close(): void;
+}
+
+/** The events of all tasks: of open ones in memory, of earlier steps and finished ones in the store. */
+export class TaskEventHub {
+  readonly #db: Db;
+  readonly #logs = new Map<string, EventLog>();
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  /** The log of a task that has not finished; made at its first reader or at its start. `firstId` is 2: 1 is `task.created`. */
+  open(taskId: string, firstId: number): EventLog {
+    const known = this.#logs.get(taskId);
+    if (known) return known;
+    const log = new EventLog(firstId);
+    this.#logs.set(taskId, log);
+    return log;
+  }
+
+  find(taskId: string): EventLog | undefined {
+    return this.#logs.get(taskId);
+  }
+
+  /** Forgets a log that has ended: its events are in the store. Readers on it keep it until they are done. */
+  close(taskId: string): void {
+    this.#logs.delete(taskId);
+  }
+
+  /**
+   * Reads a task's events after the id `after`. First what is stored, then what is still coming; `task.created`, always
+   * the first, follows from the task itself.
+   */
+  read(workspaceId: number, taskId: string, after: number): EventReader {
+    const db = this.#db;
+    // Taken now, so that a task that finishes meanwhile is not lost between its log and the store. A task without a log
+    // has finished, and its events are all stored.
+    const log = this.#logs.get(taskId);
+    let position = after;
+    let stored = true;
+    let closed = false;
+    let stopWaiting = () => {};
+
+    const changed = (from: EventLog) =>
+      new Promise<void>((resolve) => {
+        const forget = from.onChange(resolve);
+        stopWaiting = () => {
+          forget();
+          resolve();
+        };
+      });
+
+    async function next(): Promise<readonly Uint8Array[] | null> {
+      if (closed) return null;
+      if (position < 1) {
+        position = 1;
+        return [encodeFrame(1, "task.created", { id: taskId, status: "queued" })];
+      }
+      if (stored) {
+        const block = await nextEvents(db, workspaceId, taskId, position);
+        if (block) {
+          const frames = framesAfter(block.frames, position);
+          position = block.lastId;
+          return [frames];
+        }
+        stored = false;
+      }
+      while (log && !closed) {
+        const frames = log.after(position);
+        if (frames.length > 0) {
+          position = log.nextId - 1;
+          return frames;
+        }
+        if (log.closed) return null;
+        await changed(log);
+      }
+      return null;
+    }
+    return {
+      next,
+      close() {
+        closed = true;
+        stopWaiting();
+      },
+    };
+  }
+}

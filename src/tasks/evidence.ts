@@ -1,0 +1,185 @@
+import {
+  type AfterModelCall,
+  type AfterToolCall,
+  AgentDenied,
+  type BeforeModelCall,
+  type BeforeToolCall,
+  type Hooks,
+} from "../agents/index.ts";
+import { cost } from "../base/credits.ts";
+import { Problem } from "../base/errors.ts";
+import type { Draft } from "../ledger/entry.ts";
+import type { Tx } from "../store/db.ts";
+import { checkBudget, recordSpending } from "./budget.ts";
+import type { TaskParts } from "./parts.ts";
+import { closeModelCall, finishToolCall, insertToolCall, openModelCall } from "./store.ts";
+import type { Task } from "./task.ts";
+
+const TOOL_NAME_LIMIT = 128;
+
+/** What the hooks need of the run that they belong to. */
+export interface Evidence {
+  readonly task: Task;
+  /** Reads the agent anew, so that a policy changed meanwhile holds from the next call on. */
+  refreshAgent(): Promise<{
+    readonly id: number;
+    readonly name: string;
+    readonly creditsPerDay: number | null;
+  }>;
+  /** Saves the events so far within the step's own transaction. */
+  saveEvents(tx: Tx): Promise<void>;
+}
+
+/**
+ * How the gateway stands around each call of a run: nothing is sent before its intent is on disk, and the run does not go
+ * on before the outcome is.
+ */
+export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
+  const { db, ledger, clock, watch } = parts;
+  const { task } = evidence;
+  const { workspaceId } = task;
+  const toolIntents = new Map<string, number>();
+  let modelIntent = 0;
+
+  const about = (draft: Pick<Draft, "phase" | "action" | "outcome"> & Partial<Draft>): Draft => ({
+    channel: "system",
+    actor: task.createdBy,
+    agent: task.agent,
+    tier: task.tier,
+    task: task.id,
+    ...draft,
+  });
+
+  async function beforeModelCall({ model, step, attempt }: BeforeModelCall): Promise<void> {
+    const agent = await evidence.refreshAgent();
+    try {
+      await checkBudget(db, parts.workspaces.get(workspaceId), agent, clock.now());
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      await ledger.record(
+        workspaceId,
+        about({ phase: "single", action: "model.call", outcome: "denied", code: error.code, model }),
+      );
+      throw new AgentDenied(error.code, error.message);
+    }
+    modelIntent = await db.tx(async (tx) => {
+      const seq = await ledger.append(
+        tx,
+        workspaceId,
+        about({
+          phase: "intent",
+          action: "model.call",
+          outcome: "allowed",
+          model,
+          detail: { attempt, step },
+        }),
+      );
+      await openModelCall(tx, workspaceId, task.id, seq, model);
+      return seq;
+    });
+  }
+
+  async function afterModelCall({ model, status, usage, durationMs }: AfterModelCall): Promise<void> {
+    const credits = cost(parts.door.price(model), usage.inputTokens, usage.outputTokens);
+    watch.modelCall(model, status, durationMs, credits);
+    await db.tx(async (tx) => {
+      const detail = {
+        duration_ms: Math.round(durationMs),
+        input_tokens: usage.inputTokens,
+        output_tokens: usage.outputTokens,
+        usage: usage.estimated ? "estimated" : "reported",
+      };
+      await ledger.append(
+        tx,
+        workspaceId,
+        about({
+          phase: "outcome",
+          ref: modelIntent,
+          action: "model.call",
+          outcome: status,
+          model,
+          credits,
+          detail,
+        }),
+      );
+      await closeModelCall(tx, workspaceId, task.id, {
+        credits,
+        inputTokens: usage.inputTokens,
+        outputTokens: usage.outputTokens,
+        steps: status === "succeeded" ? 1 : 0,
+      });
+      await recordSpending(tx, workspaceId, task.agentId, clock.now(), credits);
+      await evidence.saveEvents(tx);
+    });
+  }
+
+  async function beforeToolCall(call: BeforeToolCall): Promise<void> {
+    const seq = await db.tx(async (tx) => {
+      const intentSeq = await ledger.append(
+        tx,
+        workspaceId,
+        about({
+          phase: "intent",
+          action: "tool.call",
+          outcome: "allowed",
+          tool: call.tool,
+          input: JSON.stringify(call.arguments),
+        }),
+      );
+      await insertToolCall(tx, workspaceId, task.id, {
+        ...call,
+        intentSeq,
+        startedAt: clock.now(),
+        status: "unknown",
+      });
+      await evidence.saveEvents(tx);
+      return intentSeq;
+    });
+    toolIntents.set(call.id, seq);
+  }
+
+  async function afterToolCall(call: AfterToolCall): Promise<void> {
+    watch.toolCall(call.tool, call.status);
+    const output = JSON.stringify(call.output);
+    const intent = toolIntents.get(call.id);
+    toolIntents.delete(call.id);
+    const tool = call.tool.slice(0, TOOL_NAME_LIMIT);
+    await db.tx(async (tx) => {
+      if (intent === undefined) {
+        // Refused by the framework before anything was sent: one entry says both.
+        const intentSeq = await ledger.append(
+          tx,
+          workspaceId,
+          about({
+            phase: "single",
+            action: "tool.call",
+            outcome: "denied",
+            tool,
+            input: JSON.stringify(call.arguments),
+            output,
+          }),
+        );
+        await insertToolCall(tx, workspaceId, task.id, {
+          id: call.id,
+          tool,
+          intentSeq,
+          startedAt: clock.now(),
+          status: call.status,
+        });
+      } else {
+        const outcome =
+          call.status === "succeeded" ? "succeeded" : call.status === "denied" ? "denied" : "failed";
+        const code = call.status === "unknown" ? "unknown" : undefined;
+        await ledger.append(
+          tx,
+          workspaceId,
+          about({ phase: "outcome", ref: intent, action: "tool.call", outcome, code, tool, output }),
+        );
+      }
+      await finishToolCall(tx, workspaceId, task.id, call.id, call.status, Math.round(call.durationMs));
+      await evidence.saveEvents(tx);
+    });
+  }
+
+  return { beforeModelCall, afterModelCall, beforeToolCall, afterToolCall };
+}

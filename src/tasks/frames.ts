@@ -1,0 +1,68 @@
+/** Events of a task (contract, section 4), by name, with the data that each carries. */
+export interface TaskEvents {
+  readonly "task.created": { readonly id: string; readonly status: string };
+  readonly "task.started": { readonly model: string; readonly tier: number };
+  readonly "output.delta": { readonly text: string };
+  readonly "output.reset": Record<string, never>;
+  readonly "tool.call": { readonly id: string; readonly tool: string; readonly arguments: unknown };
+  readonly "tool.result": {
+    readonly id: string;
+    readonly tool: string;
+    readonly status: string;
+    readonly duration_ms: number;
+  };
+  readonly "model.fallback": { readonly from: string; readonly to: string; readonly reason: string };
+  readonly "task.finished": object;
+}
+
+export type TaskEventName = keyof TaskEvents;
+
+const encoder = new TextEncoder();
+const LINE_FEED = 10;
+const ID_PREFIX = encoder.encode("id: ");
+
+/**
+ * One event as the bytes of a server-sent event (WHATWG HTML, section 9.2). JSON keeps every newline, carriage return and
+ * lone surrogate of the data inside one line as an escape, so that no text can end a frame or forge a field.
+ */
+export function encodeFrame<Name extends TaskEventName>(
+  id: number,
+  name: Name,
+  data: TaskEvents[Name],
+): Uint8Array {
+  return encoder.encode(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+/** Joins frames into one block of bytes. */
+export function joinFrames(frames: readonly Uint8Array[]): Uint8Array {
+  let length = 0;
+  for (const frame of frames) length += frame.length;
+  const joined = new Uint8Array(length);
+  let at = 0;
+  for (const frame of frames) {
+    joined.set(frame, at);
+    at += frame.length;
+  }
+  return joined;
+}
+
+/** The part of a block whose events come after `after`. Frames end at the only empty lines there are. */
+export function framesAfter(block: Uint8Array, after: number): Uint8Array {
+  let start = 0;
+  while (start < block.length && frameId(block, start) <= after) start = nextFrame(block, start);
+  return block.subarray(start);
+}
+
+function frameId(block: Uint8Array, start: number): number {
+  let id = 0;
+  for (let at = start + ID_PREFIX.length; block[at] !== LINE_FEED && at < block.length; at++) {
+    id = id * 10 + (block[at] ?? 0) - 48;
+  }
+  return id;
+}
+
+function nextFrame(block: Uint8Array, start: number): number {
+  let at = block.indexOf(LINE_FEED, start);
+  while (at >= 0 && block[at + 1] !== LINE_FEED) at = block.indexOf(LINE_FEED, at + 1);
+  return at < 0 ? block.length : at + 2;
+}

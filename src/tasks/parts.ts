@@ -1,0 +1,37 @@
+import type { Agents } from "../access/agents.ts";
+import type { Workspaces } from "../access/workspaces.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Ids } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { ToolRegistry } from "../connectors/registry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { ModelDoor } from "../models/door.ts";
+import type { Db } from "../store/db.ts";
+import type { TaskEventHub } from "./events.ts";
+
+/** What running tasks takes; put together in the composition root. */
+export interface TaskParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly workspaces: Workspaces;
+  readonly agents: Agents;
+  readonly door: ModelDoor;
+  readonly tools: ToolRegistry;
+  readonly hub: TaskEventHub;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly watch: TaskWatch;
+}
+
+/** Told of what happens, for the metrics. */
+export interface TaskWatch {
+  modelCall(
+    model: string,
+    status: "succeeded" | "failed" | "cancelled",
+    durationMs: number,
+    micros: number,
+  ): void;
+  toolCall(tool: string, status: string): void;
+  finished(status: string, durationMs: number): void;
+}

@@ -1,0 +1,73 @@
+import type { TaskParts } from "./parts.ts";
+import { endTask, failure } from "./runner.ts";
+import type { Queued } from "./scheduler.ts";
+import { findTask, listOpenTasks, markQueued } from "./store.ts";
+import type { Task } from "./task.ts";
+
+/** A task that took the process down with it so often is not tried again. */
+const ATTEMPT_LIMIT = 3;
+
+/**
+ * What an earlier process left unfinished in a workspace. Queued tasks go on waiting. A running one is run again from
+ * its beginning if it has called no tool; where it has, nobody can say what running it again would do twice, and it is
+ * reported as `interrupted`.
+ * @returns the tasks to queue, oldest first.
+ */
+export async function recoverTasks(parts: TaskParts, workspaceId: number): Promise<Queued[]> {
+  const queued: Queued[] = [];
+  for (const open of await listOpenTasks(parts.db, workspaceId)) {
+    const task = await findTask(parts.db, workspaceId, open.id);
+    if (!task) continue;
+    const log = parts.hub.open(task.id, Math.max(task.eventCeiling, 1) + 1);
+    if (task.status !== "queued") await recordLost(parts, task);
+    const reason = task.status === "queued" ? null : reasonToEnd(task);
+    if (reason === null) {
+      queued.push({ workspaceId, taskId: task.id, agentId: task.agentId });
+    } else {
+      await endTask(parts, task, log, failure("interrupted", reason), new AbortController().signal);
+    }
+  }
+  return queued;
+}
+
+function reasonToEnd(task: Task): string | null {
+  if (task.toolsCalled.length > 0) {
+    return "The server stopped while the task ran. It had called tools, so it was not run again by itself.";
+  }
+  if (task.attempts >= ATTEMPT_LIMIT) return `The server stopped ${task.attempts} times while the task ran.`;
+  return null;
+}
+
+/** Calls whose outcome died with the process get one that says so: no intent stays open. */
+async function recordLost(parts: TaskParts, task: Task): Promise<void> {
+  const common = {
+    phase: "outcome",
+    outcome: "failed",
+    code: "interrupted",
+    channel: "system",
+    actor: task.createdBy,
+    agent: task.agent,
+    tier: task.tier,
+    task: task.id,
+  } as const;
+  await parts.db.tx(async (tx) => {
+    if (task.openModelCall !== null) {
+      await parts.ledger.append(tx, task.workspaceId, {
+        ...common,
+        action: "model.call",
+        ref: task.openModelCall,
+        model: task.model ?? undefined,
+      });
+    }
+    for (const call of task.toolsCalled) {
+      if (call.status !== "unknown" || call.durationMs !== null) continue;
+      await parts.ledger.append(tx, task.workspaceId, {
+        ...common,
+        action: "tool.call",
+        ref: call.intentSeq,
+        tool: call.tool,
+      });
+    }
+    await markQueued(tx, task.workspaceId, task.id);
+  });
+}

@@ -1,0 +1,234 @@
+import { allowsModel, type TierPolicy } from "../access/policy.ts";
+import { AgentDenied, type AgentEvent, type AgentFailed, runAgent } from "../agents/index.ts";
+import { Problem } from "../base/errors.ts";
+import { StoreUnavailable, type Tx } from "../store/db.ts";
+import type { EventLog } from "./event-log.ts";
+import { saveEvents } from "./event-store.ts";
+import { evidenceHooks } from "./evidence.ts";
+import { type Ending, finishTask } from "./finish.ts";
+import type { TaskParts } from "./parts.ts";
+import type { Queued } from "./scheduler.ts";
+import { findTask, markRunning, raiseEventCeiling } from "./store.ts";
+import type { Task, TaskErrorCode } from "./task.ts";
+
+/** Why a run is ended from outside; the reason of its abort signal. */
+export type Interruption = "cancelled" | "agent_stopped" | "shutdown";
+
+/** Event ids that a started task may use before it has to say so in the store again. */
+const CEILING_STEP = 4096;
+/** UTF-16 units that a task's models may send: bounds the memory that its events take. */
+const OUTPUT_LIMIT = 1_000_000;
+const RETRY_FIRST_MS = 250;
+const RETRY_LAST_MS = 5_000;
+
+/** Runs one task to its end and says the truth about it, whatever happens. Never rejects. */
+export async function runTask(parts: TaskParts, queued: Queued, signal: AbortSignal): Promise<void> {
+  const log = parts.hub.find(queued.taskId);
+  if (!log) return;
+  let task: Task | undefined;
+  try {
+    task = await findTask(parts.db, queued.workspaceId, queued.taskId);
+    if (!task) throw new Error("a queued task is not in the store");
+    const ending = await new TaskRun(parts, task, log, signal).run();
+    if (ending === "shutdown") log.close(null);
+    else await endTask(parts, task, log, ending, signal);
+  } catch (error) {
+    parts.log.error("a task failed here", { task: queued.taskId, error });
+    if (task) await endTask(parts, task, log, internal(), signal);
+  }
+}
+
+/** Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). */
+export async function endTask(
+  parts: TaskParts,
+  task: Task,
+  log: EventLog,
+  ending: Ending,
+  signal: AbortSignal,
+): Promise<Task | null> {
+  for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
+    try {
+      const unsaved = { firstId: log.savedUpTo + 1, frames: log.after(log.savedUpTo) };
+      const finished = await parts.db.tx((tx) => finishTask(parts, tx, task, ending, unsaved));
+      log.close(finished?.frame ?? null);
+      parts.hub.close(task.id);
+      if (finished) parts.watch.finished(ending.status, parts.clock.now() - task.createdAt);
+      return finished?.task ?? null;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || signal.reason === "shutdown") {
+        parts.log.error("a task's end cannot be written", { task: task.id, error });
+        log.close(null);
+        parts.hub.close(task.id);
+        return null;
+      }
+      parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
+      await new Promise<void>((resolve) => parts.clock.after(wait, resolve));
+    }
+  }
+}
+
+class TaskRun {
+  readonly #parts: TaskParts;
+  readonly #task: Task;
+  readonly #log: EventLog;
+  readonly #signal: AbortSignal;
+  #ceiling = 0;
+  #policy: TierPolicy | null = null;
+
+  constructor(parts: TaskParts, task: Task, log: EventLog, signal: AbortSignal) {
+    this.#parts = parts;
+    this.#task = task;
+    this.#log = log;
+    this.#signal = signal;
+  }
+
+  async run(): Promise<Ending | "shutdown"> {
+    const { agents, clock, db, door, ids, tools } = this.#parts;
+    const { workspaceId, id, agentId, tier, prompt } = this.#task;
+    if (this.#signal.aborted) return interrupted(this.#signal);
+    const agent = await agents.byId(workspaceId, agentId);
+    if (!agent) return failure("agent_stopped", "The agent was removed.");
+    if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
+    this.#policy = agent.tierPolicy;
+    const policy = () => this.#policy ?? agent.tierPolicy;
+    let models: ReturnType<typeof door.open>;
+    let taskTools: ReturnType<typeof tools.resolve>;
+    try {
+      models = door.open(policy, tier);
+      // The token's scopes were held against the list when the task was accepted; the agent may have changed since.
+      const scopes = this.#task.tools.map((tool) => `tools:${tool}`);
+      taskTools = tools.resolve(this.#task.tools, { tools: agent.tools, scopes });
+    } catch (error) {
+      if (error instanceof Problem) return failure("model_unavailable", error.message);
+      throw error;
+    }
+    this.#ceiling = this.#log.nextId + CEILING_STEP;
+    const started = await db.tx((tx) => markRunning(tx, workspaceId, id, clock.now(), this.#ceiling), {
+      single: true,
+    });
+    if (!started) throw new Error("a queued task is not queued in the store");
+    this.#log.publish("task.started", { model: models[0]?.id ?? "", tier });
+    if (this.#task.attempts > 0) this.#log.publish("output.reset", {});
+
+    const events = runAgent({
+      model: models,
+      prompt,
+      tools: taskTools,
+      maxSteps: agent.maxSteps,
+      maxOutputCharacters: OUTPUT_LIMIT,
+      signal: this.#signal,
+      newId: () => ids("call"),
+      now: () => clock.monotonic(),
+      policy: { allowModel: (model) => allowsModel(policy(), model) },
+      hooks: evidenceHooks(this.#parts, {
+        task: this.#task,
+        refreshAgent: () => this.#refreshAgent(),
+        saveEvents: (tx) => this.#saveEvents(tx),
+      }),
+      ...(agent.instructions === null ? {} : { instructions: agent.instructions }),
+    });
+    for await (const event of events) {
+      if (event.type === "agent.finished") return { status: "succeeded", error: null, output: event.output };
+      if (event.type === "agent.failed") return this.#failed(event);
+      this.#publish(event);
+      if (this.#log.nextId >= this.#ceiling) await this.#raiseCeiling();
+    }
+    throw new Error("the run ended without its last event");
+  }
+
+  #publish(event: Exclude<AgentEvent, { type: "agent.finished" | "agent.failed" }>): void {
+    switch (event.type) {
+      case "output.delta":
+        this.#log.publish("output.delta", { text: event.text });
+        return;
+      case "output.reset":
+        this.#log.publish("output.reset", {});
+        return;
+      case "model.fallback":
+        this.#log.publish("model.fallback", { from: event.from, to: event.to, reason: event.reason });
+        return;
+      case "tool.call":
+        this.#log.publish("tool.call", { id: event.id, tool: event.tool, arguments: event.arguments });
+        return;
+      case "tool.result":
+        this.#log.publish("tool.result", {
+          id: event.id,
+          tool: event.tool,
+          status: event.status,
+          duration_ms: Math.round(event.durationMs),
+        });
+        return;
+      case "step.started":
+      case "step.finished":
+      case "model.started":
+        return;
+    }
+  }
+
+  #failed(event: AgentFailed): Ending | "shutdown" {
+    if (event.code === "cancelled") return interrupted(this.#signal);
+    if (event.cause instanceof StoreUnavailable) {
+      return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
+    }
+    if (event.cause instanceof AgentDenied && event.cause.code === "agent_stopped") {
+      return failure("agent_stopped", event.message);
+    }
+    if (event.code === "denied") return failure("credits_exhausted", event.message);
+    if (event.code === "internal" && event.cause !== undefined) {
+      this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
+    }
+    return failure(event.code, event.message);
+  }
+
+  async #refreshAgent() {
+    const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId);
+    if (!agent) throw new AgentDenied("agent_stopped", "The agent was removed.");
+    this.#policy = agent.tierPolicy;
+    return agent;
+  }
+
+  async #saveEvents(tx: Tx): Promise<void> {
+    const log = this.#log;
+    const from = log.savedUpTo;
+    const to = log.nextId - 1;
+    if (to === from) return;
+    await saveEvents(tx, this.#task.workspaceId, this.#task.id, from + 1, log.after(from));
+    tx.onCommit(() => log.saved(to));
+  }
+
+  /** Before more ids are used than the store knows of: after a crash, new events start above every id ever sent. */
+  async #raiseCeiling(): Promise<void> {
+    const ceiling = this.#log.nextId + CEILING_STEP;
+    await this.#parts.db.tx((tx) => raiseEventCeiling(tx, this.#task.workspaceId, this.#task.id, ceiling), {
+      single: true,
+    });
+    this.#ceiling = ceiling;
+  }
+}
+
+function interrupted(signal: AbortSignal): Ending | "shutdown" {
+  const reason = signal.reason as Interruption;
+  if (reason === "shutdown") return "shutdown";
+  if (reason === "agent_stopped") return stoppedEnding();
+  return cancelledEnding();
+}
+
+export function cancelledEnding(): Ending {
+  return { status: "cancelled", error: null, output: null };
+}
+
+export function stoppedEnding(): Ending {
+  return {
+    status: "cancelled",
+    error: { code: "agent_stopped", message: "The agent was stopped." },
+    output: null,
+  };
+}
+
+export function failure(code: TaskErrorCode, message: string): Ending {
+  return { status: "failed", error: { code, message }, output: null };
+}
+
+function internal(): Ending {
+  return failure("internal", "Something went wrong here. The task's id finds it in the server's log.");
+}

@@ -1,0 +1,159 @@
+import type { Workspace } from "../access/workspaces.ts";
+import { Problem } from "../base/errors.ts";
+import { Leases } from "../limits/leases.ts";
+
+/** A task that waits for a slot. */
+export interface Queued {
+  readonly workspaceId: number;
+  readonly taskId: string;
+  readonly agentId: number;
+}
+
+export interface SchedulerParts {
+  /** Tasks that this process runs at once, over all workspaces. */
+  readonly nodeCeiling: number;
+  /** Tasks that may wait in one workspace. */
+  readonly queueLimit: number;
+  workspace(id: number): Workspace;
+  /** Told when a workspace runs more than its limit while enforcement is soft. */
+  overLimit(workspace: Workspace): void;
+  /** Runs one task to its end. MUST NOT reject. */
+  run(queued: Queued): Promise<void>;
+}
+
+/** Who waits and who runs. First come, first served in a workspace; workspaces take turns. Memory only, and synchronous. */
+export class Scheduler {
+  readonly #parts: SchedulerParts;
+  readonly #waiting = new Map<number, Map<string, Queued>>();
+  readonly #reserved = new Map<number, number>();
+  readonly #slots = new Leases();
+  readonly #running = new Map<string, Queued & { readonly done: Promise<void> }>();
+  #stopped = false;
+
+  constructor(parts: SchedulerParts) {
+    this.#parts = parts;
+  }
+
+  waiting(workspaceId: number): number {
+    return this.#waiting.get(workspaceId)?.size ?? 0;
+  }
+
+  running(workspaceId: number): number {
+    return this.#slots.held(workspaceId);
+  }
+
+  get totalRunning(): number {
+    return this.#slots.total;
+  }
+
+  get totalWaiting(): number {
+    let total = 0;
+    for (const queue of this.#waiting.values()) total += queue.size;
+    return total;
+  }
+
+  /**
+   * Keeps a place in the queue for a task that is about to be stored, so that parallel calls cannot overfill it.
+   * @returns gives the place back, or turns it into the queued task.
+   * @throws Problem 429 `queue_full`
+   */
+  reserve(workspaceId: number): { release(): void; enqueue(queued: Queued): void } {
+    const places = this.#reserved.get(workspaceId) ?? 0;
+    if (this.waiting(workspaceId) + places >= this.#parts.queueLimit) {
+      throw new Problem("queue_full", `${this.#parts.queueLimit} tasks are waiting in this workspace.`, {
+        headers: { "Retry-After": "5" },
+      });
+    }
+    this.#reserved.set(workspaceId, places + 1);
+    let held = true;
+    const release = () => {
+      if (!held) return;
+      held = false;
+      const left = (this.#reserved.get(workspaceId) ?? 1) - 1;
+      if (left > 0) this.#reserved.set(workspaceId, left);
+      else this.#reserved.delete(workspaceId);
+    };
+    return {
+      release,
+      enqueue: (queued) => {
+        release();
+        this.enqueue(queued);
+      },
+    };
+  }
+
+  /** Also used at the start for tasks accepted by an earlier process, which count even past the limit. */
+  enqueue(queued: Queued): void {
+    const queue = this.#waiting.get(queued.workspaceId) ?? new Map<string, Queued>();
+    queue.set(queued.taskId, queued);
+    this.#waiting.set(queued.workspaceId, queue);
+    this.pump();
+  }
+
+  /** Takes a task out of the queue. False when it is not waiting. */
+  remove(workspaceId: number, taskId: string): boolean {
+    const queue = this.#waiting.get(workspaceId);
+    if (!queue?.delete(taskId)) return false;
+    if (queue.size === 0) this.#waiting.delete(workspaceId);
+    return true;
+  }
+
+  /** The waiting tasks of an agent. */
+  waitingOf(workspaceId: number, agentId: number): Queued[] {
+    return [...(this.#waiting.get(workspaceId)?.values() ?? [])].filter(
+      (queued) => queued.agentId === agentId,
+    );
+  }
+
+  /** The running tasks of an agent. */
+  runningOf(workspaceId: number, agentId: number): Queued[] {
+    return [...this.#running.values()].filter(
+      (run) => run.workspaceId === workspaceId && run.agentId === agentId,
+    );
+  }
+
+  /** Resolves when the task that is running now has ended; at once when it is not running. */
+  async ended(taskId: string): Promise<void> {
+    await this.#running.get(taskId)?.done;
+  }
+
+  /** Starts nothing more, and resolves when what runs has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all([...this.#running.values()].map((run) => run.done));
+  }
+
+  /** Starts what may start. Called whenever a task came, a task ended or a limit changed. */
+  pump(): void {
+    let started = true;
+    while (started && !this.#stopped) {
+      started = false;
+      for (const [workspaceId, queue] of this.#waiting) {
+        if (this.#slots.total >= this.#parts.nodeCeiling) return;
+        const [next] = queue.values();
+        if (!next || !this.#mayStart(workspaceId)) continue;
+        this.remove(workspaceId, next.taskId);
+        this.#start(next);
+        started = true;
+      }
+    }
+  }
+
+  #mayStart(workspaceId: number): boolean {
+    const workspace = this.#parts.workspace(workspaceId);
+    if (this.running(workspaceId) < workspace.limits.concurrentTasks) return true;
+    if (workspace.limits.enforcement === "enforced") return false;
+    this.#parts.overLimit(workspace);
+    return true;
+  }
+
+  #start(queued: Queued): void {
+    this.#slots.take(queued.workspaceId, queued.taskId);
+    const done = this.#parts.run(queued).finally(() => {
+      this.#slots.release(queued.taskId);
+      this.#running.delete(queued.taskId);
+      this.pump();
+    });
+    this.#running.set(queued.taskId, { ...queued, done });
+  }
+}

@@ -1,0 +1,335 @@
+import type { ToolStatus } from "../agents/index.ts";
+import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import type { Task, TaskErrorCode, TaskStatus, ToolCalled } from "./task.ts";
+
+export interface TaskFilter {
+  readonly agent?: string | undefined;
+  /** The agent that the caller acts as: it sees that agent's tasks alone. */
+  readonly agentId?: number | undefined;
+  readonly status?: TaskStatus | undefined;
+}
+
+interface TaskRow {
+  readonly id: string;
+  readonly agent_id: number;
+  readonly agent: string;
+  readonly tier: number;
+  readonly prompt: string | null;
+  readonly tools: string;
+  readonly metadata: string;
+  readonly status: TaskStatus;
+  readonly attempts: number;
+  readonly output: string | null;
+  readonly model: string | null;
+  readonly credits: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly steps: number;
+  readonly error_code: TaskErrorCode | null;
+  readonly error_message: string | null;
+  readonly dispatch_seq: number;
+  readonly open_model_call: number | null;
+  readonly event_ceiling: number;
+  readonly created_by: string;
+  readonly created_at: number;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+}
+
+interface ToolRow {
+  readonly task_id: string;
+  readonly id: string;
+  readonly tool: string;
+  readonly arguments: string | null;
+  readonly status: ToolStatus;
+  readonly intent_seq: number;
+  readonly started_at: number;
+  readonly duration_ms: number | null;
+}
+
+const SELECT = `SELECT t.id, t.agent_id, t.agent, t.tier, i.body AS prompt, t.tools, t.metadata, t.status, t.attempts,
+  o.body AS output, t.model, t.credits, t.input_tokens, t.output_tokens, t.steps, t.error_code, t.error_message,
+  t.dispatch_seq, t.open_model_call, t.event_ceiling, t.created_by, t.created_at, t.started_at, t.finished_at
+  FROM tasks t
+  LEFT JOIN payloads i ON i.workspace_id = t.workspace_id AND i.seq = t.dispatch_seq AND i.kind = 'input'
+  LEFT JOIN payloads o ON o.workspace_id = t.workspace_id AND o.seq = t.finish_seq AND o.kind = 'output'`;
+
+/** The partial indexes of the schema are found only where the status stands in the SQL itself. */
+const STATUS_CONDITION: Record<TaskStatus, string> = {
+  queued: "t.finished_at IS NULL AND t.status = 'queued'",
+  running: "t.finished_at IS NULL AND t.status = 'running'",
+  awaiting_approval: "t.finished_at IS NULL AND t.status = 'awaiting_approval'",
+  succeeded: "t.status = 'succeeded'",
+  failed: "t.status = 'failed'",
+  cancelled: "t.status = 'cancelled'",
+};
+
+export async function findTask(
+  sql: Pick<Sql, "all" | "get">,
+  workspaceId: number,
+  id: string,
+): Promise<Task | undefined> {
+  const row = await sql.get<TaskRow>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2`, [workspaceId, id]);
+  if (!row) return undefined;
+  const calls = await toolsCalled(sql, workspaceId, id, id);
+  return fromRow(workspaceId, row, calls.get(id) ?? []);
+}
+
+/** Newest first, before the id `before`; one more than `limit` when there are more. */
+export async function listTasks(
+  db: Db,
+  workspaceId: number,
+  filter: TaskFilter,
+  limit: number,
+  before: string | undefined,
+): Promise<Task[]> {
+  const conditions = ["t.workspace_id = $1", "t.id < $2"];
+  const values: SqlValue[] = [workspaceId, before ?? "task~", limit + 1];
+  if (filter.agent !== undefined) {
+    values.push(filter.agent);
+    conditions.push(`t.agent = $${values.length}`);
+  }
+  if (filter.agentId !== undefined) {
+    values.push(filter.agentId);
+    conditions.push(`t.agent_id = $${values.length}`);
+  }
+  if (filter.status !== undefined) conditions.push(STATUS_CONDITION[filter.status]);
+  const rows = await db.all<TaskRow>(
+    `${SELECT} WHERE ${conditions.join(" AND ")} ORDER BY t.id DESC LIMIT $3`,
+    values,
+  );
+  const newest = rows[0];
+  const oldest = rows[rows.length - 1];
+  if (!newest || !oldest) return [];
+  const calls = await toolsCalled(db, workspaceId, oldest.id, newest.id);
+  return rows.map((row) => fromRow(workspaceId, row, calls.get(row.id) ?? []));
+}
+
+/** Tasks that have not finished, oldest first: what a start takes up again. */
+export async function listOpenTasks(
+  db: Db,
+  workspaceId: number,
+): Promise<{ id: string; status: TaskStatus; agent_id: number }[]> {
+  return db.all(
+    "SELECT id, status, agent_id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL ORDER BY id",
+    [workspaceId],
+  );
+}
+
+export interface NewTask {
+  readonly id: string;
+  readonly agentId: number;
+  readonly agent: string;
+  readonly tier: number;
+  readonly tools: readonly string[];
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly dispatchSeq: number;
+  readonly createdBy: string;
+  readonly createdAt: number;
+}
+
+export async function insertTask(tx: Tx, workspaceId: number, task: NewTask): Promise<void> {
+  await tx.run(
+    `INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, tools, metadata, status, attempts, credits,
+       input_tokens, output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, 0, 0, 0, 0, $8, 0, $9, $10)`,
+    [
+      workspaceId,
+      task.id,
+      task.agentId,
+      task.agent,
+      task.tier,
+      JSON.stringify(task.tools),
+      JSON.stringify(task.metadata),
+      task.dispatchSeq,
+      task.createdBy,
+      task.createdAt,
+    ],
+  );
+}
+
+/** Queued to running. False when it is not queued any more. */
+export async function markRunning(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  now: number,
+  eventCeiling: number,
+): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE tasks SET status = 'running', attempts = attempts + 1, started_at = COALESCE(started_at, $3),
+       event_ceiling = $4 WHERE workspace_id = $1 AND id = $2 AND status = 'queued'`,
+    [workspaceId, id, now, eventCeiling],
+  );
+  return changed === 1;
+}
+
+/** Running back to queued, after the process that ran it ended. */
+export async function markQueued(tx: Tx, workspaceId: number, id: string): Promise<void> {
+  await tx.run(
+    "UPDATE tasks SET status = 'queued', open_model_call = NULL WHERE workspace_id = $1 AND id = $2 AND status = 'running'",
+    [workspaceId, id],
+  );
+}
+
+export async function raiseEventCeiling(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  ceiling: number,
+): Promise<void> {
+  await tx.run("UPDATE tasks SET event_ceiling = $3 WHERE workspace_id = $1 AND id = $2", [
+    workspaceId,
+    id,
+    ceiling,
+  ]);
+}
+
+export async function openModelCall(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  seq: number,
+  model: string,
+): Promise<void> {
+  await tx.run("UPDATE tasks SET open_model_call = $3, model = $4 WHERE workspace_id = $1 AND id = $2", [
+    workspaceId,
+    id,
+    seq,
+    model,
+  ]);
+}
+
+export interface ModelCallCharge {
+  readonly credits: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** 1 for an answer that was taken, 0 for an attempt that failed. */
+  readonly steps: number;
+}
+
+export async function closeModelCall(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  charge: ModelCallCharge,
+): Promise<void> {
+  await tx.run(
+    `UPDATE tasks SET open_model_call = NULL, credits = credits + $3, input_tokens = input_tokens + $4,
+       output_tokens = output_tokens + $5, steps = steps + $6 WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id, charge.credits, charge.inputTokens, charge.outputTokens, charge.steps],
+  );
+}
+
+/** A tool call that is about to be made: `unknown` until its result is known, also if the process dies before. */
+export async function insertToolCall(
+  tx: Tx,
+  workspaceId: number,
+  taskId: string,
+  call: Pick<ToolCalled, "id" | "tool" | "intentSeq" | "startedAt" | "status">,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO tool_calls (workspace_id, task_id, position, id, tool, status, intent_seq, started_at)
+     SELECT $1, $2, COUNT(*), $3, $4, $5, $6, $7 FROM tool_calls WHERE workspace_id = $1 AND task_id = $2`,
+    [workspaceId, taskId, call.id, call.tool, call.status, call.intentSeq, call.startedAt],
+  );
+}
+
+export async function finishToolCall(
+  tx: Tx,
+  workspaceId: number,
+  taskId: string,
+  callId: string,
+  status: ToolStatus,
+  durationMs: number,
+): Promise<void> {
+  await tx.run(
+    "UPDATE tool_calls SET status = $4, duration_ms = $5 WHERE workspace_id = $1 AND task_id = $2 AND id = $3",
+    [workspaceId, taskId, callId, status, durationMs],
+  );
+}
+
+export interface TaskEnd {
+  readonly status: "succeeded" | "failed" | "cancelled";
+  readonly error: { readonly code: TaskErrorCode; readonly message: string } | null;
+  readonly finishSeq: number;
+  readonly finishedAt: number;
+}
+
+/** False when it had ended before. */
+export async function markFinished(tx: Tx, workspaceId: number, id: string, end: TaskEnd): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE tasks SET status = $3, error_code = $4, error_message = $5, finish_seq = $6, finished_at = $7,
+       open_model_call = NULL WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
+    [
+      workspaceId,
+      id,
+      end.status,
+      end.error?.code ?? null,
+      end.error?.message ?? null,
+      end.finishSeq,
+      end.finishedAt,
+    ],
+  );
+  return changed === 1;
+}
+
+async function toolsCalled(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  first: string,
+  last: string,
+): Promise<ReadonlyMap<string, ToolCalled[]>> {
+  const rows = await sql.all<ToolRow>(
+    `SELECT c.task_id, c.id, c.tool, p.body AS arguments, c.status, c.intent_seq, c.started_at, c.duration_ms
+     FROM tool_calls c
+     LEFT JOIN payloads p ON p.workspace_id = c.workspace_id AND p.seq = c.intent_seq AND p.kind = 'input'
+     WHERE c.workspace_id = $1 AND c.task_id >= $2 AND c.task_id <= $3 ORDER BY c.task_id, c.position`,
+    [workspaceId, first, last],
+  );
+  const byTask = new Map<string, ToolCalled[]>();
+  for (const row of rows) {
+    const calls = byTask.get(row.task_id) ?? [];
+    calls.push({
+      id: row.id,
+      tool: row.tool,
+      arguments: row.arguments === null ? null : (JSON.parse(row.arguments) as unknown),
+      status: row.status,
+      intentSeq: row.intent_seq,
+      startedAt: row.started_at,
+      durationMs: row.duration_ms,
+    });
+    byTask.set(row.task_id, calls);
+  }
+  return byTask;
+}
+
+function fromRow(workspaceId: number, row: TaskRow, calls: readonly ToolCalled[]): Task {
+  return {
+    workspaceId,
+    id: row.id,
+    agentId: row.agent_id,
+    agent: row.agent,
+    tier: row.tier,
+    prompt: row.prompt,
+    tools: JSON.parse(row.tools) as string[],
+    metadata: JSON.parse(row.metadata) as Record<string, string>,
+    status: row.status,
+    attempts: row.attempts,
+    output: row.output,
+    model: row.model,
+    credits: row.credits,
+    inputTokens: row.input_tokens,
+    outputTokens: row.output_tokens,
+    steps: row.steps,
+    error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? "" },
+    toolsCalled: calls,
+    dispatchSeq: row.dispatch_seq,
+    openModelCall: row.open_model_call,
+    eventCeiling: row.event_ceiling,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+  };
+}

@@ -1,0 +1,71 @@
+import type { ToolStatus } from "../agents/index.ts";
+
+export const TASK_STATUSES = [
+  "queued",
+  "running",
+  "awaiting_approval",
+  "succeeded",
+  "failed",
+  "cancelled",
+] as const;
+
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+export type FinalStatus = "succeeded" | "failed" | "cancelled";
+
+export type TaskErrorCode =
+  | "model_unavailable"
+  | "tool_loop_limit"
+  | "timeout"
+  | "interrupted"
+  | "credits_exhausted"
+  | "agent_stopped"
+  | "internal";
+
+/** A task as the store has it. Texts (prompt, output, arguments) are null once their payload was erased. */
+export interface Task {
+  readonly workspaceId: number;
+  readonly id: string;
+  readonly agentId: number;
+  readonly agent: string;
+  readonly tier: number;
+  readonly prompt: string | null;
+  readonly tools: readonly string[];
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly status: TaskStatus;
+  /** How often it has been started. */
+  readonly attempts: number;
+  readonly output: string | null;
+  readonly model: string | null;
+  /** Micro-credits. */
+  readonly credits: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly steps: number;
+  readonly error: { readonly code: TaskErrorCode; readonly message: string } | null;
+  readonly toolsCalled: readonly ToolCalled[];
+  /** Seq of the ledger entry that dispatched it. */
+  readonly dispatchSeq: number;
+  /** Seq of a `model.call` intent whose outcome is not recorded yet. */
+  readonly openModelCall: number | null;
+  /** No event with a greater id was ever sent. */
+  readonly eventCeiling: number;
+  readonly createdBy: string;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+}
+
+export interface ToolCalled {
+  readonly id: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  readonly status: ToolStatus;
+  /** Seq of the `tool.call` intent. */
+  readonly intentSeq: number;
+  readonly startedAt: number;
+  readonly durationMs: number | null;
+}
+
+export function isFinal(status: TaskStatus): status is FinalStatus {
+  return status === "succeeded" || status === "failed" || status === "cancelled";
+}

@@ -1,0 +1,142 @@
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { importsOf, type SourceFile, violations } from "./support/architecture.ts";
+
+const SRC = join(import.meta.dir, "..", "src");
+
+async function sources(): Promise<SourceFile[]> {
+  const paths = await Array.fromAsync(new Bun.Glob("**/*.{ts,tsx}").scan(SRC));
+  return Promise.all(
+    paths.sort().map(async (path) => ({
+      path: path.replaceAll("\\", "/"),
+      text: await Bun.file(join(SRC, path)).text(),
+    })),
+  );
+}
+
+test("imports point down, packages stay in their rooms, files are small, exports are named", async () => {
+  const files = await sources();
+  expect(files.length).toBeGreaterThan(0);
+  expect(violations(files)).toEqual([]);
+});
+
+const check = (path: string, text: string) => violations([{ path, text }]);
+
+describe("the checker allows", () => {
+  test.each([
+    ["a lower room", "ledger/ledger.ts", 'import { Db } from "../store/db.ts";'],
+    ["the same room", "http/routes/tasks.ts", 'import type { App } from "../app.ts";'],
+    ["base from the framework", "agents/run.ts", 'import { now } from "../base/clock.ts";'],
+    [
+      "the framework from connectors",
+      "connectors/tools.ts",
+      'import { defineTool } from "../agents/index.ts";',
+    ],
+    ["the gateway from a verb", "cli/serve.ts", 'import { createGateway } from "../gateway.ts";'],
+    ["the console from its server", "http/console.ts", 'import page from "../console/index.html";'],
+    ["the version", "base/version.ts", 'import { version } from "../../package.json";'],
+    ["Elysia in http", "http/routes/agents.ts", 'import { Elysia } from "elysia";'],
+    ["SQLite in the vault's index", "vault/index-sqlite.ts", 'import { Database } from "bun:sqlite";'],
+    ["the MCP client", "connectors/mcp-upstream.ts", 'import { C } from "@modelcontextprotocol/sdk/client";'],
+    ["providers in their file", "models/providers.ts", 'import { createOpenAI } from "@ai-sdk/openai";'],
+    ["other packages", "limits/bucket.ts", 'import { Type } from "typebox";'],
+    [
+      "an import in a comment",
+      "base/a.ts",
+      '/**\n * import { Db } from "../store/db.ts";\n */\nexport const a = 1;',
+    ],
+    ["400 lines", "base/long.ts", "export {};\n".repeat(400)],
+  ])("%s", (_, path, text) => {
+    expect(check(path, text)).toEqual([]);
+  });
+});
+
+describe("the checker refuses", () => {
+  test.each([
+    ["a higher room", "store/db.ts", 'import { Ledger } from "../ledger/ledger.ts";', "imports from ledger"],
+    ["a sibling", "ledger/a.ts", 'import { b } from "../access/b.ts";', "imports from access"],
+    ["types too", "models/a.ts", 'import type { Task } from "../tasks/task.ts";', "imports from tasks"],
+    ["types inline", "base/a.ts", 'type A = import("../store/db.ts").Db;', "imports from store"],
+    [
+      "several lines",
+      "base/a.ts",
+      'import {\n  a,\n  type B,\n} from "../store/db.ts";',
+      "imports from store",
+    ],
+    ["side effects", "base/a.ts", 'import "../store/db.ts";', "imports from store"],
+    [
+      "dynamic imports",
+      "base/a.ts",
+      'export const a = await import("../store/db.ts");',
+      "imports from store",
+    ],
+    ["exports from elsewhere", "base/a.ts", 'export * from "../store/db.ts";', "imports from store"],
+    ["the root from a room", "http/a.ts", 'import { g } from "../gateway.ts";', "imports from gateway.ts"],
+    [
+      "more than base in the framework",
+      "agents/a.ts",
+      'import { c } from "../config/c.ts";',
+      "imports from config",
+    ],
+    [
+      "the framework below models",
+      "vault/a.ts",
+      'import { t } from "../agents/tool.ts";',
+      "imports from agents",
+    ],
+    ["anything in the console", "console/main.tsx", 'import { a } from "../base/a.ts";', "imports from base"],
+    [
+      "the console elsewhere",
+      "cli/a.ts",
+      'import page from "../console/index.html";',
+      "imports from console",
+    ],
+    ["an unknown room", "shed/a.ts", 'import { a } from "../base/a.ts";', "stands in shed"],
+    ["what is outside src", "http/a.ts", 'import { a } from "../../test/a.ts";', "outside src"],
+    ["Elysia in the root", "gateway.ts", 'import { Elysia } from "elysia";', "imports the package elysia"],
+    ["Elysia's plugins", "mcp/a.ts", 'import { s } from "@elysiajs/stream";', "the package @elysiajs/stream"],
+    [
+      "SQLite above the store",
+      "ledger/a.ts",
+      'import { Database } from "bun:sqlite";',
+      "the package bun:sqlite",
+    ],
+    [
+      "the MCP SDK",
+      "connectors/a.ts",
+      'import { C } from "@modelcontextprotocol/sdk/client";',
+      "the package",
+    ],
+    [
+      "a provider elsewhere",
+      "models/route.ts",
+      'import { o } from "@ai-sdk/openai";',
+      "the package @ai-sdk/openai",
+    ],
+    ["the model type below", "gate/a.ts", 'import type { M } from "@ai-sdk/provider";', "the package"],
+    ["commander", "config/a.ts", 'import { Command } from "commander";', "the package commander"],
+    ["yaml", "cli/a.ts", 'import { parse } from "yaml";', "the package yaml"],
+    ["Bun in the framework", "agents/a.ts", 'import { sleep } from "bun";', "the package bun"],
+    ["a default export", "base/a.ts", "export default 1;", "default export"],
+    ["a default export by name", "base/a.ts", "const a = 1;\nexport { a as default };", "default export"],
+    ["401 lines", "base/long.ts", "export {};\n".repeat(401), "401 lines"],
+  ])("%s", (_, path, text, reason) => {
+    const found = check(path, text);
+    expect(found).toHaveLength(1);
+    expect(found[0]).toStartWith(`src/${path} `);
+    expect(found[0]).toContain(reason);
+  });
+});
+
+test("imports are found in every syntax", () => {
+  const text = [
+    'import a from "a";',
+    'import type { B } from "b";',
+    'import * as c from "c"; export { d } from "d";',
+    'export type { E } from "e";',
+    'const f = () => import("f");',
+    'const from = "not this";',
+    'Array.from("nor this");',
+  ].join("\n");
+  expect(importsOf({ path: "x.ts", text })).toEqual(["a", "b", "c", "d", "e", "f"]);
+});

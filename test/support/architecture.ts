@@ -1,0 +1,130 @@
+/** Which part of `src` may import what. A pure checker, so that a test can show that it fails. */
+import { posix } from "node:path";
+
+/** Low to high. A room imports from lower rows and from itself, never from its own row. Names are those below `src`. */
+const LAYERS: readonly (readonly string[])[] = [
+  ["base"],
+  ["config"],
+  ["store"],
+  ["ledger", "access", "limits"],
+  ["gate"],
+  ["models"],
+  ["vault", "connectors"],
+  ["tasks"],
+  ["http", "mcp"],
+  ["gateway.ts"],
+  ["cli"],
+  ["main.ts"],
+];
+
+/** The framework stands beside the layers: it imports `base` at most, and only these may import it. */
+const AGENTS_MAY_IMPORT = ["base"];
+const MAY_IMPORT_AGENTS = ["models", "connectors", "tasks", "http", "mcp", "gateway.ts", "cli", "main.ts"];
+/** The console is a page for browsers: it imports nothing of the gateway; these serve it. */
+const MAY_IMPORT_CONSOLE = ["http", "gateway.ts"];
+
+/** Packages that may be imported in some places only. Places are globs below `src`; the first row that matches counts. */
+const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly string[] }[] = [
+  { packages: /^(elysia|@elysiajs\/.+|@elysia\/.+)$/, places: ["http/**"] },
+  { packages: /^bun:sqlite$/, places: ["store/**", "vault/index-*.ts"] },
+  { packages: /^@modelcontextprotocol\/.+$/, places: ["mcp/**", "connectors/mcp-upstream.ts"] },
+  { packages: /^@ai-sdk\/provider$/, places: ["models/**", "agents/**", "tasks/**"] },
+  { packages: /^@ai-sdk\/.+$/, places: ["models/providers.ts"] },
+  { packages: /^commander$/, places: ["cli/**"] },
+  { packages: /^yaml$/, places: ["config/**"] },
+  { packages: /^swagger-ui-dist$/, places: ["http/docs/**"] },
+];
+/** The framework runs on Node as well. */
+const BUN_ONLY = /^bun(:.+)?$/;
+
+const MOST_LINES = 400;
+
+export interface SourceFile {
+  /** Relative to `src`, with `/`. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Everything in these files that the architecture forbids, one sentence each. */
+export function violations(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) =>
+    [
+      ...importsOf(file).map((specifier) => refuseImport(file.path, specifier)),
+      refuseLength(file),
+      refuseDefault(file),
+    ].flatMap((reason) => (reason === undefined ? [] : [`src/${file.path} ${reason}`])),
+  );
+}
+
+/** Every module that is imported: values and types, static and dynamic, and what is exported from elsewhere. */
+export function importsOf({ path, text }: SourceFile): string[] {
+  const loader = path.endsWith("x") ? "tsx" : "ts";
+  const patterns = [
+    /^\s*(?:import|export)\b[^;"'`]*?\bfrom\s*["']([^"'\n]+)["']/gm,
+    /^\s*import\s*["']([^"'\n]+)["']/gm,
+    /\b(?:import|require)\s*\(\s*["']([^"'\n]+)["']/g,
+  ];
+  // The transpiler reads every syntax but forgets types; the patterns see types.
+  const seen = new Set(new Bun.Transpiler({ loader }).scanImports(text).map((found) => found.path));
+  for (const pattern of patterns) {
+    for (const match of text.matchAll(pattern)) if (match[1] !== undefined) seen.add(match[1]);
+  }
+  return [...seen].sort();
+}
+
+function refuseImport(path: string, specifier: string): string | undefined {
+  if (!specifier.startsWith(".")) return refusePackage(path, specifier);
+  const target = posix.normalize(posix.join(posix.dirname(path), specifier));
+  if (target === "../package.json" && path === "base/version.ts") return undefined;
+  if (target.startsWith("..")) return `imports ${specifier}, which is outside src`;
+  return refuseRoom(roomOf(path), roomOf(target));
+}
+
+/** The first folder below `src`, or the name of a file that stands in `src` itself. */
+function roomOf(path: string): string {
+  return path.split("/")[0] ?? path;
+}
+
+function refuseRoom(from: string, to: string): string | undefined {
+  if (from === to) return undefined;
+  const refusal = `imports from ${to}: ${from} may not`;
+  if (from === "console") return refusal;
+  if (to === "console") return MAY_IMPORT_CONSOLE.includes(from) ? undefined : refusal;
+  if (from === "agents") return AGENTS_MAY_IMPORT.includes(to) ? undefined : refusal;
+  if (to === "agents") return MAY_IMPORT_AGENTS.includes(from) ? undefined : refusal;
+  const [fromLayer, toLayer] = [layerOf(from), layerOf(to)];
+  if (fromLayer === -1) return `stands in ${from}, which has no place in the architecture test`;
+  if (toLayer === -1) return `imports from ${to}, which has no place in the architecture test`;
+  return toLayer < fromLayer ? undefined : refusal;
+}
+
+function layerOf(room: string): number {
+  return LAYERS.findIndex((layer) => layer.includes(room));
+}
+
+function refusePackage(path: string, specifier: string): string | undefined {
+  const refusal = `imports the package ${specifier}, which it may not`;
+  if (roomOf(path) === "agents" && BUN_ONLY.test(specifier)) return refusal;
+  const name = packageName(specifier);
+  const rule = PACKAGES.find(({ packages }) => packages.test(name));
+  if (rule === undefined) return undefined;
+  return rule.places.some((place) => new Bun.Glob(place).match(path)) ? undefined : refusal;
+}
+
+/** `@scope/name/sub/path` to `@scope/name`. */
+function packageName(specifier: string): string {
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+function refuseLength({ text }: SourceFile): string | undefined {
+  const lines = text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
+  return lines > MOST_LINES ? `has ${lines} lines, more than ${MOST_LINES}: it is two things` : undefined;
+}
+
+function refuseDefault({ text }: SourceFile): string | undefined {
+  const found = /^\s*export\s+default\b|^\s*export\s*\{[^}]*\bas\s+default\b/m.test(text);
+  return found ? "has a default export: exports are named" : undefined;
+}
