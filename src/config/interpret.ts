@@ -68,7 +68,8 @@ function interpretList(
     const read = interpretItem(row, item, lookUp);
     variables.push(...read.variables);
     values.push(read.text);
-    if (read.message !== undefined) problems.push({ suffix: `[${index}]`, line: item.line, message: read.message });
+    if (read.message !== undefined)
+      problems.push({ suffix: `[${index}]`, line: item.line, message: read.message });
   }
   if (problems.length === 0 && !row.is(values)) {
     problems.push({ suffix: "", line, message: `has ${items.length} entries; expected ${row.expects}` });
@@ -82,7 +83,9 @@ function interpretItem(row: Setting, item: Tree, lookUp: (name: string) => Looku
   const filled = expand(item.value, lookUp);
   const { variables } = filled;
   if ("failure" in filled) return { text: "", message: filled.failure, variables };
-  return row.is([filled.text]) ? { text: filled.text, message: undefined, variables } : { ...refused, variables };
+  return row.is([filled.text])
+    ? { text: filled.text, message: undefined, variables }
+    : { ...refused, variables };
 }
 
 function convert(row: Setting, text: string): string | number {

@@ -62,7 +62,10 @@ export function tryLoadConfig(sources: ConfigSources): LoadResult {
   ];
   const providers = new Set([...inside.providers, ...vendors.keys.map(({ kind }) => kind)]);
   const refused = new Set(single.map(({ key }) => key));
-  const problems = [...single, ...referenceProblems(values, providers).filter(({ key }) => !refused.has(key))];
+  const problems = [
+    ...single,
+    ...referenceProblems(values, providers).filter(({ key }) => !refused.has(key)),
+  ];
   if (problems.length > 0) return { ok: false, problems };
   const loaded = { config: buildConfig(values, { cwd, file: file.path }), values, defaultTiers };
   return { ok: true, loaded: withDefaultModels(loaded, { env, ollamaModels: [], readFile }) };

@@ -103,7 +103,9 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       return problemResponse(result.problem, headers, requestId);
     }
     door.metrics.requests.inc({ status: "2xx" });
-    return "stream" in result.value ? result.value.stream(headers) : jsonResponse(result.value, headers);
+    if (!("stream" in result.value)) return jsonResponse(result.value, headers);
+    server?.timeout(request, 0);
+    return result.value.stream(headers);
   }
 
   return {

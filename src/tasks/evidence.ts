@@ -139,7 +139,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
   }
 
   async function afterToolCall(call: AfterToolCall): Promise<void> {
-    watch.toolCall(call.tool, call.status);
+    watch.toolCall(call.status);
     const output = JSON.stringify(call.output);
     const intent = toolIntents.get(call.id);
     toolIntents.delete(call.id);

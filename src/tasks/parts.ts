@@ -32,6 +32,6 @@ export interface TaskWatch {
     durationMs: number,
     micros: number,
   ): void;
-  toolCall(tool: string, status: string): void;
+  toolCall(status: string): void;
   finished(status: string, durationMs: number): void;
 }

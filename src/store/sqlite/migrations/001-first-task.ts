@@ -15,6 +15,8 @@ CREATE TABLE meta (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+INSERT INTO meta (key, value) VALUES ('ready', '');
+
 CREATE TABLE workspaces (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,

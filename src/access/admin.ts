@@ -1,0 +1,65 @@
+import { OperatorError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Draft } from "../ledger/entry.ts";
+import type { Db, Tx } from "../store/db.ts";
+import { ADMIN_SCOPES } from "./scopes.ts";
+import { hashSecret, hasSecretForm, hasValidChecksum } from "./secret.ts";
+import type { Tokens } from "./tokens.ts";
+import { DEFAULT_WORKSPACE, type Workspaces } from "./workspaces.ts";
+
+export interface AdminParts {
+  readonly db: Db;
+  readonly ledger: { append(tx: Tx, workspaceId: number, draft: Draft): Promise<number> };
+  readonly tokens: Tokens;
+  readonly workspaces: Workspaces;
+  readonly log: Log;
+}
+
+/**
+ * Sees to it that somebody can get in. A configured secret becomes an admin token of `default`, once: revoked, it stays
+ * revoked. Without one, the first start makes a token.
+ * @returns the secret that was made here, to be shown once; null where none was.
+ * @throws OperatorError for a configured secret that is too weak to be one
+ */
+export async function ensureAdmin(parts: AdminParts, configured: string | undefined): Promise<string | null> {
+  const { db, ledger, tokens, workspaces, log } = parts;
+  const workspace = workspaces.find(DEFAULT_WORKSPACE);
+  if (!workspace) throw new Error("there is no default workspace");
+  if (configured === undefined) {
+    const any = await db.get("SELECT 1 FROM tokens WHERE workspace_id = $1 LIMIT 1", [workspace.id]);
+    if (any) return null;
+  } else {
+    if (!hasSecretForm(configured)) {
+      throw new OperatorError(
+        "GATEHOUSE_ADMIN_TOKEN is not a Gatehouse secret (gth_ and 49 letters and digits)",
+        "make one with: gatehouse token secret",
+        2,
+      );
+    }
+    if (!hasValidChecksum(configured))
+      log.warn("GATEHOUSE_ADMIN_TOKEN: its checksum does not fit; was it mistyped?");
+    const known = await db.get("SELECT 1 FROM tokens WHERE secret_hash = $1 OR previous_hash = $1", [
+      hashSecret(configured),
+    ]);
+    if (known) return null;
+  }
+  const { secret } = await db.tx(async (tx) => {
+    const issued = await tokens.issue(
+      tx,
+      workspace.id,
+      "system",
+      { name: "admin", agent: null, scopes: ADMIN_SCOPES, person: null, role: null, expiresIn: null },
+      configured,
+    );
+    await ledger.append(tx, workspace.id, {
+      phase: "single",
+      action: "token.issue",
+      outcome: "succeeded",
+      channel: "system",
+      actor: "system",
+      detail: { token: issued.token.id, scopes: ADMIN_SCOPES.join(" ") },
+    });
+    return issued;
+  });
+  return configured === undefined ? secret : null;
+}

@@ -1,0 +1,118 @@
+import { userInfo } from "node:os";
+import { systemClock } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
+import { createLog } from "../base/log.ts";
+import type { Config } from "../config/config.ts";
+import { openGateway } from "../gateway.ts";
+import { prepareDirectory } from "../store/directory.ts";
+import { lockDirectory } from "../store/lock.ts";
+import { readRuntime } from "../store/runtime.ts";
+
+/** The gateway as a verb of the command line asks it: in the same words as any client, with the operator's rights. */
+export interface OperatorApi {
+  fetch(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<Response>;
+  /** The answer's JSON. @throws OperatorError with the refusal's own words */
+  json<T>(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<T>;
+}
+
+const CONNECT_TRIES = 20;
+const CONNECT_WAIT_MS = 100;
+
+/**
+ * Gives `work` the gateway of a data directory: the running server's where there is one, else one in this process, which
+ * is closed afterwards. Either way the call passes the gate and is recorded, with the actor `user:<name>`.
+ */
+export async function withGateway<T>(
+  config: Config,
+  workspace: string,
+  work: (api: OperatorApi) => Promise<T>,
+): Promise<T> {
+  prepareDirectory(config.dataDir);
+  for (let attempt = 1; ; attempt++) {
+    const lock = lockDirectory(config.dataDir);
+    if (lock) {
+      lock.release();
+      const log = createLog(config.logLevel === "info" ? "warn" : config.logLevel, systemClock);
+      const gateway = await openGateway(config, { log });
+      try {
+        return await work(
+          operatorApi("http://gatehouse", gateway.operatorSecret, workspace, (r) => gateway.handle(r)),
+        );
+      } finally {
+        await gateway.stop();
+      }
+    }
+    const runtime = readRuntime(config.dataDir);
+    if (runtime && (await answers(runtime.url))) {
+      return work(operatorApi(runtime.url, runtime.secret, workspace, (request) => fetch(request)));
+    }
+    // Another verb has the directory for a moment, or a server is starting or stopping.
+    if (attempt === CONNECT_TRIES) {
+      throw new OperatorError(
+        `another process has the data directory ${config.dataDir} and does not answer`,
+        "see which process it is, and stop or wait for it",
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, CONNECT_WAIT_MS));
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/livez`, { signal: AbortSignal.timeout(2_000) })).ok;
+  } catch {
+    return false;
+  }
+}
+
+function operatorApi(
+  url: string,
+  secret: string,
+  workspace: string,
+  send: (request: Request) => Promise<Response>,
+): OperatorApi {
+  const user = userInfo().username;
+  const api: OperatorApi = {
+    fetch(method, path, body) {
+      const headers = new Headers({
+        authorization: `Bearer ${secret}`,
+        "gatehouse-operator": user,
+        "gatehouse-workspace": workspace,
+      });
+      if (body) headers.set("content-type", "application/json");
+      return send(
+        new Request(`${url}${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) }),
+      );
+    },
+    async json<T>(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<T> {
+      const response = await api.fetch(method, path, body);
+      if (!response.ok) throw await refusal(response);
+      return (response.status === 204 ? undefined : await response.json()) as T;
+    },
+  };
+  return api;
+}
+
+/** What a refused call says, as an error of the command line: wrong input is wrong usage. */
+export async function refusal(response: Response): Promise<OperatorError> {
+  const problem = (await response.json()) as { detail?: string; code?: string };
+  const usage = response.status === 422 || response.status === 400;
+  return new OperatorError(
+    problem.detail ?? `the server answered ${response.status}`,
+    problem.code,
+    usage ? 2 : 1,
+  );
+}
+
+/** Every item of a list, page after page. */
+export async function listAll<T>(api: OperatorApi, path: string): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = cursor === null ? "?limit=200" : `?limit=200&cursor=${encodeURIComponent(cursor)}`;
+    const page = await api.json<{ data: T[]; next_cursor: string | null }>("GET", `${path}${query}`);
+    items.push(...page.data);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return items;
+}

@@ -1,0 +1,53 @@
+import { Command } from "commander";
+import type { LoadedConfig } from "../config/config.ts";
+import { withDefaultModels } from "../config/defaults.ts";
+import { type ConfigSources, loadConfig } from "../config/load.ts";
+import { probeOllama } from "../config/ollama.ts";
+
+/** Options that say which configuration is meant; every verb takes them. */
+export interface ConfigOptions {
+  readonly data?: string;
+  readonly config?: string;
+  readonly listen?: string;
+}
+
+/** A verb with the options that all have. */
+export function command(name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
+    .option("--data <dir>", "data directory (default ./gatehouse-data, or GATEHOUSE_DATA)")
+    .option("--config <file>", "configuration file (default gatehouse.yaml in the data directory)")
+    .helpOption("-h, --help", "show help")
+    .showHelpAfterError("(add --help for what it takes)")
+    .exitOverride();
+}
+
+/** A verb that only holds others. */
+export function group(name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
+    .helpOption("-h, --help", "show help")
+    .helpCommand(false)
+    .showHelpAfterError("(add --help for what it takes)")
+    .exitOverride();
+}
+
+export function sources(options: ConfigOptions): ConfigSources {
+  return {
+    flags: { data: options.data, config: options.config, listen: options.listen },
+    env: process.env,
+    cwd: process.cwd(),
+  };
+}
+
+/** The configuration, with the models that are found around where the file names none. @throws OperatorError */
+export async function resolveConfig(options: ConfigOptions): Promise<LoadedConfig> {
+  const loaded = loadConfig(sources(options));
+  if (!loaded.defaultTiers) return loaded;
+  return withDefaultModels(loaded, { env: process.env, ollamaModels: await probeOllama({ fetch }) });
+}
+
+/** Gathers an option that may be given several times. */
+export function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}

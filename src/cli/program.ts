@@ -1,0 +1,44 @@
+import { Command } from "commander";
+import { VERSION } from "../base/version.ts";
+import { configCommand } from "./config.ts";
+import { serveCommand } from "./serve.ts";
+import { taskCommand } from "./task.ts";
+import { tokenCommand } from "./token.ts";
+import { versionCommand } from "./version.ts";
+import { workspaceCommand } from "./workspace.ts";
+
+const EXAMPLES = `
+Examples:
+  gatehouse serve                                   serve on 127.0.0.1:8420, data in ./gatehouse-data
+  gatehouse token create --name ci --scope tasks:write --scope tasks:read
+  gatehouse token create --name helper --agent helper --expires 90d
+  gatehouse task run --agent helper "What is new?"  dispatch a task and stream its answer
+  gatehouse config show                             every setting, its value, and where it comes from
+
+Every verb works whether or not a server is running on the data directory.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not be verified.`;
+
+/** The whole command line: one line a verb. */
+export function createProgram(): Command {
+  const program = new Command("gatehouse")
+    .description(
+      "The gate between a company and its AI agents: which model, tool and knowledge each may use, and the proof.",
+    )
+    .version(VERSION, "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help for a command")
+    .showHelpAfterError("(add --help for what it takes)")
+    .addHelpText("after", EXAMPLES)
+    .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
+  for (const command of [
+    serveCommand(),
+    taskCommand(),
+    tokenCommand(),
+    workspaceCommand(),
+    configCommand(),
+    versionCommand(),
+  ]) {
+    program.addCommand(command);
+  }
+  return program.exitOverride();
+}

@@ -1,0 +1,52 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { openGateway } from "../gateway.ts";
+import { type ConfigOptions, command, resolveConfig } from "./options.ts";
+import { print } from "./output.ts";
+
+export function serveCommand(): Command {
+  return command("serve", "run the server")
+    .option("--listen <host:port>", "address to listen on (default 127.0.0.1:8420, or GATEHOUSE_LISTEN)")
+    .addHelpText(
+      "after",
+      `
+The first start makes the workspace "default" and an admin token: printed once on a terminal, else written to
+admin.token in the data directory (mode 0600). GATEHOUSE_ADMIN_TOKEN sets it instead, for unattended starts.
+
+SIGTERM and SIGINT stop it in order; a second one ends it at once.`,
+    )
+    .action(serve);
+}
+
+async function serve(options: ConfigOptions): Promise<void> {
+  const { config } = await resolveConfig(options);
+  const gateway = await openGateway(config);
+  if (gateway.adminSecret !== null) handOver(gateway.adminSecret, config.dataDir);
+  const url = await gateway.start();
+  if (process.stdout.isTTY) print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
+
+  let stopping = false;
+  const stop = (signal: string) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    gateway.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        process.stderr.write(`gatehouse: ${signal}: the stop failed: ${String(error)}\n`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", () => stop("SIGTERM"));
+  process.on("SIGINT", () => stop("SIGINT"));
+}
+
+/** The first admin secret, once: to the person at the terminal, else to a file that only the owner reads. */
+function handOver(secret: string, dataDir: string): void {
+  if (process.stdout.isTTY) {
+    print(`Admin token, shown this once:\n\n  ${secret}\n`);
+    return;
+  }
+  writeFileSync(join(dataDir, "admin.token"), `${secret}\n`, { mode: 0o600 });
+}

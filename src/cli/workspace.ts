@@ -1,0 +1,48 @@
+import type { Command } from "commander";
+import { withGateway } from "./operator.ts";
+import { type ConfigOptions, command, group, resolveConfig } from "./options.ts";
+import { print, printJson, printTable } from "./output.ts";
+
+interface Options extends ConfigOptions {
+  readonly json?: boolean;
+}
+
+interface WorkspaceView {
+  readonly name: string;
+  readonly created_at: string;
+}
+
+const PATH = "/operator/workspaces";
+
+export function workspaceCommand(): Command {
+  return group("workspace", "make and list workspaces, which share nothing with each other")
+    .addCommand(
+      command("create", "make a workspace")
+        .argument("<name>", "lower-case letters, digits, - and _")
+        .option("--json", "print JSON")
+        .action(async (name: string, options: Options) => {
+          const { config } = await resolveConfig(options);
+          const made = await withGateway(config, "default", (api) =>
+            api.json<WorkspaceView>("POST", PATH, { name }),
+          );
+          if (options.json) printJson(made);
+          else print(made.name);
+        }),
+    )
+    .addCommand(
+      command("list", "list workspaces by name")
+        .option("--json", "print JSON")
+        .action(async (options: Options) => {
+          const { config } = await resolveConfig(options);
+          const { data } = await withGateway(config, "default", (api) =>
+            api.json<{ data: WorkspaceView[] }>("GET", PATH),
+          );
+          if (options.json) printJson(data);
+          else
+            printTable(
+              ["NAME", "CREATED"],
+              data.map((workspace) => [workspace.name, workspace.created_at]),
+            );
+        }),
+    );
+}

@@ -1,0 +1,208 @@
+import { ensureAdmin } from "./access/admin.ts";
+import { createAgents } from "./access/agents.ts";
+import { createSecret } from "./access/secret.ts";
+import { createTokens } from "./access/tokens.ts";
+import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
+import { type Clock, every, systemClock } from "./base/clock.ts";
+import { toCredits } from "./base/credits.ts";
+import { OperatorError } from "./base/errors.ts";
+import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
+import { createLog, type Log } from "./base/log.ts";
+import { type Config, publicUrl } from "./config/config.ts";
+import { builtinTools } from "./connectors/builtin.ts";
+import { createToolRegistry } from "./connectors/registry.ts";
+import { createGate } from "./gate/gate.ts";
+import { createLimitNotices } from "./gate/notices.ts";
+import { createRefusedCallers } from "./gate/refused.ts";
+import { createApp } from "./http/app.ts";
+import { type Listener, listen } from "./http/listen.ts";
+import { createMetrics } from "./http/metrics.ts";
+import { createLedger } from "./ledger/ledger.ts";
+import { createModelDoor } from "./models/door.ts";
+import { databasePath, prepareDirectory } from "./store/directory.ts";
+import { lockDirectory } from "./store/lock.ts";
+import { removeRuntime, writeRuntime } from "./store/runtime.ts";
+import { openSqlite } from "./store/sqlite/open.ts";
+import { spentThisMonth } from "./tasks/budget.ts";
+import { TaskEventHub } from "./tasks/events.ts";
+import { purgeKeys } from "./tasks/idempotency.ts";
+import { TaskService } from "./tasks/service.ts";
+
+/** Everything the program takes from the machine, so that tests can bring their own. */
+export interface Surroundings {
+  readonly clock?: Clock;
+  readonly random?: RandomSource;
+  readonly log?: Log;
+}
+
+export interface Gateway {
+  /** Answers a request as the server would, without one: how the command line asks when no server runs. */
+  handle(request: Request): Promise<Response>;
+  /** A secret with which the command line on this machine is known; new at each start. */
+  readonly operatorSecret: string;
+  /** The first admin token's secret, where this start made one. */
+  readonly adminSecret: string | null;
+  /** Takes up what an earlier process left unfinished, and opens the door. @returns the URL that clients reach it at */
+  start(): Promise<string>;
+  /** Closes the door, breaks off what runs (a later start takes it up again), and gives the data directory back. */
+  stop(): Promise<void>;
+}
+
+const HOUSEKEEPING_MS = 5_000;
+
+/**
+ * The composition root: every part is made here, in the order in which it is needed, and given what it needs.
+ * @throws OperatorError when the data directory is in use, cannot be written, or is of a newer program
+ */
+export async function openGateway(config: Config, surroundings: Surroundings = {}): Promise<Gateway> {
+  const { clock = systemClock, random = systemRandom } = surroundings;
+  const log = surroundings.log ?? createLog(config.logLevel, clock);
+  const ids = createIds(clock, random);
+
+  prepareDirectory(config.dataDir);
+  const lock = lockDirectory(config.dataDir);
+  if (!lock) {
+    throw new OperatorError(
+      `another process has the data directory ${config.dataDir}`,
+      "stop it, or name another directory with --data",
+    );
+  }
+  try {
+    const db = openSqlite(databasePath(config.dataDir));
+    const ledger = createLedger(db, clock, random);
+    const workspaces = await openWorkspaces(db, clock, config.limits);
+    const agents = createAgents(db, clock);
+    const tokens = createTokens(db, clock, ids, random);
+
+    const metrics = createMetrics();
+    const notices = createLimitNotices(ledger, clock, log, (workspace, limit) =>
+      metrics.limitExceeded.inc({ workspace, limit }),
+    );
+    const refused = createRefusedCallers(ledger, clock);
+    const gate = createGate({ db, ledger, tokens, workspaces, notices, refused, clock, log });
+
+    const door = createModelDoor(config, clock);
+    const tools = createToolRegistry(builtinTools(clock));
+    const hub = new TaskEventHub(db);
+    const tasks = new TaskService(
+      {
+        db,
+        ledger,
+        workspaces,
+        agents,
+        door,
+        tools,
+        hub,
+        clock,
+        ids,
+        log,
+        watch: {
+          modelCall(model, status, durationMs, micros) {
+            metrics.modelCalls.inc({ model, status });
+            metrics.modelSeconds.observe({ model }, durationMs / 1000);
+            if (micros > 0) metrics.credits.inc({ model }, toCredits(micros));
+          },
+          toolCall: (status) => metrics.toolCalls.inc({ status }),
+          finished(status, durationMs) {
+            metrics.tasksFinished.inc({ status });
+            metrics.taskSeconds.observe(durationMs / 1000);
+          },
+        },
+      },
+      { nodeCeiling: config.limits.runningTasksPerNode, queueLimit: config.limits.queuedTasks, notices },
+    );
+
+    const operatorSecret = createSecret(random);
+    let stopping = false;
+    const app = createApp({
+      door: { gate, ids, metrics, operatorSecret },
+      log,
+      db,
+      agents: { agents, tokens, tasks, clock, tierNumbers: () => door.tiers.numbers() },
+      tasks: { tasks, clock },
+      tokens: { tokens, agents },
+      models: { door, agents },
+      workspace: {
+        workspaces,
+        usage: async (workspaceId) => ({
+          tasksRunning: tasks.scheduler.running(workspaceId),
+          tasksQueued: tasks.scheduler.waiting(workspaceId),
+          creditsThisMonth: await spentThisMonth(db, workspaceId, clock.now()),
+        }),
+        limitsChanged: () => tasks.limitsChanged(),
+      },
+      system: {
+        ids,
+        gate,
+        metrics,
+        operatorSecret,
+        readiness: {
+          async failing() {
+            if (stopping) return ["draining"];
+            return (await canWrite()) ? [] : ["store"];
+          },
+        },
+        measure() {
+          metrics.tasksRunning.set(tasks.scheduler.totalRunning);
+          metrics.tasksQueued.set(tasks.scheduler.totalWaiting);
+          metrics.residentBytes.set(process.memoryUsage.rss());
+        },
+      },
+    });
+
+    /** Proves that a transaction can be committed and synced, changing nothing. */
+    async function canWrite(): Promise<boolean> {
+      try {
+        await db.run("UPDATE meta SET value = $1 WHERE key = 'ready'", [String(clock.now())]);
+        return true;
+      } catch (error) {
+        log.error("the store cannot be written", { error });
+        return false;
+      }
+    }
+
+    const adminSecret = await ensureAdmin({ db, ledger, tokens, workspaces, log }, config.adminToken);
+    let listener: Listener | null = null;
+    let endHousekeeping = () => {};
+
+    async function keepHouse(): Promise<void> {
+      const defaultId = workspaces.find(DEFAULT_WORKSPACE)?.id;
+      try {
+        await tokens.saveLastUsed();
+        if (defaultId !== undefined) await refused.sweep(defaultId);
+        await purgeKeys(db, clock.now());
+      } catch (error) {
+        log.warn("housekeeping will be tried again", { error });
+      }
+    }
+
+    return {
+      handle: (request) => app.handle(request),
+      operatorSecret,
+      adminSecret,
+      async start() {
+        await tasks.start();
+        listener = listen(app, config.listen);
+        const url = publicUrl(config, listener.port);
+        writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
+        endHousekeeping = every(clock, HOUSEKEEPING_MS, () => void keepHouse());
+        log.info("gatehouse is ready", { url, data: config.dataDir });
+        return url;
+      },
+      async stop() {
+        stopping = true;
+        endHousekeeping();
+        listener?.refuse();
+        await tasks.stop();
+        await listener?.close();
+        await keepHouse();
+        if (listener) removeRuntime(config.dataDir);
+        await db.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}

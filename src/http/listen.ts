@@ -1,0 +1,53 @@
+import { OperatorError } from "../base/errors.ts";
+import type { App } from "./app.ts";
+
+/** Bytes of any body that the server takes in at all; each endpoint has its own, lower limit. */
+const SERVER_BODY_LIMIT = 64 * 1024 * 1024;
+/** Seconds without a byte either way, for everything but streams. */
+const IDLE_SECONDS = 60;
+
+export interface Listener {
+  readonly port: number;
+  /** The address as this machine reaches it. */
+  readonly url: string;
+  /** Takes no new connections. */
+  refuse(): void;
+  /** Ends what is still open. */
+  close(): Promise<void>;
+}
+
+/** @throws OperatorError when the address cannot be listened on */
+export function listen(app: App, address: { readonly host: string; readonly port: number }): Listener {
+  try {
+    app.listen({
+      hostname: address.host,
+      port: address.port,
+      // A second process must not share the port in silence, which is Elysia's default.
+      reusePort: false,
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: SERVER_BODY_LIMIT,
+      development: false,
+    });
+  } catch (error) {
+    throw new OperatorError(
+      `cannot listen on ${address.host}:${address.port}: ${error instanceof Error ? error.message : String(error)}`,
+      "name another address with --listen",
+    );
+  }
+  const server = app.server;
+  if (!server?.port) throw new Error("the server did not start");
+  return {
+    port: server.port,
+    url: `http://${localHost(address.host)}:${server.port}`,
+    refuse: () => void server.stop(false),
+    close: async () => {
+      await server.stop(true);
+    },
+  };
+}
+
+function localHost(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}

@@ -1,0 +1,5 @@
+#!/usr/bin/env bun
+import "./base/production.ts";
+import { main } from "./cli/main.ts";
+
+await main(process.argv.slice(2));

@@ -1,0 +1,41 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Type from "typebox";
+import { validator } from "../base/schema.ts";
+
+/** Where the running server is, and the secret by which it knows the command line of this machine. */
+export interface Runtime {
+  readonly pid: number;
+  readonly url: string;
+  readonly secret: string;
+}
+
+const FILE = "server.json";
+const runtime = validator(
+  Type.Object(
+    { pid: Type.Integer(), url: Type.String(), secret: Type.String() },
+    { additionalProperties: false },
+  ),
+);
+
+/** Readable by its owner alone; replaced as a whole, so that no one reads half of it. */
+export function writeRuntime(directory: string, value: Runtime): void {
+  const path = join(directory, FILE);
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, JSON.stringify(value), { mode: 0o600 });
+  renameSync(draft, path);
+}
+
+/** What the running server wrote; null when there is nothing of the kind. */
+export function readRuntime(directory: string): Runtime | null {
+  try {
+    const value: unknown = JSON.parse(readFileSync(join(directory, FILE), "utf8"));
+    return runtime.is(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+export function removeRuntime(directory: string): void {
+  rmSync(join(directory, FILE), { force: true });
+}

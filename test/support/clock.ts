@@ -1,0 +1,50 @@
+import type { Clock } from "../../src/base/clock.ts";
+
+/** A clock that moves only when told to, and runs what was due on its way. */
+export class FakeClock implements Clock {
+  #now: number;
+  #monotonic = 0;
+  #timers: { at: number; task: () => void }[] = [];
+
+  constructor(now = Date.UTC(2026, 0, 2, 3, 4, 5)) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
+  after(ms: number, task: () => void): () => void {
+    const timer = { at: this.#monotonic + ms, task };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+    };
+  }
+
+  advance(ms: number): void {
+    const end = this.#monotonic + ms;
+    for (;;) {
+      const due = this.#timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0];
+      if (!due) break;
+      this.#move(due.at - this.#monotonic);
+      this.#timers = this.#timers.filter((each) => each !== due);
+      due.task();
+    }
+    this.#move(end - this.#monotonic);
+  }
+
+  /** Sets the wall clock alone, as an operator or a time server does. */
+  setWall(now: number): void {
+    this.#now = now;
+  }
+
+  #move(ms: number): void {
+    this.#monotonic += ms;
+    this.#now += ms;
+  }
+}

@@ -1,0 +1,118 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createSecret } from "../../src/access/secret.ts";
+import { systemRandom } from "../../src/base/ids.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { type Gateway, openGateway, type Surroundings } from "../../src/gateway.ts";
+
+export interface TestGatewayOptions extends Surroundings {
+  /** Text of gatehouse.yaml. */
+  readonly yaml?: string;
+  /** An existing data directory, which is kept at the end. */
+  readonly dataDir?: string;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed JSON; null for an empty body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+  readonly body: any;
+}
+
+/** A whole gateway in this process, on a real port, with a data directory of its own. */
+export interface TestGateway {
+  readonly url: string;
+  readonly dataDir: string;
+  /** Secret of an admin token of the workspace `default`. */
+  readonly admin: string;
+  readonly gateway: Gateway;
+  /** One call; `token` null sends no Authorization header. Default: the admin's. */
+  call(method: string, path: string, options?: CallOptions): Promise<Answered>;
+  /** Creates an agent with the three fields that suffice and whatever else is given. */
+  agent(name: string, fields?: object): Promise<void>;
+  /** Issues a token and answers its secret. */
+  token(request: object): Promise<string>;
+  /** Makes another workspace and answers an admin secret of it. */
+  workspace(name: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface CallOptions {
+  readonly token?: string | null;
+  readonly body?: unknown;
+  /** Sent as it is, in place of `body`. */
+  readonly raw?: BodyInit;
+  readonly headers?: Record<string, string>;
+}
+
+export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "gatehouse-test-"));
+  const admin = createSecret(systemRandom);
+  if (options.yaml !== undefined) writeFileSync(join(dataDir, "gatehouse.yaml"), options.yaml);
+  const { config } = loadConfig({
+    flags: { data: dataDir, listen: "127.0.0.1:0" },
+    env: { GATEHOUSE_ADMIN_TOKEN: admin },
+    cwd: dataDir,
+  });
+  const gateway = await openGateway(config, { log: silentLog, ...options });
+  const url = await gateway.start();
+
+  async function call(method: string, path: string, { token, body, raw, headers = {} }: CallOptions = {}) {
+    const sent = new Headers(headers);
+    if (token !== null) sent.set("authorization", `Bearer ${token ?? admin}`);
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+    if (payload !== undefined && !sent.has("content-type")) sent.set("content-type", "application/json");
+    const response = await fetch(url + path, {
+      method,
+      headers: sent,
+      ...(payload === undefined ? {} : { body: payload }),
+    });
+    const text = await response.text();
+    const json = /json/.test(response.headers.get("content-type") ?? "");
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === "" ? null : json ? JSON.parse(text) : text,
+    };
+  }
+
+  async function must(status: number, method: string, path: string, options: CallOptions) {
+    const answer = await call(method, path, options);
+    if (answer.status !== status)
+      throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  }
+
+  return {
+    url,
+    dataDir,
+    admin,
+    gateway,
+    call,
+    async agent(name, fields = {}) {
+      await must(201, "POST", "/v1/agents", {
+        body: { name, owner: "tests", memory_scope: "support", ...fields },
+      });
+    },
+    async token(request) {
+      return (await must(201, "POST", "/v1/tokens", { body: { name: "test", ...request } })).secret as string;
+    },
+    async workspace(name) {
+      const operator = { token: gateway.operatorSecret, headers: { "gatehouse-operator": "tests" } };
+      await must(201, "POST", "/operator/workspaces", { ...operator, body: { name } });
+      const inside = { ...operator, headers: { ...operator.headers, "gatehouse-workspace": name } };
+      const issued = await must(201, "POST", "/v1/tokens", {
+        ...inside,
+        body: { name: "admin", scopes: ["admin"] },
+      });
+      return issued.secret as string;
+    },
+    async stop() {
+      await gateway.stop();
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
