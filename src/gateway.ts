@@ -5,7 +5,6 @@ import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
 import { type Clock, every, systemClock } from "./base/clock.ts";
 import { toCredits } from "./base/credits.ts";
-import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { type Config, publicUrl } from "./config/config.ts";
@@ -19,8 +18,9 @@ import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { createModelDoor } from "./models/door.ts";
+import type { Db } from "./store/db.ts";
 import { databasePath, prepareDirectory } from "./store/directory.ts";
-import { lockDirectory } from "./store/lock.ts";
+import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
 import { spentThisMonth } from "./tasks/budget.ts";
@@ -33,6 +33,11 @@ export interface Surroundings {
   readonly clock?: Clock;
   readonly random?: RandomSource;
   readonly log?: Log;
+  /**
+   * Whether a first admin token is made where there is none (default true). False for a verb that passes by: the
+   * token's secret is shown once, by the first `serve`.
+   */
+  readonly makesAdmin?: boolean;
 }
 
 export interface Gateway {
@@ -55,20 +60,19 @@ const HOUSEKEEPING_MS = 5_000;
  * @throws OperatorError when the data directory is in use, cannot be written, or is of a newer program
  */
 export async function openGateway(config: Config, surroundings: Surroundings = {}): Promise<Gateway> {
-  const { clock = systemClock, random = systemRandom } = surroundings;
+  const { clock = systemClock, random = systemRandom, makesAdmin = true } = surroundings;
   const log = surroundings.log ?? createLog(config.logLevel, clock);
   const ids = createIds(clock, random);
 
   prepareDirectory(config.dataDir);
   const lock = lockDirectory(config.dataDir);
-  if (!lock) {
-    throw new OperatorError(
-      `another process has the data directory ${config.dataDir}`,
-      "stop it, or name another directory with --data",
-    );
-  }
+  if (!lock) throw new DirectoryInUse(config.dataDir);
+  let opened: Db | undefined;
   try {
+    // A killed server's: where it says to ask, somebody else may listen by now.
+    removeRuntime(config.dataDir);
     const db = openSqlite(databasePath(config.dataDir));
+    opened = db;
     const ledger = createLedger(db, clock, random);
     const workspaces = await openWorkspaces(db, clock, config.limits);
     const agents = createAgents(db, clock);
@@ -161,7 +165,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
-    const adminSecret = await ensureAdmin({ db, ledger, tokens, workspaces, log }, config.adminToken);
+    const admin = { db, ledger, tokens, workspaces, log };
+    const adminSecret = makesAdmin ? await ensureAdmin(admin, config.adminToken) : null;
     let listener: Listener | null = null;
     let endHousekeeping = () => {};
 
@@ -202,6 +207,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
     };
   } catch (error) {
+    await opened?.close();
     lock.release();
     throw error;
   }

@@ -1,4 +1,3 @@
-#!/usr/bin/env bun
 import "./base/production.ts";
 import { main } from "./cli/main.ts";
 

@@ -20,7 +20,7 @@ export type NamedScope = (typeof NAMED_SCOPES)[number];
 
 const ADMIN = "admin";
 const TOOLS = "tools:";
-const TOOLS_FORM = /^tools:[a-z0-9_.*-]{1,200}$/i;
+const TOOLS_FORM = /^tools:[A-Za-z0-9_.*-]{1,200}$/;
 
 /** A token without its own list, but with an agent, gets these. */
 export const AGENT_TOKEN_SCOPES: readonly string[] = [
@@ -37,7 +37,7 @@ export function isScope(text: string): boolean {
   return text === ADMIN || TOOLS_FORM.test(text) || (NAMED_SCOPES as readonly string[]).includes(text);
 }
 
-export function hasScope(scopes: readonly string[], needed: NamedScope): boolean {
+export function hasScope(scopes: readonly string[], needed: NamedScope | typeof ADMIN): boolean {
   return scopes.includes(needed) || scopes.includes(ADMIN);
 }
 

@@ -16,7 +16,8 @@ export const FREE: Price = { input: 0, output: 0 };
 export function toMicros(credits: number): number | undefined {
   const micros = Math.round(credits * MICROS_PER_CREDIT);
   if (!Number.isSafeInteger(micros) || micros < 0) return undefined;
-  return Math.abs(micros - credits * MICROS_PER_CREDIT) > 1e-6 * Math.max(1, micros) ? undefined : micros;
+  // Division of two exact integers rounds to the number nearest to the decimal, which is what was parsed from it.
+  return micros / MICROS_PER_CREDIT === credits ? micros : undefined;
 }
 
 /** Micro-credits as the decimal number of credits that the API shows. */

@@ -3,9 +3,8 @@ import { systemClock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
-import { openGateway } from "../gateway.ts";
-import { prepareDirectory } from "../store/directory.ts";
-import { lockDirectory } from "../store/lock.ts";
+import { type Gateway, openGateway } from "../gateway.ts";
+import { DirectoryInUse } from "../store/lock.ts";
 import { readRuntime } from "../store/runtime.ts";
 
 /** The gateway as a verb of the command line asks it: in the same words as any client, with the operator's rights. */
@@ -27,13 +26,9 @@ export async function withGateway<T>(
   workspace: string,
   work: (api: OperatorApi) => Promise<T>,
 ): Promise<T> {
-  prepareDirectory(config.dataDir);
   for (let attempt = 1; ; attempt++) {
-    const lock = lockDirectory(config.dataDir);
-    if (lock) {
-      lock.release();
-      const log = createLog(config.logLevel === "info" ? "warn" : config.logLevel, systemClock);
-      const gateway = await openGateway(config, { log });
+    const gateway = await openUnlessInUse(config);
+    if (gateway) {
       try {
         return await work(
           operatorApi("http://gatehouse", gateway.operatorSecret, workspace, (r) => gateway.handle(r)),
@@ -44,7 +39,7 @@ export async function withGateway<T>(
     }
     const runtime = readRuntime(config.dataDir);
     if (runtime && (await answers(runtime.url))) {
-      return work(operatorApi(runtime.url, runtime.secret, workspace, (request) => fetch(request)));
+      return work(operatorApi(runtime.url, runtime.secret, workspace, fetchHere));
     }
     // Another verb has the directory for a moment, or a server is starting or stopping.
     if (attempt === CONNECT_TRIES) {
@@ -57,9 +52,24 @@ export async function withGateway<T>(
   }
 }
 
+async function openUnlessInUse(config: Config): Promise<Gateway | null> {
+  const log = createLog(config.logLevel === "info" ? "warn" : config.logLevel, systemClock);
+  try {
+    return await openGateway(config, { log, makesAdmin: false });
+  } catch (error) {
+    if (error instanceof DirectoryInUse) return null;
+    throw error;
+  }
+}
+
+/** The server is on this machine: a proxy of the environment must not see the call, nor the secret that it carries. */
+function fetchHere(request: Request): Promise<Response> {
+  return fetch(request, { proxy: false });
+}
+
 async function answers(url: string): Promise<boolean> {
   try {
-    return (await fetch(`${url}/livez`, { signal: AbortSignal.timeout(2_000) })).ok;
+    return (await fetchHere(new Request(`${url}/livez`, { signal: AbortSignal.timeout(2_000) }))).ok;
   } catch {
     return false;
   }

@@ -1,7 +1,7 @@
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { openGateway } from "../gateway.ts";
+import { type Gateway, openGateway } from "../gateway.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
 
@@ -23,7 +23,7 @@ async function serve(options: ConfigOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   const gateway = await openGateway(config);
   if (gateway.adminSecret !== null) handOver(gateway.adminSecret, config.dataDir);
-  const url = await gateway.start();
+  const url = await start(gateway);
   if (process.stdout.isTTY) print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
 
   let stopping = false;
@@ -48,5 +48,18 @@ function handOver(secret: string, dataDir: string): void {
     print(`Admin token, shown this once:\n\n  ${secret}\n`);
     return;
   }
-  writeFileSync(join(dataDir, "admin.token"), `${secret}\n`, { mode: 0o600 });
+  const path = join(dataDir, "admin.token");
+  // A file that is there keeps its mode when it is written again, and others may read it.
+  rmSync(path, { force: true });
+  writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
+}
+
+/** A start that fails (the address is taken) leaves no task running behind it. */
+async function start(gateway: Gateway): Promise<string> {
+  try {
+    return await gateway.start();
+  } catch (error) {
+    await gateway.stop();
+    throw error;
+  }
 }

@@ -17,7 +17,8 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
   const found = new Values(values);
   const listen = parseListen(found.need(TABLE.listen));
   if (!listen) throw new Error("listen was not checked");
-  const publicUrl = found.take(TABLE.publicUrl);
+  // By default it follows from the port that is really bound, which may be known only later.
+  const publicUrl = found.origin(TABLE.publicUrl) === "default" ? undefined : found.take(TABLE.publicUrl);
   const adminToken = found.take(TABLE.adminToken);
   const webhook = found.take(TABLE.webhook);
   const checkpointFile = found.take(TABLE.checkpointFile);

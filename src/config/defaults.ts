@@ -2,6 +2,7 @@ import type { LoadedConfig, ProviderConfig, ResolvedValue, Tier } from "./config
 import { lookUp, type Variables } from "./environment.ts";
 import { type ConfigProblem, configError } from "./problems.ts";
 import { type ReadFile, readTextFile } from "./read-file.ts";
+import { REDACTED } from "./redact.ts";
 import { TABLE } from "./table.ts";
 
 /** Where an Ollama listens when nobody said otherwise. */
@@ -51,15 +52,21 @@ export function vendorKeys(
   for (const { kind, variable } of VENDORS) {
     const found = lookUp(env, readFile, variable);
     if (found === undefined) continue;
-    if ("failure" in found) problems.push({ key: variable, where: undefined, message: found.failure });
-    else if (found.value !== "") keys.push({ kind, apiKey: found.value, from: found.from });
+    const problem = (message: string) => problems.push({ key: variable, where: undefined, message });
+    if ("failure" in found) {
+      problem(found.failure);
+      continue;
+    }
+    const apiKey = found.value.trim();
+    if (!TABLE.providerApiKey.is(apiKey)) problem(`is ${REDACTED}; expected ${TABLE.providerApiKey.expects}`);
+    else if (apiKey !== "") keys.push({ kind, apiKey, from: found.from });
   }
   return { keys, problems };
 }
 
 /**
  * Providers and tiers for a configuration that names no tiers: what the environment's keys and a local Ollama give, and
- * last in each route the model that is built in. A vendor that is configured, under any name, is taken as it is configured.
+ * last in each route the model that is built in. A vendor that is configured, under any name, is taken as it is there.
  * @throws OperatorError when a key's file cannot be read.
  */
 export function defaultModels(
@@ -72,7 +79,8 @@ export function defaultModels(
   for (const { kind, apiKey } of keys) {
     if (!providers.has(kind)) providers.set(kind, { kind, apiKey, timeoutMs: TIMEOUT_MS });
   }
-  const local = ollamaModels.filter(isChatModel).slice(0, OLLAMA_MODELS);
+  const meantOtherwise = (configured.get("ollama")?.kind ?? "openai-compatible") !== "openai-compatible";
+  const local = meantOtherwise ? [] : ollamaModels.filter(isChatModel).slice(0, OLLAMA_MODELS);
   if (local.length > 0 && !providers.has("ollama")) {
     providers.set("ollama", {
       kind: "openai-compatible",

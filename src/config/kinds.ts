@@ -26,7 +26,7 @@ export function oneOf<Values extends string[]>(...values: Values) {
 
 /** One line of text that matches the pattern. `expects` says in words what the pattern takes. */
 export function text(expects: string, pattern = "^[^\\x00-\\x1f\\x7f]+$", maxLength = 4096) {
-  return { form: "text", schema: Type.String({ pattern, minLength: 1, maxLength }), expects } as const;
+  return { form: "text", schema: Type.String({ pattern, maxLength }), expects } as const;
 }
 
 /** An http or https URL. An `endpoint` has paths appended to it, so that it carries no query; `public` no user either. */

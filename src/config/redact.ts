@@ -1,8 +1,11 @@
 export const REDACTED = "[redacted]";
 
-/** The text with the user and password of a URL taken out; other text as it is. */
+/**
+ * The text with the user and password of a URL taken out; other text as it is. All before the last `@` goes: a password
+ * that should have been escaped makes a URL that ends its host too early.
+ */
 export function redactUrl(text: string): string {
-  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i, `$1${REDACTED}@`);
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[\s\S]*@/i, `$1${REDACTED}@`);
 }
 
 /** Text from outside for one line of a terminal: quoted, control characters escaped, cut at 80 characters. */

@@ -11,7 +11,9 @@ import {
 import { type Setting, setting } from "./setting.ts";
 
 const path = text("a path");
-const secretText = text("text on one line");
+// What HTTP cannot carry is refused here: where it is refused later, the error quotes it.
+const apiKey = text("a key of printable ASCII characters without spaces", "^[!-~]*$");
+const headerValue = text("printable ASCII characters", "^[ -~]+$");
 
 /**
  * Every setting there is. Parsing, errors, `config show`, redaction and the reference all follow from these rows; a new
@@ -63,20 +65,16 @@ export const TABLE = {
     defaultText: "the vendor's own; `openai-compatible` has none and needs one",
     help: "The URL that the API's paths are appended to, for example `http://127.0.0.1:11434/v1`.",
   }),
-  providerApiKey: setting(
-    "providers.<provider>.api_key",
-    text("a key on one line", "^[^\\x00-\\x1f\\x7f]*$"),
-    {
-      secret: true,
-      defaultText: "none",
-      help: "The key sent to the provider; an empty one counts as none.",
-    },
-  ),
+  providerApiKey: setting("providers.<provider>.api_key", apiKey, {
+    secret: true,
+    defaultText: "none",
+    help: "The key sent to the provider; an empty one counts as none.",
+  }),
   providerTimeout: setting("providers.<provider>.timeout_ms", wholeNumber(1, 3_600_000), {
     default: 60_000,
     help: "How long a call may take, in milliseconds, before the next model of the route is tried.",
   }),
-  providerHeader: setting("providers.<provider>.headers.<header>", secretText, {
+  providerHeader: setting("providers.<provider>.headers.<header>", headerValue, {
     secret: true,
     defaultText: "none",
     help: "A header sent with every call to the provider.",

@@ -24,22 +24,23 @@ export function createToolRegistry(builtin: readonly Tool[]): ToolRegistry {
   const tools = new Map(builtin.map((tool) => [tool.name, tool]));
   return {
     resolve(names, user) {
-      return names.map((name, index) => {
+      // All names first: which refusal comes does not hang on the order in which tools are listed.
+      const found = names.map((name, index) => {
         const tool = tools.get(name);
-        const path = `/tools/${index}`;
-        if (!tool) {
-          throw new Problem("unknown_tool", `There is no tool named ${JSON.stringify(name)}.`, {
-            errors: [{ path, message: "is not a tool of this workspace" }],
-          });
-        }
+        if (tool) return tool;
+        throw new Problem("unknown_tool", `There is no tool named ${JSON.stringify(name)}.`, {
+          errors: [{ path: `/tools/${index}`, message: "is not a tool of this workspace" }],
+        });
+      });
+      for (const name of names) {
         if (!matchesAny(user.tools, name)) {
           throw new Problem("tool_forbidden", `The agent may not use ${name}.`);
         }
         if (!mayUseTool(user.scopes, name)) {
           throw new Problem("tool_forbidden", `The token's scopes do not include tools:${name}.`);
         }
-        return tool;
-      });
+      }
+      return found;
     },
   };
 }

@@ -17,7 +17,7 @@ import { type RequestLimit, RequestLimiter } from "./requests.ts";
 export interface Operation {
   /** `noun.verb`, as the ledger names it. */
   readonly action: string;
-  readonly scope: NamedScope;
+  readonly scope: NamedScope | "admin";
   /** False for streams, which do not count against the request limit. */
   readonly counted: boolean;
 }
@@ -115,7 +115,8 @@ export function createGate(parts: GateParts): Gate {
       let call: Call | null = null;
       try {
         const caller = await authenticate(origin.credential);
-        call = new Call({ ...origin, caller, action: operation.action }, db, ledger);
+        const { requestId, channel } = origin;
+        call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger);
         if (operation.counted) limit = await limitRequest(caller);
         // Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk.
         if (limit !== null && mustStop(caller, limit))

@@ -1,11 +1,10 @@
-import { openapi } from "@elysia/openapi";
 import { Elysia } from "elysia";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import { VERSION } from "../base/version.ts";
 import type { Db } from "../store/db.ts";
 import { problemResponse } from "./answer.ts";
+import { openapiDocument } from "./docs/document.ts";
 import type { Door } from "./endpoint.ts";
 import { allowedMethods } from "./methods.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
@@ -32,7 +31,6 @@ export interface AppParts {
 export function createApp(parts: AppParts) {
   const { door } = parts;
   const app = new Elysia({ name: "gatehouse", precompile: true })
-    .use(document())
     .use(systemRoutes(parts.system))
     .use(agentRoutes(door, parts.agents))
     .use(taskRoutes(door, parts.tasks))
@@ -42,59 +40,24 @@ export function createApp(parts: AppParts) {
     .use(operatorRoutes(door, parts.workspace))
     .use(ledgerRoutes(door, parts));
   const routes = () => app.routes;
+  // Made once, of the routes above, at the first question.
+  let document: string | undefined;
+  app.get(
+    "/openapi.json",
+    () => {
+      document ??= JSON.stringify(openapiDocument(app));
+      return new Response(document, {
+        headers: { "gatehouse-request-id": door.ids("req"), "content-type": "application/json" },
+      });
+    },
+    { detail: { hide: true } },
+  );
   return app.onError(({ error, code, request }) =>
     failure(error, code, request, routes, door.ids, parts.log),
   );
 }
 
 export type App = ReturnType<typeof createApp>;
-
-/** `/openapi.json`. The page that shows it is our own, since the plugin's loads from elsewhere. */
-function document() {
-  return openapi({
-    provider: null,
-    path: "/openapi",
-    specPath: "/openapi.json",
-    documentation: {
-      info: {
-        title: "Gatehouse",
-        version: VERSION,
-        description: "Agents, tasks, tokens and evidence. Every call is authenticated, limited and recorded.",
-      },
-      components: {
-        securitySchemes: { token: { type: "http", scheme: "bearer", description: "A secret `gth_…`." } },
-        responses: {
-          Problem: {
-            description: "Refused or failed (RFC 9457).",
-            content: {
-              "application/problem+json": {
-                schema: {
-                  type: "object",
-                  required: ["type", "title", "status", "detail", "code", "request_id"],
-                  properties: {
-                    type: { type: "string" },
-                    title: { type: "string" },
-                    status: { type: "integer" },
-                    detail: { type: "string" },
-                    code: { type: "string" },
-                    request_id: { type: "string" },
-                    errors: {
-                      type: "array",
-                      items: {
-                        type: "object",
-                        properties: { path: { type: "string" }, message: { type: "string" } },
-                      },
-                    },
-                  },
-                },
-              },
-            },
-          },
-        },
-      },
-    },
-  });
-}
 
 /** What no endpoint answered: no route, another method, or a fault outside the gate. */
 function failure(
@@ -108,8 +71,7 @@ function failure(
   const requestId = ids("req");
   const headers = { "gatehouse-request-id": requestId };
   if (code === "NOT_FOUND") {
-    const { pathname } = new URL(request.url);
-    const allow = allowedMethods(routes(), pathname);
+    const allow = allowedMethods(routes(), pathOf(request.url));
     if (allow.length === 0)
       return problemResponse(new Problem("not_found", "There is nothing here."), headers, requestId);
     const problem = new Problem("method_not_allowed", `${request.method} is not for this path.`, {
@@ -126,4 +88,9 @@ function failure(
     headers,
     requestId,
   );
+}
+
+/** Not with `URL`, which refuses what a client may have put into its Host header. */
+function pathOf(url: string): string {
+  return /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] ?? "";
 }

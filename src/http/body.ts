@@ -12,6 +12,8 @@ const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
  */
 export async function readJson(request: Request, limit = BODY_LIMIT): Promise<unknown> {
   const type = request.headers.get("content-type");
+  // What is not there has no type either.
+  if (type === null && isEmpty(request)) throw invalidJson("The body is empty.");
   if (type === null || !JSON_TYPE.test(type)) {
     throw new Problem("unsupported_media_type", "Send the body as Content-Type: application/json.");
   }
@@ -25,6 +27,11 @@ export async function readJson(request: Request, limit = BODY_LIMIT): Promise<un
   // Only an escape can make half a character out of valid UTF-8; it could not be stored as it is.
   if (SURROGATE_ESCAPE.test(text)) refuseLoneSurrogates(value);
   return value;
+}
+
+/** True where the head of the request says that no body follows. */
+export function isEmpty(request: Request): boolean {
+  return request.headers.get("content-length") === "0" || request.body === null;
 }
 
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
@@ -69,8 +76,9 @@ function refuseLoneSurrogates(root: unknown): void {
     if (typeof value === "string" && !value.isWellFormed()) {
       throw invalidJson("A string of the body holds half of a surrogate pair.");
     }
-    if (typeof value === "object" && value !== null)
-      waiting.push(...Object.keys(value), ...Object.values(value));
+    if (typeof value !== "object" || value === null) continue;
+    // One by one: a list of a million items is more than a call takes as arguments.
+    for (const [key, item] of Object.entries(value)) waiting.push(key, item);
   }
 }
 

@@ -7,7 +7,7 @@ import { type Validator, validator } from "../base/schema.ts";
 import type { Call } from "../gate/call.ts";
 import type { Gate } from "../gate/gate.ts";
 import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
-import { readJson } from "./body.ts";
+import { isEmpty, readJson } from "./body.ts";
 import { readCredential } from "./credential.ts";
 import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
@@ -120,6 +120,5 @@ export interface StreamReply {
 }
 
 async function readBody(request: Request, optional: boolean): Promise<unknown> {
-  const empty = request.headers.get("content-length") === "0" || request.body === null;
-  return optional && empty ? {} : readJson(request);
+  return optional && isEmpty(request) ? {} : readJson(request);
 }

@@ -8,13 +8,14 @@ export function allowedMethods(
   return [...new Set(methods)].sort();
 }
 
+/** As the router sees a path: one slash at its end counts for nothing, an empty segment for something. */
 function split(path: string): string[] {
-  return path.split("/").filter((segment) => segment !== "");
+  return path.replace(/(?<=.)\/$/, "").split("/");
 }
 
 function matches(pattern: readonly string[], segments: readonly string[]): boolean {
   return (
     pattern.length === segments.length &&
-    pattern.every((part, index) => part.startsWith(":") || part === segments[index])
+    pattern.every((part, index) => (part.startsWith(":") ? segments[index] !== "" : part === segments[index]))
   );
 }

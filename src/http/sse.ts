@@ -61,6 +61,8 @@ async function* frames(
       // A slow client takes what it was given first; what comes meanwhile waits in the task's log, which all share.
       while (connection.full() && !signal.aborted) await connection.drained();
     }
+  } catch {
+    // The library leaves a stream that fails open for ever. One that ends is taken up again, from Last-Event-ID.
   } finally {
     endKeepAlive();
     reader.close();

@@ -54,47 +54,56 @@ export interface Sealed {
 
 /**
  * The bytes of an entry, as JSON text with sorted keys. The literal below names its keys in that order, and JSON.stringify
- * writes strings and integers as RFC 8785 does: a test holds it against a canonicaliser. What is absent is left out.
+ * writes well-formed strings and integers as RFC 8785 does: a test holds it against a canonicaliser. What is absent is
+ * left out; half a surrogate pair becomes U+FFFD, as it does in UTF-8.
+ * @throws TypeError on a number that is no safe integer, and on a key of `detail` that is not snake_case
  */
 export function encodeEntry(draft: Draft, sealed: Sealed): string {
   return JSON.stringify({
     action: draft.action,
-    actor: draft.actor,
-    agent: draft.agent,
+    actor: draft.actor.toWellFormed(),
+    agent: draft.agent?.toWellFormed(),
     channel: draft.channel,
-    code: draft.code,
-    credits: draft.credits,
+    code: draft.code?.toWellFormed(),
+    credits: integer("credits", draft.credits),
     detail: draft.detail && sortKeys(draft.detail),
     input_hash: sealed.inputHash,
-    model: draft.model,
+    model: draft.model?.toWellFormed(),
     outcome: draft.outcome,
     output_hash: sealed.outputHash,
     oversight: draft.oversight && sortKeys({ ...draft.oversight }),
     phase: draft.phase,
     prev: sealed.prev,
-    ref: draft.ref,
-    request_id: draft.requestId,
-    seq: sealed.seq,
-    task: draft.task,
-    tier: draft.tier,
-    tool: draft.tool,
+    ref: integer("ref", draft.ref),
+    request_id: draft.requestId?.toWellFormed(),
+    seq: integer("seq", sealed.seq),
+    task: draft.task?.toWellFormed(),
+    tier: integer("tier", draft.tier),
+    tool: draft.tool?.toWellFormed(),
     ts: sealed.ts,
   });
 }
 
-/** @throws TypeError on a number that is no safe integer: it would not be canonical. */
+/** Keys of this form keep the order in which they are set; JavaScript moves keys that look like numbers to the front. */
+const KEY = /^[a-z][a-z0-9_]*$/;
+
 function sortKeys(value: Detail): Detail {
   const sorted: Record<string, string | number | Detail> = {};
   for (const key of Object.keys(value).sort()) {
     const item = value[key];
     if (item === undefined) continue;
-    if (typeof item === "number" && !Number.isSafeInteger(item)) {
-      throw new TypeError(`${key} of a ledger entry must be an integer`);
-    }
-    sorted[key] =
-      typeof item === "object" ? sortKeys(item) : typeof item === "string" ? item.toWellFormed() : item;
+    if (!KEY.test(key)) throw new TypeError(`${key} of a ledger entry must be in snake_case`);
+    if (typeof item === "object") sorted[key] = sortKeys(item);
+    else sorted[key] = typeof item === "string" ? item.toWellFormed() : integer(key, item);
   }
   return sorted;
+}
+
+function integer<T extends number | undefined>(key: string, value: T): T {
+  if (value !== undefined && !Number.isSafeInteger(value)) {
+    throw new TypeError(`${key} of a ledger entry must be an integer`);
+  }
+  return value;
 }
 
 /** The leaf hash of RFC 9162, section 2.1.1: SHA-256 over a zero byte and the entry's UTF-8 bytes. */

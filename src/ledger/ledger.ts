@@ -1,8 +1,9 @@
-import { type Clock, timestamp } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import type { RandomSource } from "../base/ids.ts";
-import type { Db, Tx } from "../store/db.ts";
-import { type Draft, encodeEntry, leafHash } from "./entry.ts";
-import { keepPayload, type SaltedHash, saltedHash } from "./payload.ts";
+import type { Db, SqlValue, Tx } from "../store/db.ts";
+import { type Link, link, readTail, type Tail } from "./chain.ts";
+import type { Draft } from "./entry.ts";
+import { keepPayload, saltedHash } from "./payload.ts";
 
 export interface Ledger {
   /**
@@ -10,84 +11,136 @@ export interface Ledger {
    * @returns the entry's seq, from 1, without gaps in its workspace.
    */
   append(tx: Tx, workspaceId: number, draft: Draft): Promise<number>;
-  /** Appends alone; resolves once the entry is on disk. @throws StoreUnavailable */
-  record(workspaceId: number, draft: Draft): Promise<number>;
+  /**
+   * Appends an entry without payloads that stands alone, such as a read's; resolves once it is on disk.
+   * @throws StoreUnavailable
+   */
+  record(workspaceId: number, draft: LoneDraft): Promise<number>;
 }
 
-/** The end of a workspace's chain. Kept in memory, since this process is the only writer. */
-interface Tail {
-  readonly seq: number;
-  readonly leaf: Uint8Array;
-  readonly leafHex: string;
-  /** Milliseconds of the last entry: times never go backwards, so that they can be searched by halving. */
-  readonly ts: number;
+export type LoneDraft = Draft & { readonly input?: undefined; readonly output?: undefined };
+
+interface Waiting {
+  readonly workspaceId: number;
+  readonly draft: LoneDraft;
+  readonly resolve: (seq: number) => void;
+  readonly reject: (error: unknown) => void;
 }
 
-const EMPTY: Tail = { seq: 0, leaf: new Uint8Array(32), leafHex: "0".repeat(64), ts: 0 };
+/** Rows in one statement where entries come in numbers. */
+const ROWS = 16;
 
+/**
+ * The workspaces' chains. This process is their only writer, so that their tails are kept in memory.
+ *
+ * What is recorded alone while a group waits to be written goes in as one transaction of many-row statements: 8 µs an
+ * entry instead of 17 with a transaction and a statement each (64 at a time, besides encoding and hashing).
+ */
 export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger {
   const tails = new Map<number, Tail>();
+  let waiting: Waiting[] = [];
+
+  async function tailOf(tx: Tx, workspaceId: number): Promise<Tail> {
+    return tails.get(workspaceId) ?? readTail(tx, workspaceId);
+  }
+
+  /** A tail that does not last is read again from the store. */
+  function moveTail(tx: Tx, workspaceId: number, tail: Tail): void {
+    tails.set(workspaceId, tail);
+    tx.onRollback(() => tails.delete(workspaceId));
+  }
 
   async function append(tx: Tx, workspaceId: number, draft: Draft): Promise<number> {
-    const tail = tails.get(workspaceId) ?? (await readTail(tx, workspaceId));
-    const now = Math.max(clock.now(), tail.ts);
-    const seq = tail.seq + 1;
+    const tail = await tailOf(tx, workspaceId);
     const input = draft.input === undefined ? undefined : saltedHash(draft.input, random);
     const output = draft.output === undefined ? undefined : saltedHash(draft.output, random);
-    const bytes = encodeEntry(draft, {
-      seq,
-      prev: tail.leafHex,
-      ts: timestamp(now),
-      inputHash: input?.hash,
-      outputHash: output?.hash,
-    });
-    const leaf = leafHash(bytes);
-    // Whatever becomes of this transaction, a tail that does not last is read again from the store.
-    tx.onRollback(() => tails.delete(workspaceId));
-    await tx.run("INSERT INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES ($1, $2, $3, $4, $5)", [
-      workspaceId,
-      seq,
-      tail.leaf,
-      leaf,
-      bytes,
-    ]);
-    tails.set(workspaceId, { seq, leaf, leafHex: leaf.toString("hex"), ts: now });
-    if (input) await keep(tx, workspaceId, seq, "input", draft.input, input, now);
-    if (output) await keep(tx, workspaceId, seq, "output", draft.output, output, now);
+    const next = link(tail, draft, clock.now(), { input: input?.hash, output: output?.hash });
+    const { seq, ts: now } = next.tail;
+    moveTail(tx, workspaceId, next.tail);
+    await insert(tx, [[workspaceId, next]]);
+    if (input && draft.input !== undefined) {
+      await keepPayload(tx, { workspaceId, seq, kind: "input", now }, draft.input, input.salt);
+    }
+    if (output && draft.output !== undefined) {
+      await keepPayload(tx, { workspaceId, seq, kind: "output", now }, draft.output, output.salt);
+    }
     return seq;
+  }
+
+  async function appendWaiting(tx: Tx, group: readonly Waiting[]): Promise<(number | Error)[]> {
+    const now = clock.now();
+    const ends = new Map<number, Tail>();
+    const links: (readonly [number, Link])[] = [];
+    const results: (number | Error)[] = [];
+    for (const { workspaceId, draft } of group) {
+      const tail = ends.get(workspaceId) ?? (await tailOf(tx, workspaceId));
+      try {
+        const next = link(tail, draft, now);
+        ends.set(workspaceId, next.tail);
+        links.push([workspaceId, next]);
+        results.push(next.tail.seq);
+      } catch (error) {
+        results.push(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
+    for (const [workspaceId, tail] of ends) moveTail(tx, workspaceId, tail);
+    await insert(tx, links);
+    return results;
+  }
+
+  async function writeWaiting(): Promise<void> {
+    let group: readonly Waiting[] = [];
+    try {
+      const results = await db.tx((tx) => {
+        group = waiting;
+        waiting = [];
+        return appendWaiting(tx, group);
+      });
+      for (const [index, { resolve, reject }] of group.entries()) {
+        const result = results[index];
+        if (typeof result === "number") resolve(result);
+        else reject(result);
+      }
+    } catch (error) {
+      // Where the store took no transaction at all, the group is still the one that waits.
+      if (group.length === 0) {
+        group = waiting;
+        waiting = [];
+      }
+      for (const { reject } of group) reject(error);
+    }
   }
 
   return {
     append,
     record(workspaceId, draft) {
-      const single = draft.input === undefined && draft.output === undefined;
-      return db.tx((tx) => append(tx, workspaceId, draft), { single });
+      return new Promise((resolve, reject) => {
+        waiting.push({ workspaceId, draft, resolve, reject });
+        if (waiting.length === 1) void writeWaiting();
+      });
     },
   };
 }
 
-async function keep(
-  tx: Tx,
-  workspaceId: number,
-  seq: number,
-  kind: "input" | "output",
-  text: string | undefined,
-  { salt }: SaltedHash,
-  now: number,
-): Promise<void> {
-  if (text !== undefined) await keepPayload(tx, { workspaceId, seq, kind, now }, text, salt);
+const COLUMNS = 5;
+
+async function insert(tx: Tx, links: readonly (readonly [workspaceId: number, Link])[]): Promise<void> {
+  for (let from = 0; from < links.length; ) {
+    const count = links.length - from >= ROWS ? ROWS : 1;
+    const values: SqlValue[] = [];
+    for (const [workspaceId, { bytes, prev, tail }] of links.slice(from, from + count)) {
+      values.push(workspaceId, tail.seq, prev, tail.leaf, bytes);
+    }
+    await tx.run(count === ROWS ? INSERT_MANY : INSERT_ONE, values);
+    from += count;
+  }
 }
 
-async function readTail(tx: Tx, workspaceId: number): Promise<Tail> {
-  const row = await tx.get<{ seq: number; leaf: Uint8Array; ts: string }>(
-    "SELECT seq, leaf, bytes->>'ts' AS ts FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
-    [workspaceId],
-  );
-  if (!row) return EMPTY;
-  return {
-    seq: row.seq,
-    leaf: row.leaf,
-    leafHex: Buffer.from(row.leaf).toString("hex"),
-    ts: Date.parse(row.ts),
-  };
+function insertSql(rows: number): string {
+  const row = (index: number) =>
+    `(${Array.from({ length: COLUMNS }, (_, column) => `$${index * COLUMNS + column + 1}`).join(", ")})`;
+  return `INSERT INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES ${Array.from({ length: rows }, (_, index) => row(index)).join(", ")}`;
 }
+
+const INSERT_ONE = insertSql(1);
+const INSERT_MANY = insertSql(ROWS);

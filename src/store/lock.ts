@@ -1,5 +1,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
+import { OperatorError } from "../base/errors.ts";
+import { sqliteCode } from "./sqlite/connection.ts";
 
 /** Held until `release` is called or the process ends, however it ends. */
 export interface DirectoryLock {
@@ -10,21 +12,43 @@ export interface DirectoryLock {
  * Takes the data directory for this process, or answers null when another one has it. The lock is SQLite's own exclusive
  * lock on a small file beside the database: the operating system gives it back when its holder dies, so nothing stale
  * is ever left, and a copied directory carries no lock.
+ *
+ * @throws OperatorError when the directory cannot be written
  */
 export function lockDirectory(directory: string): DirectoryLock | null {
-  const database = new Database(join(directory, "gatehouse.lock"), { create: true });
+  let database: Database | undefined;
   try {
+    database = new Database(join(directory, "gatehouse.lock"), { create: true });
     database.exec("PRAGMA locking_mode = EXCLUSIVE");
     database.exec("BEGIN EXCLUSIVE");
   } catch (error) {
-    database.close();
-    if (error instanceof Error && "code" in error && error.code === "SQLITE_BUSY") return null;
-    throw error;
+    database?.close();
+    if (sqliteCode(error) === "SQLITE_BUSY") return null;
+    throw unwritable(directory, error);
   }
+  const held = database;
   return {
     release() {
-      database.exec("ROLLBACK");
-      database.close();
+      held.exec("ROLLBACK");
+      held.close();
     },
   };
+}
+
+/** The data directory belongs to another process now. */
+export class DirectoryInUse extends OperatorError {
+  constructor(directory: string) {
+    super(
+      `another process has the data directory ${directory}`,
+      "stop it, or name another directory with --data",
+    );
+  }
+}
+
+function unwritable(directory: string, error: unknown): unknown {
+  if (sqliteCode(error) === "" || !(error instanceof Error)) return error;
+  return new OperatorError(
+    `the data directory ${directory} cannot be written: ${error.message} (${sqliteCode(error)})`,
+    "name one that this user may write with --data or GATEHOUSE_DATA",
+  );
 }

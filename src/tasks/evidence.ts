@@ -20,12 +20,19 @@ const TOOL_NAME_LIMIT = 128;
 /** What the hooks need of the run that they belong to. */
 export interface Evidence {
   readonly task: Task;
-  /** Reads the agent anew, so that a policy changed meanwhile holds from the next call on. */
-  refreshAgent(): Promise<{
+  /**
+   * Reads the agent anew, within the transaction of the intent: a change of it comes before the intent and holds, or
+   * comes after it. @throws AgentDenied `agent_stopped`
+   */
+  refreshAgent(tx: Tx): Promise<{
     readonly id: number;
     readonly name: string;
     readonly creditsPerDay: number | null;
   }>;
+  /** Takes the policy as it is now, for the choice of the model that is tried next. */
+  refreshPolicy(): Promise<void>;
+  /** Whether the policy, as last read, allows this model in the task's tier. */
+  allows(model: string): boolean;
   /** Saves the events so far within the step's own transaction. */
   saveEvents(tx: Tx): Promise<void>;
 }
@@ -39,7 +46,8 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
   const { task } = evidence;
   const { workspaceId } = task;
   const toolIntents = new Map<string, number>();
-  let modelIntent = 0;
+  /** Null: refused before anything was sent. */
+  let modelIntent: number | null = null;
 
   const about = (draft: Pick<Draft, "phase" | "action" | "outcome"> & Partial<Draft>): Draft => ({
     channel: "system",
@@ -51,18 +59,16 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
   });
 
   async function beforeModelCall({ model, step, attempt }: BeforeModelCall): Promise<void> {
-    const agent = await evidence.refreshAgent();
-    try {
-      await checkBudget(db, parts.workspaces.get(workspaceId), agent, clock.now());
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      await ledger.record(
-        workspaceId,
-        about({ phase: "single", action: "model.call", outcome: "denied", code: error.code, model }),
-      );
-      throw new AgentDenied(error.code, error.message);
-    }
-    modelIntent = await db.tx(async (tx) => {
+    const denied = (code: string): Draft =>
+      about({ phase: "single", action: "model.call", outcome: "denied", code, model });
+    const work = async (tx: Tx): Promise<number | null> => {
+      const agent = await evidence.refreshAgent(tx);
+      await checkBudget(tx, parts.workspaces.get(workspaceId), agent, clock.now());
+      if (!evidence.allows(model)) {
+        // Forbidden since it was chosen. The door refuses it too, and the next one of the route is tried.
+        await ledger.append(tx, workspaceId, denied("model_forbidden"));
+        return null;
+      }
       const seq = await ledger.append(
         tx,
         workspaceId,
@@ -76,10 +82,26 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
       );
       await openModelCall(tx, workspaceId, task.id, seq, model);
       return seq;
-    });
+    };
+    try {
+      modelIntent = await db.tx(work);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      await ledger.record(workspaceId, denied(error.code));
+      throw new AgentDenied(error.code, error.message);
+    }
   }
 
   async function afterModelCall({ model, status, usage, durationMs }: AfterModelCall): Promise<void> {
+    if (modelIntent !== null) await recordModelCall(modelIntent, { model, status, usage, durationMs });
+    modelIntent = null;
+    if (status === "failed") await evidence.refreshPolicy();
+  }
+
+  async function recordModelCall(
+    ref: number,
+    { model, status, usage, durationMs }: Pick<AfterModelCall, "model" | "status" | "usage" | "durationMs">,
+  ): Promise<void> {
     const credits = cost(parts.door.price(model), usage.inputTokens, usage.outputTokens);
     watch.modelCall(model, status, durationMs, credits);
     await db.tx(async (tx) => {
@@ -94,7 +116,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
         workspaceId,
         about({
           phase: "outcome",
-          ref: modelIntent,
+          ref,
           action: "model.call",
           outcome: status,
           model,

@@ -1,7 +1,8 @@
-import { allowsModel, type TierPolicy } from "../access/policy.ts";
+import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
 import { AgentDenied, type AgentEvent, type AgentFailed, runAgent } from "../agents/index.ts";
 import { Problem } from "../base/errors.ts";
 import { StoreUnavailable, type Tx } from "../store/db.ts";
+import { WholeCharacters } from "./characters.ts";
 import type { EventLog } from "./event-log.ts";
 import { saveEvents } from "./event-store.ts";
 import { evidenceHooks } from "./evidence.ts";
@@ -74,6 +75,7 @@ class TaskRun {
   readonly #signal: AbortSignal;
   #ceiling = 0;
   #policy: TierPolicy | null = null;
+  readonly #characters = new WholeCharacters();
 
   constructor(parts: TaskParts, task: Task, log: EventLog, signal: AbortSignal) {
     this.#parts = parts;
@@ -87,7 +89,9 @@ class TaskRun {
     const { workspaceId, id, agentId, tier, prompt } = this.#task;
     if (this.#signal.aborted) return interrupted(this.#signal);
     const agent = await agents.byId(workspaceId, agentId);
-    if (!agent) return failure("agent_stopped", "The agent was removed.");
+    // Also where the process died between the stop and the cancelling of what the agent had queued.
+    if (!agent) return stoppedEnding("The agent was removed.");
+    if (agent.status === "stopped") return stoppedEnding();
     if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
     this.#policy = agent.tierPolicy;
     const policy = () => this.#policy ?? agent.tierPolicy;
@@ -119,17 +123,24 @@ class TaskRun {
       signal: this.#signal,
       newId: () => ids("call"),
       now: () => clock.monotonic(),
-      policy: { allowModel: (model) => allowsModel(policy(), model) },
+      policy: { allowModel: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model) },
       hooks: evidenceHooks(this.#parts, {
         task: this.#task,
-        refreshAgent: () => this.#refreshAgent(),
+        refreshAgent: (tx) => this.#refreshAgent(tx),
+        refreshPolicy: () => this.#refreshPolicy(),
+        allows: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
         saveEvents: (tx) => this.#saveEvents(tx),
       }),
       ...(agent.instructions === null ? {} : { instructions: agent.instructions }),
     });
     for await (const event of events) {
-      if (event.type === "agent.finished") return { status: "succeeded", error: null, output: event.output };
       if (event.type === "agent.failed") return this.#failed(event);
+      if (event.type !== "output.delta") this.#publishRest(event.type === "output.reset");
+      if (event.type === "agent.finished") {
+        return { status: "succeeded", error: null, output: event.output.toWellFormed() };
+      }
+      // Before the framework chooses the step's first model.
+      if (event.type === "step.started") await this.#refreshPolicy();
       this.#publish(event);
       if (this.#log.nextId >= this.#ceiling) await this.#raiseCeiling();
     }
@@ -138,9 +149,11 @@ class TaskRun {
 
   #publish(event: Exclude<AgentEvent, { type: "agent.finished" | "agent.failed" }>): void {
     switch (event.type) {
-      case "output.delta":
-        this.#log.publish("output.delta", { text: event.text });
+      case "output.delta": {
+        const text = this.#characters.take(event.text);
+        if (text !== "") this.#log.publish("output.delta", { text });
         return;
+      }
       case "output.reset":
         this.#log.publish("output.reset", {});
         return;
@@ -165,26 +178,39 @@ class TaskRun {
     }
   }
 
+  #publishRest(isThrownAway: boolean): void {
+    const text = this.#characters.rest();
+    if (text !== "" && !isThrownAway) this.#log.publish("output.delta", { text });
+  }
+
   #failed(event: AgentFailed): Ending | "shutdown" {
     if (event.code === "cancelled") return interrupted(this.#signal);
     if (event.cause instanceof StoreUnavailable) {
       return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
     }
-    if (event.cause instanceof AgentDenied && event.cause.code === "agent_stopped") {
-      return failure("agent_stopped", event.message);
+    if (event.cause instanceof AgentDenied) {
+      if (event.cause.code === "agent_stopped") return stoppedEnding(event.message);
+      return failure("credits_exhausted", event.message);
     }
-    if (event.code === "denied") return failure("credits_exhausted", event.message);
+    if (event.code === "denied") return failure("model_unavailable", event.message);
     if (event.code === "internal" && event.cause !== undefined) {
       this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
     }
     return failure(event.code, event.message);
   }
 
-  async #refreshAgent() {
-    const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId);
+  async #refreshAgent(tx: Tx) {
+    const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId, tx);
     if (!agent) throw new AgentDenied("agent_stopped", "The agent was removed.");
+    if (agent.status === "stopped") throw new AgentDenied("agent_stopped", "The agent was stopped.");
     this.#policy = agent.tierPolicy;
     return agent;
+  }
+
+  /** Of an agent that is gone the last policy stays: the next call is refused for that reason. */
+  async #refreshPolicy(): Promise<void> {
+    const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId);
+    if (agent) this.#policy = agent.tierPolicy;
   }
 
   async #saveEvents(tx: Tx): Promise<void> {
@@ -217,12 +243,8 @@ export function cancelledEnding(): Ending {
   return { status: "cancelled", error: null, output: null };
 }
 
-export function stoppedEnding(): Ending {
-  return {
-    status: "cancelled",
-    error: { code: "agent_stopped", message: "The agent was stopped." },
-    output: null,
-  };
+export function stoppedEnding(message = "The agent was stopped."): Ending {
+  return { status: "cancelled", error: { code: "agent_stopped", message }, output: null };
 }
 
 export function failure(code: TaskErrorCode, message: string): Ending {

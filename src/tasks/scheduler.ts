@@ -128,11 +128,13 @@ export class Scheduler {
     let started = true;
     while (started && !this.#stopped) {
       started = false;
-      for (const [workspaceId, queue] of this.#waiting) {
+      for (const [workspaceId, queue] of [...this.#waiting]) {
         if (this.#slots.total >= this.#parts.nodeCeiling) return;
         const [next] = queue.values();
         if (!next || !this.#mayStart(workspaceId)) continue;
         this.remove(workspaceId, next.taskId);
+        // To the end of the line: slots come free one at a time, and the first would take each of them.
+        if (this.#waiting.delete(workspaceId)) this.#waiting.set(workspaceId, queue);
         this.#start(next);
         started = true;
       }

@@ -42,6 +42,8 @@ export class TaskService {
   readonly #parts: TaskParts;
   readonly #scheduler: Scheduler;
   readonly #runs = new Map<string, AbortController>();
+  /** Tasks taken out of the queue whose end is being written. */
+  readonly #ending = new Map<string, Promise<void>>();
   #draining = false;
 
   constructor(parts: TaskParts, options: TaskServiceOptions) {
@@ -190,6 +192,7 @@ export class TaskService {
     if (isFinal(task.status)) throw finished(task);
     await this.#interrupt({ workspaceId: task.workspaceId, taskId: id, agentId: task.agentId }, "cancelled");
     const after = await this.get(caller, id);
+    if (!isFinal(after.status)) throw draining();
     // It had finished by itself before the cancel reached it.
     if (after.status !== "cancelled") throw finished(after);
     return after;
@@ -212,8 +215,15 @@ export class TaskService {
     if (!this.#scheduler.remove(workspaceId, taskId)) {
       this.#runs.get(taskId)?.abort(reason);
       await this.#scheduler.ended(taskId);
+      await this.#ending.get(taskId);
       return;
     }
+    const ending = this.#endQueued(queued, reason).finally(() => this.#ending.delete(taskId));
+    this.#ending.set(taskId, ending);
+    await ending;
+  }
+
+  async #endQueued({ workspaceId, taskId }: Queued, reason: Interruption): Promise<void> {
     const log = this.#parts.hub.find(taskId);
     const task = await findTask(this.#parts.db, workspaceId, taskId);
     if (!log || !task) return;

@@ -44,7 +44,7 @@ export interface CallOptions {
   readonly token?: string | null;
   readonly body?: unknown;
   /** Sent as it is, in place of `body`. */
-  readonly raw?: BodyInit;
+  readonly raw?: string | Uint8Array | ReadableStream<Uint8Array>;
   readonly headers?: Record<string, string>;
 }
 

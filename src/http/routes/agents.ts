@@ -215,8 +215,8 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
   );
 
   return new Elysia({ prefix: "/v1/agents" })
-    .get("/", list.handle, list.hook)
-    .post("/", create.handle, create.hook)
+    .get("", list.handle, list.hook)
+    .post("", create.handle, create.hook)
     .get("/:name", read.handle, read.hook)
     .patch("/:name", change.handle, change.hook)
     .delete("/:name", archive.handle, archive.hook)

@@ -25,7 +25,8 @@ const EntriesQuery = Type.Object(
   },
   { additionalProperties: false },
 );
-const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
+const RFC3339 =
+  /^(?<day>\d{4}-\d{2}-\d{2})[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,3}(?<finer>\d{0,6}))?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 const SEQ = /^[1-9]\d{0,14}$/;
 
 export function ledgerRoutes(door: Door, { db }: { readonly db: Db }) {
@@ -73,7 +74,7 @@ export function ledgerRoutes(door: Door, { db }: { readonly db: Db }) {
     },
   );
 
-  return new Elysia({ prefix: "/v1/ledger" }).get("/", list.handle, list.hook).get("/:seq", read.handle, {
+  return new Elysia({ prefix: "/v1/ledger" }).get("", list.handle, list.hook).get("/:seq", read.handle, {
     ...read.hook,
     detail: { ...read.hook.detail, operationId: "ledger_entry" },
   });
@@ -84,9 +85,8 @@ function timeRange(date: string | undefined, from: string | undefined, to: strin
   let start = from === undefined ? undefined : instant("/from", from);
   let end = to === undefined ? undefined : instant("/to", to);
   if (date !== undefined) {
+    if (!isDay(date)) throw invalidField("/date", "is not a day");
     const day = Date.parse(`${date}T00:00:00.000Z`);
-    if (Number.isNaN(day) || !new Date(day).toISOString().startsWith(date))
-      throw invalidField("/date", "is not a day");
     start = Math.max(day, start ?? day);
     end = Math.min(day + DAY_MS, end ?? day + DAY_MS);
   }
@@ -96,13 +96,22 @@ function timeRange(date: string | undefined, from: string | undefined, to: strin
   };
 }
 
+/** Milliseconds, rounded up: an entry's time has no finer part, so that it is before a time exactly when it is before this. */
 function instant(path: string, text: string): number {
   // A `+` of an offset arrives as a space where the client did not encode it.
-  const time = RFC3339.test(text.replace(" ", "+")) ? Date.parse(text.replace(" ", "+")) : Number.NaN;
+  const given = text.replace(" ", "+");
+  const parts = RFC3339.exec(given)?.groups;
+  const time = parts?.day !== undefined && isDay(parts.day) ? Date.parse(given) : Number.NaN;
   if (Number.isNaN(time) || Math.abs(time) > 253_402_300_799_999) {
     throw invalidField(path, "must be an RFC 3339 time, such as 2026-01-31T08:00:00Z");
   }
-  return time;
+  return /[1-9]/.test(parts?.finer ?? "") ? time + 1 : time;
+}
+
+/** False for 30 February, which `Date.parse` takes for a day in March. */
+function isDay(text: string): boolean {
+  const day = Date.parse(`${text}T00:00:00.000Z`);
+  return !Number.isNaN(day) && new Date(day).toISOString().startsWith(text);
 }
 
 const ABSENT = {

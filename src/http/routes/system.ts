@@ -1,8 +1,7 @@
 import { Elysia } from "elysia";
-import { Problem } from "../../base/errors.ts";
 import type { Ids } from "../../base/ids.ts";
 import type { Gate } from "../../gate/gate.ts";
-import { problemResponse } from "../answer.ts";
+import { callHeaders, problemResponse } from "../answer.ts";
 import { readCredential } from "../credential.ts";
 import { DOCS_HEADERS, docsAssets } from "../docs/assets.ts";
 import type { Metrics } from "../metrics.ts";
@@ -23,6 +22,9 @@ export interface SystemRouteParts {
   measure(): void;
 }
 
+/** From elsewhere than this machine metrics are an admin's, and a call like another, though not counted. */
+const READ_METRICS = { action: "metrics.read", scope: "admin", counted: false } as const;
+
 /** Probes, metrics and documentation: not calls of a workspace, so neither counted nor recorded. No probe calls a model. */
 export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, measure }: SystemRouteParts) {
   const headers = (type: string) => ({ "gatehouse-request-id": ids("req"), "content-type": type });
@@ -38,15 +40,23 @@ export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, me
         : json(503, { status: "unavailable", failing });
     })
     .get("/metrics", async ({ request, server }) => {
-      const local = isLocal(server?.requestIP(request)?.address, request.headers);
-      if (!local) {
-        const requestId = ids("req");
-        const refused = await refuseUnlessAdmin(gate, request, requestId, operatorSecret);
-        if (refused) return problemResponse(refused, { "gatehouse-request-id": requestId }, requestId);
+      const address = server?.requestIP(request)?.address;
+      const requestId = ids("req");
+      let ledgerSeq: number | null = null;
+      if (!isLocal(address, request.headers)) {
+        const credential = readCredential(request.headers, operatorSecret);
+        const origin = { requestId, channel: "rest", credential, source: address ?? "local" } as const;
+        const answer = await gate.call(READ_METRICS, origin, async () => {});
+        ledgerSeq = answer.ledgerSeq;
+        if (!answer.ok)
+          return problemResponse(answer.problem, callHeaders({ ...answer, requestId }), requestId);
       }
       measure();
       return new Response(await metrics.registry.metrics(), {
-        headers: headers(metrics.registry.contentType),
+        headers: {
+          ...callHeaders({ requestId, ledgerSeq, limit: null }),
+          "content-type": metrics.registry.contentType,
+        },
       });
     });
 
@@ -60,23 +70,4 @@ export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, me
 function isLocal(address: string | undefined, headers: Headers): boolean {
   if (headers.has("x-forwarded-for") || headers.has("forwarded") || headers.has("x-real-ip")) return false;
   return address === "::1" || address === "::ffff:127.0.0.1" || address?.startsWith("127.") === true;
-}
-
-async function refuseUnlessAdmin(
-  gate: Gate,
-  request: Request,
-  requestId: string,
-  operatorSecret: string,
-): Promise<Problem | null> {
-  const operation = { action: "metrics.read", scope: "settings:write", counted: false } as const;
-  const credential = readCredential(request.headers, operatorSecret);
-  const answer = await gate.call(
-    operation,
-    { requestId, channel: "rest", credential, source: "metrics" },
-    async (call) => {
-      if (!call.caller.scopes.includes("admin"))
-        throw new Problem("scope_missing", "This needs a token with the scope admin.");
-    },
-  );
-  return answer.ok ? null : answer.problem;
 }

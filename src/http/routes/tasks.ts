@@ -10,12 +10,18 @@ import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 import { eventStream } from "../sse.ts";
 
+const METADATA_KEY = "^[\\s\\S]{1,64}$";
 const TaskCreate = Type.Object(
   {
     agent: Type.String({ minLength: 1, maxLength: 63 }),
     prompt: Type.String({ minLength: 1, maxLength: 1_000_000 }),
     tier: Type.Optional(
-      Type.Integer({ minimum: 1, description: "Default: the lowest that the agent's policy allows." }),
+      Type.Integer({
+        minimum: 1,
+        // The ledger holds integers alone, and writes a greater number as 1e+21.
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: "Default: the lowest that the agent's policy allows.",
+      }),
     ),
     tools: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
@@ -25,7 +31,9 @@ const TaskCreate = Type.Object(
       }),
     ),
     metadata: Type.Optional(
-      Type.Record(Type.String({ minLength: 1, maxLength: 64 }), Type.String({ maxLength: 512 }), {
+      // A record takes the pattern of its keys alone, and lets through what does not match it.
+      Type.Record(Type.String({ pattern: METADATA_KEY }), Type.String({ maxLength: 512 }), {
+        additionalProperties: false,
         maxProperties: 16,
       }),
     ),
@@ -149,8 +157,8 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
   );
 
   return new Elysia({ prefix: "/v1/tasks" })
-    .post("/", create.handle, create.hook)
-    .get("/", list.handle, list.hook)
+    .post("", create.handle, create.hook)
+    .get("", list.handle, list.hook)
     .get("/:id", read.handle, read.hook)
     .get("/:id/events", events.handle, events.hook)
     .post("/:id/cancel", cancel.handle, cancel.hook);

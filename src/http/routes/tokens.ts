@@ -29,6 +29,8 @@ const TokenCreate = Type.Object(
   },
   { additionalProperties: false },
 );
+/** Beyond this a time could not be written any more (RFC 3339 ends with the year 9999). */
+const LONGEST_MS = 36_500 * 86_400_000;
 const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
 
 export interface TokenRouteParts {
@@ -143,8 +145,8 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
   }
 
   return new Elysia({ prefix: "/v1/tokens" })
-    .get("/", list.handle, list.hook)
-    .post("/", issue.handle, issue.hook)
+    .get("", list.handle, list.hook)
+    .post("", issue.handle, issue.hook)
     .delete("/:id", revoke.handle, revoke.hook)
     .post("/:id/rotate", rotate.handle, rotate.hook);
 }
@@ -171,6 +173,7 @@ function refuseMoreThanHeld(caller: Caller, scopes: readonly string[]): void {
 function duration(path: string, text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined) throw invalidField(path, "must be a duration such as 90d, 12h or 10m");
+  if (ms > LONGEST_MS) throw invalidField(path, "must not be longer than 36500d");
   return ms;
 }
 

@@ -20,7 +20,7 @@ const WorkspaceChange = Type.Object(
     ),
     budget: Type.Optional(
       Type.Object(
-        { credits_per_month: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]) },
+        { credits_per_month: Type.Optional(Type.Union([Type.Number({ minimum: 0 }), Type.Null()])) },
         { additionalProperties: false },
       ),
     ),
@@ -93,8 +93,8 @@ export function workspaceRoutes(door: Door, { workspaces, usage, limitsChanged }
   );
 
   return new Elysia({ prefix: "/v1/workspace" })
-    .get("/", read.handle, read.hook)
-    .patch("/", change.handle, change.hook);
+    .get("", read.handle, read.hook)
+    .patch("", change.handle, change.hook);
 }
 
 /** The node's workspaces: for its operator alone, on the machine itself. Not in the contract, and not in the document. */
@@ -129,8 +129,8 @@ export function operatorRoutes(door: Door, { workspaces }: Pick<WorkspaceRoutePa
   );
 
   return new Elysia({ prefix: "/operator/workspaces" })
-    .get("/", list.handle, { ...list.hook, detail: { hide: true } })
-    .post("/", create.handle, { ...create.hook, detail: { hide: true } });
+    .get("", list.handle, { ...list.hook, detail: { hide: true } })
+    .post("", create.handle, { ...create.hook, detail: { hide: true } });
 }
 
 function requireOperator(actor: string): void {

@@ -2,8 +2,8 @@ import { Database, type Statement } from "bun:sqlite";
 import type { SqlValue } from "../db.ts";
 
 const STATEMENT_LIMIT = 512;
-/** How long one statement waits for a foreign process's lock before the group is tried again without blocking the loop. */
-const BUSY_TIMEOUT_MS = 50;
+/** How long opening waits for a foreign process's lock. Once open, the writer never waits inside SQLite. */
+const OPEN_TIMEOUT_MS = 5_000;
 
 /** One connection with its prepared statements. Everything here is synchronous. */
 export class Connection {
@@ -24,6 +24,11 @@ export class Connection {
 
   run(sql: string, params: readonly SqlValue[] = []): number {
     return this.#prepare(sql).run(...params).changes;
+  }
+
+  /** From now on a foreign process's lock is an error at once: waiting inside SQLite would hold the event loop. */
+  neverWait(): void {
+    this.database.exec("PRAGMA busy_timeout = 0");
   }
 
   close(): void {
@@ -52,14 +57,19 @@ export class Connection {
  */
 export function openWriter(path: string): Connection {
   const database = new Database(path, { create: true, strict: true });
-  database.exec("PRAGMA journal_mode = WAL");
-  database.exec("PRAGMA synchronous = FULL");
-  database.exec("PRAGMA secure_delete = ON");
-  database.exec("PRAGMA recursive_triggers = ON");
-  database.exec("PRAGMA foreign_keys = ON");
-  database.exec("PRAGMA trusted_schema = OFF");
-  database.exec("PRAGMA cache_size = -16384");
-  database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  try {
+    database.exec(`PRAGMA busy_timeout = ${OPEN_TIMEOUT_MS}`);
+    database.exec("PRAGMA journal_mode = WAL");
+    database.exec("PRAGMA synchronous = FULL");
+    database.exec("PRAGMA secure_delete = ON");
+    database.exec("PRAGMA recursive_triggers = ON");
+    database.exec("PRAGMA foreign_keys = ON");
+    database.exec("PRAGMA trusted_schema = OFF");
+    database.exec("PRAGMA cache_size = -16384");
+  } catch (error) {
+    database.close();
+    throw error;
+  }
   return new Connection(database);
 }
 
@@ -71,4 +81,10 @@ export function openReader(path: string): Connection {
   database.exec("PRAGMA cache_size = -16384");
   database.exec("PRAGMA busy_timeout = 1000");
   return new Connection(database);
+}
+
+/** SQLite's own name of what went wrong, such as `SQLITE_FULL`; empty for an error that is not SQLite's. */
+export function sqliteCode(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && code.startsWith("SQLITE_") ? code : "";
 }

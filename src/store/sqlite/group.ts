@@ -1,13 +1,12 @@
-import { Problem } from "../../base/errors.ts";
 import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, sqliteCode } from "./connection.ts";
 
 /** Transactions committed with one sync. More would hold the loop for long, fewer would waste syncs. */
 const GROUP_LIMIT = 256;
 /** Transactions that may wait. Each stands for a call that is held open, so this is far above what a node serves. */
 const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
-const BUSY_TRIES = 250;
+const BUSY_TRIES = 500;
 
 interface Job {
   readonly work: (tx: Tx) => Promise<unknown>;
@@ -101,7 +100,7 @@ export class GroupCommit {
         this.#connection.run("BEGIN IMMEDIATE");
         return;
       } catch (error) {
-        if (errorCode(error) !== "SQLITE_BUSY" || attempt === BUSY_TRIES) throw error;
+        if (!BUSY.test(sqliteCode(error)) || attempt === BUSY_TRIES) throw error;
         await new Promise((resolve) => setTimeout(resolve, BUSY_RETRY_MS));
       }
     }
@@ -180,17 +179,14 @@ class OpenTx implements Tx {
   }
 }
 
+const BUSY = /^SQLITE_BUSY/;
 const UNAVAILABLE = /^SQLITE_(FULL|READONLY|IOERR|BUSY|LOCKED|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL)/;
 
-function errorCode(error: unknown): string {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
-}
-
 function isEngineError(error: unknown): boolean {
-  return UNAVAILABLE.test(errorCode(error));
+  return UNAVAILABLE.test(sqliteCode(error));
 }
 
-function unavailable(error: unknown): Error {
-  if (error instanceof StoreUnavailable || error instanceof Problem) return error;
-  return new StoreUnavailable(`the store cannot be written (${errorCode(error) || "unknown"})`, error);
+/** Never the error itself: a group that is lost must not show one job's refusal to its neighbours. */
+function unavailable(error: unknown): StoreUnavailable {
+  return new StoreUnavailable(`the store cannot be written (${sqliteCode(error) || "unknown"})`, error);
 }

@@ -1,5 +1,6 @@
+import { OperatorError } from "../../base/errors.ts";
 import type { Db, Sql, SqlValue } from "../db.ts";
-import { openReader, openWriter } from "./connection.ts";
+import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit } from "./group.ts";
 import { migrate } from "./migrate.ts";
 
@@ -7,17 +8,10 @@ import { migrate } from "./migrate.ts";
  * Opens (and creates) the database file, brings its schema up to date and answers the port. One process at a time: the
  * caller holds the data directory's lock.
  *
- * @throws OperatorError when the file is of a newer program or is no Gatehouse database.
+ * @throws OperatorError when the file is of a newer program, is no Gatehouse database, or cannot be written.
  */
 export function openSqlite(path: string): Db {
-  const writer = openWriter(path);
-  try {
-    migrate(writer.database);
-  } catch (error) {
-    writer.close();
-    throw error;
-  }
-  const reader = openReader(path);
+  const { writer, reader } = openConnections(path);
   const group = new GroupCommit(writer);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
@@ -39,4 +33,33 @@ export function openSqlite(path: string): Db {
       writer.close();
     },
   };
+}
+
+function openConnections(path: string): { readonly writer: Connection; readonly reader: Connection } {
+  let writer: Connection | undefined;
+  try {
+    writer = openWriter(path);
+    migrate(writer.database);
+    writer.neverWait();
+    return { writer, reader: openReader(path) };
+  } catch (error) {
+    writer?.close();
+    throw forOperator(path, error);
+  }
+}
+
+/** What the operator can mend is said without a stack. A fault of the program (`SQLITE_ERROR`) stays as it is. */
+function forOperator(path: string, error: unknown): unknown {
+  const code = sqliteCode(error);
+  if (code === "" || code === "SQLITE_ERROR" || !(error instanceof Error)) return error;
+  if (code === "SQLITE_NOTADB") {
+    return new OperatorError(
+      `the database file ${path} is not a Gatehouse database`,
+      "name another data directory with --data",
+    );
+  }
+  return new OperatorError(
+    `the database file ${path} cannot be opened: ${error.message} (${code})`,
+    "see that this user may write it and that the disk has room",
+  );
 }

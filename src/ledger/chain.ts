@@ -1,0 +1,55 @@
+import { timestamp } from "../base/clock.ts";
+import type { Sql } from "../store/db.ts";
+import { type Draft, encodeEntry, leafHash } from "./entry.ts";
+
+/** The end of a workspace's chain. */
+export interface Tail {
+  readonly seq: number;
+  readonly leaf: Uint8Array;
+  readonly leafHex: string;
+  /** Milliseconds of the last entry: times never go backwards, so that they can be searched by halving. */
+  readonly ts: number;
+}
+
+/** An entry in its place: its bytes, and the tail that it makes. */
+export interface Link {
+  readonly bytes: string;
+  readonly prev: Uint8Array;
+  readonly tail: Tail;
+}
+
+export interface PayloadHashes {
+  readonly input?: string | undefined;
+  readonly output?: string | undefined;
+}
+
+const EMPTY: Tail = { seq: 0, leaf: new Uint8Array(32), leafHex: "0".repeat(64), ts: 0 };
+
+/** Puts a draft behind a tail. @throws TypeError for a draft that is not canonical (a float) */
+export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadHashes = {}): Link {
+  const ts = Math.max(clockMs, tail.ts);
+  const seq = tail.seq + 1;
+  const bytes = encodeEntry(draft, {
+    seq,
+    prev: tail.leafHex,
+    ts: timestamp(ts),
+    inputHash: hashes.input,
+    outputHash: hashes.output,
+  });
+  const leaf = leafHash(bytes);
+  return { bytes, prev: tail.leaf, tail: { seq, leaf, leafHex: leaf.toString("hex"), ts } };
+}
+
+export async function readTail(sql: Pick<Sql, "get">, workspaceId: number): Promise<Tail> {
+  const row = await sql.get<{ seq: number; leaf: Uint8Array; ts: string }>(
+    "SELECT seq, leaf, bytes->>'ts' AS ts FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
+    [workspaceId],
+  );
+  if (!row) return EMPTY;
+  return {
+    seq: row.seq,
+    leaf: row.leaf,
+    leafHex: Buffer.from(row.leaf).toString("hex"),
+    ts: Date.parse(row.ts),
+  };
+}

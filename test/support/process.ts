@@ -1,0 +1,115 @@
+/** The program as what it is for its users: a process of its own, with its exit code and its two outputs. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "..", "..");
+
+/** How the program is started. */
+export type Program = readonly string[];
+
+export const FROM_SOURCES: Program = [process.execPath, "--no-env-file", join(ROOT, "src", "main.ts")];
+export const BINARY: Program = [join(ROOT, "dist", "gatehouse")];
+
+export interface ProcessOptions {
+  readonly program?: Program;
+  readonly cwd: string;
+  /** All that the process finds in its environment besides a PATH and a HOME that lead nowhere. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ServerProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** What it has logged so far. */
+  stderr(): string;
+  /** Sends the signal and waits for the end. @returns the exit code; null when the signal ended it. */
+  end(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): Promise<number | null>;
+}
+
+const READY_MS = 15_000;
+
+export function tempDir(): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), "gatehouse-process-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+function environment({ cwd, env }: ProcessOptions): Record<string, string> {
+  return { PATH: "", HOME: cwd, ...env };
+}
+
+/** Runs one command line to its end, with nothing on standard input. */
+export async function run(args: readonly string[], options: ProcessOptions): Promise<Ran> {
+  const child = Bun.spawn([...(options.program ?? FROM_SOURCES), ...args], {
+    cwd: options.cwd,
+    env: environment(options),
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, stdout, stderr };
+}
+
+/** Starts a server on any free port and waits until it says that it is ready. */
+export async function serve(args: readonly string[], options: ProcessOptions): Promise<ServerProcess> {
+  const command = [...(options.program ?? FROM_SOURCES), "serve", "--listen", "127.0.0.1:0", ...args];
+  const child = Bun.spawn(command, {
+    cwd: options.cwd,
+    env: environment(options),
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  let log = "";
+  let said = () => {};
+  void (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stderr) {
+      log += decoder.decode(chunk, { stream: true });
+      said();
+    }
+    said();
+  })();
+  const deadline = Date.now() + READY_MS;
+  for (;;) {
+    const url = readyUrl(log);
+    if (url !== undefined) return { url, pid: child.pid, stderr: () => log, end: (signal) => end(signal) };
+    if (child.exitCode !== null || Date.now() > deadline) {
+      child.kill("SIGKILL");
+      throw new Error(`the server did not start (exit code ${child.exitCode}): ${log}`);
+    }
+    await Promise.race([
+      new Promise<void>((resolve) => {
+        said = resolve;
+      }),
+      child.exited,
+      Bun.sleep(100),
+    ]);
+  }
+
+  async function end(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): Promise<number | null> {
+    child.kill(signal);
+    await child.exited;
+    return child.signalCode === null ? child.exitCode : null;
+  }
+}
+
+function readyUrl(log: string): string | undefined {
+  for (const line of log.split("\n").slice(0, -1)) {
+    if (!line.startsWith("{")) continue;
+    const entry = JSON.parse(line) as { message?: string; url?: string };
+    if (entry.message === "gatehouse is ready") return entry.url;
+  }
+  return undefined;
+}
