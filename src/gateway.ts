@@ -1,4 +1,3 @@
-import { ensureAdmin } from "./access/admin.ts";
 import { createAgents } from "./access/agents.ts";
 import { createSecret } from "./access/secret.ts";
 import { createTokens } from "./access/tokens.ts";
@@ -10,6 +9,7 @@ import { createLog, type Log } from "./base/log.ts";
 import { type Config, publicUrl } from "./config/config.ts";
 import { builtinTools } from "./connectors/builtin.ts";
 import { createToolRegistry } from "./connectors/registry.ts";
+import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { createRefusedCallers } from "./gate/refused.ts";

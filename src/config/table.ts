@@ -72,7 +72,7 @@ export const TABLE = {
   }),
   providerTimeout: setting("providers.<provider>.timeout_ms", wholeNumber(1, 3_600_000), {
     default: 60_000,
-    help: "How long a call may take, in milliseconds, before the next model of the route is tried.",
+    help: "How long the provider may be silent in a call, in milliseconds, before the next model of the route is tried.",
   }),
   providerHeader: setting("providers.<provider>.headers.<header>", headerValue, {
     secret: true,

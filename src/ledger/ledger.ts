@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { RandomSource } from "../base/ids.ts";
-import type { Db, SqlValue, Tx } from "../store/db.ts";
+import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { type Link, link, readTail, type Tail } from "./chain.ts";
 import type { Draft } from "./entry.ts";
 import { keepPayload, saltedHash } from "./payload.ts";
@@ -27,6 +27,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** Entries that may wait for the store. Each stands for a call that is held open. */
+const WAITING_LIMIT = 20_000;
 /** Rows in one statement where entries come in numbers. */
 const ROWS = 16;
 
@@ -115,6 +117,10 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
     append,
     record(workspaceId, draft) {
       return new Promise((resolve, reject) => {
+        if (waiting.length >= WAITING_LIMIT) {
+          reject(new StoreUnavailable(`${WAITING_LIMIT} entries are waiting to be written already`));
+          return;
+        }
         waiting.push({ workspaceId, draft, resolve, reject });
         if (waiting.length === 1) void writeWaiting();
       });

@@ -26,6 +26,7 @@ export class GroupCommit {
   readonly #connection: Connection;
   #queue: Job[] = [];
   #scheduled = false;
+  #ended = false;
   #idle: (() => void)[] = [];
 
   constructor(connection: Connection) {
@@ -34,6 +35,10 @@ export class GroupCommit {
 
   submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      if (this.#ended) {
+        reject(new StoreUnavailable("the store is closed"));
+        return;
+      }
       if (this.#queue.length >= QUEUE_LIMIT) {
         reject(new StoreUnavailable(`${QUEUE_LIMIT} transactions are waiting already`));
         return;
@@ -47,8 +52,9 @@ export class GroupCommit {
     });
   }
 
-  /** Resolves when nothing waits any more. */
-  async drain(): Promise<void> {
+  /** Takes nothing more, and resolves when nothing waits any more. */
+  async end(): Promise<void> {
+    this.#ended = true;
     if (!this.#scheduled && this.#queue.length === 0) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
@@ -84,7 +90,7 @@ export class GroupCommit {
       for (const job of group) outcomes.push(await this.#run(job, written));
       this.#connection.run("COMMIT");
     } catch (error) {
-      if (this.#connection.database.inTransaction) this.#connection.run("ROLLBACK");
+      this.#rollback();
       for (const tx of written.reverse()) tx.rolledBack();
       const failure = unavailable(error);
       return group.map(() => ({ ok: false, error: failure }));
@@ -103,6 +109,14 @@ export class GroupCommit {
         if (!BUSY.test(sqliteCode(error)) || attempt === BUSY_TRIES) throw error;
         await new Promise((resolve) => setTimeout(resolve, BUSY_RETRY_MS));
       }
+    }
+  }
+
+  #rollback(): void {
+    try {
+      if (this.#connection.database.inTransaction) this.#connection.run("ROLLBACK");
+    } catch {
+      // Whatever keeps it from being rolled back keeps the next group from beginning, which is told then.
     }
   }
 

@@ -26,7 +26,7 @@ export function openSqlite(path: string): Db {
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
     async close() {
-      await group.drain();
+      await group.end();
       reader.close();
       // Leaves one file behind: the log is written back and removed.
       writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");

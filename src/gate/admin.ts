@@ -1,15 +1,15 @@
+import { ADMIN_SCOPES } from "../access/scopes.ts";
+import { hashSecret, hasSecretForm, hasValidChecksum } from "../access/secret.ts";
+import type { Tokens } from "../access/tokens.ts";
+import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Draft } from "../ledger/entry.ts";
-import type { Db, Tx } from "../store/db.ts";
-import { ADMIN_SCOPES } from "./scopes.ts";
-import { hashSecret, hasSecretForm, hasValidChecksum } from "./secret.ts";
-import type { Tokens } from "./tokens.ts";
-import { DEFAULT_WORKSPACE, type Workspaces } from "./workspaces.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Db } from "../store/db.ts";
 
 export interface AdminParts {
   readonly db: Db;
-  readonly ledger: { append(tx: Tx, workspaceId: number, draft: Draft): Promise<number> };
+  readonly ledger: Ledger;
   readonly tokens: Tokens;
   readonly workspaces: Workspaces;
   readonly log: Log;

@@ -1,0 +1,116 @@
+import type { TestGateway } from "../support/gateway.ts";
+
+/** One route of the contract's section 3, with a call that succeeds on a fresh gateway after `prepare`. */
+export interface ContractRoute {
+  readonly method: string;
+  /** `:agent`, `:task` and `:token` stand for what `prepare` has made. */
+  readonly path: string;
+  readonly scope: string;
+  readonly body?: object;
+  readonly status: number;
+}
+
+export const ROUTES: readonly ContractRoute[] = [
+  { method: "GET", path: "/v1/agents", scope: "agents:read", status: 200 },
+  {
+    method: "POST",
+    path: "/v1/agents",
+    scope: "agents:write",
+    body: { name: "made", owner: "tests", memory_scope: "support" },
+    status: 201,
+  },
+  { method: "GET", path: "/v1/agents/:agent", scope: "agents:read", status: 200 },
+  { method: "PATCH", path: "/v1/agents/:agent", scope: "agents:write", body: { owner: "x" }, status: 200 },
+  { method: "POST", path: "/v1/agents/:agent/stop", scope: "approvals:write", status: 200 },
+  { method: "POST", path: "/v1/agents/:agent/resume", scope: "approvals:write", status: 200 },
+  {
+    method: "POST",
+    path: "/v1/tasks",
+    scope: "tasks:write",
+    body: { agent: "steady", prompt: "hello" },
+    status: 202,
+  },
+  { method: "GET", path: "/v1/tasks", scope: "tasks:read", status: 200 },
+  { method: "GET", path: "/v1/tasks/:task", scope: "tasks:read", status: 200 },
+  { method: "GET", path: "/v1/tasks/:task/events", scope: "tasks:read", status: 200 },
+  { method: "POST", path: "/v1/tasks/:task/cancel", scope: "tasks:write", status: 409 },
+  { method: "GET", path: "/v1/models", scope: "agents:read", status: 200 },
+  { method: "GET", path: "/v1/tiers", scope: "agents:read", status: 200 },
+  { method: "GET", path: "/v1/ledger", scope: "ledger:read", status: 200 },
+  { method: "GET", path: "/v1/ledger/1", scope: "ledger:read", status: 200 },
+  { method: "GET", path: "/v1/tokens", scope: "tokens:write", status: 200 },
+  {
+    method: "POST",
+    path: "/v1/tokens",
+    scope: "tokens:write",
+    body: { name: "made", scopes: ["tokens:write"] },
+    status: 201,
+  },
+  { method: "POST", path: "/v1/tokens/:token/rotate", scope: "tokens:write", status: 200 },
+  { method: "DELETE", path: "/v1/tokens/:token", scope: "tokens:write", status: 204 },
+  { method: "GET", path: "/v1/workspace", scope: "settings:write", status: 200 },
+  {
+    method: "PATCH",
+    path: "/v1/workspace",
+    scope: "settings:write",
+    body: { limits: { enforcement: "soft" } },
+    status: 200,
+  },
+  { method: "DELETE", path: "/v1/agents/:agent", scope: "agents:write", status: 204 },
+];
+
+export const NAMED_SCOPES = [
+  "agents:read",
+  "agents:write",
+  "tasks:read",
+  "tasks:write",
+  "vault:read",
+  "vault:write",
+  "connectors:read",
+  "connectors:write",
+  "ledger:read",
+  "approvals:write",
+  "tokens:write",
+  "settings:write",
+] as const;
+
+export interface Prepared {
+  /** The route's path with the things' names filled in. */
+  fill(path: string): string;
+  readonly task: string;
+  readonly tokenId: string;
+}
+
+/** Makes an agent to be used up, one that stays (`steady`), a finished task of it and a token. */
+export async function prepare(gateway: TestGateway, agent: string): Promise<Prepared> {
+  const { call } = gateway;
+  await gateway.agent(agent);
+  const steady = await call("GET", "/v1/agents/steady");
+  if (steady.status === 404) await gateway.agent("steady");
+  const task = await finishedTask(gateway, "steady");
+  const issued = await call("POST", "/v1/tokens", { body: { name: "spent", scopes: ["tokens:write"] } });
+  const tokenId: string = issued.body.id;
+  return {
+    task,
+    tokenId,
+    fill: (path) => path.replace(":agent", agent).replace(":task", task).replace(":token", tokenId),
+  };
+}
+
+/** Dispatches a task, waits for its end, and answers its id. */
+export async function finishedTask(
+  { url, admin }: Pick<TestGateway, "url" | "admin">,
+  agent: string,
+  prompt = "hello",
+  token = admin,
+): Promise<string> {
+  const response = await fetch(`${url}/v1/tasks?stream=true`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ agent, prompt }),
+  });
+  const text = await response.text();
+  const id = response.headers.get("gatehouse-task-id");
+  if (id === null) throw new Error(`no task (${response.status}): ${text}`);
+  return id;
+}

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { allowsModel, allowsTier, type TierPolicy } from "../../src/access/policy.ts";
+import { Problem } from "../../src/base/errors.ts";
+import { Tiers } from "../../src/models/tiers.ts";
+
+const MODELS = ["up/a", "up/b", "up/ab", "local/a", "local/a/b", "builtin/extractive"];
+const model = fc.constantFrom(...MODELS);
+const pattern = fc.oneof(
+  model,
+  fc.constantFrom("*", "**", "up/*", "*/a", "*a*", "local/*b", "*b", "u*a", "", "up/", "UP/A"),
+);
+const policy: fc.Arbitrary<TierPolicy> = fc.record({
+  tiers: fc.option(fc.array(fc.integer({ min: 1, max: 5 })), { nil: null }),
+  models: fc.record({
+    allow: fc.array(pattern, { maxLength: 3 }),
+    deny: fc.array(pattern, { maxLength: 3 }),
+  }),
+});
+const routes = fc.dictionary(fc.constantFrom("1", "2", "3", "4"), fc.array(model, { minLength: 1 }), {
+  minKeys: 1,
+});
+
+/** The same rules said another way: a glob as an anchored expression. */
+function matches(glob: string, text: string): boolean {
+  const source = glob.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
+  return new RegExp(`^${source.join(".*")}$`).test(text);
+}
+
+function allowed({ models }: TierPolicy, name: string): boolean {
+  return models.allow.some((glob) => matches(glob, name)) && !models.deny.some((glob) => matches(glob, name));
+}
+
+function tiersOf(given: Readonly<Record<string, readonly string[]>>): Tiers {
+  const entries = Object.entries(given).map(([number, models]) => {
+    return [Number(number), { number: Number(number), name: `tier ${number}`, models }] as const;
+  });
+  return new Tiers(new Map(entries.reverse()));
+}
+
+function codeOf(work: () => unknown): string | undefined {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof Problem) return error.code;
+    throw error;
+  }
+  return undefined;
+}
+
+test("a policy allows what an allowing glob matches and no denying one", () => {
+  fc.assert(
+    fc.property(policy, model, (given, name) => {
+      expect(allowsModel(given, name)).toBe(allowed(given, name));
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("a route holds what the policy allows, all of it, in the configured order, and nothing else", () => {
+  fc.assert(
+    fc.property(policy, routes, fc.integer({ min: 1, max: 5 }), (given, configured, tier) => {
+      const tiers = tiersOf(configured);
+      const models = configured[tier];
+      const wanted = models?.filter((name) => allowed(given, name)) ?? [];
+      const code = codeOf(() => expect(tiers.route(given, tier)).toEqual(wanted));
+      if (models === undefined) expect(code).toBe("unknown_tier");
+      else if (given.tiers !== null && !given.tiers.includes(tier)) expect(code).toBe("tier_forbidden");
+      else expect(code).toBe(wanted.length === 0 ? "model_forbidden" : undefined);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("the lowest tier is the least that is both configured and allowed", () => {
+  fc.assert(
+    fc.property(policy, routes, (given, configured) => {
+      const possible = Object.keys(configured)
+        .map(Number)
+        .filter((tier) => allowsTier(given, tier));
+      const code = codeOf(() => expect(tiersOf(configured).lowest(given)).toBe(Math.min(...possible)));
+      expect(code).toBe(possible.length === 0 ? "tier_forbidden" : undefined);
+    }),
+  );
+});
+
+describe("whatever is allowed, what is denied stays denied:", () => {
+  test.each([
+    [["*"], ["up/a"], "up/a", false],
+    [["up/a"], ["*"], "up/a", false],
+    [[], [], "up/a", false],
+    [["up/*"], ["*/a"], "up/b", true],
+    [["up/A"], [], "up/a", false],
+    [["up"], [], "up/a", false],
+  ])("allow %p, deny %p, %s: %p", (allow, deny, name, is) => {
+    expect(allowsModel({ tiers: null, models: { allow, deny } }, name)).toBe(is);
+  });
+});

@@ -1,0 +1,203 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Tx } from "../../src/store/db.ts";
+import { type Bench, openBench, outcomes } from "./support.ts";
+
+let bench: Bench;
+
+beforeEach(() => {
+  bench = openBench();
+});
+
+afterEach(() => bench.close());
+
+const put = (k: number, v = "x") => ({
+  sql: "INSERT INTO t (k, v) VALUES ($1, $2)",
+  params: [k, v] as const,
+});
+
+function insert(k: number, v?: string): Promise<number> {
+  const { sql, params } = put(k, v);
+  return bench.group.submit((tx) => tx.run(sql, params), {});
+}
+
+describe("a job that fails", () => {
+  test("by throwing takes back all of its own writes and none of its neighbours'", async () => {
+    const jobs = [
+      insert(1),
+      bench.group.submit(async (tx) => {
+        await tx.run(put(2).sql, put(2).params);
+        await tx.run("UPDATE t SET v = 'changed' WHERE k = 1");
+        throw new Error("no");
+      }, {}),
+      insert(3),
+    ];
+    expect(await outcomes(jobs)).toEqual([1, "Error: no", 1]);
+    expect(bench.rows()).toEqual([
+      { k: 1, v: "x" },
+      { k: 3, v: "x" },
+    ]);
+    expect(bench.commits()).toBe(1);
+  });
+
+  test("by a broken constraint says so, and is not taken for a broken store", async () => {
+    await insert(1);
+    const [first, second, third] = await outcomes([insert(2), insert(1), insert(3)]);
+    expect([first, third]).toEqual([1, 1]);
+    expect(second).toContain("UNIQUE constraint failed");
+    expect(bench.rows().map((row) => row.k)).toEqual([1, 2, 3]);
+  });
+
+  test("without a savepoint of its own leaves its neighbours alone as well", async () => {
+    const single = (k: number) =>
+      bench.group.submit((tx) => tx.run(put(k).sql, put(k).params), { single: true });
+    const results = await outcomes([single(1), single(1), single(2)]);
+    expect(results[1]).toContain("UNIQUE");
+    expect(bench.rows().map((row) => row.k)).toEqual([1, 2]);
+  });
+
+  test("with wrong SQL fails alone", async () => {
+    const broken = bench.group.submit((tx) => tx.run("INSERT INTO nowhere VALUES (1)"), {});
+    const results = await outcomes([insert(1), broken, insert(2)]);
+    expect(results[1]).toContain("no such table");
+    expect(bench.rows()).toHaveLength(2);
+  });
+});
+
+describe("many at once", () => {
+  test("share one commit", async () => {
+    await Promise.all(Array.from({ length: 200 }, (_, index) => insert(index)));
+    expect(bench.rows()).toHaveLength(200);
+    expect(bench.commits()).toBe(1);
+  });
+
+  test("beyond a group's size take a few more", async () => {
+    await Promise.all(Array.from({ length: 1_000 }, (_, index) => insert(index)));
+    expect(bench.rows()).toHaveLength(1_000);
+    expect(bench.commits()).toBe(4);
+  });
+
+  test("one after another take one each", async () => {
+    for (let index = 0; index < 5; index++) await insert(index);
+    expect(bench.commits()).toBe(5);
+  });
+
+  test("each sees what those before it wrote, in the order they came", async () => {
+    const seen = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        bench.group.submit(async (tx) => {
+          await tx.run(put(index).sql, put(index).params);
+          return (await tx.get<{ n: number }>("SELECT COUNT(*) AS n FROM t"))?.n;
+        }, {}),
+      ),
+    );
+    expect(seen).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+  });
+});
+
+describe("who is told", () => {
+  test("of a commit: after it is on disk, before the job's own promise, in order", async () => {
+    const told: string[] = [];
+    const job = bench.group.submit(async (tx) => {
+      await tx.run(put(1).sql, put(1).params);
+      tx.onRollback(() => told.push("undone"));
+      tx.onCommit(() => told.push(`first, ${bench.rows().length} on disk`));
+      tx.onCommit(() => told.push("second"));
+    }, {});
+    await job.then(() => told.push("resolved"));
+    expect(told).toEqual(["first, 1 on disk", "second", "resolved"]);
+  });
+
+  test("of a rollback: last registered first, and nobody of a commit", async () => {
+    const told: string[] = [];
+    const job = bench.group.submit(async (tx) => {
+      tx.onCommit(() => told.push("committed"));
+      tx.onRollback(() => told.push("first"));
+      tx.onRollback(() => told.push("second"));
+      throw new Error("no");
+    }, {});
+    await job.catch(() => told.push("rejected"));
+    expect(told).toEqual(["second", "first", "rejected"]);
+  });
+
+  test("when the whole group is lost: every job that had succeeded, the last one first", async () => {
+    const told: number[] = [];
+    const jobs = [1, 2, 3].map((k) =>
+      bench.group.submit(async (tx) => {
+        await tx.run(put(k).sql, put(k).params);
+        tx.onRollback(() => told.push(k));
+        tx.onCommit(() => told.push(-k));
+      }, {}),
+    );
+    const ruin = bench.group.submit(async () => bench.writer.database.exec("ROLLBACK"), {});
+    expect(await outcomes([...jobs, ruin])).toEqual(Array(4).fill("StoreUnavailable"));
+    expect(told).toEqual([3, 2, 1]);
+    expect(bench.rows()).toEqual([]);
+    expect(await insert(9)).toBe(1);
+  });
+});
+
+describe("a transaction that was kept beyond its end", () => {
+  test.each([
+    ["after success", async () => "done"],
+    [
+      "after failure",
+      async () => {
+        throw new Error("no");
+      },
+    ],
+  ])("refuses everything %s", async (_, end) => {
+    let kept: Tx | undefined;
+    await bench.group
+      .submit(async (tx) => {
+        kept = tx;
+        return end();
+      }, {})
+      .catch(() => {});
+    expect(kept).toBeDefined();
+    for (const use of [
+      () => kept?.run(put(1).sql, put(1).params),
+      () => kept?.get("SELECT 1"),
+      () => kept?.all("SELECT 1"),
+    ]) {
+      expect(await outcomes([Promise.resolve(use())])).toEqual(["Error: the transaction has ended"]);
+    }
+    expect(bench.rows()).toEqual([]);
+  });
+});
+
+test("a reader sees nothing of a transaction until it is committed", async () => {
+  const seen: number[] = [];
+  const halfway = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  const job = bench.group.submit(async (tx) => {
+    await tx.run(put(1).sql, put(1).params);
+    halfway.resolve();
+    await goOn.promise;
+    await tx.run(put(2).sql, put(2).params);
+  }, {});
+  await halfway.promise;
+  seen.push(bench.rows().length);
+  goOn.resolve();
+  await job;
+  seen.push(bench.rows().length);
+  expect(seen).toEqual([0, 2]);
+});
+
+test("past twenty thousand that wait, the next is refused and the others are not lost", async () => {
+  const jobs = Array.from({ length: 20_001 }, () => bench.group.submit(async () => "done", { single: true }));
+  const results = await outcomes(jobs);
+  expect(results.filter((each) => each === "done")).toHaveLength(20_000);
+  expect(results.at(-1)).toBe("StoreUnavailable");
+  expect(await insert(1)).toBe(1);
+});
+
+test("ending waits for everything that was asked for, and takes nothing more", async () => {
+  let ended = 0;
+  for (let index = 0; index < 600; index++) void insert(index).then(() => ended++);
+  const end = bench.group.end();
+  const late = outcomes([insert(999)]);
+  await end;
+  expect(await late).toEqual(["StoreUnavailable"]);
+  expect(ended).toBe(600);
+  await bench.group.end();
+});

@@ -1,0 +1,115 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { OperatorError } from "../../src/base/errors.ts";
+import { prepareDirectory } from "../../src/store/directory.ts";
+import { lockDirectory } from "../../src/store/lock.ts";
+import { readRuntime, removeRuntime, writeRuntime } from "../../src/store/runtime.ts";
+import { tempDir } from "../support/process.ts";
+
+let directory: ReturnType<typeof tempDir>;
+
+beforeEach(() => {
+  directory = tempDir();
+});
+
+afterEach(() => directory.remove());
+
+/** Another process that takes the lock, says whether it got it, and then does nothing but hold it. */
+async function holder(): Promise<{ got: string; kill(): Promise<void> }> {
+  const module = join(import.meta.dir, "../../src/store/lock.ts");
+  const code = `import { lockDirectory } from ${JSON.stringify(module)};
+    console.log(lockDirectory(${JSON.stringify(directory.path)}) ? "locked" : "refused");
+    setInterval(() => {}, 1000);`;
+  const child = Bun.spawn([process.execPath, "-e", code], { stdout: "pipe", stderr: "inherit" });
+  const reader = child.stdout.getReader();
+  const { value } = await reader.read();
+  return {
+    got: new TextDecoder().decode(value).trim(),
+    async kill() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+describe("the lock of a data directory", () => {
+  test("is refused to a second process, and free at once when its holder is killed", async () => {
+    const first = await holder();
+    expect(first.got).toBe("locked");
+    expect(lockDirectory(directory.path)).toBeNull();
+    await first.kill();
+    const mine = lockDirectory(directory.path);
+    expect(mine).not.toBeNull();
+    const second = await holder();
+    expect(second.got).toBe("refused");
+    await second.kill();
+    mine?.release();
+  });
+
+  test("is refused to a second holder in one process, and given back by the first", () => {
+    const first = lockDirectory(directory.path);
+    expect(lockDirectory(directory.path)).toBeNull();
+    // The refused try has opened and closed the file, which must not have let go of the lock.
+    expect(lockDirectory(directory.path)).toBeNull();
+    first?.release();
+    const second = lockDirectory(directory.path);
+    expect(second).not.toBeNull();
+    second?.release();
+  });
+
+  test.each([
+    ["where its file cannot be made", () => mkdirSync(join(directory.path, "gatehouse.lock"))],
+    [
+      "where its file is something else",
+      () => writeFileSync(join(directory.path, "gatehouse.lock"), "x".repeat(9_999)),
+    ],
+  ])("says what to do %s", (_, make) => {
+    make();
+    const message = () => lockDirectory(directory.path);
+    expect(message).toThrow(OperatorError);
+    expect(message).toThrow("cannot be written");
+  });
+});
+
+describe("the data directory", () => {
+  test("that cannot be made is the operator's to mend", () => {
+    writeFileSync(join(directory.path, "file"), "");
+    expect(() => prepareDirectory(join(directory.path, "file", "data"))).toThrow(OperatorError);
+  });
+
+  test("that is made is its owner's alone, parents too; one that is there stays as it is", () => {
+    const made = join(directory.path, "a", "b");
+    prepareDirectory(made);
+    expect(statSync(made).mode & 0o777).toBe(0o700);
+    const there = join(directory.path, "there");
+    mkdirSync(there, { mode: 0o750 });
+    prepareDirectory(there);
+    expect(statSync(there).mode & 0o777).toBe(0o750);
+  });
+});
+
+describe("what the running server leaves for the command line", () => {
+  const RUNTIME = { pid: 7, url: "http://127.0.0.1:1", secret: "gth_x" };
+
+  test.each([
+    ["nothing there", undefined],
+    ["half a file", '{"pid":7,"url":"htt'],
+    ["another form", '{"pid":"7"}'],
+    ["an empty file", ""],
+  ])("is nothing when there is %s", (_, text) => {
+    if (text !== undefined) writeFileSync(join(directory.path, "server.json"), text);
+    expect(readRuntime(directory.path)).toBeNull();
+  });
+
+  test("is read as it was written, by its owner alone, until it is removed", () => {
+    writeRuntime(directory.path, { ...RUNTIME, pid: 6 });
+    writeRuntime(directory.path, RUNTIME);
+    expect(readRuntime(directory.path)).toEqual(RUNTIME);
+    expect(statSync(join(directory.path, "server.json")).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(directory.path, "server.json"), "utf8")).toContain('"pid":7');
+    removeRuntime(directory.path);
+    removeRuntime(directory.path);
+    expect(readRuntime(directory.path)).toBeNull();
+  });
+});

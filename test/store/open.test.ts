@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Db } from "../../src/store/db.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { tempDir } from "../support/process.ts";
+import { outcomes } from "./support.ts";
+
+let directory: ReturnType<typeof tempDir>;
+let db: Db;
+
+beforeEach(() => {
+  directory = tempDir();
+  db = openSqlite(join(directory.path, "gatehouse.db"));
+});
+
+afterEach(async () => {
+  await db.close();
+  directory.remove();
+});
+
+const keep = (seq: number, body: string) =>
+  db.run(
+    "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, $1, 'input', x'', $2, 0)",
+    [seq, body],
+  );
+
+describe("the writer", () => {
+  test.each([
+    ["synchronous", 2],
+    ["secure_delete", 1],
+    ["recursive_triggers", 1],
+    ["foreign_keys", 1],
+    ["trusted_schema", 0],
+    ["busy_timeout", 0],
+  ])("has PRAGMA %s = %d", async (name, value) => {
+    const row = await db.tx((tx) => tx.get<Record<string, number>>(`PRAGMA ${name}`));
+    expect(Object.values(row ?? {})).toEqual([value]);
+  });
+
+  test("writes ahead to a log", async () => {
+    expect(await db.tx((tx) => tx.get("PRAGMA journal_mode"))).toEqual({ journal_mode: "wal" });
+  });
+
+  test("refuses what a foreign key forbids", async () => {
+    const orphan = db.run("INSERT INTO task_events VALUES (1, 'task_0', 1, 1, x'')");
+    expect((await outcomes([orphan]))[0]).toContain("FOREIGN KEY constraint failed");
+  });
+
+  test("takes no writable_schema: the file's own definitions can't be edited through it", async () => {
+    await db.tx((tx) => tx.get("PRAGMA writable_schema = ON"));
+    const edit = db.run("UPDATE sqlite_schema SET sql = '' WHERE name = 'ledger_no_update'");
+    expect((await outcomes([edit]))[0]).toContain("may not be modified");
+  });
+
+  test("overwrites what is deleted, in the file and once closed in no log either", async () => {
+    const secret = "the-cellar-key-is-under-the-third-stone";
+    await keep(1, secret.repeat(50));
+    await db.run("DELETE FROM payloads");
+    await db.close();
+    for (const name of readdirSync(directory.path)) {
+      expect(readFileSync(join(directory.path, name)).includes(secret)).toBe(false);
+    }
+    db = openSqlite(join(directory.path, "gatehouse.db"));
+  });
+});
+
+describe("the reader", () => {
+  test("cannot write, and cannot be made to", async () => {
+    await db.get("PRAGMA query_only = OFF");
+    expect((await outcomes([db.all("DELETE FROM meta")]))[0]).toContain("readonly database");
+  });
+
+  test("lets go of what it has read: it sees the next commit, and the log can be written back", async () => {
+    await keep(1, "a");
+    await keep(2, "b");
+    // More rows than are taken: a statement left open would hold the reader to this moment.
+    expect(await db.get("SELECT seq FROM payloads ORDER BY seq")).toEqual({ seq: 1 });
+    await keep(3, "c");
+    expect(await db.get("SELECT COUNT(*) AS n FROM payloads")).toEqual({ n: 3 });
+    await db.close();
+    expect(readdirSync(directory.path)).toEqual(["gatehouse.db"]);
+    db = openSqlite(join(directory.path, "gatehouse.db"));
+  });
+});
+
+describe("texts come back as they went in", () => {
+  test.each([
+    ["empty", "", ""],
+    ["a zero inside", "a\0b", "a\0b"],
+    ["beyond the basic plane", "🚪ünï\u2028", "🚪ünï\u2028"],
+    ["half a surrogate pair, which UTF-8 cannot hold", "a\ud800b", "a\ufffdb"],
+    ["a dollar and digits, which are no parameter", "$1 $2", "$1 $2"],
+  ])("%s", async (_, given, kept) => {
+    await keep(1, given);
+    expect(await db.get("SELECT body FROM payloads")).toEqual({ body: kept });
+  });
+});
+
+test("parameters are numbered: one may stand twice, and out of order", async () => {
+  expect(await db.get("SELECT $2 || $1 || $2 AS text", ["a", "b"])).toEqual({ text: "bab" });
+});
+
+test("more different statements than are kept prepared still run", async () => {
+  for (let index = 0; index < 600; index++)
+    expect(await db.get(`SELECT ${index} AS n`)).toEqual({ n: index });
+});
+
+test("closing waits for what was asked for, and refuses what comes after", async () => {
+  const jobs = Array.from({ length: 300 }, (_, index) => keep(index, "x"));
+  const closed = db.close();
+  expect(await outcomes(jobs)).toEqual(Array(300).fill(1));
+  await closed;
+  expect(await outcomes([keep(999, "late")])).toEqual(["StoreUnavailable"]);
+  db = openSqlite(join(directory.path, "gatehouse.db"));
+  expect(await db.get("SELECT COUNT(*) AS n FROM payloads")).toEqual({ n: 300 });
+});

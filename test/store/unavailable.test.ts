@@ -1,0 +1,118 @@
+/** A store that cannot be written says so, writes nothing by halves, and goes on when it can again. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { Problem } from "../../src/base/errors.ts";
+import { type Bench, openBench, outcomes } from "./support.ts";
+
+let bench: Bench;
+
+beforeEach(() => {
+  bench = openBench();
+});
+
+afterEach(() => bench.close());
+
+const BIG = "x".repeat(100_000);
+
+function insert(k: number, v = "x"): Promise<number> {
+  return bench.group.submit((tx) => tx.run("INSERT INTO t (k, v) VALUES ($1, $2)", [k, v]), {});
+}
+
+/** As a full disk does, SQLite answers SQLITE_FULL past this and rolls back the whole transaction. */
+function limitPages(more: number): void {
+  const pages = bench.writer.get<{ page_count: number }>("PRAGMA page_count")?.page_count ?? 0;
+  bench.writer.database.exec(`PRAGMA max_page_count = ${pages + more}`);
+}
+
+describe("a full disk", () => {
+  test("refuses the group, keeps nothing of it, and lasts no longer than it is full", async () => {
+    await insert(1);
+    limitPages(2);
+    expect(await outcomes([insert(2), insert(3, BIG), insert(4)])).toEqual(Array(3).fill("StoreUnavailable"));
+    expect(bench.rows().map((row) => row.k)).toEqual([1]);
+    limitPages(10_000);
+    expect(await outcomes([insert(2), insert(3, BIG)])).toEqual([1, 1]);
+    expect(bench.rows().map((row) => row.k)).toEqual([1, 2, 3]);
+  });
+
+  test("is no success for a job that overlooks it", async () => {
+    limitPages(2);
+    const careless = bench.group.submit(async (tx) => {
+      await tx.run("INSERT INTO t (k, v) VALUES (2, $1)", [BIG]).catch(() => {});
+      return "all is well";
+    }, {});
+    expect(await outcomes([insert(1), careless])).toEqual(["StoreUnavailable", "StoreUnavailable"]);
+    expect(bench.rows()).toEqual([]);
+  });
+
+  test("is told to the neighbours of a job that takes it for a refusal of its own", async () => {
+    limitPages(2);
+    const mistaken = bench.group.submit(async (tx) => {
+      await tx.run("INSERT INTO t (k, v) VALUES (2, $1)", [BIG]).catch(() => {
+        throw new Problem("not_found", "There is no such thing of mine.");
+      });
+    }, {});
+    expect(await outcomes([insert(1), mistaken, insert(3)])).toEqual(Array(3).fill("StoreUnavailable"));
+  });
+});
+
+test("a store that turned read-only refuses writes until it is writable", async () => {
+  await insert(1);
+  bench.writer.database.exec("PRAGMA query_only = ON");
+  expect(await outcomes([insert(2), insert(3)])).toEqual(["StoreUnavailable", "StoreUnavailable"]);
+  bench.writer.database.exec("PRAGMA query_only = OFF");
+  expect(await outcomes([insert(2)])).toEqual([1]);
+  expect(bench.rows().map((row) => row.k)).toEqual([1, 2]);
+});
+
+describe("a foreign process that holds the write lock", () => {
+  let foreign: Database;
+
+  beforeEach(() => {
+    foreign = new Database(bench.path);
+    foreign.exec("BEGIN IMMEDIATE");
+  });
+
+  afterEach(() => foreign.close());
+
+  test("is waited for without holding up the event loop", async () => {
+    let longest = 0;
+    let last = performance.now();
+    const pulse = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 1);
+    const written = insert(1);
+    await Bun.sleep(300);
+    expect(bench.rows()).toEqual([]);
+    clearInterval(pulse);
+    foreign.exec("COMMIT");
+    expect(await written).toBe(1);
+    // One wait inside SQLite would show as its whole timeout; what is left is the machine's own jitter.
+    expect(longest).toBeLessThan(40);
+  });
+
+  test("holds up no reader", async () => {
+    const written = insert(1);
+    expect(bench.rows()).toEqual([]);
+    foreign.exec("COMMIT");
+    await written;
+    expect(bench.rows()).toHaveLength(1);
+  });
+
+  test("is not waited for endlessly", async () => {
+    const started = performance.now();
+    // Time that does not pass: the waiting's timers fire at once.
+    const realTimeout = globalThis.setTimeout;
+    const hurried = (task: () => void) => realTimeout(task, 0);
+    globalThis.setTimeout = Object.assign(hurried, realTimeout);
+    try {
+      expect(await outcomes([insert(1), insert(2)])).toEqual(["StoreUnavailable", "StoreUnavailable"]);
+    } finally {
+      globalThis.setTimeout = realTimeout;
+    }
+    expect(performance.now() - started).toBeLessThan(5_000);
+    foreign.exec("COMMIT");
+    expect(await insert(1)).toBe(1);
+  });
+});
