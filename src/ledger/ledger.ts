@@ -18,7 +18,8 @@ export interface Ledger {
   record(workspaceId: number, draft: LoneDraft): Promise<number>;
 }
 
-export type LoneDraft = Draft & { readonly input?: undefined; readonly output?: undefined };
+/** A draft without texts. */
+export type LoneDraft = Omit<Draft, "input" | "output">;
 
 interface Waiting {
   readonly workspaceId: number;
