@@ -17,9 +17,19 @@ export const systemClock: Clock = {
   },
 };
 
-/** RFC 3339 UTC with milliseconds, the contract's form of a time. */
+let lastMs = Number.NaN;
+let lastText = "";
+
+/**
+ * RFC 3339 UTC with milliseconds, the contract's form of a time. Entries of one millisecond come in numbers: remembering
+ * the last one saves 0.5 µs each.
+ */
 export function timestamp(ms: number): string {
-  return new Date(ms).toISOString();
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString();
+    lastMs = ms;
+  }
+  return lastText;
 }
 
 export function optionalTimestamp(ms: number | null): string | null {

@@ -3,7 +3,10 @@ import { type Clock, timestamp } from "./clock.ts";
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** One JSON object a line on standard error. Standard output belongs to what a command was asked to print. */
+/**
+ * One JSON object a line on standard error. Standard output belongs to what a command was asked to print. Never throws:
+ * most lines are written where something has failed already.
+ */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -26,8 +29,8 @@ export function createLog(
     (name: LogLevel) =>
     (message: string, fields: LogFields = {}): void => {
       if (ORDER[name] < least) return;
-      const line = { ts: timestamp(clock.now()), level: name, message, ...fields };
-      write(`${redact(JSON.stringify(line, plain))}\n`);
+      const line = { ts: timestamp(clock.now()), level: name, message };
+      write(`${redact(encode(line, fields))}\n`);
     };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
@@ -36,6 +39,16 @@ export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {},
 
 export function redact(text: string): string {
   return text.replace(SECRET, "gth_[redacted]");
+}
+
+/** Fields that have no JSON (a circle, a getter that throws) are left out, and the line says so. */
+function encode(line: object, fields: LogFields): string {
+  try {
+    return JSON.stringify({ ...line, ...fields }, plain);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : "unknown";
+    return JSON.stringify({ ...line, unwritable: `${Object.keys(fields).join(", ")}: ${why}` });
+  }
 }
 
 /** Errors and their causes as name, message and stack; everything else as JSON sees it. */

@@ -99,10 +99,10 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     });
     const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
     if (!result.ok) {
-      door.metrics.requests.inc({ status: result.problem.status < 500 ? "4xx" : "5xx" });
+      door.metrics.answered[result.problem.status < 500 ? "4xx" : "5xx"].inc();
       return problemResponse(result.problem, headers, requestId);
     }
-    door.metrics.requests.inc({ status: "2xx" });
+    door.metrics.answered["2xx"].inc();
     if (!("stream" in result.value)) return jsonResponse(result.value, headers);
     server?.timeout(request, 0);
     return result.value.stream(headers);

@@ -4,14 +4,20 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
+  const requests = new Counter({
+    name: "gatehouse_http_requests_total",
+    help: "Calls by status class",
+    labelNames: ["status"],
+    registers,
+  });
   return {
     registry,
-    requests: new Counter({
-      name: "gatehouse_http_requests_total",
-      help: "HTTP requests by status class",
-      labelNames: ["status"],
-      registers,
-    }),
+    /** One series each, looked up once: every call counts itself. */
+    answered: {
+      "2xx": requests.labels("2xx"),
+      "4xx": requests.labels("4xx"),
+      "5xx": requests.labels("5xx"),
+    },
     limitExceeded: new Counter({
       name: "gatehouse_limit_exceeded_total",
       help: "Requests and task starts over a workspace's limit, served or refused",
