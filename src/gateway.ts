@@ -85,7 +85,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const refused = createRefusedCallers(ledger, clock);
     const gate = createGate({ db, ledger, tokens, workspaces, notices, refused, clock, log });
 
-    const door = createModelDoor(config, clock);
+    const door = await createModelDoor(config, clock);
     const tools = createToolRegistry(builtinTools(clock));
     const hub = new TaskEventHub(db);
     const tasks = new TaskService(

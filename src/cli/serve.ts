@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { type Gateway, openGateway } from "../gateway.ts";
+import type { Gateway } from "../gateway.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
 
@@ -21,6 +21,8 @@ SIGTERM and SIGINT stop it in order; a second one ends it at once.`,
 
 async function serve(options: ConfigOptions): Promise<void> {
   const { config } = await resolveConfig(options);
+  // Loaded when it is needed: most verbs never do, and it is most of the program.
+  const { openGateway } = await import("../gateway.ts");
   const gateway = await openGateway(config);
   if (gateway.adminSecret !== null) handOver(gateway.adminSecret, config.dataDir);
   const url = await start(gateway);

@@ -1,4 +1,4 @@
-import { Problem } from "../base/errors.ts";
+import { invalidField, Problem } from "../base/errors.ts";
 
 /** Bytes of a JSON body (contract, section 3). */
 export const BODY_LIMIT = 10 * 1024 * 1024;
@@ -78,7 +78,8 @@ function refuseLoneSurrogates(root: unknown): void {
     }
     if (typeof value !== "object" || value === null) continue;
     // One by one: a list of a million items is more than a call takes as arguments.
-    for (const [key, item] of Object.entries(value)) waiting.push(key, item);
+    if (Array.isArray(value)) for (const item of value) waiting.push(item);
+    else for (const [key, item] of Object.entries(value)) waiting.push(key, item);
   }
 }
 
@@ -88,4 +89,15 @@ function invalidJson(detail: string): Problem {
 
 function tooLarge(limit: number): Problem {
   return new Problem("body_too_large", `A body may have ${limit} bytes.`);
+}
+
+/**
+ * Refuses a list that names a thing twice. In place of a schema's `uniqueItems`, whose errors the validator finds by
+ * comparing each item with each: 16,000 equal ones in a body held up every other call for two seconds.
+ *
+ * @throws Problem 422 `validation_failed`
+ */
+export function refuseTwice(path: string, items: readonly (string | number)[] = []): void {
+  const twice = items.findIndex((item, index) => items.indexOf(item) < index);
+  if (twice >= 0) throw invalidField(`${path}/${twice}`, "is given twice");
 }

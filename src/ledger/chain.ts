@@ -1,5 +1,5 @@
 import { timestamp } from "../base/clock.ts";
-import type { Sql } from "../store/db.ts";
+import { type Sql, StoreUnavailable } from "../store/db.ts";
 import { type Draft, encodeEntry, leafHash } from "./entry.ts";
 
 /** The end of a workspace's chain. */
@@ -40,9 +40,10 @@ export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadH
   return { bytes, prev: tail.leaf, tail: { seq, leaf, leafHex: leaf.toString("hex"), ts } };
 }
 
+/** @throws StoreUnavailable when the last entry is none that this program wrote: nothing can be put behind it */
 export async function readTail(sql: Pick<Sql, "get">, workspaceId: number): Promise<Tail> {
-  const row = await sql.get<{ seq: number; leaf: Uint8Array; ts: string }>(
-    "SELECT seq, leaf, bytes->>'ts' AS ts FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
+  const row = await sql.get<{ seq: number; leaf: Uint8Array; bytes: string }>(
+    "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
     [workspaceId],
   );
   if (!row) return EMPTY;
@@ -50,6 +51,16 @@ export async function readTail(sql: Pick<Sql, "get">, workspaceId: number): Prom
     seq: row.seq,
     leaf: row.leaf,
     leafHex: Buffer.from(row.leaf).toString("hex"),
-    ts: Date.parse(row.ts),
+    ts: timeOf(row.seq, row.bytes),
   };
+}
+
+function timeOf(seq: number, bytes: string): number {
+  try {
+    const time = Date.parse((JSON.parse(bytes) as { ts: string }).ts);
+    if (!Number.isNaN(time)) return time;
+  } catch {
+    // Said below.
+  }
+  throw new StoreUnavailable(`the ledger's last entry, ${seq}, is not one of ours`);
 }

@@ -35,8 +35,8 @@ export interface ModelConfig {
   readonly prices: ReadonlyMap<string, Price>;
 }
 
-export function createModelDoor(config: ModelConfig, clock: Clock): ModelDoor {
-  const providers = createProviders(config.providers);
+export async function createModelDoor(config: ModelConfig, clock: Clock): Promise<ModelDoor> {
+  const providers = await createProviders(config.providers);
   const tiers = new Tiers(config.tiers);
   return {
     tiers,

@@ -1,7 +1,3 @@
-import { createAnthropic } from "@ai-sdk/anthropic";
-import { createGoogleGenerativeAI } from "@ai-sdk/google";
-import { createOpenAI } from "@ai-sdk/openai";
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { extractiveModel } from "../agents/index.ts";
 import type { ProviderConfig } from "../config/config.ts";
@@ -17,17 +13,21 @@ export const BUILTIN_MODEL = "builtin/extractive";
 /** The embedded model answers at once; the timeout only bounds the tools' results that it reads. */
 const BUILTIN: Provider = { timeoutMs: 60_000, model: () => extractiveModel() };
 
-export function createProviders(
+/** Each kind's package is loaded only where it is configured: together they would add some 50 ms to every start. */
+export async function createProviders(
   configured: ReadonlyMap<string, ProviderConfig>,
-): ReadonlyMap<string, Provider> {
+): Promise<ReadonlyMap<string, Provider>> {
   const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
   for (const [name, config] of configured) {
-    providers.set(name, { timeoutMs: config.timeoutMs, model: modelFactory(name, config) });
+    providers.set(name, { timeoutMs: config.timeoutMs, model: await modelFactory(name, config) });
   }
   return providers;
 }
 
-function modelFactory(name: string, config: ProviderConfig): (model: string) => LanguageModelV4 {
+async function modelFactory(
+  name: string,
+  config: ProviderConfig,
+): Promise<(model: string) => LanguageModelV4> {
   const settings = {
     ...(config.apiKey === undefined ? {} : { apiKey: config.apiKey }),
     ...(config.headers === undefined ? {} : { headers: config.headers }),
@@ -35,6 +35,7 @@ function modelFactory(name: string, config: ProviderConfig): (model: string) => 
   const endpoint = config.baseUrl === undefined ? {} : { baseURL: config.baseUrl };
   switch (config.kind) {
     case "openai-compatible": {
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       const provider = createOpenAICompatible({
         name,
         baseURL: config.baseUrl ?? "",
@@ -44,14 +45,17 @@ function modelFactory(name: string, config: ProviderConfig): (model: string) => 
       return (model) => provider.chatModel(model);
     }
     case "openai": {
+      const { createOpenAI } = await import("@ai-sdk/openai");
       const provider = createOpenAI({ ...settings, ...endpoint });
       return (model) => provider(model);
     }
     case "anthropic": {
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
       const provider = createAnthropic({ ...settings, ...endpoint });
       return (model) => provider(model);
     }
     case "google": {
+      const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
       const provider = createGoogleGenerativeAI({ ...settings, ...endpoint });
       return (model) => provider(model);
     }

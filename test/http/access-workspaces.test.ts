@@ -17,6 +17,8 @@ beforeAll(async () => {
   const issued = await gateway.call("POST", "/v1/tokens", { body: { name: "ours", scopes: ["tasks:read"] } });
   tokenId = issued.body.id;
   secret = issued.body.secret;
+  // Our ledger becomes longer than theirs, so that it has an entry 90 and theirs has none.
+  for (let index = 0; index < 90; index++) await gateway.call("GET", "/v1/tiers");
 });
 afterAll(() => gateway.stop());
 
@@ -35,7 +37,7 @@ describe("what belongs to another workspace answers 404, as if it were not there
     ["POST", "/v1/tokens", { name: "thief", agent: "ours" }],
     ["POST", "/v1/tokens/:token/rotate"],
     ["DELETE", "/v1/tokens/:token"],
-    ["GET", "/v1/ledger/9"],
+    ["GET", "/v1/ledger/90"],
   ];
   test.each(cases.map(([method, path, body]) => ({ method, path, body })))("$method $path", async (row) => {
     const { method, path, body } = row;
@@ -44,7 +46,7 @@ describe("what belongs to another workspace answers 404, as if it were not there
       .replace(":task", `${task.slice(0, -4)}0000`)
       .replace(":token", `${tokenId.slice(0, -4)}0000`)
       .replace("ours", "nobody")
-      .replace("/9", "/999999");
+      .replace("/90", "/999999");
     const ask = (at: string, sent?: object) =>
       gateway.call(method, at, { token: other, ...(sent ? { body: sent } : {}) });
     const theirs = await ask(made, body);

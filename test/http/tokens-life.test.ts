@@ -34,9 +34,9 @@ describe("a token works until it expires, to the millisecond", () => {
   ])("%s", async (expires_in, ms) => {
     const { secret } = await issue({ expires_in });
     expect(await works(secret)).toBe(true);
-    clock.advance(ms - 1);
+    clock.setWall(clock.now() + ms - 1);
     expect(await works(secret)).toBe(true);
-    clock.advance(1);
+    clock.setWall(clock.now() + 1);
     expect(await works(secret)).toBe(false);
   });
 
@@ -46,7 +46,7 @@ describe("a token works until it expires, to the millisecond", () => {
 
   test("without an expiry it goes on", async () => {
     const { secret } = await issue();
-    clock.advance(20 * 365 * 86_400_000);
+    clock.setWall(clock.now() + 20 * 365 * 86_400_000);
     expect(await works(secret)).toBe(true);
   });
 });

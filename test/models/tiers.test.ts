@@ -33,7 +33,7 @@ function allowed({ models }: TierPolicy, name: string): boolean {
 
 function tiersOf(given: Readonly<Record<string, readonly string[]>>): Tiers {
   const entries = Object.entries(given).map(([number, models]) => {
-    return [Number(number), { number: Number(number), name: `tier ${number}`, models }] as const;
+    return [Number(number), { tier: Number(number), name: `tier ${number}`, models }] as const;
   });
   return new Tiers(new Map(entries.reverse()));
 }

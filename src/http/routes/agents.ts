@@ -7,6 +7,7 @@ import { type Clock, timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField } from "../../base/errors.ts";
 import type { TaskService } from "../../tasks/service.ts";
+import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
@@ -31,7 +32,7 @@ const Fields = {
   }),
   tier_policy: Type.Object(
     {
-      tiers: Type.Optional(Type.Array(Type.Integer({ minimum: 1 }), { maxItems: 100, uniqueItems: true })),
+      tiers: Type.Optional(Type.Array(Type.Integer({ minimum: 1 }), { maxItems: 100 })),
       models: Type.Optional(
         Type.Object(
           { allow: Type.Optional(Globs), deny: Type.Optional(Globs) },
@@ -254,6 +255,7 @@ function paths(scope: string | string[]): string[] {
 }
 
 function policyOf(given: Static<typeof Fields.tier_policy>): TierPolicy {
+  refuseTwice("/tier_policy/tiers", given.tiers);
   return {
     tiers: given.tiers ?? null,
     models: { allow: given.models?.allow ?? ["*"], deny: given.models?.deny ?? [] },

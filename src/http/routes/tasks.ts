@@ -6,6 +6,7 @@ import { isId } from "../../base/ids.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { TASK_STATUSES } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
+import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 import { eventStream } from "../sse.ts";
@@ -26,7 +27,6 @@ const TaskCreate = Type.Object(
     tools: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
         maxItems: 128,
-        uniqueItems: true,
         description: "Tools the task may call, `<connector>.<tool>`. Default: none.",
       }),
     ),
@@ -72,6 +72,7 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
       status: 202,
     },
     async ({ call, body, query, request }) => {
+      refuseTwice("/tools", body.tools);
       const { id, replayed } = await tasks.dispatch(call, body, idempotencyKey(request.headers));
       const headers = {
         Location: `/v1/tasks/${id}`,

@@ -194,7 +194,9 @@ class OpenTx implements Tx {
 }
 
 const BUSY = /^SQLITE_BUSY/;
-const UNAVAILABLE = /^SQLITE_(FULL|READONLY|IOERR|BUSY|LOCKED|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL)/;
+/** A trigger's refusal is among them: the ledger's guards refuse only what a program that has the file to itself never asks. */
+const UNAVAILABLE =
+  /^SQLITE_(FULL|READONLY|IOERR|BUSY|LOCKED|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL|CONSTRAINT_TRIGGER)/;
 
 function isEngineError(error: unknown): boolean {
   return UNAVAILABLE.test(sqliteCode(error));

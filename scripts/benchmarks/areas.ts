@@ -1,0 +1,27 @@
+import { dispatchTask } from "./api/dispatch-task.ts";
+import { readAgent } from "./api/read-agent.ts";
+import { runTasks } from "./api/run-tasks.ts";
+import { start } from "./api/start.ts";
+import type { Figure } from "./figures.ts";
+import { fanOut } from "./stream/fan-out.ts";
+import { quiet } from "./stream/quiet.ts";
+import { relay } from "./stream/relay.ts";
+import type { Workshop } from "./workshop.ts";
+
+/** Sets up its servers, measures them, and stops them. */
+export type Scenario = (workshop: Workshop) => Promise<Figure[]>;
+
+/** What can be measured, by area. */
+export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>> = {
+  api: {
+    "reading an agent": readAgent,
+    "dispatching tasks": dispatchTask,
+    "running tasks": runTasks,
+    starting: start,
+  },
+  stream: {
+    "relaying a model's stream": relay,
+    "one task, many readers": fanOut,
+    "quiet streams": quiet,
+  },
+};

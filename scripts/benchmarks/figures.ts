@@ -1,0 +1,61 @@
+import { type Pair, type Spread, spread } from "./statistics.ts";
+
+/** What a figure should be, from the project's design. Missing it is no failure of the benchmark. */
+export interface Aim {
+  /** Which of the figure's spreads is held against it, by its median. */
+  readonly of: "gatehouse" | "ratio";
+  readonly relation: ">=" | "<";
+  readonly value: number;
+}
+
+/** One line of the table. */
+export interface Figure {
+  /** `<area>.<scenario>.<what>`; stays the same from version to version. */
+  readonly id: string;
+  readonly label: string;
+  /** Of `baseline` and `gatehouse`. */
+  readonly unit: "1/s" | "ms" | "µs" | "MB" | "×";
+  /** Null where there is nothing to compare with. */
+  readonly baseline: Spread | null;
+  /** Null where this machine does not show it. */
+  readonly gatehouse: Spread | null;
+  /** Gatehouse divided by the baseline, round by round. */
+  readonly ratio: Spread | null;
+  readonly aim: (Aim & { readonly reached: boolean | null }) | null;
+}
+
+type Heading = Pick<Figure, "id" | "label" | "unit">;
+
+/** A figure of pairs measured side by side. */
+export function compared(heading: Heading, pairs: readonly Pair<number | null>[], aim?: Aim): Figure {
+  const ratios = pairs.map(({ baseline, gatehouse }) =>
+    baseline === null || gatehouse === null || baseline === 0 ? null : gatehouse / baseline,
+  );
+  return withAim(
+    {
+      ...heading,
+      baseline: spread(pairs.map(({ baseline }) => baseline)),
+      gatehouse: spread(pairs.map(({ gatehouse }) => gatehouse)),
+      ratio: spread(ratios),
+    },
+    aim,
+  );
+}
+
+/** A figure of Gatehouse that nothing is compared with. */
+export function alone(heading: Heading, values: readonly (number | null)[], aim?: Aim): Figure {
+  return withAim({ ...heading, baseline: null, gatehouse: spread(values), ratio: null }, aim);
+}
+
+/** A figure of what Gatehouse is compared with, or of the measuring itself. */
+export function ofBaseline(heading: Heading, values: readonly (number | null)[]): Figure {
+  return withAim({ ...heading, baseline: spread(values), gatehouse: null, ratio: null }, undefined);
+}
+
+function withAim(figure: Omit<Figure, "aim">, aim: Aim | undefined): Figure {
+  if (aim === undefined) return { ...figure, aim: null };
+  const median = figure[aim.of]?.median;
+  const reached =
+    median === undefined ? null : aim.relation === "<" ? median < aim.value : median >= aim.value;
+  return { ...figure, aim: { ...aim, reached } };
+}

@@ -1,0 +1,39 @@
+import { type Connection, connect } from "./connection.ts";
+import type { HoldJob } from "./jobs.ts";
+
+/** Fewer than a server's backlog of connections not accepted yet, past which the kernel lets them wait for a second. */
+const AT_ONCE = 50;
+const LONGEST_MS = 30_000;
+
+/** Streams that are open and quiet. */
+export class HeldStreams {
+  #open: Connection[] = [];
+
+  /** Opens so many streams; each counts as open when the first bytes of its body have come. */
+  async hold({ port, request, count }: HoldJob): Promise<number> {
+    const bytes = Buffer.from(request);
+    while (this.#open.length < count) {
+      const missing = Math.min(AT_ONCE, count - this.#open.length);
+      this.#open.push(...(await Promise.all(Array.from({ length: missing }, () => openOne(port, bytes)))));
+    }
+    return this.#open.length;
+  }
+
+  letGo(): void {
+    for (const connection of this.#open.splice(0)) connection.close();
+  }
+}
+
+async function openOne(port: number, request: Buffer): Promise<Connection> {
+  const opened = Promise.withResolvers<void>();
+  const connection = await connect(port, {
+    body: () => opened.resolve(),
+    end: (status) => opened.reject(new Error(`a stream ended with status ${status}`)),
+    broken: (problem) => opened.reject(new Error(problem)),
+  });
+  const patience = setTimeout(() => opened.reject(new Error("a stream did not open")), LONGEST_MS);
+  connection.send(request);
+  await opened.promise;
+  clearTimeout(patience);
+  return connection;
+}

@@ -1,0 +1,57 @@
+import type { Static } from "typebox";
+import { connect } from "./connection.ts";
+import type { ReadersJob, readersResult } from "./jobs.ts";
+
+const LONGEST_MS = 60_000;
+const COMMENT = /^: [^\n]*\n\n/gm;
+const FRAME_END = /\n\n/g;
+const TAIL = 4096;
+
+/** Reads one stream of events with many readers at once, each to its end, and compares what they got. */
+export async function readTogether({
+  port,
+  request,
+  readers,
+  first,
+}: ReadersJob): Promise<Static<typeof readersResult.schema>> {
+  let firstAt: number | null = null;
+  let opened = 0;
+  let openedAtFirst = 0;
+
+  async function readOne(): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    const end = Promise.withResolvers<void>();
+    const connection = await connect(port, {
+      body(bytes) {
+        if (parts.length === 0) opened++;
+        if (firstAt === null && bytes.includes(first)) {
+          firstAt = performance.now();
+          openedAtFirst = opened;
+        }
+        parts.push(Buffer.from(bytes));
+      },
+      end: (status) => (status === 200 ? end.resolve() : end.reject(new Error(`status ${status}`))),
+      broken: (problem) => end.reject(new Error(problem)),
+    });
+    const patience = setTimeout(() => end.reject(new Error("a reader's stream did not end")), LONGEST_MS);
+    connection.send(Buffer.from(request));
+    await end.promise;
+    clearTimeout(patience);
+    connection.close();
+    return Buffer.concat(parts);
+  }
+
+  const bodies = await Promise.all(Array.from({ length: readers }, readOne));
+  const endedAt = performance.now();
+  if (firstAt === null) throw new Error("no reader got the frame that starts the watch");
+  if (openedAtFirst < readers) throw new Error(`only ${openedAtFirst} readers were there from the start`);
+  // A keep-alive falls where it may, between frames.
+  const texts = bodies.map((body) => body.toString("latin1").replace(COMMENT, ""));
+  const [text = ""] = texts;
+  return {
+    bodies: new Set(texts).size,
+    frames: text.match(FRAME_END)?.length ?? 0,
+    seconds: (endedAt - firstAt) / 1000,
+    tail: text.slice(-TAIL),
+  };
+}

@@ -1,0 +1,37 @@
+import { cpus, loadavg, release } from "node:os";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "..", "..");
+
+/** Where the figures come from: they mean nothing without it. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly system: string;
+  readonly bun: string;
+  /** Of this checkout, with `-dirty` where files differ from it; `unknown` outside a clone. */
+  readonly commit: string;
+  /** Processes that wanted to run in the minute before: anything above some tenths is somebody else's work. */
+  readonly load: number;
+}
+
+export function thisMachine(): Machine {
+  const cores = cpus();
+  return {
+    cpu: cores[0]?.model.trim() || "unknown CPU",
+    cores: cores.length,
+    system: `${process.platform} ${release()} ${process.arch}`,
+    bun: Bun.version,
+    commit: commit(),
+    load: Math.round((loadavg()[0] ?? 0) * 100) / 100,
+  };
+}
+
+function commit(): string {
+  const git = Bun.which("git");
+  if (git === null) return "unknown";
+  const described = Bun.spawnSync([git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"], {
+    cwd: ROOT,
+  });
+  return described.stdout.toString().trim() || "unknown";
+}

@@ -1,0 +1,59 @@
+/** `scripts/bench`: measures, prints, and ends with 0 unless something broke (1) or was asked wrongly (2). */
+import { AREAS } from "./areas.ts";
+import type { Figure } from "./figures.ts";
+import { thisMachine } from "./machine.ts";
+import { type Options, parseOptions, USAGE } from "./options.ts";
+import { Household } from "./processes/household.ts";
+import { type Failure, type Report, reportedOptions } from "./report.ts";
+import { machineLine, summary, table } from "./table.ts";
+import { Workshop } from "./workshop.ts";
+
+async function measure(options: Options): Promise<Report> {
+  const begun = performance.now();
+  const started_at = new Date().toISOString();
+  const machine = thisMachine();
+  if (!options.json) console.log(`${machineLine(machine)}\n`);
+  const workshop = new Workshop(new Household(), options);
+  const figures: Figure[] = [];
+  const failures: Failure[] = [];
+  for (const area of options.areas) {
+    for (const [scenario, run] of Object.entries(AREAS[area] ?? {})) {
+      console.error(`measuring ${area}: ${scenario}`);
+      try {
+        figures.push(...(await run(workshop)));
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        console.error(`BROKEN: ${message}`);
+        failures.push({ area, scenario, message });
+      }
+    }
+  }
+  const took_seconds = Math.round((performance.now() - begun) / 1000);
+  return {
+    format: "gatehouse-bench/1",
+    started_at,
+    took_seconds,
+    machine,
+    options: reportedOptions(options),
+    figures,
+    failures,
+  };
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log(USAGE);
+    return 0;
+  }
+  const options = parseOptions(args);
+  if (typeof options === "string") {
+    console.error(`${options}\n\n${USAGE}`);
+    return 2;
+  }
+  const report = await measure(options);
+  if (options.json) console.log(JSON.stringify(report, null, 2));
+  else console.log(`\n${table(report.figures)}\n\n${summary(report)}`);
+  return report.failures.length === 0 ? 0 : 1;
+}
+
+process.exit(await main(process.argv.slice(2)));

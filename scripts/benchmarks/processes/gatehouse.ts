@@ -1,0 +1,116 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { createSecret } from "../../../src/access/secret.ts";
+import { systemRandom } from "../../../src/base/ids.ts";
+import type { Household } from "./household.ts";
+
+const ROOT = join(import.meta.dir, "..", "..", "..");
+const BINARY = join(ROOT, "dist", "gatehouse");
+const READY_MS = 30_000;
+const READY = /^\{.*"message":"gatehouse is ready".*"url":"http:\/\/127\.0\.0\.1:(\d+)".*\}$/m;
+const ERROR_EXCERPT = 2_000;
+
+/** How the program is started: as it is built, or from the sources. */
+export function programOf(binary: boolean): readonly string[] {
+  if (!binary) return [process.execPath, "--no-env-file", join(ROOT, "src", "main.ts")];
+  if (!existsSync(BINARY)) throw new Error("there is no dist/gatehouse yet: run scripts/build");
+  return [BINARY];
+}
+
+export interface GatehouseOptions {
+  /** Text of gatehouse.yaml. */
+  readonly yaml?: string;
+  /** A data directory that is there already, and stays. */
+  readonly dataDir?: string;
+}
+
+/** A gateway of its own in a process of its own, on any free port of 127.0.0.1, with an admin token. */
+export class Gatehouse {
+  readonly #child: Subprocess<"ignore", "ignore", "pipe">;
+  readonly #household: Household;
+  readonly #ownFolder: string | null;
+  readonly port: number;
+  readonly admin: string;
+
+  private constructor(
+    child: Subprocess<"ignore", "ignore", "pipe">,
+    household: Household,
+    ownFolder: string | null,
+    port: number,
+    admin: string,
+  ) {
+    this.#child = child;
+    this.#household = household;
+    this.#ownFolder = ownFolder;
+    this.port = port;
+    this.admin = admin;
+  }
+
+  /** Resolves as soon as the server says that it is ready. */
+  static async start(
+    household: Household,
+    program: readonly string[],
+    { yaml = "", dataDir }: GatehouseOptions = {},
+  ): Promise<Gatehouse> {
+    const folder = dataDir ?? household.folder();
+    const admin = createSecret(systemRandom);
+    if (yaml !== "") writeFileSync(join(folder, "gatehouse.yaml"), yaml);
+    const child = Bun.spawn([...program, "serve", "--data", folder, "--listen", "127.0.0.1:0"], {
+      cwd: folder,
+      // Nothing else of this environment: no key of a provider may change what is measured.
+      env: { PATH: "", HOME: folder, NODE_ENV: "production", GATEHOUSE_ADMIN_TOKEN: admin },
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    household.adopt(child);
+    const port = await portOf(child);
+    return new Gatehouse(child, household, dataDir === undefined ? folder : null, port, admin);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** One call as the admin. @throws Error when it is answered with another status */
+  async call(status: number, method: string, path: string, body?: object): Promise<unknown> {
+    const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.admin}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (response.status !== status) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text === "" ? null : JSON.parse(text);
+  }
+
+  /** @throws Error when it does not stop in order: then what was measured is not to be trusted */
+  async stop(): Promise<void> {
+    const code = await this.#household.end(this.#child);
+    if (this.#ownFolder !== null) this.#household.remove(this.#ownFolder);
+    if (code !== 0) throw new Error(`gatehouse did not stop in order (exit code ${code ?? "none: killed"})`);
+  }
+}
+
+/** Reads the log up to the line that says where the server listens, and goes on emptying it. */
+async function portOf(child: Subprocess<"ignore", "ignore", "pipe">): Promise<number> {
+  const patience = setTimeout(() => child.kill("SIGKILL"), READY_MS);
+  const reader = child.stderr.getReader();
+  const decoder = new TextDecoder();
+  let log = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`gatehouse did not start: ${log.slice(-ERROR_EXCERPT)}`);
+    log += decoder.decode(value, { stream: true });
+    const port = READY.exec(log)?.[1];
+    if (port === undefined) continue;
+    clearTimeout(patience);
+    void drain(reader);
+    return Number(port);
+  }
+}
+
+async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
+  while (!(await reader.read()).done);
+}

@@ -1,0 +1,42 @@
+/** What the operating system says of a process. Null where this system does not say. */
+import { readFileSync } from "node:fs";
+
+const MICROS_PER_SECOND = 1_000_000;
+const TICKS_PER_SECOND = Number(read(["getconf", "CLK_TCK"])) || 100;
+
+/** Microseconds of CPU that the process has used since its start, all threads, in steps of one tick (10 ms). */
+export function cpuMicros(pid: number): number | null {
+  const stat = readProc(pid, "stat");
+  if (stat === null) return null;
+  // The second field, the name, may hold spaces and parentheses: proc(5) has utime and stime as fields 14 and 15.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const ticks = Number(fields[11]) + Number(fields[12]);
+  return Number.isFinite(ticks) ? (ticks / TICKS_PER_SECOND) * MICROS_PER_SECOND : null;
+}
+
+/** Resident bytes of the process. */
+export function residentBytes(pid: number): number | null {
+  const status = readProc(pid, "status");
+  const kibibytes = Number(
+    status === null
+      ? read(["ps", "-o", "rss=", "-p", String(pid)])
+      : (/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN),
+  );
+  return Number.isFinite(kibibytes) && kibibytes > 0 ? kibibytes * 1024 : null;
+}
+
+function readProc(pid: number, name: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, "utf8");
+  } catch {
+    return null;
+  }
+}
+
+function read(command: string[]): string {
+  try {
+    return Bun.spawnSync(command).stdout.toString().trim();
+  } catch {
+    return ""; // there is no such program here
+  }
+}

@@ -1,0 +1,26 @@
+/** What the fake upstream says: shared by the upstream, and by those who check what arrived. */
+
+/** A model of the fake upstream, by name. */
+export const MODELS = {
+  /** `CHUNKS` chunks, all written at once. */
+  plain: "plain",
+  /** The same, `PACE_MS` apart. */
+  paced: "paced",
+  /** `BURST_CHUNKS` chunks, all at once, after `BURST_WAIT_MS` for the readers to come. */
+  burst: "burst",
+  /** Never answers. */
+  hang: "hang",
+} as const;
+
+export const CHUNKS = 50;
+export const PACE_MS = 5;
+export const BURST_CHUNKS = 5_000;
+export const BURST_WAIT_MS = 500;
+
+export function chunk(index: number): string {
+  return `word-${String(index).padStart(4, "0")} `;
+}
+
+export function chunks(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => chunk(index));
+}

@@ -1,0 +1,13 @@
+/** The fake model of the tests in a process of its own, with the scripts that the benchmarks need. */
+import { startFakeModel } from "../../../test/support/fake-model.ts";
+import { answerLines } from "../processes/lines.ts";
+import { BURST_CHUNKS, BURST_WAIT_MS, CHUNKS, chunks, MODELS, PACE_MS } from "./script.ts";
+
+await answerLines(async () => {
+  const upstream = startFakeModel({ record: false });
+  upstream.script(MODELS.plain, { chunks: chunks(CHUNKS) });
+  upstream.script(MODELS.paced, { chunks: chunks(CHUNKS), delayMs: PACE_MS });
+  upstream.script(MODELS.burst, { chunks: chunks(BURST_CHUNKS), firstDelayMs: BURST_WAIT_MS });
+  upstream.script(MODELS.hang, { hang: true });
+  return { port: Number(new URL(upstream.url).port) };
+});

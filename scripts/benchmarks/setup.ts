@@ -1,0 +1,102 @@
+/** How the measured gateways are set up. */
+import Type from "typebox";
+import { validator } from "../../src/base/schema.ts";
+import type { Gatehouse } from "./processes/gatehouse.ts";
+import { MODELS } from "./servers/script.ts";
+
+export const AGENT = "bench";
+const PROMPT =
+  "Summarise the complaint of the customer in three sentences, and say which of our terms it touches.";
+
+export interface Settings {
+  /** Port of the fake upstream. Left out, every tier is `builtin/extractive`. */
+  readonly upstream?: number;
+  /** Default: what Gatehouse has by default. */
+  readonly runningTasks?: number;
+}
+
+/** A tier for each model of the fake upstream. */
+export const TIER = { plain: 1, paced: 2, burst: 3, hang: 4 } as const;
+
+/**
+ * Everything is as it comes, but the limits: they are set to the most there is, so that they are at work in every call
+ * and refuse none.
+ */
+export function settings({ upstream, runningTasks }: Settings = {}): string {
+  const limits = {
+    requests_per_minute: 1_000_000,
+    concurrent_tasks: 100_000,
+    queued_tasks: 10_000_000,
+    ...(runningTasks === undefined ? {} : { running_tasks_per_node: runningTasks }),
+  };
+  const url = `http://127.0.0.1:${upstream}/v1`;
+  const provider = { kind: "openai-compatible", base_url: url, timeout_ms: 3_600_000 };
+  const tiers = Object.fromEntries(
+    Object.entries(TIER).map(([model, tier]) => [tier, { models: [`fake/${model}`] }]),
+  );
+  const models =
+    upstream === undefined
+      ? { tiers: { 1: { models: ["builtin/extractive"] } } }
+      : { providers: { fake: provider }, tiers };
+  // JSON is YAML.
+  return JSON.stringify({ limits, ...models });
+}
+
+const object = validator(Type.Object({}));
+
+/** @returns the agent as Gatehouse shows it */
+export async function createAgent(gatehouse: Gatehouse): Promise<object> {
+  await gatehouse.call(201, "POST", "/v1/agents", {
+    name: AGENT,
+    owner: "benchmarks@gatehouse.example",
+    memory_scope: ["support", "legal/contracts"],
+    description: "Answers the questions that the benchmarks ask.",
+  });
+  return object.parse(await gatehouse.call(200, "GET", `/v1/agents/${AGENT}`));
+}
+
+const openapi = validator(
+  Type.Object({
+    paths: Type.Object({
+      "/v1/tasks": Type.Object({
+        post: Type.Object({
+          requestBody: Type.Object({
+            content: Type.Object({ "application/json": Type.Object({ schema: Type.Object({}) }) }),
+          }),
+        }),
+      }),
+    }),
+  }),
+);
+
+/** The schema of a task's request, as the running server documents it. */
+export async function taskSchema(gatehouse: Gatehouse): Promise<object> {
+  const { paths } = openapi.parse(await gatehouse.call(200, "GET", "/openapi.json"));
+  return paths["/v1/tasks"].post.requestBody.content["application/json"].schema;
+}
+
+const accepted = validator(Type.Object({ id: Type.String(), status: Type.String() }));
+
+/** A task of the tier, dispatched. @returns the answer */
+export async function dispatch(gatehouse: Gatehouse, tier: number): Promise<{ id: string; status: string }> {
+  return accepted.parse(await gatehouse.call(202, "POST", "/v1/tasks", taskRequest(tier)));
+}
+
+export function taskRequest(tier: number): object {
+  return {
+    agent: AGENT,
+    prompt: PROMPT,
+    tier,
+    metadata: { case: "2026-0117", team: "support" },
+  };
+}
+
+/** Body of the call that Gatehouse makes to the upstream for such a task. */
+export function upstreamRequest(model: keyof typeof MODELS): object {
+  return {
+    model: MODELS[model],
+    messages: [{ role: "user", content: PROMPT }],
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+}

@@ -1,0 +1,93 @@
+import type { Static } from "typebox";
+import { compared, type Figure } from "../figures.ts";
+import { readersResult } from "../load/jobs.ts";
+import { requestText } from "../load/request.ts";
+import { cpuMicros } from "../processes/usage.ts";
+import { alternate } from "../rounds.ts";
+import { BURST_CHUNKS, BURST_WAIT_MS, chunk } from "../servers/script.ts";
+import { createAgent, dispatch, settings, TIER } from "../setup.ts";
+import type { Pair } from "../statistics.ts";
+import type { Target, Workshop } from "../workshop.ts";
+
+const READERS = 32;
+/** task.created, task.started, task.finished. */
+const OTHER_FRAMES = 3;
+
+interface Delivery {
+  readonly perSecond: number;
+  readonly cpuMicros: number | null;
+}
+
+/** One task read by many while it runs. The bare server pushes as many such frames to each reader, and does nothing else. */
+export async function fanOut(workshop: Workshop): Promise<Figure[]> {
+  const upstream = await workshop.upstream();
+  const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
+  await createAgent(gatehouse);
+  const frames = Array.from(
+    { length: BURST_CHUNKS },
+    (_, index) => `id: ${index + 1}\nevent: output.delta\ndata: {"text":"${chunk(index)}"}\n\n`,
+  );
+  const bare = await workshop.bare({ frames, waitMs: BURST_WAIT_MS });
+  const rounds = await alternate(
+    {
+      baseline: () => deliver(workshop, bare, "/events", BURST_CHUNKS, chunk(BURST_CHUNKS - 1)),
+      async gatehouse() {
+        const { id } = await dispatch(gatehouse, TIER.burst);
+        const expected = BURST_CHUNKS + OTHER_FRAMES;
+        return deliver(
+          workshop,
+          gatehouse,
+          `/v1/tasks/${id}/events`,
+          expected,
+          '"status":"succeeded"',
+          gatehouse.admin,
+        );
+      },
+    },
+    workshop.rounds,
+  );
+  await Promise.all([gatehouse.stop(), bare.stop()]);
+  await upstream.stop();
+
+  const pairs = (of: (delivery: Delivery) => number | null): Pair<number | null>[] =>
+    rounds.map((round) => ({ baseline: of(round.baseline), gatehouse: of(round.gatehouse) }));
+  return [
+    compared(
+      { id: "stream.fan_out.rate", label: "frames of one task to 32 readers", unit: "1/s" },
+      pairs((delivery) => delivery.perSecond),
+    ),
+    compared(
+      { id: "stream.fan_out.cpu", label: "  server's CPU each", unit: "µs" },
+      pairs((delivery) => delivery.cpuMicros),
+    ),
+  ];
+}
+
+/** @throws Error when the readers did not all get the same bytes, from the first to the last */
+async function deliver(
+  { generator }: Workshop,
+  { pid, port }: Target,
+  path: string,
+  frames: number,
+  last: string,
+  token?: string,
+): Promise<Delivery> {
+  const request = requestText("GET", path, token === undefined ? {} : { token });
+  const before = cpuMicros(pid);
+  const job = { kind: "readers", port, request, readers: READERS, first: chunk(0) };
+  const read = await generator.ask(job, readersResult);
+  const after = cpuMicros(pid);
+  check(read, frames, last);
+  const delivered = READERS * read.frames;
+  return {
+    perSecond: delivered / read.seconds,
+    cpuMicros: before === null || after === null ? null : (after - before) / delivered,
+  };
+}
+
+function check(read: Static<typeof readersResult.schema>, frames: number, last: string): void {
+  if (read.bodies !== 1)
+    throw new Error(`${READERS} readers of one task got ${read.bodies} different streams`);
+  if (read.frames !== frames) throw new Error(`readers got ${read.frames} frames instead of ${frames}`);
+  if (!read.tail.includes(last)) throw new Error("the readers' streams did not end as they should");
+}

@@ -1,0 +1,63 @@
+import type { Figure } from "./figures.ts";
+import type { Machine } from "./machine.ts";
+import type { Report } from "./report.ts";
+import type { Spread } from "./statistics.ts";
+
+const HEADINGS = ["", "bare", "Gatehouse", "Gatehouse / bare", "aim", ""];
+const RELATIONS = { ">=": "≥", "<": "<" } as const;
+
+/** The line that says where the figures come from. */
+export function machineLine({ cpu, cores, system, bun, commit, load }: Machine): string {
+  return `${cpu}, ${cores} cores, ${system}, Bun ${bun}, commit ${commit}, load before ${load}`;
+}
+
+/** The figures as an aligned table: medians, with the least and the most in brackets. */
+export function table(figures: readonly Figure[]): string {
+  const rows = [HEADINGS, ...figures.map(row)];
+  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  return rows
+    .map((cells) =>
+      cells
+        .map((cell, column) =>
+          column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
+        )
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+export function summary({ figures, failures, options, took_seconds }: Report): string {
+  const aims = figures.filter(({ aim }) => aim !== null);
+  const reached = aims.filter(({ aim }) => aim?.reached === true);
+  return [
+    `Median (least–most) of ${options.rounds} rounds of ${options.seconds} s each, Gatehouse from ${options.program}; took ${took_seconds} s.`,
+    `${reached.length} of ${aims.length} aims reached.`,
+    ...failures.map(({ area, scenario, message }) => `BROKEN: ${area}, ${scenario}: ${message}`),
+  ].join("\n");
+}
+
+function row({ label, unit, baseline, gatehouse, ratio, aim }: Figure): string[] {
+  const suffix = unit === "1/s" ? "/s" : unit === "×" ? "" : ` ${unit}`;
+  const target =
+    aim === null
+      ? ""
+      : `${RELATIONS[aim.relation]} ${number(aim.value)}${aim.of === "ratio" ? " ×" : suffix}`;
+  const verdict =
+    aim === null ? "" : aim.reached === null ? "not measured" : aim.reached ? "reached" : "NOT reached";
+  return [label, cell(baseline, suffix), cell(gatehouse, suffix), cell(ratio, " ×"), target, verdict];
+}
+
+function cell(value: Spread | null, suffix: string): string {
+  if (value === null) return "";
+  const { median, min, max } = value;
+  const range = min === max ? "" : ` (${number(min)}–${number(max)})`;
+  return `${number(median)}${suffix}${range}`;
+}
+
+/** Three digits that count, and thousands apart. */
+function number(value: number): string {
+  const size = Math.abs(value);
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return value.toLocaleString("en-US", { minimumFractionDigits: 0, maximumFractionDigits: digits });
+}

@@ -1,0 +1,109 @@
+import type { Static } from "typebox";
+import { type ExchangesJob, type ExchangesResult, exchangesResult } from "./load/jobs.ts";
+import { Gatehouse, type GatehouseOptions, programOf } from "./processes/gatehouse.ts";
+import type { Household } from "./processes/household.ts";
+import { cpuMicros } from "./processes/usage.ts";
+import { Worker } from "./processes/worker.ts";
+import { type bareConfig, listening } from "./servers/config.ts";
+
+export interface WorkshopOptions {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly binary: boolean;
+}
+
+/** A server that can be put under load. */
+export interface Target {
+  readonly pid: number;
+  readonly port: number;
+}
+
+/** One round of load on one server. */
+export interface Round extends ExchangesResult {
+  readonly perSecond: number;
+  /** Microseconds of the server's CPU for each answer: the figure that a busy machine disturbs least. */
+  readonly cpuMicros: number | null;
+}
+
+/** All that a scenario needs: processes to measure, and a load generator to measure them with. */
+export class Workshop {
+  readonly #household: Household;
+  readonly #program: readonly string[];
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly generator: Worker;
+
+  constructor(household: Household, { rounds, seconds, binary }: WorkshopOptions) {
+    this.#household = household;
+    this.#program = programOf(binary);
+    this.rounds = rounds;
+    this.seconds = seconds;
+    this.generator = Worker.start(household, "load/main.ts");
+  }
+
+  folder(): string {
+    return this.#household.folder();
+  }
+
+  gatehouse(options?: GatehouseOptions): Promise<Gatehouse> {
+    return Gatehouse.start(this.#household, this.#program, options);
+  }
+
+  bare(config: Static<typeof bareConfig.schema>): Promise<HelperServer> {
+    return HelperServer.start(this.#household, "servers/bare.ts", config);
+  }
+
+  ceiling(): Promise<HelperServer> {
+    return HelperServer.start(this.#household, "servers/ceiling.ts", {});
+  }
+
+  upstream(): Promise<HelperServer> {
+    return HelperServer.start(this.#household, "servers/upstream.ts", {});
+  }
+
+  /** @throws Error when one answer was not as it should be */
+  async load(
+    { pid, port }: Target,
+    job: Omit<ExchangesJob, "kind" | "port" | "seconds">,
+    seconds = this.seconds,
+  ): Promise<Round> {
+    const before = cpuMicros(pid);
+    const whole: ExchangesJob = { kind: "exchanges", port, seconds, ...job };
+    const result = await this.generator.ask(whole, exchangesResult);
+    const after = cpuMicros(pid);
+    if (result.problems.length > 0) {
+      const problems = result.problems.map(({ text, count }) => `${count} × ${text}`).join(", ");
+      throw new Error(`beside ${result.answered} good answers: ${problems}`);
+    }
+    return {
+      ...result,
+      perSecond: result.measured / result.seconds,
+      cpuMicros: before === null || after === null ? null : (after - before) / result.answered,
+    };
+  }
+}
+
+/** One of the small servers of this folder. */
+export class HelperServer implements Target {
+  readonly #worker: Worker;
+  readonly port: number;
+
+  private constructor(worker: Worker, port: number) {
+    this.#worker = worker;
+    this.port = port;
+  }
+
+  static async start(household: Household, script: string, config: object): Promise<HelperServer> {
+    const worker = Worker.start(household, script);
+    const { port } = await worker.ask(config, listening);
+    return new HelperServer(worker, port);
+  }
+
+  get pid(): number {
+    return this.#worker.pid;
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker.end();
+  }
+}

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { AGENT, type Desk, openDesk, SECRET } from "./support.ts";
+
+let desk: Desk;
+let data: string;
+
+beforeEach(() => {
+  desk = openDesk();
+  data = join(desk.cwd, "gatehouse-data");
+});
+
+afterEach(() => desk.clear());
+
+const adminToken = () => readFileSync(join(data, "admin.token"), "utf8").trim();
+
+describe("the first admin token", () => {
+  test("is written for its owner alone where there is no terminal, once, and works", async () => {
+    const server = await desk.serve();
+    expect(adminToken()).toMatch(SECRET);
+    expect(statSync(join(data, "admin.token")).mode & 0o777).toBe(0o600);
+    expect((await desk.call(server, adminToken(), "GET", "/v1/agents")).status).toBe(200);
+    const first = adminToken();
+    await server.end("SIGTERM");
+    const again = await desk.serve();
+    expect(adminToken()).toBe(first);
+    expect(server.stderr() + again.stderr()).not.toContain(first);
+  });
+
+  test("is not written into a file that others may read already", async () => {
+    await desk.out(["config", "check", "--data", "gatehouse-data"]);
+    await desk.out(["token", "secret"]);
+    const { mkdirSync } = await import("node:fs");
+    mkdirSync(data);
+    writeFileSync(join(data, "admin.token"), "old\n", { mode: 0o644 });
+    await desk.serve();
+    expect(adminToken()).toMatch(SECRET);
+    expect(statSync(join(data, "admin.token")).mode & 0o777).toBe(0o600);
+  });
+
+  test("is left to the first serve by a verb that came before it", async () => {
+    await desk.out(["workspace", "list"]);
+    expect(JSON.parse(await desk.out(["token", "list", "--json"]))).toEqual([]);
+    const server = await desk.serve();
+    expect((await desk.call(server, adminToken(), "GET", "/v1/agents")).status).toBe(200);
+  });
+
+  test("is the one of GATEHOUSE_ADMIN_TOKEN, which is kept nowhere in the clear", async () => {
+    const secret = (await desk.out(["token", "secret"])).trim();
+    const server = await desk.serve([], { GATEHOUSE_ADMIN_TOKEN: secret });
+    expect((await desk.call(server, secret, "GET", "/v1/agents")).status).toBe(200);
+    expect(readdirSync(data)).not.toContain("admin.token");
+    for (const name of readdirSync(data)) expect(readFileSync(join(data, name)).includes(secret)).toBe(false);
+    expect(readFileSync(`/proc/${server.pid}/cmdline`, "utf8")).not.toContain("gth_");
+    expect(server.stderr()).not.toContain("gth_");
+  });
+});
+
+describe("serve is refused, with the next step and no stack,", () => {
+  test("on a data directory that another server has", async () => {
+    await desk.serve();
+    const second = await desk.cli(["serve", "--listen", "127.0.0.1:0"]);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toContain("another process has the data directory");
+    expect(second.stderr).toContain("--data");
+    expect(second.stderr).not.toMatch(/\n\s+at /);
+  });
+
+  test("on a port that is taken, leaving the directory as usable as before", async () => {
+    const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+    const refused = await desk.cli(["serve", "--listen", `127.0.0.1:${taken.port}`]);
+    await taken.stop(true);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain("cannot listen");
+    expect(refused.stderr).toContain("--listen");
+    expect(refused.stderr).not.toMatch(/\n\s+at /);
+    expect(readdirSync(data).toSorted()).toEqual(["admin.token", "gatehouse.db", "gatehouse.lock"]);
+    const server = await desk.serve();
+    expect((await desk.call(server, adminToken(), "GET", "/v1/agents")).status).toBe(200);
+  });
+});
+
+describe("a server that is told to stop", () => {
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "by %s ends with 0, leaves nothing open, and starts again with all it had",
+    async (signal) => {
+      const server = await desk.serve();
+      const admin = adminToken();
+      expect((await desk.call(server, admin, "POST", "/v1/agents", AGENT)).status).toBe(201);
+      expect(await server.end(signal)).toBe(0);
+      expect(readdirSync(data).toSorted()).toEqual(["admin.token", "gatehouse.db", "gatehouse.lock"]);
+      const again = await desk.serve();
+      expect((await desk.call(again, admin, "GET", "/v1/agents/helper")).status).toBe(200);
+      expect(await again.end("SIGTERM")).toBe(0);
+    },
+  );
+
+  test("while calls come and go ends with 0 all the same", async () => {
+    const server = await desk.serve();
+    const admin = adminToken();
+    let busy = true;
+    const callers = Array.from({ length: 8 }, async () => {
+      while (busy) await desk.call(server, admin, "GET", "/v1/agents").catch(() => {});
+    });
+    await Bun.sleep(150);
+    expect(await server.end("SIGTERM")).toBe(0);
+    busy = false;
+    await Promise.all(callers);
+    expect(server.stderr()).not.toContain("unhandled");
+  });
+});
+
+test("a killed server leaves nothing that holds up the next verb or the next server", async () => {
+  const server = await desk.serve();
+  const admin = adminToken();
+  await server.end("SIGKILL");
+  expect(existsSync(join(data, "server.json"))).toBe(true);
+  expect(JSON.parse(await desk.out(["token", "list", "--json"]))).toHaveLength(1);
+  expect(existsSync(join(data, "server.json"))).toBe(false);
+  const again = await desk.serve();
+  expect((await desk.call(again, admin, "GET", "/v1/agents")).status).toBe(200);
+});
+
+test("what the server writes beside its data holds no secret that it was called with", async () => {
+  const server = await desk.serve();
+  const admin = adminToken();
+  const issued = await desk.call(server, admin, "POST", "/v1/tokens", { name: "n", scopes: ["tasks:read"] });
+  const { secret } = (await issued.json()) as { secret: string };
+  await desk.call(server, `${secret.slice(0, -1)}x`, "GET", "/v1/tasks");
+  await desk.call(server, secret, "GET", "/v1/agents");
+  await server.end("SIGTERM");
+  expect(server.stderr()).not.toMatch(/gth_[0-9A-Za-z]/);
+  expect(readFileSync(join(data, "gatehouse.db")).includes(secret)).toBe(false);
+});

@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { FakeClock } from "../support/clock.ts";
+import { type Answered, startGateway, type TestGateway } from "../support/gateway.ts";
+
+const clock = new FakeClock();
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway({ clock });
+});
+afterAll(() => gateway.stop());
+
+const minimal = { owner: "Ada", memory_scope: "support" };
+const create = (body: object) => gateway.call("POST", "/v1/agents", { body });
+const change = (name: string, body: object) => gateway.call("PATCH", `/v1/agents/${name}`, { body });
+const read = (name: string) => gateway.call("GET", `/v1/agents/${name}`);
+
+function expectRefused(answer: Answered, path: string): void {
+  expect([answer.status, answer.body.code]).toEqual([422, "validation_failed"]);
+  const paths: string[] = answer.body.errors.map((error: { path: string }) => error.path);
+  expect(paths.some((each) => each === path || each.startsWith(`${path}/`))).toBe(true);
+}
+
+test("three fields suffice; everything else is read back with its default", async () => {
+  const answer = await create({ name: "minimal", ...minimal });
+  const now = new Date(clock.now()).toISOString();
+  expect(answer.status).toBe(201);
+  expect(answer.headers.get("location")).toBe("/v1/agents/minimal");
+  expect(answer.body).toEqual({
+    name: "minimal",
+    owner: "Ada",
+    memory_scope: ["support"],
+    description: null,
+    instructions: null,
+    tier_policy: { tiers: [1, 2], models: { allow: ["*"], deny: [] } },
+    tools: ["*"],
+    approvals: null,
+    max_steps: 20,
+    budget: { credits_per_day: null },
+    status: "active",
+    version: 1,
+    created_at: now,
+    updated_at: now,
+  });
+  expect((await read("minimal")).body).toEqual(answer.body);
+  const list = await gateway.call("GET", "/v1/agents");
+  expect(list.body.data).toContainEqual(answer.body);
+});
+
+test("every field can be given, and is read back as it was", async () => {
+  const fields = {
+    owner: 'Team "A" – ünïcode 🏦 \u202eRTL\u202c',
+    memory_scope: ["support", "legal/contracts"],
+    description: "d",
+    instructions: "Be brief.\n\u0000\ttabs and NUL",
+    tier_policy: { tiers: [2], models: { allow: ["builtin/*"], deny: ["*/nano"] } },
+    tools: ["vault.*", "time.now"],
+    approvals: ["vault.write"],
+    max_steps: 7,
+    budget: { credits_per_day: 12.345678 },
+  };
+  const answer = await create({ name: "whole", ...fields });
+  expect(answer.status).toBe(201);
+  expect((await read("whole")).body).toMatchObject(fields);
+});
+
+describe("what a tier policy leaves out takes its default", () => {
+  const all = { tiers: [1, 2], models: { allow: ["*"], deny: [] } };
+  test.each([
+    [{}, all],
+    [{ tiers: [1] }, { ...all, tiers: [1] }],
+    [{ tiers: [] }, { ...all, tiers: [] }],
+    [{ models: {} }, all],
+    [{ models: { deny: ["x/*"] } }, { ...all, models: { allow: ["*"], deny: ["x/*"] } }],
+    [{ models: { allow: [] } }, { ...all, models: { allow: [], deny: [] } }],
+  ])("%j", async (given, expected) => {
+    const name = `policy-${Bun.hash(JSON.stringify(given)).toString(36)}`;
+    expect((await create({ name, ...minimal, tier_policy: given })).body.tier_policy).toEqual(expected);
+    await gateway.agent(`${name}-2`, { tier_policy: { tiers: [2], models: { deny: ["y"] } } });
+    expect((await change(`${name}-2`, { tier_policy: given })).body.tier_policy).toEqual(expected);
+  });
+});
+
+describe("a name is refused", () => {
+  test.each([
+    "",
+    "-a",
+    "_a",
+    "A",
+    "a b",
+    "a.b",
+    "a/b",
+    "ä",
+    "a\n",
+    "\na",
+    "a\u0000",
+    "😀",
+    "a".repeat(64),
+    "../a",
+    "a'--",
+  ])("%j", async (name) => {
+    expectRefused(await create({ name, ...minimal }), "/name");
+  });
+  test.each([
+    ["a number", 1],
+    ["null", null],
+    ["a list", ["a"]],
+  ])("that is %s", async (_, name) => {
+    expectRefused(await create({ name, ...minimal }), "/name");
+  });
+  test.each(["a", "0", "a-b_c", "constructor", "__proto__".slice(2, 7), "a".repeat(63)])(
+    "not: %j",
+    async (name) => {
+      expect((await create({ name, ...minimal })).status).toBe(201);
+      expect((await read(name)).body.name).toBe(name);
+    },
+  );
+});
+
+describe("a memory scope is refused", () => {
+  test.each([
+    "",
+    "/a",
+    "a/",
+    "a//b",
+    "//",
+    "A",
+    "a/B",
+    ".a",
+    "-a",
+    "_a",
+    "a/.b",
+    "..",
+    "../a",
+    "a/../b",
+    "a b",
+    "a\\b",
+    "a*",
+    "ä",
+    "a\n",
+    "a/\n",
+    "%2e%2e",
+    "a\u0000",
+    Array.from({ length: 17 }, () => "a").join("/"),
+  ])("%j", async (memory_scope) => {
+    expectRefused(await create({ name: "scoped", owner: "x", memory_scope }), "/memory_scope");
+    expectRefused(
+      await create({ name: "scoped", owner: "x", memory_scope: [memory_scope] }),
+      "/memory_scope",
+    );
+    expectRefused(await change("minimal", { memory_scope }), "/memory_scope");
+  });
+  test.each([
+    ["null", null],
+    ["a number", 1],
+    ["no path at all", []],
+    ["a path and a number", ["a", 1]],
+    ["nested lists", [["a"]]],
+  ])("that is %s", async (_, memory_scope) => {
+    expectRefused(await create({ name: "scoped", owner: "x", memory_scope }), "/memory_scope");
+  });
+});
+
+describe("a memory scope is read back as a list", () => {
+  const deepest = Array.from({ length: 16 }, () => "a").join("/");
+  test.each([
+    ["support", ["support"]],
+    ["/", ["/"]],
+    ["legal/contracts", ["legal/contracts"]],
+    ["0.1_2-3", ["0.1_2-3"]],
+    ["a..b", ["a..b"]],
+    [deepest, [deepest]],
+    [
+      ["b", "a"],
+      ["b", "a"],
+    ],
+    [["a", "a"], ["a"]],
+    [
+      ["/", "a"],
+      ["/", "a"],
+    ],
+  ])("%j", async (memory_scope, expected) => {
+    const name = `scope-${Bun.hash(JSON.stringify(memory_scope)).toString(36)}`;
+    expect((await create({ name, owner: "x", memory_scope })).body.memory_scope).toEqual(expected);
+    expect((await read(name)).body.memory_scope).toEqual(expected);
+  });
+});
+
+describe("other fields are refused", () => {
+  const globs = Array.from({ length: 201 }, (_, index) => `t${index}`);
+  const cases: readonly [field: string, value: unknown][] = [
+    ["/owner", ""],
+    ["/owner", "x".repeat(201)],
+    ["/owner", null],
+    ["/owner", 1],
+    ["/description", 1],
+    ["/instructions", "x".repeat(100_001)],
+    ["/tier_policy", null],
+    ["/tier_policy", [1]],
+    ["/tier_policy/tiers", [0]],
+    ["/tier_policy/tiers", [1.5]],
+    ["/tier_policy/tiers", ["1"]],
+    ["/tier_policy/tiers", [-1]],
+    ["/tier_policy/tiers", [1, 1]],
+    ["/tier_policy/models", []],
+    ["/tier_policy/models/allow", "*"],
+    ["/tier_policy/models/deny", [""]],
+    ["/tools", "*"],
+    ["/tools", null],
+    ["/tools", globs],
+    ["/tools/0", [1]],
+    ["/approvals", "*"],
+    ["/max_steps", 0],
+    ["/max_steps", -1],
+    ["/max_steps", 1.5],
+    ["/max_steps", "20"],
+    ["/max_steps", null],
+    ["/max_steps", 1e300],
+    ["/budget", null],
+    ["/budget", 5],
+    ["/budget/credits_per_day", { credits_per_day: -1 }],
+    ["/budget/credits_per_day", { credits_per_day: "1" }],
+    ["/budget/credits_per_day", { credits_per_day: 0.0000001 }],
+    ["/budget/credits_per_day", { credits_per_day: 1e300 }],
+  ];
+  test.each(cases)("%s %j", async (path, value) => {
+    const field = path.split("/")[1] ?? "";
+    const nested = path.startsWith("/tier_policy/models/")
+      ? { models: { [path.split("/")[3] ?? ""]: value } }
+      : path.startsWith("/tier_policy/")
+        ? { [path.split("/")[2] ?? ""]: value }
+        : value;
+    expectRefused(await create({ name: "other", ...minimal, [field]: nested }), path);
+    expectRefused(await change("minimal", { [field]: nested }), path);
+  });
+  test("and an owner of 200 characters is not, whatever they are", async () => {
+    for (const [name, owner] of Object.entries({ o1: "x".repeat(200), o2: "😀".repeat(200) })) {
+      expect((await create({ name, ...minimal, owner })).body.owner).toBe(owner);
+    }
+  });
+});

@@ -1,0 +1,55 @@
+import { expect, test } from "bun:test";
+import { eventStream } from "../../src/http/sse.ts";
+import type { EventReader } from "../../src/tasks/events.ts";
+import { FakeClock } from "../support/clock.ts";
+
+const encoder = new TextEncoder();
+
+/** A reader that gives these, then waits until it is closed or fails when told to. */
+function readerOf(texts: readonly string[]) {
+  const left = [...texts];
+  const { promise, resolve, reject } = Promise.withResolvers<null>();
+  let closed = 0;
+  const reader: EventReader = {
+    async next() {
+      const text = left.shift();
+      return text === undefined ? promise : [encoder.encode(text)];
+    },
+    close() {
+      closed++;
+      resolve(null);
+    },
+  };
+  return { reader, fail: reject, closed: () => closed };
+}
+
+test("a reader that fails ends the stream, so that the client can take it up again", async () => {
+  const source = readerOf(["id: 1\n\n"]);
+  const response = eventStream(source.reader, new AbortController().signal, {}, new FakeClock());
+  source.fail(new Error("disk"));
+  expect(await response.text()).toBe(": open\n\nid: 1\n\n");
+  expect(source.closed()).toBeGreaterThan(0);
+});
+
+test("a client that has left ends the reading, also one that left before it began", async () => {
+  for (const isEarly of [true, false]) {
+    const source = readerOf([]);
+    const control = new AbortController();
+    if (isEarly) control.abort();
+    const response = eventStream(source.reader, control.signal, {}, new FakeClock());
+    control.abort();
+    expect(await response.text()).toBe(": open\n\n");
+    expect(source.closed()).toBeGreaterThan(0);
+  }
+});
+
+test("a stream that was cancelled survives the keep-alive that was due", async () => {
+  const clock = new FakeClock();
+  const source = readerOf(["id: 1\n\n"]);
+  const response = eventStream(source.reader, new AbortController().signal, {}, clock);
+  const reader = response.body?.getReader();
+  await reader?.read();
+  await reader?.cancel().catch(() => {});
+  clock.advance(60_000);
+  expect(response.status).toBe(200);
+});

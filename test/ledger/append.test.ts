@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { systemRandom } from "../../src/base/ids.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
+import { StoreUnavailable } from "../../src/store/db.ts";
+import { chainFaults, draft, type LedgerBench, openLedger } from "./support.ts";
+
+fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
+
+let bench: LedgerBench;
+
+beforeEach(async () => {
+  bench = await openLedger();
+});
+
+afterEach(() => bench.close());
+
+const field = (bytes: string, name: string) => (JSON.parse(bytes) as Record<string, unknown>)[name];
+
+describe("many at once", () => {
+  test("are numbered without a gap and chained, each workspace's for itself", async () => {
+    const jobs = Array.from({ length: 900 }, (_, index) => {
+      const workspace = index % 3 === 0 ? 2 : 1;
+      if (index % 5 > 0) return bench.ledger.record(workspace, draft({ task: `${index}` }));
+      return bench.db.tx((tx) => bench.ledger.append(tx, workspace, { ...draft(), input: `${index}` }));
+    });
+    const seqs = await Promise.all(jobs);
+    for (const workspace of [1, 2]) {
+      const rows = bench.rows(workspace);
+      expect(chainFaults(rows)).toEqual([]);
+      const answered = seqs.filter((_, index) => (index % 3 === 0 ? 2 : 1) === workspace);
+      expect(answered.toSorted((a, b) => a - b)).toEqual(rows.map((row) => row.seq));
+    }
+  });
+
+  test("answer each caller the number of its own entry", async () => {
+    const seqs = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => bench.ledger.record(1, draft({ task: `t${n}` }))),
+    );
+    const rows = bench.rows();
+    for (const [n, seq] of seqs.entries()) expect(field(rows[seq - 1]?.bytes ?? "{}", "task")).toBe(`t${n}`);
+  });
+
+  test("of which one can't be encoded fail in that one alone", async () => {
+    const jobs = [draft(), draft({ credits: 0.5 }), draft()].map((each) => bench.ledger.record(1, each));
+    const settled = await Promise.allSettled(jobs);
+    expect(settled.map((each) => each.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(bench.rows()).toHaveLength(2);
+    expect(chainFaults(bench.rows())).toEqual([]);
+  });
+});
+
+test("a number that a failed transaction had goes to the next, whatever fails when", async () => {
+  const step = fc.record({
+    workspace: fc.constantFrom(1, 2),
+    entries: fc.integer({ min: 1, max: 3 }),
+    throws: fc.boolean(),
+    lone: fc.boolean(),
+    pause: fc.boolean(),
+  });
+  const expected = new Map([
+    [1, 0],
+    [2, 0],
+  ]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const jobs: Promise<unknown>[] = [];
+      for (const { workspace, entries, throws, lone, pause } of steps) {
+        if (pause) await Promise.allSettled(jobs);
+        if (lone) jobs.push(bench.ledger.record(workspace, draft()));
+        else {
+          const work = bench.db.tx(async (tx) => {
+            for (let entry = 0; entry < entries; entry++) await bench.ledger.append(tx, workspace, draft());
+            if (throws) throw new Error("no");
+          });
+          jobs.push(work);
+        }
+        const lasting = lone ? 1 : throws ? 0 : entries;
+        expected.set(workspace, (expected.get(workspace) ?? 0) + lasting);
+      }
+      await Promise.allSettled(jobs);
+      for (const workspace of [1, 2]) {
+        const rows = bench.rows(workspace);
+        expect(rows).toHaveLength(expected.get(workspace) ?? -1);
+        expect(chainFaults(rows)).toEqual([]);
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+describe("times", () => {
+  test("never go backwards, also when the clock does and when another process goes on", async () => {
+    const start = bench.clock.now();
+    await bench.ledger.record(1, draft());
+    bench.clock.setWall(start - 3_600_000);
+    await bench.ledger.record(1, draft());
+    await createLedger(bench.db, bench.clock, systemRandom).record(1, draft());
+    bench.clock.setWall(start + 5);
+    // The first ledger has not seen the other's entry; its store refuses once, and it reads the tail anew.
+    await bench.ledger.record(1, draft()).catch(() => {});
+    await bench.ledger.record(1, draft());
+    const times = bench.rows().map((row) => Date.parse(String(field(row.bytes, "ts"))) - start);
+    expect(times).toEqual([0, 0, 0, 5]);
+    expect(chainFaults(bench.rows())).toEqual([]);
+  });
+});
+
+describe("texts", () => {
+  test.each([
+    ["plain", "What time is it?"],
+    ["empty", ""],
+    ["beyond ASCII, with a zero inside", "ünïcödé 🚪\0 end"],
+    ["with half a surrogate pair", "a\ud800b"],
+    ["long", "x".repeat(300_000)],
+  ])("%s: the entry holds a salted hash that the kept text and salt give", async (_, text) => {
+    const seq = await bench.db.tx((tx) =>
+      bench.ledger.append(tx, 1, { ...draft(), input: text, output: `${text}!` }),
+    );
+    const bytes = bench.rows()[seq - 1]?.bytes ?? "{}";
+    for (const kind of ["input", "output"]) {
+      const kept = await bench.db.get<{ salt: Uint8Array; body: string }>(
+        "SELECT salt, body FROM payloads WHERE workspace_id = 1 AND seq = $1 AND kind = $2",
+        [seq, kind],
+      );
+      const hash = createHash("sha256")
+        .update(kept?.salt ?? "")
+        .update(kept?.body ?? "", "utf8")
+        .digest("hex");
+      expect(field(bytes, `${kind}_hash`)).toBe(hash);
+      expect(kept?.salt.length).toBe(16);
+    }
+  });
+
+  test("that are equal have hashes that differ", async () => {
+    const append = () => bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "same" }));
+    await append();
+    await append();
+    const [first, second] = bench.rows().map((row) => field(row.bytes, "input_hash"));
+    expect(first).not.toBe(second);
+  });
+
+  test("can be erased, and the chain stays whole", async () => {
+    await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "secret" }));
+    await bench.db.run("DELETE FROM payloads");
+    expect(chainFaults(bench.rows())).toEqual([]);
+  });
+});
+
+test("what can't be written is refused, and what comes after it takes the number", async () => {
+  await bench.ledger.record(1, draft());
+  const pages = await bench.db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
+  await bench.db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));
+  const big = { x: "y".repeat(50_000) };
+  const failed = await Promise.allSettled([
+    bench.ledger.record(1, draft({ detail: big })),
+    bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "x".repeat(50_000) })),
+  ]);
+  for (const each of failed)
+    expect(each.status === "rejected" && each.reason).toBeInstanceOf(StoreUnavailable);
+  await bench.db.tx((tx) => tx.get("PRAGMA max_page_count = 100000"));
+  expect(await bench.ledger.record(1, draft({ detail: big }))).toBe(2);
+  expect(chainFaults(bench.rows())).toEqual([]);
+  expect(await bench.db.get("SELECT COUNT(*) AS n FROM payloads")).toEqual({ n: 0 });
+});

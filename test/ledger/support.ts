@@ -1,0 +1,102 @@
+import { Database } from "bun:sqlite";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { systemRandom } from "../../src/base/ids.ts";
+import type { Draft } from "../../src/ledger/entry.ts";
+import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
+import type { Db } from "../../src/store/db.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { FakeClock } from "../support/clock.ts";
+import { tempDir } from "../support/process.ts";
+
+export const ZEROS = new Uint8Array(32);
+
+export interface Row {
+  readonly workspace_id: number;
+  readonly seq: number;
+  readonly prev: Uint8Array;
+  readonly leaf: Uint8Array;
+  readonly bytes: string;
+}
+
+/** A ledger over a store of its own, with the workspaces 1 and 2. */
+export interface LedgerBench {
+  readonly db: Db;
+  readonly clock: FakeClock;
+  readonly ledger: Ledger;
+  readonly path: string;
+  rows(workspaceId?: number): Row[];
+  /** A connection as anybody may open one, with SQLite's own settings. */
+  attacker(): Database;
+  close(): Promise<void>;
+}
+
+export async function openLedger(): Promise<LedgerBench> {
+  const directory = tempDir();
+  const path = join(directory.path, "gatehouse.db");
+  const db = openSqlite(path);
+  for (const id of [1, 2]) {
+    await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
+  }
+  const clock = new FakeClock();
+  const attackers: Database[] = [];
+  return {
+    db,
+    clock,
+    ledger: createLedger(db, clock, systemRandom),
+    path,
+    rows(workspaceId = 1) {
+      const database = new Database(path, { readonly: true });
+      const rows = database
+        .query<Row, [number]>("SELECT * FROM ledger WHERE workspace_id = ? ORDER BY seq")
+        .all(workspaceId);
+      database.close();
+      return rows;
+    },
+    attacker() {
+      const database = new Database(path);
+      attackers.push(database);
+      return database;
+    },
+    async close() {
+      for (const each of attackers) each.close();
+      await db.close();
+      directory.remove();
+    },
+  };
+}
+
+export function draft(more: Partial<Draft> = {}): Draft & { input?: undefined; output?: undefined } {
+  const { input: _, output: __, ...fields } = more;
+  return {
+    phase: "single",
+    action: "test.note",
+    outcome: "succeeded",
+    channel: "system",
+    actor: "system",
+    ...fields,
+  };
+}
+
+/** What a verifier without this program's code would find wrong with a chain: one sentence an entry, none when it holds. */
+export function chainFaults(rows: readonly Row[]): string[] {
+  const faults: string[] = [];
+  let prev = Buffer.from(ZEROS);
+  let ts = "";
+  for (const [index, row] of rows.entries()) {
+    const fault = (what: string) => faults.push(`${row.seq}: ${what}`);
+    const entry = JSON.parse(row.bytes) as { seq: number; prev: string; ts: string };
+    const leaf = createHash("sha256")
+      .update(Buffer.from([0]))
+      .update(row.bytes, "utf8")
+      .digest();
+    if (row.seq !== index + 1 || entry.seq !== row.seq) fault("is out of its place");
+    if (!prev.equals(row.prev) || entry.prev !== prev.toString("hex"))
+      fault("does not follow the one before");
+    if (!leaf.equals(row.leaf)) fault("is not what was hashed");
+    if (entry.ts < ts) fault("is older than the one before");
+    prev = Buffer.from(row.leaf);
+    ts = entry.ts;
+  }
+  return faults;
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { WholeCharacters } from "../../src/tasks/characters.ts";
+import { EventLog } from "../../src/tasks/event-log.ts";
+import { encodeFrame, framesAfter, joinFrames } from "../../src/tasks/frames.ts";
+
+const decode = (bytes: Uint8Array) => new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+const anyText = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc
+    .array(fc.constantFrom("\n", "\r", "id: 5", "\n\nid: 9\n", "data:", "\u2028", "\ud83d", "\ude00", "x"))
+    .map((all) => all.join("")),
+);
+
+describe("a frame", () => {
+  test("is the bytes of the standard, of exactly three lines and an empty one, whatever the text", () => {
+    fc.assert(
+      fc.property(anyText, fc.integer({ min: 1 }), (text, id) => {
+        const frame = decode(encodeFrame(id, "output.delta", { text }));
+        expect(frame).toBe(`id: ${id}\nevent: output.delta\ndata: ${JSON.stringify({ text })}\n\n`);
+        expect(frame.split(/\r\n|\n|\r/).length).toBe(5);
+      }),
+    );
+  });
+});
+
+test("a block, cut after any id, is exactly the frames that follow", () => {
+  const texts = fc.array(anyText, { maxLength: 12 });
+  fc.assert(
+    fc.property(
+      texts,
+      fc.integer({ min: 1, max: 100_000 }),
+      fc.integer({ min: -2, max: 15 }),
+      (all, first, at) => {
+        const frames = all.map((text, index) => encodeFrame(first + index, "output.delta", { text }));
+        const rest = framesAfter(joinFrames(frames), first + at);
+        expect(decode(rest)).toBe(decode(joinFrames(frames.slice(Math.max(0, at + 1)))));
+      },
+    ),
+  );
+});
+
+test("deltas hold whole characters, and together the same text, however it was cut", () => {
+  const unit = fc.constantFrom("\ud83d", "\ude00", "😀", "a", "");
+  fc.assert(
+    fc.property(fc.array(fc.array(unit).map((units) => units.join(""))), (deltas) => {
+      const characters = new WholeCharacters();
+      const out = deltas.map((delta) => characters.take(delta));
+      out.push(characters.rest());
+      for (const text of out) expect(text.isWellFormed()).toBe(true);
+      expect(out.join("")).toBe(deltas.join("").toWellFormed());
+      expect(characters.rest()).toBe("");
+    }),
+  );
+});
+
+describe("an event log", () => {
+  const texts = (frames: readonly Uint8Array[]) =>
+    frames.map((frame) => /"text":"(\w*)"/.exec(decode(frame))?.[1]);
+
+  test("gives what comes after any id, and nothing after one that is still to come", () => {
+    const log = new EventLog(7);
+    for (const text of ["a", "b", "c"]) log.publish("output.delta", { text });
+    expect([log.nextId, log.savedUpTo]).toEqual([10, 6]);
+    for (const [after, rest] of [
+      [0, "abc"],
+      [6, "abc"],
+      [7, "bc"],
+      [9, ""],
+      [10, ""],
+      [999, ""],
+    ] as const) {
+      expect(texts(log.after(after)).join("")).toBe(rest);
+    }
+  });
+
+  test("wakes each waiting reader once, and none that has left", () => {
+    const log = new EventLog(2);
+    const woken: string[] = [];
+    log.onChange(() => woken.push("stays"));
+    const leave = log.onChange(() => woken.push("leaves"));
+    leave();
+    log.publish("output.delta", { text: "a" });
+    log.publish("output.delta", { text: "b" });
+    expect(woken).toEqual(["stays"]);
+    log.onChange(() => woken.push("end"));
+    log.close(null);
+    expect(woken).toEqual(["stays", "end"]);
+  });
+
+  test("takes nothing more once it has ended", () => {
+    const log = new EventLog(2);
+    log.close(encodeFrame(2, "task.finished", {}));
+    expect([log.closed, log.after(1).length]).toEqual([true, 1]);
+    expect(() => log.publish("output.reset", {})).toThrow("ended");
+  });
+});

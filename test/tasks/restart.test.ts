@@ -1,0 +1,176 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { databasePath } from "../../src/store/directory.ts";
+import { allEvents, type ReadEvent, readEvents } from "../support/events.ts";
+import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { dispatch, ended, held, ledger, openEvents, unsettled, yamlOf } from "./support.ts";
+
+let upstream: FakeModel;
+let gateway: TestGateway;
+let yaml: string;
+let directories: string[];
+
+beforeEach(async () => {
+  upstream = startFakeModel();
+  yaml = yamlOf(upstream.url, {
+    tiers: { 1: ["a"] },
+    limits: { concurrent_tasks: 1, enforcement: "enforced" },
+  });
+  directories = [directory()];
+  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  await gateway.agent("plain");
+});
+afterEach(async () => {
+  await gateway.stop();
+  await upstream.close();
+  for (const each of directories) rmSync(each, { recursive: true, force: true });
+});
+
+function directory(): string {
+  return mkdtempSync(join(tmpdir(), "gatehouse-restart-"));
+}
+
+/** Ends the process as an operator does, and starts another. */
+async function restart(): Promise<void> {
+  await gateway.stop();
+  gateway = await startGateway({ yaml, dataDir: directories.at(-1) ?? "" });
+}
+
+/** What a process finds that starts where this one was killed at this moment: its files as they are. */
+async function crash(change: (database: Database) => void = () => {}): Promise<void> {
+  const next = directory();
+  cpSync(gateway.dataDir, next, { recursive: true });
+  await gateway.stop();
+  const database = new Database(databasePath(next));
+  change(database);
+  database.close();
+  directories.push(next);
+  gateway = await startGateway({ yaml, dataDir: next });
+}
+
+async function readUntil(id: string, text: string): Promise<ReadEvent[]> {
+  const seen: ReadEvent[] = [];
+  for await (const event of readEvents(await openEvents(gateway, id))) {
+    seen.push(event);
+    if (event.data.text === text) break;
+  }
+  return seen;
+}
+
+const names = (events: readonly ReadEvent[]) => events.map(({ event }) => event);
+const WAYS = [
+  ["an orderly stop", restart],
+  ["a crash", crash],
+] as const;
+
+describe.each(WAYS)("after %s", (_name, again) => {
+  test("what waited runs, and what ran without tools is run again under ids above all that were sent", async () => {
+    const hold = held({ chunks: ["lost ", "words"] });
+    upstream.script("a", hold.script);
+    const first = await dispatch(gateway, { agent: "plain" });
+    const second = await dispatch(gateway, { agent: "plain", prompt: "second" });
+    const seen = await readUntil(first, "words");
+    const sent = seen.at(-1)?.id ?? 0;
+    expect(sent).toBe(4);
+
+    upstream.script("a", ({ body }) => ({ chunks: [String(body.messages.at(-1)?.content), "!"] }));
+    await again();
+    const task = await ended(gateway, first);
+    expect(task).toMatchObject({ status: "succeeded", output: "hi!", usage: { steps: 1 } });
+    expect(await ended(gateway, second)).toMatchObject({ status: "succeeded", output: "second!" });
+
+    const rest = await allEvents(await openEvents(gateway, first, { "last-event-id": String(sent) }));
+    expect(names(rest).slice(-5)).toEqual([
+      ...["task.started", "output.reset", "output.delta", "output.delta", "task.finished"],
+    ]);
+    const fresh = rest.slice(-5).map(({ id }) => id);
+    const [start = 0] = fresh;
+    expect(start).toBeGreaterThan(sent);
+    expect(fresh).toEqual(fresh.map((_id, index) => start + index));
+    expect(rest.at(-1)?.data).toEqual(task);
+    const all = (await allEvents(await openEvents(gateway, first))).map(({ id }) => id);
+    expect(all).toEqual([...new Set(all)].sort((a, b) => a - b));
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+  });
+
+  test("what had called a tool is reported as interrupted, and not run again", async () => {
+    const hold = held({ chunks: ["after the tool"] });
+    upstream.script("a", (request, call) => {
+      if (call === 0) return { toolCalls: [{ name: "time__now", arguments: {} }] };
+      return typeof hold.script === "function" ? hold.script(request, call) : hold.script;
+    });
+    const id = await dispatch(gateway, { agent: "plain", tools: ["time.now"] });
+    const sent = (await readUntil(id, "after the tool")).at(-1)?.id ?? 0;
+    const asked = upstream.requests.length;
+    await again();
+    const task = await ended(gateway, id);
+    expect(task).toMatchObject({ status: "failed", output: null, error: { code: "interrupted" } });
+    expect(task.tools_called).toMatchObject([{ tool: "time.now", status: "succeeded" }]);
+    expect(upstream.requests.length).toBe(asked);
+    const rest = await allEvents(await openEvents(gateway, id, { "last-event-id": String(sent) }));
+    expect(names(rest)).toEqual(["task.finished"]);
+    expect(rest[0]?.id).toBeGreaterThan(sent);
+    expect(rest[0]?.data).toEqual(task);
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+  });
+
+  test("an idempotency key still answers the first task", async () => {
+    upstream.script("a", { chunks: ["ok"] });
+    // The first token of the environment is another one after each start.
+    const token = await gateway.token({ scopes: ["tasks:write", "tasks:read"] });
+    const request = { token, body: { agent: "plain", prompt: "hi" }, headers: { "idempotency-key": "k" } };
+    const first = await gateway.call("POST", "/v1/tasks", request);
+    await ended(gateway, first.body.id);
+    await again();
+    const replay = await gateway.call("POST", "/v1/tasks", request);
+    expect([replay.status, replay.body.id]).toEqual([202, first.body.id]);
+    expect(replay.headers.get("idempotency-replayed")).toBe("true");
+  });
+});
+
+test("a task that sees the process end three times is not tried again", async () => {
+  const holds = Array.from({ length: 3 }, () => held({ chunks: ["x"] }));
+  upstream.script("a", (request, call) => {
+    const script = holds[call]?.script;
+    return typeof script === "function" ? script(request, call) : {};
+  });
+  const id = await dispatch(gateway, { agent: "plain" });
+  for (const { asked } of holds) {
+    await asked;
+    await restart();
+  }
+  expect(await ended(gateway, id)).toMatchObject({ status: "failed", error: { code: "interrupted" } });
+  expect(upstream.requests.length).toBe(3);
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+test("tasks whose agent was stopped are cancelled, though the process died before it came to them", async () => {
+  const hold = held();
+  upstream.script("a", hold.script);
+  const ids = [await dispatch(gateway, { agent: "plain" }), await dispatch(gateway, { agent: "plain" })];
+  await hold.asked;
+  await crash((database) => {
+    database.run("UPDATE agents SET status = 'stopped'");
+  });
+  for (const id of ids) {
+    expect(await ended(gateway, id)).toMatchObject({ status: "cancelled", error: { code: "agent_stopped" } });
+  }
+  expect(upstream.requests.length).toBe(1);
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+test("a stop ends open streams without a task.finished that is not true", async () => {
+  const hold = held({ chunks: ["half"] });
+  upstream.script("a", hold.script);
+  const id = await dispatch(gateway, { agent: "plain" });
+  const reading = allEvents(await openEvents(gateway, id));
+  await hold.asked;
+  upstream.script("a", { chunks: ["whole"] });
+  await restart();
+  expect(names(await reading)).not.toContain("task.finished");
+  expect((await ended(gateway, id)).output).toBe("whole");
+});

@@ -1,0 +1,207 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Workspace } from "../../src/access/workspaces.ts";
+import { Problem } from "../../src/base/errors.ts";
+import { type Queued, Scheduler } from "../../src/tasks/scheduler.ts";
+
+interface Rules {
+  readonly nodeCeiling?: number;
+  readonly queueLimit?: number;
+  readonly concurrentTasks?: number;
+  readonly enforcement?: "soft" | "enforced";
+}
+
+/** A scheduler whose runs end when the test says so. */
+function bench(rules: Rules = {}) {
+  const { nodeCeiling = 1_000, queueLimit = 1_000 } = rules;
+  let { concurrentTasks = 60, enforcement = "enforced" } = rules;
+  const started: string[] = [];
+  const ends = new Map<string, () => void>();
+  let over = 0;
+  const scheduler = new Scheduler({
+    nodeCeiling,
+    queueLimit,
+    workspace: (id): Workspace => ({
+      id,
+      name: `w${id}`,
+      limits: { requestsPerMinute: 600, concurrentTasks, enforcement },
+      creditsPerMonth: null,
+      createdAt: 0,
+    }),
+    overLimit: () => {
+      over++;
+    },
+    run({ taskId }) {
+      started.push(taskId);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      ends.set(taskId, resolve);
+      return promise;
+    },
+  });
+  return {
+    scheduler,
+    started,
+    running: () => [...ends.keys()],
+    over: () => over,
+    limit(next: Rules) {
+      concurrentTasks = next.concurrentTasks ?? concurrentTasks;
+      enforcement = next.enforcement ?? enforcement;
+      scheduler.pump();
+    },
+    async end(taskId: string) {
+      const resolve = ends.get(taskId);
+      ends.delete(taskId);
+      const done = scheduler.ended(taskId);
+      resolve?.();
+      await done;
+      await Promise.resolve();
+    },
+  };
+}
+
+const task = (workspaceId: number, taskId: string): Queued => ({ workspaceId, taskId, agentId: 1 });
+
+describe("the queue of a workspace", () => {
+  test("is full at its limit, counting places that are only reserved, and gives them back once", () => {
+    const { scheduler } = bench({ queueLimit: 2, concurrentTasks: 1 });
+    scheduler.enqueue(task(1, "running"));
+    scheduler.enqueue(task(1, "waiting"));
+    const place = scheduler.reserve(1);
+    let refused: unknown;
+    try {
+      scheduler.reserve(1);
+    } catch (error) {
+      refused = error;
+    }
+    expect(refused).toBeInstanceOf(Problem);
+    expect(refused).toMatchObject({ code: "queue_full", status: 429, headers: { "Retry-After": "5" } });
+    scheduler.reserve(2).release();
+    place.release();
+    place.release();
+    scheduler.reserve(1);
+    expect(() => scheduler.reserve(1)).toThrow(Problem);
+  });
+
+  test("is served first come, first served", async () => {
+    const { scheduler, started, end } = bench({ concurrentTasks: 2 });
+    for (const id of ["1", "2", "3", "4", "5"]) scheduler.enqueue(task(1, id));
+    expect(started).toEqual(["1", "2"]);
+    await end("2");
+    await end("1");
+    expect(scheduler.remove(1, "5")).toBe(true);
+    expect(scheduler.remove(1, "5")).toBe(false);
+    await end("3");
+    expect(started).toEqual(["1", "2", "3", "4"]);
+  });
+});
+
+test("past the limit, soft runs and tells each time; enforced lets wait", () => {
+  const soft = bench({ concurrentTasks: 2, enforcement: "soft" });
+  for (const id of ["1", "2", "3", "4"]) soft.scheduler.enqueue(task(1, id));
+  expect([soft.started.length, soft.over()]).toEqual([4, 2]);
+  const enforced = bench({ concurrentTasks: 2 });
+  for (const id of ["1", "2", "3", "4"]) enforced.scheduler.enqueue(task(1, id));
+  expect([enforced.started.length, enforced.over()]).toEqual([2, 0]);
+});
+
+test("the node's ceiling holds for soft workspaces too", async () => {
+  const { scheduler, started, end, over } = bench({
+    nodeCeiling: 3,
+    concurrentTasks: 2,
+    enforcement: "soft",
+  });
+  for (const id of ["1", "2", "3", "4", "5"]) scheduler.enqueue(task(1, id));
+  expect([started, over()]).toEqual([["1", "2", "3"], 1]);
+  await end("1");
+  expect(started.at(-1)).toBe("4");
+});
+
+test("a changed limit takes effect at once, up and down", async () => {
+  const { scheduler, started, end, limit } = bench({ concurrentTasks: 1 });
+  for (const id of ["1", "2", "3", "4", "5"]) scheduler.enqueue(task(1, id));
+  limit({ concurrentTasks: 3 });
+  expect(started.length).toBe(3);
+  limit({ concurrentTasks: 1 });
+  await end("1");
+  await end("2");
+  expect(started.length).toBe(3);
+  await end("3");
+  expect(started.length).toBe(4);
+  limit({ enforcement: "soft" });
+  expect(started.length).toBe(5);
+});
+
+test("workspaces take turns where slots come free one at a time", async () => {
+  const { scheduler, started, end } = bench({ nodeCeiling: 1 });
+  for (const id of ["a1", "a2", "a3", "a4"]) scheduler.enqueue(task(1, id));
+  for (const id of ["b1", "b2"]) scheduler.enqueue(task(2, id));
+  scheduler.enqueue(task(3, "c1"));
+  for (let done = 0; done < 6; done++) await end(started.at(-1) ?? "");
+  expect(started).toEqual(["a1", "a2", "b1", "c1", "a3", "b2", "a4"]);
+});
+
+test("a workspace at its own limit does not hold up another", () => {
+  const { scheduler, started } = bench({ concurrentTasks: 1 });
+  for (const id of ["a1", "a2"]) scheduler.enqueue(task(1, id));
+  scheduler.enqueue(task(2, "b1"));
+  expect(started).toEqual(["a1", "b1"]);
+});
+
+test("a stopped scheduler starts nothing more and waits for what runs", async () => {
+  const { scheduler, started, end } = bench({ concurrentTasks: 1 });
+  for (const id of ["1", "2"]) scheduler.enqueue(task(1, id));
+  let stopped = false;
+  const stopping = scheduler.stop().then(() => {
+    stopped = true;
+  });
+  await Promise.resolve();
+  expect(stopped).toBe(false);
+  await end("1");
+  await stopping;
+  expect([started, scheduler.waiting(1), scheduler.totalRunning]).toEqual([["1"], 1, 0]);
+});
+
+test("whatever comes, limits hold, nobody waits where there is room, and no slot is lost", async () => {
+  const step = fc.record({
+    kind: fc.constantFrom("enqueue", "enqueue", "end", "remove", "reserve", "limit"),
+    workspace: fc.integer({ min: 1, max: 3 }),
+    pick: fc.nat(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      const nodeCeiling = 4;
+      const { scheduler, started, running, end, limit } = bench({ nodeCeiling, concurrentTasks: 2 });
+      const queued = new Map<string, number>();
+      let limitNow = 2;
+      for (const [index, { kind, workspace, pick }] of steps.entries()) {
+        const busy = running();
+        const waiting = [...queued.keys()].filter((id) => !started.includes(id));
+        if (kind === "enqueue") {
+          queued.set(`t${index}`, workspace);
+          scheduler.enqueue(task(workspace, `t${index}`));
+        } else if (kind === "end" && busy.length > 0) await end(busy[pick % busy.length] ?? "");
+        else if (kind === "remove" && waiting.length > 0) {
+          const id = waiting[pick % waiting.length] ?? "";
+          expect(scheduler.remove(queued.get(id) ?? 0, id)).toBe(true);
+          queued.delete(id);
+        } else if (kind === "reserve") scheduler.reserve(workspace).release();
+        else if (kind === "limit") {
+          limitNow = 1 + (pick % 3);
+          limit({ concurrentTasks: limitNow });
+        }
+        expect(scheduler.totalRunning).toBe(running().length);
+        expect(scheduler.totalRunning).toBeLessThanOrEqual(nodeCeiling);
+        for (const id of [1, 2, 3]) {
+          const mayStart = scheduler.running(id) < limitNow && scheduler.totalRunning < nodeCeiling;
+          if (mayStart) expect(scheduler.waiting(id)).toBe(0);
+        }
+      }
+      limit({ concurrentTasks: 2 });
+      while (running().length > 0) await end(running()[0] ?? "");
+      expect([scheduler.totalRunning, scheduler.totalWaiting]).toEqual([0, 0]);
+      expect(started.toSorted()).toEqual([...queued.keys()].toSorted());
+      expect(new Set(started).size).toBe(started.length);
+    }),
+    { numRuns: 200 },
+  );
+});
