@@ -112,9 +112,9 @@ export class TaskService {
     tools.resolve(listed, { tools: agent.tools, scopes: caller.scopes });
     await checkBudget(db, workspaces.get(workspaceId), agent, clock.now());
 
+    const place = this.#scheduler.reserve(workspaceId);
     const id = ids("task");
     call.about({ task: id });
-    const place = this.#scheduler.reserve(workspaceId);
     // There before the task can be seen, so that whoever finds it also finds its events.
     hub.open(id, FIRST_EVENT);
     let raced: string | undefined;
@@ -169,13 +169,9 @@ export class TaskService {
   }
 
   async list(caller: Caller, filter: TaskFilter, limit: number, before: string | undefined): Promise<Task[]> {
-    return listTasks(
-      this.#parts.db,
-      caller.workspaceId,
-      { ...filter, agentId: caller.agent?.id },
-      limit,
-      before,
-    );
+    // By name too, which is what the index has; archived agents of the same name stay out by id.
+    const own = caller.agent ? { agentId: caller.agent.id, agent: filter.agent ?? caller.agent.name } : {};
+    return listTasks(this.#parts.db, caller.workspaceId, { ...filter, ...own }, limit, before);
   }
 
   /** The task's events after the id `after`, to be read by one reader. */

@@ -71,7 +71,7 @@ export async function findTask(
 ): Promise<Task | undefined> {
   const row = await sql.get<TaskRow>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2`, [workspaceId, id]);
   if (!row) return undefined;
-  const calls = await toolsCalled(sql, workspaceId, id, id);
+  const calls = await toolsCalled(sql, workspaceId, [id]);
   return fromRow(workspaceId, row, calls.get(id) ?? []);
 }
 
@@ -98,10 +98,11 @@ export async function listTasks(
     `${SELECT} WHERE ${conditions.join(" AND ")} ORDER BY t.id DESC LIMIT $3`,
     values,
   );
-  const newest = rows[0];
-  const oldest = rows[rows.length - 1];
-  if (!newest || !oldest) return [];
-  const calls = await toolsCalled(db, workspaceId, oldest.id, newest.id);
+  const calls = await toolsCalled(
+    db,
+    workspaceId,
+    rows.map((row) => row.id),
+  );
   return rows.map((row) => fromRow(workspaceId, row, calls.get(row.id) ?? []));
 }
 
@@ -277,15 +278,16 @@ export async function markFinished(tx: Tx, workspaceId: number, id: string, end:
 async function toolsCalled(
   sql: Pick<Sql, "all">,
   workspaceId: number,
-  first: string,
-  last: string,
+  taskIds: readonly string[],
 ): Promise<ReadonlyMap<string, ToolCalled[]>> {
+  if (taskIds.length === 0) return new Map();
   const rows = await sql.all<ToolRow>(
     `SELECT c.task_id, c.id, c.tool, p.body AS arguments, c.status, c.intent_seq, c.started_at, c.duration_ms
      FROM tool_calls c
      LEFT JOIN payloads p ON p.workspace_id = c.workspace_id AND p.seq = c.intent_seq AND p.kind = 'input'
-     WHERE c.workspace_id = $1 AND c.task_id >= $2 AND c.task_id <= $3 ORDER BY c.task_id, c.position`,
-    [workspaceId, first, last],
+     WHERE c.workspace_id = $1 AND c.task_id IN (${taskIds.map((_, index) => `$${index + 2}`).join(", ")})
+     ORDER BY c.task_id, c.position`,
+    [workspaceId, ...taskIds],
   );
   const byTask = new Map<string, ToolCalled[]>();
   for (const row of rows) {
