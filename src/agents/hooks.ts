@@ -24,6 +24,8 @@ export interface AfterModelCall {
   readonly toolCalls: readonly ToolCall[];
   /** The provider's error as it is: it may hold secrets. */
   readonly error?: unknown;
+  /** What went wrong in a plain word that is safe to show, such as `timeout`; as in `model.fallback`. */
+  readonly reason?: string;
   readonly durationMs: number;
 }
 

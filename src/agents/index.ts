@@ -15,7 +15,7 @@ export type {
   ToolCalled,
 } from "./events.ts";
 export { extractiveModel } from "./extractive.ts";
-export { describeFailure, isRetryable, type ModelFailure } from "./failure.ts";
+export { isRetryable } from "./failure.ts";
 export type {
   AfterModelCall,
   AfterToolCall,

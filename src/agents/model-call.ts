@@ -102,7 +102,7 @@ interface Told {
 async function after(run: Run, request: ModelRequest, ending: Ending, told: Told): Promise<void> {
   const { candidate, step, attempt } = request;
   const { status } = ending;
-  const error = ending.status === "failed" ? { error: ending.error } : {};
+  const error = ending.status === "failed" ? { error: ending.error, reason: ending.failure.reason } : {};
   try {
     const info = { step, model: candidate.id, attempt, status, ...told, ...error };
     const done = run.settings.hooks.afterModelCall?.(info);

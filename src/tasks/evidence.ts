@@ -92,16 +92,19 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     }
   }
 
-  async function afterModelCall({ model, status, usage, durationMs }: AfterModelCall): Promise<void> {
-    if (modelIntent !== null) await recordModelCall(modelIntent, { model, status, usage, durationMs });
+  async function afterModelCall(call: AfterModelCall): Promise<void> {
+    const { status } = call;
+    if (modelIntent !== null) await recordModelCall(modelIntent, call);
     modelIntent = null;
     if (status === "failed") await evidence.refreshPolicy();
   }
 
   async function recordModelCall(
     ref: number,
-    { model, status, usage, durationMs }: Pick<AfterModelCall, "model" | "status" | "usage" | "durationMs">,
+    { model, status, usage, durationMs, reason }: AfterModelCall,
   ): Promise<void> {
+    // The upstream's own words stay out of log and ledger: they may repeat its secrets.
+    if (reason !== undefined) parts.log.warn("a model call failed", { task: task.id, model, reason });
     const credits = cost(parts.door.price(model), usage.inputTokens, usage.outputTokens);
     watch.modelCall(model, status, durationMs, credits);
     await db.tx(async (tx) => {
@@ -119,6 +122,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
           ref,
           action: "model.call",
           outcome: status,
+          code: reason,
           model,
           credits,
           detail,
