@@ -86,8 +86,8 @@ function operatorApi(
     fetch(method, path, body) {
       const headers = new Headers({
         authorization: `Bearer ${secret}`,
-        "gatehouse-operator": user,
-        "gatehouse-workspace": workspace,
+        [OPERATOR_USER_HEADER]: user,
+        [OPERATOR_WORKSPACE_HEADER]: workspace,
       });
       if (body) headers.set("content-type", "application/json");
       return send(

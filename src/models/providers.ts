@@ -8,8 +8,6 @@ export interface Provider {
   model(name: string): LanguageModelV4;
 }
 
-export const BUILTIN_MODEL = "builtin/extractive";
-
 /** The embedded model answers at once; the timeout only bounds the tools' results that it reads. */
 const BUILTIN: Provider = { timeoutMs: 60_000, model: () => extractiveModel() };
 

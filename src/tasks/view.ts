@@ -3,8 +3,6 @@ import { toCredits } from "../base/credits.ts";
 import type { Task } from "./task.ts";
 
 /** A task as clients read it (contract, section 3), over REST and in `task.finished` alike. */
-export type TaskView = ReturnType<typeof viewTask>;
-
 export function viewTask(task: Task) {
   return {
     id: task.id,

@@ -1,7 +1,9 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openDesk, SECRET } from "./support.ts";
+
+setDefaultTimeout(60_000);
 
 const desk = openDesk();
 afterAll(() => desk.clear());

@@ -42,7 +42,7 @@ describe("every counted response says what is left, exactly", () => {
     clock.advance(150);
     expect(headers(await ask()).limit).toBe('"requests";r=588;t=2');
     clock.advance(SECOND);
-    expect(headers(await ask()).limit).toBe('"requests";r=598;t=1');
+    expect(headers(await ask()).limit).toBe('"requests";r=597;t=1');
     clock.advance(MINUTE);
     expect(headers(await ask()).limit).toBe('"requests";r=599;t=1');
   });

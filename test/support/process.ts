@@ -8,10 +8,25 @@ const ROOT = join(import.meta.dir, "..", "..");
 /** How the program is started. */
 export type Program = readonly string[];
 
-export const FROM_SOURCES: Program = [process.execPath, "--no-env-file", join(ROOT, "src", "main.ts")];
 export const BINARY: Program = [join(ROOT, "dist", "gatehouse")];
 
+let bundled: Promise<Program> | undefined;
+
+/** The sources in one file, made once for all tests: a process starts in half the time that 1,400 modules take. */
+export function fromSources(): Promise<Program> {
+  bundled ??= bundle();
+  return bundled;
+}
+
+async function bundle(): Promise<Program> {
+  const { path, remove } = tempDir();
+  process.on("exit", remove);
+  await Bun.build({ entrypoints: [join(ROOT, "src", "main.ts")], target: "bun", outdir: path });
+  return [process.execPath, "--no-env-file", join(path, "main.js")];
+}
+
 export interface ProcessOptions {
+  /** Default: from the sources. */
   readonly program?: Program;
   readonly cwd: string;
   /** All that the process finds in its environment besides a PATH and a HOME that lead nowhere. */
@@ -33,7 +48,7 @@ export interface ServerProcess {
   end(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): Promise<number | null>;
 }
 
-const READY_MS = 15_000;
+const READY_MS = 20_000;
 
 export function tempDir(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), "gatehouse-process-"));
@@ -46,7 +61,7 @@ function environment({ cwd, env }: ProcessOptions): Record<string, string> {
 
 /** Runs one command line to its end, with nothing on standard input. */
 export async function run(args: readonly string[], options: ProcessOptions): Promise<Ran> {
-  const child = Bun.spawn([...(options.program ?? FROM_SOURCES), ...args], {
+  const child = Bun.spawn([...(options.program ?? (await fromSources())), ...args], {
     cwd: options.cwd,
     env: environment(options),
     stdin: "ignore",
@@ -63,7 +78,8 @@ export async function run(args: readonly string[], options: ProcessOptions): Pro
 
 /** Starts a server on any free port and waits until it says that it is ready. */
 export async function serve(args: readonly string[], options: ProcessOptions): Promise<ServerProcess> {
-  const command = [...(options.program ?? FROM_SOURCES), "serve", "--listen", "127.0.0.1:0", ...args];
+  const program = options.program ?? (await fromSources());
+  const command = [...program, "serve", "--listen", "127.0.0.1:0", ...args];
   const child = Bun.spawn(command, {
     cwd: options.cwd,
     env: environment(options),

@@ -32,6 +32,8 @@ const Readers = Type.Object({
   readers: Type.Integer({ minimum: 1, maximum: 1024 }),
   /** ASCII whose arrival at any reader starts the watch. */
   first: Type.String({ minLength: 1 }),
+  /** ASCII that the streams must hold. */
+  text: Type.String({ minLength: 1 }),
 });
 const Hold = Type.Object({
   kind: Type.Literal("hold"),
@@ -72,8 +74,6 @@ export const readersResult = validator(
     frames: Type.Integer(),
     /** From the first frame that counts, at any reader, to the last reader's end. */
     seconds: Type.Number(),
-    /** The last kilobytes of a body: for the caller to see that it ended as it should. */
-    tail: Type.String(),
   }),
 );
 
