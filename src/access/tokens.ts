@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
-import type { Db, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller } from "./caller.ts";
 import { createSecret, hashSecret } from "./secret.ts";
 
@@ -43,7 +43,7 @@ export interface Tokens {
   /** Newest first, before the id `before`; one more than `limit` when there are more. */
   list(workspaceId: number, limit: number, before: string | undefined): Promise<Token[]>;
   /** @throws Problem 404 `not_found` */
-  get(workspaceId: number, id: string): Promise<Token>;
+  get(workspaceId: number, id: string, sql?: Sql): Promise<Token>;
   /** A new secret; the old one works for `graceMs` more. @throws Problem 404 `not_found` */
   rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Issued>;
   /** @throws Problem 404 `not_found` */
@@ -127,9 +127,9 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     return { caller, tokenId: row.id, until };
   }
 
-  async function get(workspaceId: number, id: string): Promise<Token> {
+  async function get(workspaceId: number, id: string, sql: Sql = db): Promise<Token> {
     const row = isId("tok", id)
-      ? await db.get<Row>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`, [
+      ? await sql.get<Row>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`, [
           workspaceId,
           id,
         ])
@@ -203,7 +203,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     },
 
     async rotate(tx, workspaceId, id, graceMs) {
-      const token = await get(workspaceId, id);
+      const token = await get(workspaceId, id, tx);
       const secret = createSecret(random);
       const changed = await tx.run(
         `UPDATE tokens SET previous_hash = secret_hash, previous_until = $4, secret_hash = $3

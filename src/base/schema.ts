@@ -13,11 +13,20 @@ export interface Validator<Schema extends TSchema> {
 }
 
 const ERROR_LIMIT = 32;
+/** Values of a refused body that are looked at for what is wrong: half a million took over a second, holding everyone. */
+const VALUE_LIMIT = 10_000;
+/** Characters of a path that an error repeats: a body may hold a name of megabytes. */
+const PATH_LIMIT = 300;
 Settings.Set({ maxErrors: ERROR_LIMIT });
 
 export function validator<const Schema extends TSchema>(schema: Schema): Validator<Schema> {
   const compiled = Compile(schema);
-  const errors = (value: unknown): FieldError[] => fieldErrors(compiled.Errors(value));
+  const errors = (value: unknown): FieldError[] => {
+    const bulk = bulkyPath(value);
+    if (bulk !== undefined)
+      return [{ path: bulk, message: `holds too much: ${VALUE_LIMIT} values can be checked` }];
+    return fieldErrors(compiled.Errors(value));
+  };
   return {
     schema,
     is: (value): value is Static<Schema> => compiled.Check(value),
@@ -37,6 +46,28 @@ export function validator<const Schema extends TSchema>(schema: Schema): Validat
   };
 }
 
+/** Where a value passes the limit, as a JSON pointer; undefined when it does not. */
+function bulkyPath(root: unknown): string | undefined {
+  const waiting: { path: string; value: unknown }[] = [{ path: "", value: root }];
+  let left = VALUE_LIMIT;
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const { path, value } = next;
+    if (typeof value !== "object" || value === null) continue;
+    const entries = Array.isArray(value) ? value.entries() : Object.entries(value);
+    for (const [key, item] of entries) {
+      left -= 1;
+      if (left < 0) return path.slice(0, PATH_LIMIT);
+      if (typeof item === "object") waiting.push({ path: pointer(path, String(key)), value: item });
+    }
+  }
+  return undefined;
+}
+
+/** One step of a JSON pointer (RFC 6901). */
+function pointer(path: string, name: string): string {
+  return `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
+
 interface CompiledError {
   readonly keyword: string;
   readonly instancePath: string;
@@ -52,7 +83,8 @@ function fieldErrors(found: readonly CompiledError[]): FieldError[] {
   const messages = new Map<string, string[]>();
   for (const error of found) {
     if (error.keyword === "anyOf" && messages.has(error.instancePath)) continue;
-    for (const { path, message } of describe(error)) {
+    for (const { path: whole, message } of describe(error)) {
+      const path = whole.length > PATH_LIMIT ? `${whole.slice(0, PATH_LIMIT)}…` : whole;
       const known = messages.get(path);
       if (!known) messages.set(path, [message]);
       else if (!known.includes(message)) known.push(message);
@@ -71,7 +103,7 @@ function describe(error: CompiledError): FieldError[] {
     allowedValue?: unknown;
     allowedValues?: unknown[];
   };
-  const at = (name: string) => `${error.instancePath}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  const at = (name: string) => pointer(error.instancePath, name);
   switch (error.keyword) {
     case "boolean":
       return [{ path: error.instancePath, message: "is not a known field" }];

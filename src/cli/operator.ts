@@ -4,6 +4,7 @@ import { OperatorError } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import { type Gateway, openGateway } from "../gateway.ts";
+import { OPERATOR_USER_HEADER, OPERATOR_WORKSPACE_HEADER } from "../http/credential.ts";
 import { DirectoryInUse } from "../store/lock.ts";
 import { readRuntime } from "../store/runtime.ts";
 

@@ -71,3 +71,15 @@ test("what fits is handed back as it is", () => {
   expect(body.parse(value)).toBe(value);
   expect(body.errors(value)).toEqual([]);
 });
+
+test("a huge body that is refused is refused at once, and its names are not repeated whole", () => {
+  const list = validator(Type.Object({ items: Type.Array(Type.String(), { maxItems: 3 }) }));
+  const many = { items: Array.from({ length: 1_000_000 }, () => 1) };
+  expect(list.errors(many)).toEqual([
+    { path: "/items", message: "holds too much: 10000 values can be checked" },
+  ]);
+  const strict = validator(Type.Object({}, { additionalProperties: false }));
+  const [error] = strict.errors({ ["x".repeat(1_000_000)]: 1 });
+  expect(error?.message).toBe("is not a known field");
+  expect(error?.path.length).toBeLessThan(400);
+});

@@ -137,3 +137,22 @@ describe("a token that acts as an agent", () => {
     expect((await gateway.call("GET", "/v1/tasks", { token: secret })).status).toBe(401);
   });
 });
+
+describe("an agent's token changes no agent, whatever its scopes", () => {
+  const cases: [method: string, path: string, body: object][] = [
+    ["POST", "/v1/agents", { name: "other", owner: "x", memory_scope: "/" }],
+    ["PATCH", "/v1/agents/narrow", { memory_scope: "/" }],
+    ["PATCH", "/v1/agents/narrow", { tier_policy: {} }],
+    ["DELETE", "/v1/agents/narrow", {}],
+  ];
+  test.each(cases)("%s %s %p", async (method, path, body) => {
+    await gateway.call("POST", "/v1/agents", {
+      body: { name: "narrow", owner: "x", memory_scope: "support" },
+    });
+    const token = await gateway.token({ agent: "narrow", scopes: ["agents:write", "agents:read"] });
+    const refused = await gateway.call(method, path, { token, body });
+    expect([refused.status, refused.body.code]).toEqual([403, "agent_forbidden"]);
+    const read = await gateway.call("GET", "/v1/agents/narrow", { token });
+    expect(read.body).toMatchObject({ memory_scope: ["support"], version: 1 });
+  });
+});

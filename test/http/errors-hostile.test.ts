@@ -187,7 +187,7 @@ test("no request of any shape fails here: each answer is below 500, and a refusa
   await fc.assert(
     fc.asyncProperty(request, async ({ method, path, tail, query, body, type }) => {
       const search = new URLSearchParams(
-        query.map(([name, value]) => [name, value.toWellFormed()]),
+        query.map(([name, value]): [string, string] => [name, value.toWellFormed()]),
       ).toString();
       const response = await fetch(`${gateway.url}${path}${tail}${search === "" ? "" : `?${search}`}`, {
         method,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
 let gateway: TestGateway;
@@ -98,5 +99,6 @@ test("limits outlive the process, and what a workspace has not set follows the n
   const { body } = await again.call("GET", "/v1/workspace");
   expect(body.limits).toMatchObject({ requests_per_minute: 77, enforcement: "soft" });
   await again.stop();
+  rmSync(again.dataDir, { recursive: true });
   gateway = await startGateway();
 });

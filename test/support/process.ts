@@ -76,6 +76,19 @@ export async function run(args: readonly string[], options: ProcessOptions): Pro
   return { code, stdout, stderr };
 }
 
+/** Starts a server and kills it so many milliseconds later, whatever it was doing: starting, most likely. */
+export async function serveBriefly(ms: number, options: ProcessOptions): Promise<void> {
+  const program = options.program ?? (await fromSources());
+  const child = Bun.spawn([...program, "serve", "--listen", "127.0.0.1:0"], {
+    cwd: options.cwd,
+    env: environment(options),
+    stdio: ["ignore", "ignore", "ignore"],
+  });
+  await Bun.sleep(ms);
+  child.kill("SIGKILL");
+  await child.exited;
+}
+
 /** Starts a server on any free port and waits until it says that it is ready. */
 export async function serve(args: readonly string[], options: ProcessOptions): Promise<ServerProcess> {
   const program = options.program ?? (await fromSources());

@@ -1,4 +1,3 @@
-import type { Static } from "typebox";
 import { compared, type Figure } from "../figures.ts";
 import { readersResult } from "../load/jobs.ts";
 import { requestText } from "../load/request.ts";
@@ -31,18 +30,19 @@ export async function fanOut(workshop: Workshop): Promise<Figure[]> {
   const bare = await workshop.bare({ frames, waitMs: BURST_WAIT_MS });
   const rounds = await alternate(
     {
-      baseline: () => deliver(workshop, bare, "/events", BURST_CHUNKS, chunk(BURST_CHUNKS - 1)),
+      baseline: () =>
+        deliver(workshop, bare, {
+          request: requestText("GET", "/events"),
+          frames: BURST_CHUNKS,
+          text: chunk(BURST_CHUNKS - 1),
+        }),
       async gatehouse() {
         const { id } = await dispatch(gatehouse, TIER.burst);
-        const expected = BURST_CHUNKS + OTHER_FRAMES;
-        return deliver(
-          workshop,
-          gatehouse,
-          `/v1/tasks/${id}/events`,
-          expected,
-          `"status":"succeeded","output":"${TEXT}"`,
-          gatehouse.admin,
-        );
+        return deliver(workshop, gatehouse, {
+          request: requestText("GET", `/v1/tasks/${id}/events`, { token: gatehouse.admin }),
+          frames: BURST_CHUNKS + OTHER_FRAMES,
+          text: `"status":"succeeded","output":"${TEXT}"`,
+        });
       },
     },
     workshop.rounds,
@@ -68,26 +68,18 @@ export async function fanOut(workshop: Workshop): Promise<Figure[]> {
 async function deliver(
   { generator }: Workshop,
   { pid, port }: Target,
-  path: string,
-  frames: number,
-  text: string,
-  token?: string,
+  { request, frames, text }: { readonly request: string; readonly frames: number; readonly text: string },
 ): Promise<Delivery> {
-  const request = requestText("GET", path, token === undefined ? {} : { token });
   const before = cpuMicros(pid);
   const job = { kind: "readers", port, request, readers: READERS, first: chunk(0), text };
   const read = await generator.ask(job, readersResult);
   const after = cpuMicros(pid);
-  check(read, frames);
-  const delivered = READERS * read.frames;
+  if (read.bodies !== 1)
+    throw new Error(`${READERS} readers of one task got ${read.bodies} different streams`);
+  if (read.frames !== frames) throw new Error(`readers got ${read.frames} frames instead of ${frames}`);
+  const delivered = READERS * frames;
   return {
     perSecond: delivered / read.seconds,
     cpuMicros: before === null || after === null ? null : (after - before) / delivered,
   };
-}
-
-function check(read: Static<typeof readersResult.schema>, frames: number): void {
-  if (read.bodies !== 1)
-    throw new Error(`${READERS} readers of one task got ${read.bodies} different streams`);
-  if (read.frames !== frames) throw new Error(`readers got ${read.frames} frames instead of ${frames}`);
 }

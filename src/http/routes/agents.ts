@@ -1,11 +1,12 @@
 import { Elysia } from "elysia";
 import Type, { type Static } from "typebox";
 import type { Agent, AgentFields, Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
 import { OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
-import { invalidField } from "../../base/errors.ts";
+import { invalidField, Problem } from "../../base/errors.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
@@ -116,6 +117,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     },
     async ({ call, body }) => {
       call.about({ agent: body.name });
+      refuseAgentTokens(call.caller);
       const fields = {
         ...DEFAULTS,
         ...fieldsOf(body),
@@ -148,6 +150,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     },
     async ({ call, params: { name = "" }, body }) => {
       call.about({ agent: name });
+      refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
       const agent = await call.commit((tx) => agents.update(tx, workspaceId, name, fieldsOf(body)));
       return { status: 200, body: view(agent) };
@@ -165,6 +168,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
+      refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
       const agent = await call.commit(async (tx) => {
         tx.onCommit(() => tokens.forget());
@@ -223,6 +227,13 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     .delete("/:name", archive.handle, archive.hook)
     .post("/:name/stop", stop.handle, stop.hook)
     .post("/:name/resume", resume.handle, resume.hook);
+}
+
+/** An agent's token can only narrow what the agent may do: it changes no agent, itself least of all. */
+function refuseAgentTokens(caller: Caller): void {
+  if (caller.agent) {
+    throw new Problem("agent_forbidden", `This token acts as ${caller.agent.name} and may change no agent.`);
+  }
 }
 
 const DEFAULTS = {

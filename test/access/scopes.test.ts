@@ -1,0 +1,42 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { firstNotHeld, hasScope, isScope, mayUseTool } from "../../src/access/scopes.ts";
+import { glob } from "../../src/base/glob.ts";
+
+describe("what is no scope", () => {
+  test.each([
+    "",
+    " ",
+    "*",
+    "admin ",
+    "Admin",
+    "tasks",
+    "tasks:",
+    "tasks:*",
+    "tools",
+    "tools:",
+    "TOOLS:*",
+    "tools:a b",
+  ])("%j", (text) => expect(isScope(text)).toBe(false));
+});
+
+test("a scope is had by itself or by admin, never by another", () => {
+  expect(hasScope([], "tasks:read")).toBe(false);
+  expect(hasScope(["tasks:write", "tools:*"], "tasks:read")).toBe(false);
+  expect(hasScope(["tasks:read"], "tasks:read")).toBe(true);
+  expect(hasScope(["admin"], "tasks:read")).toBe(true);
+  expect(hasScope(["tasks:read"], "admin")).toBe(false);
+});
+
+test("no tool can be reached through a glob that was handed out and not through those held", () => {
+  const pattern = fc.stringMatching(/^[ab.*]{1,6}$/);
+  const held = fc.array(pattern, { maxLength: 3 });
+  fc.assert(
+    fc.property(held, pattern, fc.stringMatching(/^[ab.]{0,6}$/), (globs, wanted, tool) => {
+      const scopes = globs.map((each) => `tools:${each}`);
+      if (firstNotHeld(scopes, [`tools:${wanted}`]) !== undefined || !glob(wanted)(tool)) return;
+      expect(mayUseTool(scopes, tool)).toBe(true);
+    }),
+    { numRuns: 20_000 },
+  );
+});

@@ -1,0 +1,48 @@
+import { describe, expect, test } from "bun:test";
+import { crc32 } from "node:zlib";
+import { createSecret, hashSecret, hasSecretForm, hasValidChecksum } from "../../src/access/secret.ts";
+import { systemRandom } from "../../src/base/ids.ts";
+
+describe("a text has not the form of a secret", () => {
+  const good = createSecret(systemRandom);
+  test.each([
+    ["empty", ""],
+    ["the prefix alone", "gth_"],
+    ["one short", good.slice(0, -1)],
+    ["one long", `${good}0`],
+    ["another prefix", good.replace("gth_", "ghp_")],
+    ["upper case prefix", good.replace("gth_", "GTH_")],
+    ["a foreign character", `${good.slice(0, -1)}-`],
+    ["a line break at its end", `${good}\n`],
+  ])("%s", (_, text) => {
+    expect(hasSecretForm(text)).toBe(false);
+    expect(hasValidChecksum(text)).toBe(false);
+  });
+});
+
+test("one wrong or swapped character breaks the checksum", () => {
+  const secret = createSecret(systemRandom);
+  for (let index = 4; index < secret.length; index++) {
+    const wrong = secret[index] === "a" ? "b" : "a";
+    expect(hasValidChecksum(secret.slice(0, index) + wrong + secret.slice(index + 1))).toBe(false);
+  }
+  expect(hasValidChecksum(secret)).toBe(true);
+});
+
+test("bytes that would favour some characters are passed over", () => {
+  let calls = 0;
+  const secret = createSecret((bytes) => {
+    bytes.fill(calls++ === 0 ? 248 : 247);
+  });
+  // 247 = 3 × 62 + 61: the last character, and never the first.
+  expect(secret.slice(4, 47)).toBe("z".repeat(43));
+  expect(secret).toHaveLength(53);
+  expect(hasValidChecksum(secret)).toBe(true);
+  expect(crc32("z".repeat(43))).toBeGreaterThan(0);
+});
+
+test("only the SHA-256 is kept", () => {
+  expect(hashSecret("gth_x").toString("hex")).toBe(
+    new Bun.CryptoHasher("sha256").update("gth_x").digest("hex"),
+  );
+});

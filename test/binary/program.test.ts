@@ -1,0 +1,139 @@
+/**
+ * The one file that is shipped, alone in an empty folder, with no PATH and an empty HOME. `scripts/test` builds it before;
+ * by hand: scripts/build && bun test test/binary
+ */
+import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { version } from "../../package.json";
+import { AGENT, type Desk, openDesk } from "../cli/support.ts";
+import { allEvents } from "../support/events.ts";
+import { BINARY, type ServerProcess, tempDir } from "../support/process.ts";
+
+setDefaultTimeout(60_000);
+
+const home = tempDir();
+const program = join(home.path, "gatehouse-elsewhere");
+let desk: Desk;
+
+beforeAll(() => {
+  const [built = ""] = BINARY;
+  if (!existsSync(built)) throw new Error("there is no dist/gatehouse: run scripts/build");
+  // Under another name, in another folder: it needs nothing that lies beside it.
+  copyFileSync(built, program);
+  process.on("exit", home.remove);
+});
+
+beforeEach(() => {
+  desk = openDesk({ program: [program] });
+});
+
+afterEach(() => desk.clear());
+
+const adminToken = () => readFileSync(join(desk.cwd, "gatehouse-data", "admin.token"), "utf8").trim();
+
+async function get(server: ServerProcess, path: string, token = adminToken()): Promise<Response> {
+  return desk.call(server, token, "GET", path);
+}
+
+test("says its version and the commit it was built from", async () => {
+  const shown = JSON.parse(await desk.out(["version", "--json"])) as { version: string; commit: string };
+  expect(shown.version).toBe(version);
+  expect(shown.commit).toMatch(/^([0-9a-f]{12}(-dirty)?|unknown)$/);
+  expect(readdirSync(desk.cwd)).toEqual([]);
+});
+
+test("serves: an agent, a task with its stream, the ledger, the documentation, and an end in order", async () => {
+  const server = await desk.serve();
+  const token = adminToken();
+  expect((await desk.call(server, token, "POST", "/v1/agents", AGENT)).status).toBe(201);
+  const task = { agent: "helper", prompt: "What time is it?", tools: ["time.now"] };
+  const events = await allEvents(await desk.call(server, token, "POST", "/v1/tasks?stream=true", task));
+  expect(events[0]?.event).toBe("task.created");
+  expect(events.map((event) => event.event)).toContain("tool.result");
+  const finished = events.at(-1)?.data;
+  expect(finished).toMatchObject({
+    status: "succeeded",
+    tools_called: [{ tool: "time.now", status: "succeeded" }],
+  });
+  expect(finished.output).toContain("time.now answered");
+
+  const { data } = (await (await get(server, "/v1/ledger?limit=200")).json()) as {
+    data: { action: string }[];
+  };
+  const actions = data.map((entry) => entry.action);
+  for (const action of ["token.issue", "agent.create", "task.dispatch", "model.call", "tool.call"]) {
+    expect(actions).toContain(action);
+  }
+
+  const document = (await (await get(server, "/openapi.json")).json()) as { openapi: string; paths: object };
+  expect(document.openapi).toStartWith("3.");
+  expect(Object.keys(document.paths)).toContain("/v1/tasks");
+  const page = await (await get(server, "/docs")).text();
+  expect(page).toContain("<html");
+  const links = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link = ""]) => link);
+  for (const link of links.filter((each) => !each.startsWith("data:"))) {
+    // Everything the page loads is here: it opens with no network.
+    expect(link).toMatch(/^\/[^/]/);
+    expect((await get(server, link)).status).toBe(200);
+  }
+  expect(links.length).toBeGreaterThan(2);
+  expect((await get(server, "/readyz")).status).toBe(200);
+
+  expect(await server.end("SIGTERM")).toBe(0);
+  expect(readdirSync(join(desk.cwd, "gatehouse-data")).toSorted()).toEqual([
+    "admin.token",
+    "gatehouse.db",
+    "gatehouse.lock",
+  ]);
+});
+
+test("runs a verb with and without a server, and refuses wrong usage", async () => {
+  const without = await desk.out(["token", "create", "--name", "one", "--scope", "admin"]);
+  const server = await desk.serve();
+  const within = await desk.out(["token", "create", "--name", "two", "--scope", "admin"]);
+  expect((await get(server, "/v1/agents", without.trim())).status).toBe(200);
+  expect((await get(server, "/v1/agents", within.trim())).status).toBe(200);
+  expect((await desk.cli(["tokn"])).code).toBe(2);
+});
+
+describe("started in a folder that wishes it ill", () => {
+  const EVIL = `require("node:fs").writeFileSync("ran.txt", "this must not have run");`;
+
+  beforeEach(() => {
+    const files: Record<string, string> = {
+      ".env":
+        "GATEHOUSE_LISTEN=nonsense\nGATEHOUSE_DATA=stolen\nGATEHOUSE_ADMIN_TOKEN=weak\nNODE_OPTIONS=--require=./evil.cjs\n",
+      ".env.local": "GATEHOUSE_LOG_LEVEL=nonsense\n",
+      ".env.production": "GATEHOUSE_LISTEN=nonsense\n",
+      "evil.cjs": EVIL,
+      "evil.ts": EVIL,
+      "bunfig.toml": 'preload = ["./evil.ts"]\n[run]\npreload = ["./evil.ts"]\n',
+      "package.json": JSON.stringify({
+        name: "gatehouse",
+        version: "9.9.9",
+        type: "commonjs",
+        main: "./evil.cjs",
+        imports: { "#x": "./evil.cjs" },
+      }),
+      "tsconfig.json": JSON.stringify({ compilerOptions: { paths: { "*": ["./evil.ts"] } } }),
+    };
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(desk.cwd, name), text);
+    for (const name of ["elysia", "commander", "yaml", "@ai-sdk/openai-compatible"]) {
+      const folder = join(desk.cwd, "node_modules", name);
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, "index.js"), EVIL);
+      writeFileSync(join(folder, "package.json"), JSON.stringify({ name, main: "index.js" }));
+    }
+  });
+
+  test("it is what it was: the same version, the same settings, and nothing of theirs has run", async () => {
+    const shown = JSON.parse(await desk.out(["version", "--json"])) as { version: string };
+    expect(shown.version).toBe(version);
+    const server = await desk.serve();
+    expect((await get(server, "/v1/agents")).status).toBe(200);
+    expect(await server.end("SIGTERM")).toBe(0);
+    expect(existsSync(join(desk.cwd, "stolen"))).toBe(false);
+    expect(existsSync(join(desk.cwd, "ran.txt"))).toBe(false);
+  });
+});

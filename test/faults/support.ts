@@ -1,0 +1,74 @@
+import { Database } from "bun:sqlite";
+import type { Row } from "../ledger/support.ts";
+import type { FakeModel } from "../support/fake-model.ts";
+
+/** Random, but the same every time (mulberry32). */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export const WORDS = ["one ", "two ", "three ", "four ", "five ", "six ", "seven ", "eight."];
+
+/** Models slow enough to be killed in the middle: one that talks, and one that calls a tool before it does. */
+export function scriptSlowModels(fake: FakeModel): void {
+  const talk = { chunks: WORDS, delayMs: 40 };
+  fake.script("talks", talk);
+  fake.script("calls", ({ body }) => {
+    const last = body.messages.at(-1);
+    const tool = (body.tools as { function: { name: string } }[] | undefined)?.[0]?.function.name ?? "";
+    return last?.role === "tool" ? talk : { toolCalls: [{ name: tool, arguments: {} }] };
+  });
+}
+
+export const settings = (fake: FakeModel) => `
+providers: { fake: { kind: openai-compatible, base_url: "${fake.url}" } }
+models: { fake/talks: { input: 1, output: 1 } }
+tiers:
+  1: { models: [fake/talks] }
+  2: { models: [fake/calls] }
+`;
+
+export interface Entry {
+  readonly seq: number;
+  readonly phase: "single" | "intent" | "outcome";
+  readonly ref?: number;
+  readonly action: string;
+  readonly outcome: string;
+  readonly task?: string;
+}
+
+/** The database file of a server that has ended, read with nothing of the program's. */
+export function readFile(path: string) {
+  const database = new Database(path, { readonly: true });
+  const integrity = database.query("PRAGMA integrity_check").all();
+  const foreignKeys = database.query("PRAGMA foreign_key_check").all();
+  const rows = database.query<Row, []>("SELECT * FROM ledger ORDER BY workspace_id, seq").all();
+  const tasks = database
+    .query<{ id: string; status: string; finished_at: number | null }, []>("SELECT * FROM tasks")
+    .all();
+  const keys = database.query<{ key: string; task_id: string }, []>("SELECT * FROM idempotency_keys").all();
+  database.close();
+  const entries = rows.map((row) => JSON.parse(row.bytes) as Entry);
+  return { integrity, foreignKeys, rows, entries, tasks, keys };
+}
+
+/** Intents with how many outcomes name them, where that is not one. */
+export function unsettled(entries: readonly Entry[]): string[] {
+  const outcomes = Map.groupBy(
+    entries.filter((entry) => entry.phase === "outcome"),
+    (entry) => entry.ref,
+  );
+  return entries
+    .filter((entry) => entry.phase === "intent")
+    .filter((entry) => outcomes.get(entry.seq)?.length !== 1)
+    .map(
+      (entry) =>
+        `${entry.seq} ${entry.action} of ${entry.task}: ${outcomes.get(entry.seq)?.length ?? 0} outcomes`,
+    );
+}

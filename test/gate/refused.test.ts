@@ -1,0 +1,86 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { createLimitNotices } from "../../src/gate/notices.ts";
+import { createRefusedCallers } from "../../src/gate/refused.ts";
+import { RequestLimiter } from "../../src/gate/requests.ts";
+import type { Draft } from "../../src/ledger/entry.ts";
+import { FakeClock } from "../support/clock.ts";
+
+const MINUTE = 60_000;
+let drafts: Draft[];
+let clock: FakeClock;
+const ledger = {
+  append: () => Promise.reject(new Error("not asked for")),
+  record: async (_: number, draft: Draft) => drafts.push(draft),
+};
+const workspace = (id: number, requestsPerMinute: number) => ({
+  id,
+  name: `w${id}`,
+  limits: { requestsPerMinute, concurrentTasks: 1, enforcement: "soft" as const },
+  creditsPerMonth: null,
+  createdAt: 0,
+});
+
+beforeEach(() => {
+  drafts = [];
+  clock = new FakeClock(Date.UTC(2026, 0, 1));
+});
+
+describe("calls of nobody", () => {
+  const call = (source: string) => ({ source, requestId: "req_1", channel: "rest" as const });
+
+  test("of 5,000 sources in one minute leave about a thousand entries, and every call is counted", async () => {
+    const refused = createRefusedCallers(ledger, clock);
+    for (let index = 0; index < 5_000; index++)
+      await refused.note(1, call(`10.0.0.${index}`), "unauthenticated");
+    expect(drafts.length).toBeLessThanOrEqual(1_001);
+    clock.advance(MINUTE);
+    await refused.sweep(1);
+    const counted = drafts.reduce((sum, { detail }) => sum + Number(detail?.count ?? 1), 0);
+    expect(counted).toBe(5_000);
+    expect(drafts.at(-1)?.detail?.source).toBe("others");
+  });
+
+  test("are swept once: a second sweep has nothing to say", async () => {
+    const refused = createRefusedCallers(ledger, clock);
+    for (let index = 0; index < 3; index++) await refused.note(1, call("a"), "invalid_token");
+    await refused.sweep(1);
+    expect(drafts).toHaveLength(1);
+    clock.advance(MINUTE);
+    await refused.sweep(1);
+    await refused.sweep(1);
+    expect(drafts.map(({ detail }) => detail?.count)).toEqual([undefined, 2]);
+  });
+});
+
+test("two limits passed in one minute leave one entry for the workspace, and each is told to the operator", async () => {
+  const told: string[] = [];
+  const notices = createLimitNotices(ledger, clock, silentLog, (name, kind) => told.push(`${name} ${kind}`));
+  await notices.exceeded(workspace(1, 1), "requests");
+  await notices.exceeded(workspace(1, 1), "tasks");
+  await notices.exceeded(workspace(2, 1), "requests");
+  expect(drafts).toHaveLength(2);
+  expect(told).toEqual(["w1 requests", "w1 tasks", "w2 requests"]);
+});
+
+describe("the request limiter", () => {
+  test("keeps a bucket a workspace, and forgets no debt when the limit is raised", () => {
+    const limiter = new RequestLimiter();
+    expect(limiter.take(workspace(1, 2), 0)).toMatchObject({ remaining: 1, exceeded: false });
+    limiter.take(workspace(1, 2), 0);
+    expect(limiter.take(workspace(1, 2), 0)).toMatchObject({
+      remaining: 0,
+      exceeded: true,
+      retrySeconds: 30,
+    });
+    expect(limiter.take(workspace(2, 2), 0)).toMatchObject({ remaining: 1, exceeded: false });
+    expect(limiter.take(workspace(1, 600), 0)).toMatchObject({ exceeded: true, retrySeconds: 1 });
+    expect(limiter.take(workspace(1, 600), 1_000)).toMatchObject({ remaining: 9, exceeded: false });
+  });
+
+  test("a clock that goes back gives nothing away", () => {
+    const limiter = new RequestLimiter();
+    limiter.take(workspace(1, 1), 60_000);
+    expect(limiter.take(workspace(1, 1), 0).exceeded).toBe(true);
+  });
+});
