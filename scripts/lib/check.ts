@@ -21,6 +21,8 @@ import {
 /** Tests of the built program: they need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
 const LONGEST_PART_MS = 30 * 60_000;
+/** Of one test; Bun reads this from nowhere but the command line. */
+const TEST_TIMEOUT_MS = 20_000;
 const OLDEST_NODE = 20;
 
 const bun = process.execPath;
@@ -56,7 +58,14 @@ async function runTests(name: string, args: readonly string[]): Promise<Tally> {
   try {
     const path = join(folder, "report.xml");
     const reporter = ["--reporter=junit", `--reporter-outfile=${path}`];
-    const exitCode = await run([bun, "--no-env-file", "test", ...reporter, ...args]);
+    const exitCode = await run([
+      bun,
+      "--no-env-file",
+      "test",
+      `--timeout=${TEST_TIMEOUT_MS}`,
+      ...reporter,
+      ...args,
+    ]);
     const report = Bun.file(path);
     const tally = tallyTests(exitCode, (await report.exists()) ? await report.text() : undefined);
     if (tally.failed > 0) say(`${name} FAILED (exit code ${exitCode ?? "none: killed"})`);

@@ -17,7 +17,7 @@ export interface AdminParts {
 
 /**
  * Sees to it that somebody can get in. A configured secret becomes an admin token of `default`, once: revoked, it stays
- * revoked. Without one, the first start makes a token.
+ * revoked. Without one, the first start makes a token, unless some admin token was made before.
  * @returns the secret that was made here, to be shown once; null where none was.
  * @throws OperatorError for a configured secret that is too weak to be one
  */
@@ -26,8 +26,11 @@ export async function ensureAdmin(parts: AdminParts, configured: string | undefi
   const workspace = workspaces.find(DEFAULT_WORKSPACE);
   if (!workspace) throw new Error("there is no default workspace");
   if (configured === undefined) {
-    const any = await db.get("SELECT 1 FROM tokens WHERE workspace_id = $1 LIMIT 1", [workspace.id]);
-    if (any) return null;
+    const made = await db.get("SELECT 1 FROM tokens WHERE workspace_id = $1 AND scopes LIKE $2 LIMIT 1", [
+      workspace.id,
+      '%"admin"%',
+    ]);
+    if (made) return null;
   } else {
     if (!hasSecretForm(configured)) {
       throw new OperatorError(

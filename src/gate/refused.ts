@@ -22,6 +22,13 @@ export interface RefusedCallers {
 /** Calls of nobody knows whom: a flood of them must neither fill the ledger nor go unrecorded. */
 export function createRefusedCallers(ledger: Ledger, clock: Clock): RefusedCallers {
   const tally = new MinuteTally(SOURCE_LIMIT);
+  /** Counts of minutes that are over, until they are on disk. */
+  const unsaid = new Map<string, number>();
+
+  function keep(source: string, count: number): void {
+    const key = unsaid.has(source) || unsaid.size < SOURCE_LIMIT ? source : MinuteTally.overflow;
+    unsaid.set(key, (unsaid.get(key) ?? 0) + count);
+  }
 
   function draft(source: string, more: Partial<Draft> & { count?: number }): Draft {
     const { count, ...fields } = more;
@@ -41,15 +48,22 @@ export function createRefusedCallers(ledger: Ledger, clock: Clock): RefusedCalle
       const now = clock.now();
       const notice = tally.note(call.source, now);
       if (notice.kind === "counted") return null;
-      if (notice.before > 0) await ledger.record(workspaceId, draft(notice.key, { count: notice.before }));
+      if (notice.before > 0) keep(notice.key, notice.before);
       return ledger.record(
         workspaceId,
         draft(notice.key, { code, channel: call.channel, requestId: call.requestId }),
       );
     },
     async sweep(workspaceId) {
-      for (const { key, count } of tally.ended(clock.now())) {
-        await ledger.record(workspaceId, draft(key, { count }));
+      for (const { key, count } of tally.ended(clock.now())) keep(key, count);
+      for (const [key, count] of [...unsaid]) {
+        unsaid.delete(key);
+        try {
+          await ledger.record(workspaceId, draft(key, { count }));
+        } catch (error) {
+          keep(key, count);
+          throw error;
+        }
       }
     },
   };

@@ -20,7 +20,8 @@ export async function recoverTasks(parts: TaskParts, workspaceId: number): Promi
     if (!task) continue;
     const log = parts.hub.open(task.id, Math.max(task.eventCeiling, 1) + 1);
     if (task.status !== "queued") await recordLost(parts, task);
-    const reason = task.status === "queued" ? null : reasonToEnd(task);
+    // Asked of queued tasks as well: this process may be the second to die over the same task, between the two writes.
+    const reason = reasonToEnd(task);
     if (reason === null) {
       queued.push({ workspaceId, taskId: task.id, agentId: task.agentId });
     } else {
@@ -68,6 +69,6 @@ async function recordLost(parts: TaskParts, task: Task): Promise<void> {
         tool: call.tool,
       });
     }
-    await markQueued(tx, task.workspaceId, task.id);
+    await markQueued(tx, task.workspaceId, task.id, false);
   });
 }

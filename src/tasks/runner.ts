@@ -9,7 +9,7 @@ import { evidenceHooks } from "./evidence.ts";
 import { type Ending, finishTask } from "./finish.ts";
 import type { TaskParts } from "./parts.ts";
 import type { Queued } from "./scheduler.ts";
-import { findTask, markRunning, raiseEventCeiling } from "./store.ts";
+import { findTask, markQueued, markRunning, raiseEventCeiling } from "./store.ts";
 import type { Task, TaskErrorCode } from "./task.ts";
 
 /** Why a run is ended from outside; the reason of its abort signal. */
@@ -31,12 +31,23 @@ export async function runTask(parts: TaskParts, queued: Queued, signal: AbortSig
     task = await findTask(parts.db, queued.workspaceId, queued.taskId);
     if (!task) throw new Error("a queued task is not in the store");
     const ending = await new TaskRun(parts, task, log, signal).run();
-    if (ending === "shutdown") log.close(null);
+    if (ending === "shutdown") await breakOff(parts, task, log);
     else await endTask(parts, task, log, ending, signal);
   } catch (error) {
     parts.log.error("a task failed here", { task: queued.taskId, error });
     if (task) await endTask(parts, task, log, internal(), signal);
   }
+}
+
+/** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */
+async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
+  try {
+    await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), { single: true });
+  } catch (error) {
+    // The next start finds it as running, and takes it up as after a crash.
+    parts.log.warn("a task cannot be given back to the queue", { task: task.id, error });
+  }
+  log.close(null);
 }
 
 /** Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). */
@@ -112,7 +123,7 @@ class TaskRun {
     });
     if (!started) throw new Error("a queued task is not queued in the store");
     this.#log.publish("task.started", { model: models[0]?.id ?? "", tier });
-    if (this.#task.attempts > 0) this.#log.publish("output.reset", {});
+    if (this.#task.eventCeiling > 0) this.#log.publish("output.reset", {});
 
     const events = runAgent({
       model: models,

@@ -165,11 +165,15 @@ export async function markRunning(
   return changed === 1;
 }
 
-/** Running back to queued, after the process that ran it ended. */
-export async function markQueued(tx: Tx, workspaceId: number, id: string): Promise<void> {
+/**
+ * Running back to queued, after the process that ran it ended. An attempt that was broken off in order is not counted
+ * against the task.
+ */
+export async function markQueued(tx: Tx, workspaceId: number, id: string, brokenOff: boolean): Promise<void> {
   await tx.run(
-    "UPDATE tasks SET status = 'queued', open_model_call = NULL WHERE workspace_id = $1 AND id = $2 AND status = 'running'",
-    [workspaceId, id],
+    `UPDATE tasks SET status = 'queued', open_model_call = NULL, attempts = attempts - $3
+     WHERE workspace_id = $1 AND id = $2 AND status = 'running'`,
+    [workspaceId, id, brokenOff ? 1 : 0],
   );
 }
 

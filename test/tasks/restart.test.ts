@@ -132,7 +132,7 @@ describe.each(WAYS)("after %s", (_name, again) => {
   });
 });
 
-test("a task that sees the process end three times is not tried again", async () => {
+test("a task that sees the process die three times is not tried again", async () => {
   const holds = Array.from({ length: 3 }, () => held({ chunks: ["x"] }));
   upstream.script("a", (request, call) => {
     const script = holds[call]?.script;
@@ -141,10 +141,25 @@ test("a task that sees the process end three times is not tried again", async ()
   const id = await dispatch(gateway, { agent: "plain" });
   for (const { asked } of holds) {
     await asked;
-    await restart();
+    await crash();
   }
   expect(await ended(gateway, id)).toMatchObject({ status: "failed", error: { code: "interrupted" } });
   expect(upstream.requests.length).toBe(3);
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+test("orderly stops do not count against a task, however many", async () => {
+  const holds = Array.from({ length: 4 }, () => held({ chunks: ["x"] }));
+  upstream.script("a", (request, call) => {
+    const script = holds[call]?.script;
+    return typeof script === "function" ? script(request, call) : { chunks: ["done"] };
+  });
+  const id = await dispatch(gateway, { agent: "plain" });
+  for (const { asked } of holds) {
+    await asked;
+    await restart();
+  }
+  expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
