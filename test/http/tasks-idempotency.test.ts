@@ -91,15 +91,18 @@ test("a refused request does not use up its key", async () => {
 
 test("50 posts at once with one key make exactly one task", async () => {
   const before = await count();
-  const asked = stage.upstream.requests.length;
-  const answers = await Promise.all(Array.from({ length: 50 }, () => post("rush")));
+  const body = { ...BODY, prompt: "in a rush" };
+  const answers = await Promise.all(Array.from({ length: 50 }, () => post("rush", body)));
   expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(202));
   const ids = new Set(answers.map(({ body }) => body.id));
   expect(ids.size).toBe(1);
   expect(answers.filter(({ headers }) => headers.get("idempotency-replayed") === null).length).toBe(1);
   const [id = ""] = ids;
   expect((await ended(stage.gateway, id)).status).toBe("succeeded");
-  expect([await count(), stage.upstream.requests.length - asked]).toEqual([before + 1, 1]);
+  const asked = stage.upstream.requests.filter((request) =>
+    JSON.stringify(request.body).includes(body.prompt),
+  );
+  expect([await count(), asked.length]).toEqual([before + 1, 1]);
   const intents = (await ledger(stage.gateway)).filter(
     (entry) => entry.task === id && entry.action === "task.dispatch" && entry.phase === "intent",
   );
