@@ -30,8 +30,11 @@ export interface TokenRequest {
 }
 
 export interface Tokens {
-  /** The caller behind a secret, or undefined: unknown, expired and revoked look alike. */
-  authenticate(secret: string): Promise<Caller | undefined>;
+  /**
+   * The caller behind a secret, or undefined: unknown, expired and revoked look alike. At once for a secret that was
+   * seen before.
+   */
+  authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
   /** Issues a token; with `secret` given, that one is set (the operator's own first token). */
   issue(
     tx: Tx,
@@ -127,6 +130,22 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     return { caller, tokenId: row.id, until };
   }
 
+  function use(entry: Known): Caller | undefined {
+    const now = clock.now();
+    if (now >= entry.until) return undefined;
+    used.set(entry.tokenId, { workspaceId: entry.caller.workspaceId, at: now });
+    return entry.caller;
+  }
+
+  async function loadAndUse(hash: Buffer, key: string): Promise<Caller | undefined> {
+    const before = generation;
+    const entry = await load(hash);
+    if (!entry) return undefined;
+    if (known.size >= CACHE_LIMIT) known.clear();
+    if (generation === before) known.set(key, entry);
+    return use(entry);
+  }
+
   async function get(workspaceId: number, id: string, sql: Sql = db): Promise<Token> {
     const row = isId("tok", id)
       ? await sql.get<Row>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`, [
@@ -142,21 +161,11 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     forget,
     get,
 
-    async authenticate(secret) {
+    authenticate(secret) {
       const hash = hashSecret(secret);
       const key = hash.toString("latin1");
-      const before = generation;
-      let entry = known.get(key);
-      if (!entry) {
-        entry = await load(hash);
-        if (!entry) return undefined;
-        if (known.size >= CACHE_LIMIT) known.clear();
-        if (generation === before) known.set(key, entry);
-      }
-      const now = clock.now();
-      if (now >= entry.until) return undefined;
-      used.set(entry.tokenId, { workspaceId: entry.caller.workspaceId, at: now });
-      return entry.caller;
+      const entry = known.get(key);
+      return entry ? use(entry) : loadAndUse(hash, key);
     },
 
     async issue(tx, workspaceId, createdBy, request, given) {

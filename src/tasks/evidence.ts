@@ -21,10 +21,10 @@ const TOOL_NAME_LIMIT = 128;
 export interface Evidence {
   readonly task: Task;
   /**
-   * Reads the agent anew, within the transaction of the intent: a change of it comes before the intent and holds, or
-   * comes after it. @throws AgentDenied `agent_stopped`
+   * Stands before each model call, within the transaction of its intent: marks the task as running, and reads the agent
+   * anew, so that a change of it comes before the intent and holds, or comes after it. @throws AgentDenied `agent_stopped`
    */
-  refreshAgent(tx: Tx): Promise<{
+  enter(tx: Tx): Promise<{
     readonly id: number;
     readonly name: string;
     readonly creditsPerDay: number | null;
@@ -62,7 +62,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     const denied = (code: string): Draft =>
       about({ phase: "single", action: "model.call", outcome: "denied", code, model });
     const work = async (tx: Tx): Promise<number | null> => {
-      const agent = await evidence.refreshAgent(tx);
+      const agent = await evidence.enter(tx);
       await checkBudget(tx, parts.workspaces.get(workspaceId), agent, clock.now());
       if (!evidence.allows(model)) {
         // Forbidden since it was chosen. The door refuses it too, and the next one of the route is tried.

@@ -33,10 +33,28 @@ export function encodeFrame<Name extends TaskEventName>(
   return encoder.encode(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-/** Joins frames into one block of bytes. */
-export function joinFrames(frames: readonly Uint8Array[]): Uint8Array {
-  let length = 0;
-  for (const frame of frames) length += frame.length;
+/** Bytes that frames are joined up to: one write each, and no more than this held for a reader that does not read. */
+const BLOCK_BYTES = 64 * 1024;
+
+/** Consecutive frames, joined into blocks of up to 64 KiB; a frame above that is a block of its own. */
+export function* blocksOf(
+  frames: readonly Uint8Array[],
+): Generator<{ frames: number; bytes: Uint8Array }, void> {
+  let from = 0;
+  while (from < frames.length) {
+    let length = frames[from]?.length ?? 0;
+    let to = from + 1;
+    for (let next = frames[to]; next && length + next.length <= BLOCK_BYTES; next = frames[++to])
+      length += next.length;
+    yield { frames: to - from, bytes: join(frames.slice(from, to), length) };
+    from = to;
+  }
+}
+
+/** A single frame is handed on as it is, the same bytes for everybody. */
+function join(frames: readonly Uint8Array[], length: number): Uint8Array {
+  const [only] = frames;
+  if (only && frames.length === 1) return only;
   const joined = new Uint8Array(length);
   let at = 0;
   for (const frame of frames) {

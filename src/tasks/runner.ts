@@ -87,6 +87,7 @@ class TaskRun {
   #ceiling = 0;
   #policy: TierPolicy | null = null;
   readonly #characters = new WholeCharacters();
+  #started = false;
 
   constructor(parts: TaskParts, task: Task, log: EventLog, signal: AbortSignal) {
     this.#parts = parts;
@@ -96,8 +97,8 @@ class TaskRun {
   }
 
   async run(): Promise<Ending | "shutdown"> {
-    const { agents, clock, db, door, ids, tools } = this.#parts;
-    const { workspaceId, id, agentId, tier, prompt } = this.#task;
+    const { agents, clock, door, ids, tools } = this.#parts;
+    const { workspaceId, agentId, tier, prompt } = this.#task;
     if (this.#signal.aborted) return interrupted(this.#signal);
     const agent = await agents.byId(workspaceId, agentId);
     // Also where the process died between the stop and the cancelling of what the agent had queued.
@@ -118,10 +119,6 @@ class TaskRun {
       throw error;
     }
     this.#ceiling = this.#log.nextId + CEILING_STEP;
-    const started = await db.tx((tx) => markRunning(tx, workspaceId, id, clock.now(), this.#ceiling), {
-      single: true,
-    });
-    if (!started) throw new Error("a queued task is not queued in the store");
     this.#log.publish("task.started", { model: models[0]?.id ?? "", tier });
     if (this.#task.eventCeiling > 0) this.#log.publish("output.reset", {});
 
@@ -137,7 +134,7 @@ class TaskRun {
       policy: { allowModel: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model) },
       hooks: evidenceHooks(this.#parts, {
         task: this.#task,
-        refreshAgent: (tx) => this.#refreshAgent(tx),
+        enter: (tx) => this.#enter(tx),
         refreshPolicy: () => this.#refreshPolicy(),
         allows: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
         saveEvents: (tx) => this.#saveEvents(tx),
@@ -208,6 +205,19 @@ class TaskRun {
       this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
     }
     return failure(event.code, event.message);
+  }
+
+  /** In the transaction of each model call's intent. The first one is also what makes the task run: one sync for both. */
+  async #enter(tx: Tx) {
+    if (!this.#started) {
+      const { workspaceId, id } = this.#task;
+      const marked = await markRunning(tx, workspaceId, id, this.#parts.clock.now(), this.#ceiling);
+      if (!marked) throw new Error("a queued task is not queued in the store");
+      tx.onCommit(() => {
+        this.#started = true;
+      });
+    }
+    return this.#refreshAgent(tx);
   }
 
   async #refreshAgent(tx: Tx) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { WholeCharacters } from "../../src/tasks/characters.ts";
 import { EventLog } from "../../src/tasks/event-log.ts";
-import { encodeFrame, framesAfter, joinFrames } from "../../src/tasks/frames.ts";
+import { blocksOf, encodeFrame, framesAfter } from "../../src/tasks/frames.ts";
 
 const decode = (bytes: Uint8Array) => new TextDecoder("utf-8", { fatal: true }).decode(bytes);
 const anyText = fc.oneof(
@@ -33,8 +33,8 @@ test("a block, cut after any id, is exactly the frames that follow", () => {
       fc.integer({ min: -2, max: 15 }),
       (all, first, at) => {
         const frames = all.map((text, index) => encodeFrame(first + index, "output.delta", { text }));
-        const rest = framesAfter(joinFrames(frames), first + at);
-        expect(decode(rest)).toBe(decode(joinFrames(frames.slice(Math.max(0, at + 1)))));
+        const rest = framesAfter(Buffer.concat(frames), first + at);
+        expect(decode(rest)).toBe(decode(Buffer.concat(frames.slice(Math.max(0, at + 1)))));
       },
     ),
   );
@@ -74,7 +74,7 @@ describe("an event log", () => {
     }
   });
 
-  test("wakes each waiting reader once, and none that has left", () => {
+  test("wakes each waiting reader once, and none that has left: at the end of the turn, or as it ends", async () => {
     const log = new EventLog(2);
     const woken: string[] = [];
     log.onChange(() => woken.push("stays"));
@@ -82,6 +82,8 @@ describe("an event log", () => {
     leave();
     log.publish("output.delta", { text: "a" });
     log.publish("output.delta", { text: "b" });
+    expect(woken).toEqual([]);
+    await new Promise((resolve) => setImmediate(resolve));
     expect(woken).toEqual(["stays"]);
     log.onChange(() => woken.push("end"));
     log.close(null);
@@ -94,4 +96,18 @@ describe("an event log", () => {
     expect([log.closed, log.after(1).length]).toEqual([true, 1]);
     expect(() => log.publish("output.reset", {})).toThrow("ended");
   });
+});
+
+test("blocks hold every frame in order, and no block of several is above 64 KiB", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 1, max: 90_000 }), { maxLength: 40 }), (sizes) => {
+      const frames = sizes.map((size, index) => new Uint8Array(size).fill(index));
+      const blocks = [...blocksOf(frames)];
+      expect(Buffer.compare(Buffer.concat(blocks.map(({ bytes }) => bytes)), Buffer.concat(frames))).toBe(0);
+      expect(blocks.reduce((sum, block) => sum + block.frames, 0)).toBe(frames.length);
+      for (const block of blocks)
+        if (block.frames > 1) expect(block.bytes.length).toBeLessThanOrEqual(65_536);
+    }),
+    { numRuns: 100 },
+  );
 });
