@@ -16,7 +16,7 @@ const TIMEOUT = 60_000;
 let stage: Stage;
 const clock = new FakeClock();
 let hanging = 0;
-/** Those that time was let pass for: kept over tasks, since an upstream may be asked before its task is waited for. */
+/** Those that time was let pass for: an upstream may be asked before its task is waited for. */
 let passed = 0;
 
 beforeAll(async () => {
@@ -84,6 +84,7 @@ test("whatever fails, the upstream never sees a model that the policy forbids", 
       const agent = `agent-${agents++}`;
       await gateway.agent(agent, { tier_policy: tierPolicy(policy) });
       hanging = 0;
+      passed = 0;
       for (const name of NAMES)
         upstream.script(name, (_request, call) => behaviour(kinds[name] ?? "ok", call));
       const asked = upstream.requests.length;
