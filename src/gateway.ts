@@ -34,10 +34,10 @@ export interface Surroundings {
   readonly random?: RandomSource;
   readonly log?: Log;
   /**
-   * Whether a first admin token is made where there is none (default true). False for a verb that passes by: the
-   * token's secret is shown once, by the first `serve`.
+   * Takes the first admin token's secret, just before it is stored. Without it, as for a verb that passes by, this start
+   * makes no admin token.
    */
-  readonly makesAdmin?: boolean;
+  readonly handOverAdmin?: (secret: string) => void;
 }
 
 export interface Gateway {
@@ -45,8 +45,6 @@ export interface Gateway {
   handle(request: Request): Promise<Response>;
   /** A secret with which the command line on this machine is known; new at each start. */
   readonly operatorSecret: string;
-  /** The first admin token's secret, where this start made one. */
-  readonly adminSecret: string | null;
   /** Takes up what an earlier process left unfinished, and opens the door. @returns the URL that clients reach it at */
   start(): Promise<string>;
   /** Closes the door, breaks off what runs (a later start takes it up again), and gives the data directory back. */
@@ -60,7 +58,7 @@ const HOUSEKEEPING_MS = 5_000;
  * @throws OperatorError when the data directory is in use, cannot be written, or is of a newer program
  */
 export async function openGateway(config: Config, surroundings: Surroundings = {}): Promise<Gateway> {
-  const { clock = systemClock, random = systemRandom, makesAdmin = true } = surroundings;
+  const { clock = systemClock, random = systemRandom, handOverAdmin } = surroundings;
   const log = surroundings.log ?? createLog(config.logLevel, clock);
   const ids = createIds(clock, random);
 
@@ -165,8 +163,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
-    const admin = { db, ledger, tokens, workspaces, log };
-    const adminSecret = makesAdmin ? await ensureAdmin(admin, config.adminToken) : null;
+    if (handOverAdmin) {
+      await ensureAdmin({ db, ledger, tokens, workspaces, random, log }, config.adminToken, handOverAdmin);
+    }
     let listener: Listener | null = null;
     let endHousekeeping = () => {};
 
@@ -184,7 +183,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     return {
       handle: (request) => app.handle(request),
       operatorSecret,
-      adminSecret,
       async start() {
         await tasks.start();
         listener = listen(app, config.listen);

@@ -3,7 +3,7 @@ import { OperatorError } from "../base/errors.ts";
 import { checkConfig } from "../config/check.ts";
 import { configReference } from "../config/reference.ts";
 import { configTable, showConfig } from "../config/show.ts";
-import { type ConfigOptions, command, group, resolveConfig, sources } from "./options.ts";
+import { type ConfigOptions, command, plain, resolveConfig, sources } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
 interface Options extends ConfigOptions {
@@ -11,7 +11,7 @@ interface Options extends ConfigOptions {
 }
 
 export function configCommand(): Command {
-  return group("config", "see and check the configuration")
+  return plain("config", "see and check the configuration")
     .addCommand(
       command("show", "every setting, its value (secrets redacted), and where it comes from")
         .option("--listen <host:port>", "as serve takes it")

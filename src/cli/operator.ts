@@ -1,9 +1,11 @@
 import { userInfo } from "node:os";
+import Type from "typebox";
 import { systemClock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
+import { validator } from "../base/schema.ts";
 import type { Config } from "../config/config.ts";
-import { type Gateway, openGateway } from "../gateway.ts";
+import type { Gateway } from "../gateway.ts";
 import { OPERATOR_USER_HEADER, OPERATOR_WORKSPACE_HEADER } from "../http/credential.ts";
 import { DirectoryInUse } from "../store/lock.ts";
 import { readRuntime } from "../store/runtime.ts";
@@ -54,9 +56,10 @@ export async function withGateway<T>(
 }
 
 async function openUnlessInUse(config: Config): Promise<Gateway | null> {
+  const { openGateway } = await import("../gateway.ts");
   const log = createLog(config.logLevel === "info" ? "warn" : config.logLevel, systemClock);
   try {
-    return await openGateway(config, { log, makesAdmin: false });
+    return await openGateway(config, { log });
   } catch (error) {
     if (error instanceof DirectoryInUse) return null;
     throw error;
@@ -104,14 +107,38 @@ function operatorApi(
   return api;
 }
 
-/** What a refused call says, as an error of the command line: wrong input is wrong usage. */
+/** What a refused call says, in the words of the command line: wrong input is wrong usage. */
 export async function refusal(response: Response): Promise<OperatorError> {
-  const problem = (await response.json()) as { detail?: string; code?: string };
+  const answer: unknown = await response.json().catch(() => undefined);
+  if (!problem.is(answer)) return new OperatorError(`the server answered ${response.status}`);
+  const { detail, code } = answer;
   const usage = response.status === 422 || response.status === 400;
-  return new OperatorError(
-    problem.detail ?? `the server answered ${response.status}`,
-    problem.code,
-    usage ? 2 : 1,
+  return new OperatorError(`${asOption(detail)} (${code})`, undefined, usage ? 2 : 1);
+}
+
+const problem = validator(Type.Object({ detail: Type.String(), code: Type.String() }));
+
+/** The options and arguments behind the fields that a refusal names. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  "/scopes": "--scope",
+  "/expires_in": "--expires",
+  "/grace": "--grace",
+  "/name": "the name",
+  "/agent": "--agent",
+  "/tier": "--tier",
+  "/tools": "--tool",
+  "/person": "--person",
+  "/role": "--role",
+  "/prompt": "the prompt",
+};
+
+function asOption(detail: string): string {
+  const [, field = "", rest = ""] = /^(\/[a-z_]+)(?:\/\d+)?(: .*)$/s.exec(detail) ?? [];
+  const option = OPTIONS[field];
+  if (option === undefined) return detail;
+  const isDuration = field === "/expires_in" || field === "/grace";
+  return (
+    option + (isDuration && rest.includes("pattern") ? ": must be a duration such as 90d, 12h or 10m" : rest)
   );
 }
 

@@ -22,8 +22,8 @@ export function command(name: string, description: string): Command {
     .exitOverride();
 }
 
-/** A verb that only holds others. */
-export function group(name: string, description: string): Command {
+/** A verb that takes no configuration: one that only holds others, or needs nothing of this node. */
+export function plain(name: string, description: string): Command {
   return new Command(name)
     .description(description)
     .helpOption("-h, --help", "show help")

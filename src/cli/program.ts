@@ -15,10 +15,10 @@ Examples:
   gatehouse task run --agent helper "What is new?"  dispatch a task and stream its answer
   gatehouse config show                             every setting, its value, and where it comes from
 
-Every verb works whether or not a server is running on the data directory.
+Verbs work whether or not a server is running on the data directory.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not be verified.`;
 
-/** The whole command line: one line a verb. */
+/** The whole command line. */
 export function createProgram(): Command {
   const program = new Command("gatehouse")
     .description(

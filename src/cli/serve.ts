@@ -23,8 +23,7 @@ async function serve(options: ConfigOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   // Loaded when it is needed: most verbs never do, and it is most of the program.
   const { openGateway } = await import("../gateway.ts");
-  const gateway = await openGateway(config);
-  if (gateway.adminSecret !== null) handOver(gateway.adminSecret, config.dataDir);
+  const gateway = await openGateway(config, { handOverAdmin: (secret) => handOver(secret, config.dataDir) });
   const url = await start(gateway);
   if (process.stdout.isTTY) print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
 

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { OperatorError } from "../base/errors.ts";
 import { readEvents, type ServerEvent } from "./events.ts";
 import { refusal, withGateway } from "./operator.ts";
-import { type ConfigOptions, collect, command, group, resolveConfig } from "./options.ts";
+import { type ConfigOptions, collect, command, plain, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
 
 interface Options extends ConfigOptions {
@@ -20,7 +20,7 @@ interface Finished {
 }
 
 export function taskCommand(): Command {
-  return group("task", "run tasks").addCommand(
+  return plain("task", "run tasks").addCommand(
     command("run", "dispatch a task and stream its answer to standard output")
       .argument("<prompt>", "what the agent is to do")
       .requiredOption("--agent <agent>", "who does it")

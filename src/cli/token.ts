@@ -1,8 +1,9 @@
 import type { Command } from "commander";
+import { NAMED_SCOPES } from "../access/scopes.ts";
 import { createSecret } from "../access/secret.ts";
 import { systemRandom } from "../base/ids.ts";
 import { listAll, withGateway } from "./operator.ts";
-import { type ConfigOptions, collect, command, group, resolveConfig } from "./options.ts";
+import { type ConfigOptions, collect, command, plain, resolveConfig } from "./options.ts";
 import { print, printJson, printTable } from "./output.ts";
 
 interface WorkspaceOptions extends ConfigOptions {
@@ -29,21 +30,28 @@ interface CreateOptions extends WorkspaceOptions {
   readonly role?: string;
 }
 
+const SCOPES_HELP = `
+Scopes:
+${NAMED_SCOPES.map((scope) => `  ${scope}`).join("\n")}
+  tools:<glob>       tools that its tasks may list, such as tools:vault.*
+  admin              all of them`;
+
 export function tokenCommand(): Command {
-  return group("token", "issue, list, rotate and revoke tokens")
+  return plain("token", "issue, list, rotate and revoke tokens")
     .addCommand(
       verb("create", "issue a token; its secret is printed this once, alone on standard output")
         .requiredOption("--name <name>", "what it is for")
         .option("--agent <agent>", "the agent that it acts as")
         .option(
           "--scope <scope>",
-          "what it may do; may be given several times (default for an agent: run its tasks)",
+          "what it may do (see below); may be given several times (default for an agent: run its tasks)",
           collect,
         )
         .option("--expires <duration>", "such as 90d or 12h (default: never)")
         .option("--person <person>", "the human who holds it")
         .option("--role <role>", "in what capacity")
         .option("--json", "print the whole token as JSON")
+        .addHelpText("after", SCOPES_HELP)
         .action(create),
     )
     .addCommand(verb("list", "list tokens, newest first").option("--json", "print JSON").action(list))
@@ -55,7 +63,7 @@ export function tokenCommand(): Command {
     )
     .addCommand(verb("revoke", "end a token at once").argument("<id>", "tok_…").action(revoke))
     .addCommand(
-      group("secret", "print a fresh secret, for GATEHOUSE_ADMIN_TOKEN; nothing is stored").action(() =>
+      plain("secret", "print a fresh secret, for GATEHOUSE_ADMIN_TOKEN; nothing is stored").action(() =>
         print(createSecret(systemRandom)),
       ),
     );

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { COMMIT, VERSION } from "../base/version.ts";
-import { group } from "./options.ts";
+import { plain } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
 export function versionCommand(): Command {
-  return group("version", "print the version, the commit it was built from, and the runtime")
+  return plain("version", "print the version, the commit it was built from, and the runtime")
     .option("--json", "print JSON")
     .action((options: { json?: boolean }) => {
       const version = {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { withGateway } from "./operator.ts";
-import { type ConfigOptions, command, group, resolveConfig } from "./options.ts";
+import { type ConfigOptions, command, plain, resolveConfig } from "./options.ts";
 import { print, printJson, printTable } from "./output.ts";
 
 interface Options extends ConfigOptions {
@@ -15,7 +15,7 @@ interface WorkspaceView {
 const PATH = "/operator/workspaces";
 
 export function workspaceCommand(): Command {
-  return group("workspace", "make and list workspaces, which share nothing with each other")
+  return plain("workspace", "make and list workspaces, which share nothing with each other")
     .addCommand(
       command("create", "make a workspace")
         .argument("<name>", "lower-case letters, digits, - and _")

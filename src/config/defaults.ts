@@ -142,7 +142,7 @@ function providerRows(name: string, provider: ProviderConfig, around: Surroundin
 }
 
 function tierRows({ tier, name, models }: Tier): ResolvedValue[] {
-  const shared = { secret: false, origin: "default", detail: "built in" } as const;
+  const shared = { secret: false, origin: "default", detail: "from the models found" } as const;
   return [
     { key: `tiers.${tier}.name`, path: ["tiers", `${tier}`, "name"], value: name, ...shared },
     { key: `tiers.${tier}.models`, path: ["tiers", `${tier}`, "models"], value: models, ...shared },

@@ -98,7 +98,7 @@ export const TABLE = {
 
   embeddingsModel: setting("embeddings.model", modelName, {
     default: "builtin/lexical",
-    help: "The model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
+    help: "Taken and checked, not in force yet: the model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
   }),
   requestsPerMinute: setting("limits.requests_per_minute", wholeNumber(1, 1_000_000), {
     default: 600,
@@ -123,23 +123,23 @@ export const TABLE = {
   webhook: setting("notify.webhook", httpUrl("hook"), {
     secret: true,
     defaultText: "none",
-    help: "The URL that exceeded limits and ledger checkpoints are posted to; secret, as such URLs carry credentials.",
+    help: "Taken and checked, not in force yet: the URL that exceeded limits and ledger checkpoints are posted to; secret, as such URLs carry credentials.",
   }),
   checkpointEvery: setting("ledger.checkpoint_every", wholeNumber(1, 1_000_000), {
     default: 256,
-    help: "Entries of a ledger after which a checkpoint is signed.",
+    help: "Taken and checked, not in force yet: entries of a ledger after which a checkpoint is signed.",
   }),
   checkpointSeconds: setting("ledger.checkpoint_seconds", wholeNumber(1, 86_400), {
     default: 10,
-    help: "Seconds after which new entries are signed over, however few they are.",
+    help: "Taken and checked, not in force yet: seconds after which new entries are signed over, however few they are.",
   }),
   checkpointFile: setting("ledger.checkpoint_file", path, {
     defaultText: "none",
-    help: "A file, best on another disk that cannot be rewritten, that checkpoints are appended to.",
+    help: "Taken and checked, not in force yet: a file, best on another disk that cannot be rewritten, that checkpoints are appended to.",
   }),
   payloadDays: setting("ledger.payload_days", wholeNumber(1, 36_500), {
     default: 180,
-    help: "Days that prompts, outputs and arguments are kept; the proofs stay.",
+    help: "Taken and checked, not in force yet: days that prompts, outputs and arguments are kept; the proofs stay.",
   }),
 };
 
@@ -148,11 +148,8 @@ export const SETTINGS: readonly Setting[] = Object.values(TABLE);
 
 /** `GATEHOUSE_` variables that are no settings: other commands read them. */
 export const OTHER_VARIABLES: ReadonlyMap<string, string> = new Map([
-  ["GATEHOUSE_TOKEN", "The token that `gatehouse mcp` and the client commands authenticate with."],
-  ["GATEHOUSE_URL", "The server that the client commands speak to."],
-  [
-    "GATEHOUSE_MASTER_KEY",
-    "The key that connector secrets are encrypted with, instead of the one in the data directory.",
-  ],
-  ["GATEHOUSE_MCP_FIXTURES", "Serves the MCP conformance suite's fixture tools; for tests only."],
+  ["GATEHOUSE_TOKEN", "Known, not read yet: a token for commands that speak to a server as a client."],
+  ["GATEHOUSE_URL", "Known, not read yet: the server that such commands speak to."],
+  ["GATEHOUSE_MASTER_KEY", "Known, not read yet: the key that connector secrets will be encrypted with."],
+  ["GATEHOUSE_MCP_FIXTURES", "Known, not read yet: for tests only."],
 ]);

@@ -1,8 +1,9 @@
 import { ADMIN_SCOPES } from "../access/scopes.ts";
-import { hashSecret, hasSecretForm, hasValidChecksum } from "../access/secret.ts";
+import { createSecret, hashSecret, hasSecretForm, hasValidChecksum } from "../access/secret.ts";
 import type { Tokens } from "../access/tokens.ts";
 import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import { OperatorError } from "../base/errors.ts";
+import type { RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
@@ -12,17 +13,22 @@ export interface AdminParts {
   readonly ledger: Ledger;
   readonly tokens: Tokens;
   readonly workspaces: Workspaces;
+  readonly random: RandomSource;
   readonly log: Log;
 }
 
 /**
- * Sees to it that somebody can get in. A configured secret becomes an admin token of `default`, once: revoked, it stays
- * revoked. Without one, the first start makes a token, unless some admin token was made before.
- * @returns the secret that was made here, to be shown once; null where none was.
+ * Sees to it that somebody can get in. A configured secret becomes an admin token of `default`, once: revoked or rotated
+ * away, it never comes back. Without one, the first start makes a token, unless some admin token was made before, and
+ * hands its secret over just before it is stored: a process that dies in between leaves nobody locked out.
  * @throws OperatorError for a configured secret that is too weak to be one
  */
-export async function ensureAdmin(parts: AdminParts, configured: string | undefined): Promise<string | null> {
-  const { db, ledger, tokens, workspaces, log } = parts;
+export async function ensureAdmin(
+  parts: AdminParts,
+  configured: string | undefined,
+  handOver: (secret: string) => void,
+): Promise<void> {
+  const { db, ledger, tokens, workspaces, random, log } = parts;
   const workspace = workspaces.find(DEFAULT_WORKSPACE);
   if (!workspace) throw new Error("there is no default workspace");
   if (configured === undefined) {
@@ -30,7 +36,7 @@ export async function ensureAdmin(parts: AdminParts, configured: string | undefi
       workspace.id,
       '%"admin"%',
     ]);
-    if (made) return null;
+    if (made) return;
   } else {
     if (!hasSecretForm(configured)) {
       throw new OperatorError(
@@ -41,19 +47,27 @@ export async function ensureAdmin(parts: AdminParts, configured: string | undefi
     }
     if (!hasValidChecksum(configured))
       log.warn("GATEHOUSE_ADMIN_TOKEN: its checksum does not fit; was it mistyped?");
-    const known = await db.get("SELECT 1 FROM tokens WHERE secret_hash = $1 OR previous_hash = $1", [
-      hashSecret(configured),
-    ]);
-    if (known) return null;
+    const hash = hashSecret(configured);
+    const known = await db.get(
+      `SELECT 1 FROM meta WHERE key = $1
+       UNION ALL SELECT 1 FROM tokens WHERE secret_hash = $2 OR previous_hash = $2`,
+      [installedKey(configured), hash],
+    );
+    if (known) return;
   }
-  const { secret } = await db.tx(async (tx) => {
+  const secret = configured ?? createSecret(random);
+  if (configured === undefined) handOver(secret);
+  await db.tx(async (tx) => {
     const issued = await tokens.issue(
       tx,
       workspace.id,
       "system",
       { name: "admin", agent: null, scopes: ADMIN_SCOPES, person: null, role: null, expiresIn: null },
-      configured,
+      secret,
     );
+    if (configured !== undefined) {
+      await tx.run("INSERT INTO meta (key, value) VALUES ($1, $2)", [installedKey(secret), issued.token.id]);
+    }
     await ledger.append(tx, workspace.id, {
       phase: "single",
       action: "token.issue",
@@ -62,7 +76,10 @@ export async function ensureAdmin(parts: AdminParts, configured: string | undefi
       actor: "system",
       detail: { token: issued.token.id, scopes: ADMIN_SCOPES.join(" ") },
     });
-    return issued;
   });
-  return configured === undefined ? secret : null;
+}
+
+/** Remembers each configured secret that was ever installed, whatever has become of its token since. */
+function installedKey(secret: string): string {
+  return `admin:${hashSecret(secret).toString("hex")}`;
 }

@@ -5,6 +5,9 @@ import type { App } from "./app.ts";
 const SERVER_BODY_LIMIT = 64 * 1024 * 1024;
 /** Seconds without a byte either way, for everything but streams. */
 const IDLE_SECONDS = 60;
+/** How long a stop waits for calls whose work is done and whose answers are not sent yet. */
+const CLOSE_WAIT_MS = 3_000;
+const CLOSE_STEP_MS = 10;
 
 export interface Listener {
   readonly port: number;
@@ -12,7 +15,7 @@ export interface Listener {
   readonly url: string;
   /** Takes no new connections. */
   refuse(): void;
-  /** Ends what is still open. */
+  /** Waits a little for the answers that are on their way, then ends what is still open. */
   close(): Promise<void>;
 }
 
@@ -40,7 +43,10 @@ export function listen(app: App, address: { readonly host: string; readonly port
     port: server.port,
     url: `http://${localHost(address.host)}:${server.port}`,
     refuse: () => void server.stop(false),
-    close: async () => {
+    async close() {
+      for (let waited = 0; server.pendingRequests > 0 && waited < CLOSE_WAIT_MS; waited += CLOSE_STEP_MS) {
+        await new Promise((resolve) => setTimeout(resolve, CLOSE_STEP_MS));
+      }
       await server.stop(true);
     },
   };

@@ -64,7 +64,7 @@ describe("wrong usage ends with 2, says what is wrong, and prints nothing on sta
       "expires_in",
     ],
     ["a scope that is none", ["token", "create", "--name", "n", "--scope", "tasks:paint"], "tasks:paint"],
-    ["neither agent nor scopes", ["token", "create", "--name", "n"], "scopes"],
+    ["neither agent nor scopes", ["token", "create", "--name", "n"], "--scope: is required"],
     ["a workspace's name that is none", ["workspace", "create", "No Such"], "name"],
     ["a configuration file that is not there", ["token", "list", "--config", "nowhere.yaml"], "nowhere.yaml"],
   ])("%s", async (_, args, message) => {

@@ -57,7 +57,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     env: { GATEHOUSE_ADMIN_TOKEN: admin },
     cwd: dataDir,
   });
-  const gateway = await openGateway(config, { log: silentLog, ...options });
+  const gateway = await openGateway(config, { log: silentLog, handOverAdmin: () => {}, ...options });
   const url = await gateway.start();
 
   async function call(method: string, path: string, { token, body, raw, headers = {} }: CallOptions = {}) {

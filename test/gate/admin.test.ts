@@ -1,0 +1,69 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createSecret } from "../../src/access/secret.ts";
+import { systemRandom } from "../../src/base/ids.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { openGateway } from "../../src/gateway.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "gatehouse-admin-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** Opens a gateway on the directory, and answers what it handed over and how calls with some secrets end. */
+async function open(
+  name: string,
+  configured: string | undefined,
+  work: (call: Caller) => Promise<void> = async () => {},
+) {
+  const env = configured === undefined ? {} : { GATEHOUSE_ADMIN_TOKEN: configured };
+  const { config } = loadConfig({ flags: { data: join(directory, name) }, env, cwd: directory });
+  const handed: string[] = [];
+  const gateway = await openGateway(config, {
+    log: silentLog,
+    handOverAdmin: (secret) => handed.push(secret),
+  });
+  await work(async (secret, method, path) => {
+    const headers = { authorization: `Bearer ${secret}` };
+    const response = await gateway.handle(new Request(`http://gatehouse${path}`, { method, headers }));
+    return { status: response.status, body: response.status === 204 ? null : await response.json() };
+  });
+  await gateway.stop();
+  return handed;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+type Caller = (secret: string, method: string, path: string) => Promise<{ status: number; body: any }>;
+
+test("the first start hands over one secret that works, and later ones none", async () => {
+  const [secret = ""] = await open("first", undefined);
+  const again = await open("first", undefined, async (call) => {
+    expect((await call(secret, "GET", "/v1/agents")).status).toBe(200);
+  });
+  expect(again).toEqual([]);
+});
+
+test("a configured secret that was rotated away never comes back, however often it is configured", async () => {
+  const secret = createSecret(systemRandom);
+  await open("rotated", secret, async (call) => {
+    const { body } = await call(secret, "GET", "/v1/tokens");
+    const path = `/v1/tokens/${body.data[0].id}/rotate`;
+    const second = (await call(secret, "POST", path)).body.secret;
+    expect((await call(second, "POST", path)).status).toBe(200);
+    expect((await call(secret, "GET", "/v1/agents")).status).toBe(401);
+  });
+  const handed = await open("rotated", secret, async (call) => {
+    expect((await call(secret, "GET", "/v1/agents")).status).toBe(401);
+  });
+  expect(handed).toEqual([]);
+});
+
+test("a secret that was handed over may be configured afterwards", async () => {
+  const [secret = ""] = await open("both", undefined);
+  const handed = await open("both", secret, async (call) => {
+    const { body } = await call(secret, "GET", "/v1/tokens");
+    expect(body.data).toHaveLength(1);
+  });
+  expect(handed).toEqual([]);
+});
