@@ -19,7 +19,7 @@ import { createMetrics } from "./http/metrics.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { createModelDoor } from "./models/door.ts";
 import type { Db } from "./store/db.ts";
-import { databasePath, prepareDirectory } from "./store/directory.ts";
+import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
@@ -47,7 +47,10 @@ export interface Gateway {
   readonly operatorSecret: string;
   /** Takes up what an earlier process left unfinished, and opens the door. @returns the URL that clients reach it at */
   start(): Promise<string>;
-  /** Closes the door, breaks off what runs (a later start takes it up again), and gives the data directory back. */
+  /**
+   * Closes the door, breaks off what runs (a later start runs it again, or reports it as interrupted where it had called
+   * tools), and gives the data directory back.
+   */
   stop(): Promise<void>;
 }
 
@@ -63,6 +66,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   const ids = createIds(clock, random);
 
   prepareDirectory(config.dataDir);
+  if (isOpenToOthers(config.dataDir)) {
+    log.warn("others may read the data directory; chmod 700 it", { data: config.dataDir });
+  }
   const lock = lockDirectory(config.dataDir);
   if (!lock) throw new DirectoryInUse(config.dataDir);
   let opened: Db | undefined;

@@ -1,10 +1,10 @@
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../base/errors.ts";
 
-export const DATABASE_FILE = "gatehouse.db";
+const DATABASE_FILE = "gatehouse.db";
 
-/** Makes the data directory readable by its owner alone. @throws OperatorError when it cannot be made. */
+/** Makes the data directory, readable by its owner alone; one that exists keeps its mode. @throws OperatorError */
 export function prepareDirectory(directory: string): void {
   try {
     const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -15,6 +15,11 @@ export function prepareDirectory(directory: string): void {
       "name one that this user may write with --data or GATEHOUSE_DATA",
     );
   }
+}
+
+/** Whether others than its owner may look into it: it holds a configuration with keys, and everybody's prompts. */
+export function isOpenToOthers(directory: string): boolean {
+  return (statSync(directory).mode & 0o077) !== 0;
 }
 
 export function databasePath(directory: string): string {

@@ -61,7 +61,7 @@ describe("wrong usage ends with 2, says what is wrong, and prints nothing on sta
     [
       "a duration that is none",
       ["token", "create", "--name", "n", "--scope", "admin", "--expires", "soon"],
-      "expires_in",
+      "--expires: must be a duration",
     ],
     ["a scope that is none", ["token", "create", "--name", "n", "--scope", "tasks:paint"], "tasks:paint"],
     ["neither agent nor scopes", ["token", "create", "--name", "n"], "--scope: is required"],
