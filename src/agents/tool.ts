@@ -110,6 +110,8 @@ function fromJsonSchema(definition: SchemaToolDefinition): Tool {
 function compile(schema: JsonSchema): Tool["validate"] {
   try {
     const input = validator(schema);
+    // Compiles it here, where a failure is expected.
+    input.is(undefined);
     return (value) => input.errors(value);
   } catch {
     // A schema from outside that cannot be compiled (an unknown reference) is its own server's to check.

@@ -20,19 +20,24 @@ const PATH_LIMIT = 300;
 Settings.Set({ maxErrors: ERROR_LIMIT });
 
 export function validator<const Schema extends TSchema>(schema: Schema): Validator<Schema> {
-  const compiled = Compile(schema);
+  // At the first value, since all schemas together take 17 ms that a start should not wait for.
+  let ready: ReturnType<typeof Compile<Schema>> | undefined;
+  const compiled = () => {
+    ready ??= Compile(schema);
+    return ready;
+  };
   const errors = (value: unknown): FieldError[] => {
     const bulk = bulkyPath(value);
     if (bulk !== undefined)
       return [{ path: bulk, message: `holds too much: ${VALUE_LIMIT} values can be checked` }];
-    return fieldErrors(compiled.Errors(value));
+    return fieldErrors(compiled().Errors(value));
   };
   return {
     schema,
-    is: (value): value is Static<Schema> => compiled.Check(value),
+    is: (value): value is Static<Schema> => compiled().Check(value),
     errors,
     parse(value) {
-      if (compiled.Check(value)) return value as Static<Schema>;
+      if (compiled().Check(value)) return value as Static<Schema>;
       const refused = errors(value);
       const first = refused[0];
       throw new Problem(

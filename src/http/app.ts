@@ -30,7 +30,7 @@ export interface AppParts {
 /** The whole of REST: one line a resource. */
 export function createApp(parts: AppParts) {
   const { door } = parts;
-  const app = new Elysia({ name: "gatehouse", precompile: true })
+  const app = new Elysia({ name: "gatehouse" })
     .use(systemRoutes(parts.system))
     .use(agentRoutes(door, parts.agents))
     .use(taskRoutes(door, parts.tasks))
