@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { version } from "../../package.json";
 import { AGENT, type Desk, openDesk } from "../cli/support.ts";
 import { allEvents } from "../support/events.ts";
+import { startFakeModel } from "../support/fake-model.ts";
 import { BINARY, type ServerProcess, tempDir } from "../support/process.ts";
 
 setDefaultTimeout(60_000);
@@ -86,6 +87,26 @@ test("serves: an agent, a task with its stream, the ledger, the documentation, a
     "gatehouse.db",
     "gatehouse.lock",
   ]);
+});
+
+test("has every kind of provider inside, and asks an endpoint that the configuration names", async () => {
+  const upstream = startFakeModel();
+  const provider = (kind: string) => `{ kind: ${kind}, api_key: k, base_url: "${upstream.url}" }`;
+  const kinds = { g: "google", a: "anthropic", o: "openai", mine: "openai-compatible" };
+  mkdirSync(join(desk.cwd, "gatehouse-data"), { mode: 0o700 });
+  // The upstream speaks the last one's language alone, and answers the others 404: each is asked on the way.
+  writeFileSync(
+    join(desk.cwd, "gatehouse-data", "gatehouse.yaml"),
+    `providers:\n${Object.entries(kinds)
+      .map(([name, kind]) => `  ${name}: ${provider(kind)}\n`)
+      .join("")}tiers:\n  1: { models: [g/x, a/x, o/x, mine/x] }\n`,
+  );
+  const server = await desk.serve();
+  expect((await desk.call(server, adminToken(), "POST", "/v1/agents", AGENT)).status).toBe(201);
+  const ran = await desk.cli(["task", "run", "--agent", AGENT.name, "hello there"]);
+  expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 0, stdout: "You said: hello there\n" });
+  for (const model of ["g/x", "a/x", "o/x"]) expect(ran.stderr).toContain(`${model} failed (http_404)`);
+  await upstream.close();
 });
 
 test("runs a verb with and without a server, and refuses wrong usage", async () => {
