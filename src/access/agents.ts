@@ -3,6 +3,14 @@ import { Problem } from "../base/errors.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
 import type { TierPolicy } from "./policy.ts";
 
+/** What an agent's name looks like. */
+export const AGENT_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
+const NAME = new RegExp(AGENT_NAME);
+
+export function isAgentName(text: string): boolean {
+  return NAME.test(text);
+}
+
 export type AgentStatus = "active" | "stopped";
 
 /** A named worker and what it may do. */
@@ -38,7 +46,13 @@ export interface Agents {
   list(workspaceId: number, limit: number, after: string | undefined): Promise<Agent[]>;
   /** @throws Problem 409 `agent_exists` */
   create(tx: Tx, workspaceId: number, name: string, fields: AgentFields): Promise<Agent>;
-  update(tx: Tx, workspaceId: number, name: string, change: Partial<AgentFields>): Promise<Agent>;
+  /** Changes what `change` answers for the agent as it is within the transaction, and nothing else. */
+  update(
+    tx: Tx,
+    workspaceId: number,
+    name: string,
+    change: (agent: Agent) => Partial<AgentFields>,
+  ): Promise<Agent>;
   setStatus(tx: Tx, workspaceId: number, name: string, status: AgentStatus): Promise<Agent>;
   /** Ends the agent and frees its name; its row stays for the history that refers to it. */
   archive(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
@@ -148,7 +162,8 @@ export function createAgents(db: Db, clock: Clock): Agents {
       return fromRow(row);
     },
     async update(tx, workspaceId, name, change) {
-      return write(tx, workspaceId, { ...(await get(workspaceId, name, tx)), ...change });
+      const agent = await get(workspaceId, name, tx);
+      return write(tx, workspaceId, { ...agent, ...change(agent) });
     },
     async setStatus(tx, workspaceId, name, status) {
       const agent = await get(workspaceId, name, tx);

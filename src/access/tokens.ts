@@ -43,8 +43,8 @@ export interface Tokens {
     request: TokenRequest,
     secret?: string,
   ): Promise<Issued>;
-  /** Newest first, before the id `before`; one more than `limit` when there are more. */
-  list(workspaceId: number, limit: number, before: string | undefined): Promise<Token[]>;
+  /** Newest first, before the id `before`; one more than `limit` when there are more. With `agentId`, that agent's alone. */
+  list(workspaceId: number, limit: number, before: string | undefined, agentId?: number): Promise<Token[]>;
   /** @throws Problem 404 `not_found` */
   get(workspaceId: number, id: string, sql?: Sql): Promise<Token>;
   /** A new secret; the old one works for `graceMs` more. @throws Problem 404 `not_found` */
@@ -203,10 +203,11 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       return { token, secret };
     },
 
-    async list(workspaceId, limit, before) {
+    async list(workspaceId, limit, before, agentId) {
+      const own = agentId === undefined ? "" : " AND t.agent_id = $4";
       const rows = await db.all<Row>(
-        `${SELECT} WHERE t.workspace_id = $1 AND t.id < $2 AND t.revoked_at IS NULL ORDER BY t.id DESC LIMIT $3`,
-        [workspaceId, before ?? "tok~", limit + 1],
+        `${SELECT} WHERE t.workspace_id = $1 AND t.id < $2 AND t.revoked_at IS NULL${own} ORDER BY t.id DESC LIMIT $3`,
+        [workspaceId, before ?? "tok~", limit + 1, ...(agentId === undefined ? [] : [agentId])],
       );
       return rows.map((row) => fromRow(row, used));
     },

@@ -58,7 +58,11 @@ export function usageOf(run: Run, request: ModelRequest, ending: Ending, receive
   };
 }
 
-/** Providers pass on what servers say, which need not be a number of tokens. */
+/** No model takes or gives a thousandth of this in one call: a greater count is a fault, and would be charged as one. */
+const TOKENS_LIMIT = 1_000_000_000;
+
+/** Providers pass on what servers say, which need not be a number of tokens. What is none is as good as not given. */
 function count(tokens: number | undefined): number | undefined {
-  return Number.isSafeInteger(tokens) && tokens !== undefined && tokens >= 0 ? tokens : undefined;
+  if (tokens === undefined || !Number.isSafeInteger(tokens)) return undefined;
+  return tokens >= 0 && tokens <= TOKENS_LIMIT ? tokens : undefined;
 }

@@ -16,6 +16,8 @@ const STOP_WORDS = new Set(
   ).split(" "),
 );
 const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])|\n+/u;
+/** A question may be a million characters long; no one reads the words of a page for what is asked at its top. */
+const QUESTION_LENGTH = 4_096;
 const WORD = /\p{Script=Han}|[\p{L}\p{N}]+/gu;
 
 /**
@@ -27,7 +29,8 @@ export function bestSentences(
   passages: readonly Passage[],
   limit: number,
 ): readonly RankedSentence[] {
-  const wanted = stems(question);
+  if (passages.length === 0) return [];
+  const wanted = stems(question.slice(0, QUESTION_LENGTH));
   const seen = new Set<string>();
   const sentences: RankedSentence[] = [];
   for (const { text, source } of passages) {

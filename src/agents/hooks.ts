@@ -43,6 +43,14 @@ export interface Deny {
   readonly deny: string;
 }
 
+/** Why a call was `denied`, that is, refused before it reached the tool. */
+export type Refusal =
+  | "unknown_tool"
+  | "invalid_arguments"
+  | "tool_forbidden"
+  | "refused_by_host"
+  | "cancelled";
+
 export interface AfterToolCall {
   readonly id: string;
   readonly tool: string;
@@ -52,6 +60,8 @@ export interface AfterToolCall {
   readonly output: JsonValue;
   /** False when the call was refused before it reached the tool. */
   readonly dispatched: boolean;
+  /** With status `denied` only. */
+  readonly code?: Refusal;
   readonly durationMs: number;
   /** What the tool threw. */
   readonly error?: unknown;

@@ -1,5 +1,6 @@
 import { AgentDenied, cancelled, RunFailure, ToolError } from "./errors.ts";
 import type { AgentEvent } from "./events.ts";
+import type { Refusal } from "./hooks.ts";
 import type { JsonObject, JsonValue, ToolCall, ToolResult, ToolStatus } from "./message.ts";
 import { isJsonObject } from "./prompt.ts";
 import { isPromise, type Run } from "./run.ts";
@@ -10,6 +11,7 @@ interface Outcome {
   readonly status: ToolStatus;
   readonly output: JsonValue;
   readonly dispatched: boolean;
+  readonly code?: Refusal;
   readonly durationMs: number;
   readonly error?: unknown;
 }
@@ -37,20 +39,22 @@ async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
   if (!tool) {
     const names = toolbox.tools.map(({ name }) => name).filter(allows);
     const known = names.length === 0 ? "There are none." : `There are: ${names.join(", ")}.`;
-    return refused("failed", `There is no tool ${JSON.stringify(call.tool)}. ${known}`);
+    return refused("unknown_tool", `There is no tool ${JSON.stringify(call.tool)}. ${known}`);
   }
-  if (!allows(tool.name)) return refused("denied", `The policy does not allow the tool ${tool.name}.`);
-  if (!isJsonObject(call.arguments)) return refused("failed", "The arguments are not a valid JSON object.");
+  if (!allows(tool.name))
+    return refused("tool_forbidden", `The policy does not allow the tool ${tool.name}.`);
+  if (!isJsonObject(call.arguments))
+    return refused("invalid_arguments", "The arguments are not a valid JSON object.");
   const problem = invalid(tool, call.arguments);
-  if (problem !== undefined) return refused("failed", problem);
+  if (problem !== undefined) return refused("invalid_arguments", problem);
   const reason = await before(run, call);
-  if (reason !== undefined) return refused("denied", `The call was denied: ${reason}`);
-  if (run.signal.aborted) return refused("failed", "The run was cancelled before the tool was called.");
+  if (reason !== undefined) return refused("refused_by_host", `The call was denied: ${reason}`);
+  if (run.signal.aborted) return refused("cancelled", "The run was cancelled before the tool was called.");
   return execute(run, tool, call.id, call.arguments);
 }
 
-function refused(status: "failed" | "denied", output: string): Outcome {
-  return { status, output, dispatched: false, durationMs: 0 };
+function refused(code: Refusal, output: string): Outcome {
+  return { status: "denied", code, output, dispatched: false, durationMs: 0 };
 }
 
 function invalid(tool: Tool, input: JsonObject): string | undefined {

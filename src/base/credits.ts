@@ -10,6 +10,8 @@ export interface Price {
   readonly output: number;
 }
 
+const GREATEST = BigInt(Number.MAX_SAFE_INTEGER);
+
 export const FREE: Price = { input: 0, output: 0 };
 
 /** Credits as written in a configuration to micro-credits; undefined when negative, too large or finer than a millionth. */
@@ -25,8 +27,13 @@ export function toCredits(micros: number): number {
   return micros / MICROS_PER_CREDIT;
 }
 
-/** The cost of one call in micro-credits, rounded half up to a millionth once, over input and output together. */
+/**
+ * The cost of one call in micro-credits, rounded half up to a millionth once, over input and output together. Always a
+ * safe integer: where price and tokens come to more (nine billion credits), it is the greatest there is, and what is
+ * above that is not charged.
+ */
 export function cost(price: Price, inputTokens: number, outputTokens: number): number {
   const thousandths = BigInt(inputTokens) * BigInt(price.input) + BigInt(outputTokens) * BigInt(price.output);
-  return Number((thousandths + 500n) / 1000n);
+  const micros = (thousandths + 500n) / 1000n;
+  return micros < GREATEST ? Number(micros) : Number.MAX_SAFE_INTEGER;
 }

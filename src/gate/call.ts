@@ -1,5 +1,7 @@
+import { isAgentName } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { timestamp } from "../base/clock.ts";
+import { redact } from "../base/log.ts";
 import type { Channel, Detail, Draft, Oversight } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db, Tx } from "../store/db.ts";
@@ -104,7 +106,7 @@ export class Call {
       channel: this.channel,
       requestId: this.requestId,
       actor: this.caller.actor,
-      agent: subject.agent ?? this.caller.agent?.name,
+      agent: agentOf(subject.agent ?? this.caller.agent?.name),
       tier: subject.tier,
       model: subject.model,
       task: subject.task,
@@ -113,4 +115,9 @@ export class Call {
       oversight: subject.oversight,
     };
   }
+}
+
+/** What a client names stays in the ledger for ever: only what can be an agent's name, and no secret put in its place. */
+function agentOf(name: string | undefined): string | undefined {
+  return name !== undefined && isAgentName(name) && redact(name) === name ? name : undefined;
 }

@@ -13,13 +13,15 @@ import type { LimitNotices } from "./notices.ts";
 import type { RefusedCallers } from "./refused.ts";
 import { type RequestLimit, RequestLimiter } from "./requests.ts";
 
-/** What a door offers: one of these stands beside each route and each MCP method. */
+/** What a door offers: one of these stands beside each route. */
 export interface Operation {
   /** `noun.verb`, as the ledger names it. */
   readonly action: string;
   readonly scope: NamedScope | "admin";
-  /** False for streams, which do not count against the request limit. */
+  /** False for streams, which do not count against the request limit; one that is refused is no stream, and counts. */
   readonly counted: boolean;
+  /** Counted like another, but never refused for it: what stops work MUST get through while a flood has taken the limit. */
+  readonly urgent?: boolean;
 }
 
 /** How the caller says who it is. */
@@ -47,7 +49,7 @@ export type Answer<T> = (
 
 export interface Gate {
   /**
-   * The one way of every call, REST and MCP alike: authenticate, limit, check the scope, do, record, answer. It never
+   * The one way of every call: authenticate, limit, check the scope, do, record, answer. It never
    * throws. No call succeeds before its entry is on disk: where it can't be written, the answer is 503
    * `ledger_unavailable`.
    */
@@ -96,6 +98,18 @@ export function createGate(parts: GateParts): Gate {
     }
   }
 
+  function takeLimit(caller: Caller): RequestLimit {
+    return limiter.take(workspaces.get(caller.workspaceId), clock.monotonic());
+  }
+
+  /** Tells of a limit that was passed, and says whether the call is refused for it. The operator's own never is. */
+  async function refuses(operation: Operation, origin: Origin, caller: Caller): Promise<boolean> {
+    const workspace = workspaces.get(caller.workspaceId);
+    await notices.exceeded(workspace, "requests");
+    if (operation.urgent === true || origin.credential.kind === "operator") return false;
+    return workspace.limits.enforcement === "enforced";
+  }
+
   return {
     async call(operation, origin, handle) {
       let limit: RequestLimit | null = null;
@@ -107,14 +121,10 @@ export function createGate(parts: GateParts): Gate {
         const { requestId, channel } = origin;
         call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger);
         if (operation.counted) {
-          const workspace = workspaces.get(caller.workspaceId);
-          limit = limiter.take(workspace, clock.monotonic());
-          if (limit.exceeded) {
-            await notices.exceeded(workspace, "requests");
-            // Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk.
-            if (workspace.limits.enforcement === "enforced") {
-              return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
-            }
+          limit = takeLimit(caller);
+          // Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk.
+          if (limit.exceeded && (await refuses(operation, origin, caller))) {
+            return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
           }
         }
         if (!hasScope(caller.scopes, operation.scope)) {
@@ -131,6 +141,12 @@ export function createGate(parts: GateParts): Gate {
             const workspace = workspaces.find(DEFAULT_WORKSPACE);
             if (workspace) ledgerSeq = await refused.note(workspace.id, origin, problem.code);
           } else if (ledgerSeq === null && problem.code !== "ledger_unavailable") {
+            if (!operation.counted) {
+              limit = takeLimit(call.caller);
+              if (limit.exceeded && (await refuses(operation, origin, call.caller))) {
+                return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
+              }
+            }
             await call.record(problem.status >= 500 ? "failed" : "denied", problem.code);
             ledgerSeq = call.ledgerSeq;
           }

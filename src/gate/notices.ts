@@ -7,7 +7,10 @@ import { MinuteTally } from "../limits/tally.ts";
 export type LimitKind = "requests" | "tasks";
 
 export interface LimitNotices {
-  /** Notes that a workspace went over a limit: one ledger entry and one word to the operator per minute. */
+  /**
+   * Notes that a workspace went over a limit: one ledger entry and one word in the log a minute, whichever limit comes
+   * first. Another limit passed in that minute is named by the next entry, as `also`.
+   */
   exceeded(workspace: Workspace, kind: LimitKind): Promise<void>;
 }
 
@@ -21,17 +24,27 @@ export function createLimitNotices(
   tell: (workspace: string, kind: LimitKind) => void,
 ): LimitNotices {
   const tally = new MinuteTally(KEY_LIMIT);
+  /** Of each workspace that was over a limit: what the last entry named, and the other one if it was passed since. */
+  const said = new Map<string, LimitKind>();
+  const unsaid = new Map<string, LimitKind>();
   return {
     async exceeded(workspace, kind) {
       tell(workspace.name, kind);
       const notice = tally.note(String(workspace.id), clock.now());
-      if (notice.kind === "counted") return;
+      if (notice.kind === "counted") {
+        if (said.get(notice.key) !== kind) unsaid.set(notice.key, kind);
+        return;
+      }
+      const also = unsaid.get(notice.key);
+      unsaid.delete(notice.key);
+      said.set(notice.key, kind);
       const { enforcement } = workspace.limits;
       log.warn("limit exceeded", {
         workspace: workspace.name,
         limit: kind,
         enforcement,
         before: notice.before,
+        also,
       });
       await ledger.record(workspace.id, {
         phase: "single",
@@ -39,7 +52,7 @@ export function createLimitNotices(
         outcome: enforcement === "enforced" ? "denied" : "allowed",
         channel: "system",
         actor: "system",
-        detail: { limit: kind, enforcement, before: notice.before },
+        detail: { limit: kind, enforcement, before: notice.before, also },
       });
     },
   };

@@ -1,4 +1,5 @@
 import type { FieldError, Problem } from "../base/errors.ts";
+import { redact } from "../base/log.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 
 /** What a handler answers; the endpoint adds the headers of the call. */
@@ -59,7 +60,8 @@ export function problemResponse(
     request_id: requestId,
     ...(problem.errors ? { errors: problem.errors } : {}),
   };
-  return new Response(JSON.stringify(body), {
+  // A detail may repeat what the client sent, and a secret put in the wrong place is what it sent.
+  return new Response(redact(JSON.stringify(body)), {
     status: problem.status,
     headers: { ...headers, ...problem.headers, "content-type": "application/problem+json" },
   });

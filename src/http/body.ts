@@ -3,14 +3,51 @@ import { invalidField, Problem } from "../base/errors.ts";
 /** Bytes of a JSON body (contract, section 3). */
 export const BODY_LIMIT = 10 * 1024 * 1024;
 
+/** Bytes of all bodies that are being read at once: trickled on a hundred connections they would fill the memory. */
+const IN_FLIGHT_LIMIT = 256 * 1024 * 1024;
+/** A body declared as no longer than this is taken in one go, and counted whole from its beginning. */
+const SMALL_BODY = 64 * 1024;
+const RETRY_SECONDS = 1;
+
+/** Bytes that bodies hold now, over all of the process. */
+export class BodyBudget {
+  readonly #limit: number;
+  #held = 0;
+
+  constructor(limit = IN_FLIGHT_LIMIT) {
+    this.#limit = limit;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  /** @throws Problem 429 `rate_limited` */
+  take(bytes: number): void {
+    if (this.#held + bytes > this.#limit) {
+      throw new Problem("rate_limited", "The server is reading as many bodies as it can hold.", {
+        headers: { "Retry-After": String(RETRY_SECONDS) },
+      });
+    }
+    this.#held += bytes;
+  }
+
+  release(bytes: number): void {
+    this.#held -= bytes;
+  }
+}
+
+const inFlight = new BodyBudget();
+
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 
 /**
  * The parsed body.
- * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large`, 400 `invalid_json` (empty, not UTF-8, broken)
+ * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large`, 400 `invalid_json` (empty, not UTF-8, broken), 429
+ * `rate_limited` (too many at once)
  */
-export async function readJson(request: Request, limit = BODY_LIMIT): Promise<unknown> {
+export async function readJson(request: Request, limit = BODY_LIMIT, budget = inFlight): Promise<unknown> {
   const type = request.headers.get("content-type");
   // What is not there has no type either.
   if (type === null && isEmpty(request)) throw invalidJson("The body is empty.");
@@ -20,7 +57,19 @@ export async function readJson(request: Request, limit = BODY_LIMIT): Promise<un
   if ((request.headers.get("content-encoding") ?? "identity") !== "identity") {
     throw new Problem("unsupported_media_type", "Send the body without Content-Encoding.");
   }
-  const bytes = await readBytes(request, limit);
+  let held = 0;
+  const take = (bytes: number) => {
+    budget.take(bytes);
+    held += bytes;
+  };
+  try {
+    return parseBytes(await readBytes(request, limit, take));
+  } finally {
+    budget.release(held);
+  }
+}
+
+function parseBytes(bytes: Uint8Array): unknown {
   if (bytes.length === 0) throw invalidJson("The body is empty.");
   const text = decode(bytes);
   const value = parse(text);
@@ -34,11 +83,18 @@ export function isEmpty(request: Request): boolean {
   return request.headers.get("content-length") === "0" || request.body === null;
 }
 
-async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+async function readBytes(
+  request: Request,
+  limit: number,
+  take: (bytes: number) => void,
+): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null) {
     if (Number(declared) > limit) throw tooLarge(limit);
-    return request.bytes();
+    if (Number(declared) <= SMALL_BODY) {
+      take(Number(declared));
+      return request.bytes();
+    }
   }
   if (!request.body) return new Uint8Array();
   const chunks: Uint8Array[] = [];
@@ -46,6 +102,7 @@ async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   for await (const chunk of request.body) {
     length += chunk.length;
     if (length > limit) throw tooLarge(limit);
+    take(chunk.length);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

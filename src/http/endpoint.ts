@@ -31,6 +31,8 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly tag: string;
   /** False for streams, or a function of the request where it depends. Default true. */
   readonly counted?: boolean | ((request: Request) => boolean);
+  /** Never refused for the request limit. */
+  readonly urgent?: true;
   readonly body?: Body;
   /** A call without a body counts as `{}`. */
   readonly bodyOptional?: boolean;
@@ -86,26 +88,31 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       action: spec.action,
       scope: spec.scope,
       counted: typeof counted === "boolean" ? counted : counted(request),
+      urgent: spec.urgent === true,
     };
+    let reply: Reply | StreamReply | undefined;
     const result = await door.gate.call(operation, origin, async (call) => {
       const given = body && (await readBody(request, spec.bodyOptional === true));
-      return handle({
+      reply = await handle({
         call,
         params,
         request,
         body: body ? body.parse(given) : (undefined as Static<Body>),
         query: query.parse(readQuery(request.url, querySchema)) as Static<TObject<Query>>,
       });
+      return reply;
     });
     const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
     if (!result.ok) {
+      // Its entry could not be written: what the stream has taken is given back.
+      if (reply && "stream" in reply) reply.abandon();
       door.metrics.answered[result.problem.status < 500 ? "4xx" : "5xx"].inc();
       return problemResponse(result.problem, headers, requestId);
     }
     door.metrics.answered["2xx"].inc();
     if (!("stream" in result.value)) return jsonResponse(result.value, headers);
     server?.timeout(request, 0);
-    return result.value.stream(headers);
+    return result.value.stream(headers, () => server?.timeout(request, 1));
   }
 
   return {
@@ -116,7 +123,10 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
 
 /** An answer that goes on: made once the call itself is recorded, with its headers. */
 export interface StreamReply {
-  stream(headers: Record<string, string>): Response;
+  /** `expire` lets the connection end as one without a sign of life does, whatever the client has not taken yet. */
+  stream(headers: Record<string, string>, expire: () => void): Response;
+  /** Called in place of `stream` when there will be none. */
+  abandon(): void;
 }
 
 async function readBody(request: Request, optional: boolean): Promise<unknown> {

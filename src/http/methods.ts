@@ -5,7 +5,8 @@ export function allowedMethods(
 ): string[] {
   const segments = split(pathname);
   const methods = routes.filter((route) => matches(split(route.path), segments)).map((route) => route.method);
-  return [...new Set(methods)].sort();
+  // Whatever answers GET answers HEAD (RFC 9110, section 9.3.2), and has no route of its own.
+  return [...new Set(methods.includes("GET") ? [...methods, "HEAD"] : methods)].sort();
 }
 
 /** As the router sees a path: one slash at its end counts for nothing, an empty segment for something. */

@@ -39,8 +39,15 @@ export function page<Item, View>(
 ): { data: View[]; next_cursor: string | null } {
   const shown = items.slice(0, limit);
   const last = shown[shown.length - 1];
-  return {
-    data: shown.map(view),
-    next_cursor: items.length > limit && last !== undefined ? encodeCursor(key(last)) : null,
-  };
+  const next = items.length > limit && last !== undefined ? key(last) : null;
+  return pageUpTo(shown, next, view);
+}
+
+/** As `page`, for a list that knows by itself where it goes on: after the key `next`, or nowhere. */
+export function pageUpTo<Item, View>(
+  items: readonly Item[],
+  next: string | null,
+  view: (item: Item) => View,
+): { data: View[]; next_cursor: string | null } {
+  return { data: items.map(view), next_cursor: next === null ? null : encodeCursor(next) };
 }

@@ -1,5 +1,7 @@
 import { Stream } from "@elysiajs/stream";
 import { type Clock, every } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import { Leases } from "../limits/leases.ts";
 import type { EventReader } from "../tasks/events.ts";
 import { blocksOf } from "../tasks/frames.ts";
 
@@ -11,18 +13,57 @@ const KEEP_ALIVE_MS = 10_000;
 /** Blocks (64 KiB at most) handed to one connection and not taken yet. */
 const BACKLOG_LIMIT = 4;
 const BACKLOG_WAIT_MS = 25;
+/** A reader that has taken nothing of its backlog for so long is ended. It may come again, from Last-Event-ID. */
+const STALL_MS = 5 * 60_000;
+/** Each holds a socket and up to five blocks. */
+const STREAMS_PER_WORKSPACE = 2_000;
+const STREAMS_PER_NODE = 10_000;
+const RETRY_SECONDS = 5;
 
-/** A stream of server-sent events. The reader's frames are passed on as they are; a client that leaves ends the reading. */
+/** The streams that are open now: they do not count against the request limit, so that they have one of their own. */
+export class OpenStreams {
+  readonly #leases = new Leases();
+  readonly #perWorkspace: number;
+  readonly #perNode: number;
+
+  constructor(perWorkspace = STREAMS_PER_WORKSPACE, perNode = STREAMS_PER_NODE) {
+    this.#perWorkspace = perWorkspace;
+    this.#perNode = perNode;
+  }
+
+  /**
+   * Takes a place for a stream. @returns what gives it back, once or more often
+   * @throws Problem 429 `rate_limited`
+   */
+  take(workspaceId: number, owner: string): () => void {
+    if (this.#leases.held(workspaceId) >= this.#perWorkspace)
+      throw tooMany(`The workspace has ${this.#perWorkspace} streams open.`);
+    if (this.#leases.total >= this.#perNode) throw tooMany("The server has no more streams to give.");
+    this.#leases.take(workspaceId, owner);
+    return () => this.#leases.release(owner);
+  }
+}
+
+function tooMany(detail: string): Problem {
+  return new Problem("rate_limited", detail, { headers: { "Retry-After": String(RETRY_SECONDS) } });
+}
+
+/**
+ * A stream of server-sent events. The reader's frames are passed on as they are; a client that leaves ends the reading.
+ * `expire` ends the connection of a client that takes nothing; `ended` is called once the stream is over.
+ */
 export function eventStream(
   reader: EventReader,
   signal: AbortSignal,
   headers: Record<string, string>,
   clock: Clock,
+  { expire, ended }: { readonly expire: () => void; readonly ended: () => void },
 ): Response {
   const stream: Stream<Uint8Array> = new Stream<Uint8Array>(
     frames(reader, signal, {
-      full: () => backlog(stream) > BACKLOG_LIMIT,
-      drained: () => new Promise<void>((resolve) => clock.after(BACKLOG_WAIT_MS, resolve)),
+      drained: () => drained(() => backlog(stream), signal, clock),
+      breakOff: expire,
+      ended,
       keepAlive: () =>
         every(clock, KEEP_ALIVE_MS, () => {
           if (!signal.aborted && backlog(stream) === 0) stream.send(KEEP_ALIVE);
@@ -40,8 +81,11 @@ export function eventStream(
 }
 
 interface Connection {
-  full(): boolean;
-  drained(): Promise<void>;
+  /** Waits while the client has much to take yet. False: it takes nothing any more. */
+  drained(): Promise<boolean>;
+  /** Ends the connection with what it has not taken. */
+  breakOff(): void;
+  ended(): void;
   /** Starts the keep-alive; the returned function ends it. */
   keepAlive(): () => void;
 }
@@ -60,8 +104,9 @@ async function* frames(
     for (let next = await reader.next(); next !== null; next = await reader.next()) {
       for (const { bytes } of blocksOf(next)) {
         yield bytes;
-        // A slow client takes what it was given first; what comes meanwhile waits in the task's log, which all share.
-        while (connection.full() && !signal.aborted) await connection.drained();
+        // A slow client takes what it was given first, before more is read for it: what comes meanwhile waits in the
+        // task's log, which all share, or in the store.
+        if (!(await connection.drained())) return connection.breakOff();
       }
     }
   } catch {
@@ -70,7 +115,23 @@ async function* frames(
     endKeepAlive();
     reader.close();
     signal.removeEventListener("abort", leave);
+    connection.ended();
   }
+}
+
+/** True once little enough is left, or the client has gone. */
+async function drained(held: () => number, signal: AbortSignal, clock: Clock): Promise<boolean> {
+  let least = held();
+  let since = clock.monotonic();
+  for (let now = least; now > BACKLOG_LIMIT && !signal.aborted; now = held()) {
+    if (now < least) {
+      least = now;
+      since = clock.monotonic();
+    }
+    if (clock.monotonic() - since >= STALL_MS) return false;
+    await new Promise<void>((resolve) => clock.after(BACKLOG_WAIT_MS, resolve));
+  }
+  return true;
 }
 
 /**

@@ -17,6 +17,14 @@ export interface EntryPage {
   readonly limit: number;
   /** Entries strictly after this seq in the given order. */
   readonly after?: number | undefined;
+  /** Slices looked through at most. Default: `SLICE_LIMIT`. */
+  readonly slices?: number;
+}
+
+export interface FoundEntries {
+  readonly entries: readonly StoredEntry[];
+  /** Where to go on, as `after`; null: nothing is left to look at. */
+  readonly next: number | null;
 }
 
 export interface StoredEntry {
@@ -31,15 +39,22 @@ export interface StoredEntry {
  */
 const SLICE = 4096;
 
+/** Slices of one call: a filter that matches little would walk a chain of millions for one answer. */
+const SLICE_LIMIT = 64;
+
 const FIELDS = ["agent", "actor", "action", "tier"] as const;
 
-/** One page of entries that match, in order; `limit + 1` of them when there are more. */
+/**
+ * One page of entries that match, in order: `limit` at most. Fewer, or none, also where the search has looked through as
+ * many slices as a call may, or `signal` was aborted; it goes on after `next`.
+ */
 export async function findEntries(
   db: Db,
   workspaceId: number,
   filter: EntryFilter,
   page: EntryPage,
-): Promise<StoredEntry[]> {
+  signal?: AbortSignal,
+): Promise<FoundEntries> {
   const last = await lastSeq(db, workspaceId);
   let low = filter.from === undefined ? 1 : await firstAt(db, workspaceId, filter.from, last);
   let high = filter.to === undefined ? last : (await firstAt(db, workspaceId, filter.to, last)) - 1;
@@ -60,7 +75,13 @@ export async function findEntries(
     ` ORDER BY seq ${page.order === "asc" ? "ASC" : "DESC"} LIMIT $4`;
   const wanted = page.limit + 1;
   const found: StoredEntry[] = [];
+  let slices = page.slices ?? SLICE_LIMIT;
+  let reached: number | null = null;
   while (low <= high && found.length < wanted) {
+    if (slices-- === 0 || signal?.aborted) {
+      reached = page.order === "asc" ? low - 1 : high + 1;
+      break;
+    }
     const from = page.order === "asc" ? low : Math.max(low, high - SLICE + 1);
     const to = page.order === "asc" ? Math.min(high, low + SLICE - 1) : high;
     found.push(
@@ -70,7 +91,9 @@ export async function findEntries(
     else high = from - 1;
     if (low <= high && found.length < wanted) await new Promise((resolve) => setImmediate(resolve));
   }
-  return found;
+  const entries = found.slice(0, page.limit);
+  const end = entries.at(-1);
+  return { entries, next: found.length > page.limit && end !== undefined ? end.seq : reached };
 }
 
 export async function findEntry(db: Db, workspaceId: number, seq: number): Promise<StoredEntry | undefined> {

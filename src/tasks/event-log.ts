@@ -1,8 +1,18 @@
 import { encodeFrame, type TaskEventName, type TaskEvents } from "./frames.ts";
 
+/** Deltas that may each have a frame of their own. Past that a frame waits until it is worth its overhead. */
+const QUICK_FRAMES = 20_000;
+/** UTF-16 units that a frame holds at least past `QUICK_FRAMES`, unless another event or the end comes first. */
+const LEAST_TEXT = 1_024;
+/** UTF-16 units above which no more is joined: JSON makes six bytes of one at most, and a frame still fits into a block. */
+const JOINED_TEXT = 8_192;
+
 /**
  * The events of one open task, encoded once and shared by all its readers. A reader holds a position, not a buffer, so
- * that a slow one costs nothing and a fast one never waits for it. Bounded by the cap on a task's output.
+ * that a slow one costs nothing and a fast one never waits for it. Bounded by the cap on a task's output, and because text
+ * that comes in one turn of the event loop shares a frame, which then comes no later than its reader would be woken:
+ * 300,000 deltas of one character took 62 MB as frames of their own; joined they take 15 MB (37 frames) when they come
+ * at once, and 23 MB (20,274 frames) when each comes in its own turn.
  */
 export class EventLog {
   readonly #frames: Uint8Array[] = [];
@@ -11,7 +21,10 @@ export class EventLog {
   #closed = false;
   #savedUpTo: number;
   #waiting = new Set<() => void>();
-  #waking = false;
+  #turnEnds = false;
+  #text: string[] = [];
+  #textLength = 0;
+  #deltas = 0;
 
   constructor(firstId: number) {
     this.#firstId = firstId;
@@ -27,6 +40,7 @@ export class EventLog {
     this.#savedUpTo = lastId;
   }
 
+  /** The id of the next frame; text that is being joined has none yet. */
   get nextId(): number {
     return this.#firstId + this.#frames.length;
   }
@@ -37,12 +51,36 @@ export class EventLog {
 
   publish<Name extends TaskEventName>(name: Name, data: TaskEvents[Name]): void {
     if (this.#closed) throw new Error("the task's events have ended");
+    this.flush();
     this.#frames.push(encodeFrame(this.nextId, name, data));
-    this.#wakeSoon();
+    this.#endTurnSoon();
   }
 
-  /** Adds the last frame, encoded before so that it could be stored first, and ends the log. */
+  /** Publishes text as `output.delta`, joined with what comes in the same turn of the event loop. */
+  publishText(text: string): void {
+    if (this.#closed) throw new Error("the task's events have ended");
+    if (this.#textLength + text.length > JOINED_TEXT) this.flush();
+    this.#text.push(text);
+    this.#textLength += text.length;
+    if (this.#deltas < QUICK_FRAMES || this.#textLength >= LEAST_TEXT) this.#endTurnSoon();
+  }
+
+  /** Makes a frame of the text so far, for whoever is to have all that has come. */
+  flush(): void {
+    if (this.#textLength === 0) return;
+    const text = this.#text.join("");
+    this.#text = [];
+    this.#textLength = 0;
+    this.#deltas += 1;
+    this.#frames.push(encodeFrame(this.nextId, "output.delta", { text }));
+  }
+
+  /**
+   * Adds the last frame, encoded before so that it could be stored first, and ends the log. MUST follow a `flush` when
+   * there is such a frame, as its id does.
+   */
   close(last: Uint8Array | null): void {
+    this.flush();
     if (last) this.#frames.push(last);
     this.#closed = true;
     this.#wake();
@@ -60,15 +98,18 @@ export class EventLog {
     return () => this.#waiting.delete(wake);
   }
 
-  /** At the end of the event loop's turn: what a model sent in one go reaches each reader in one go. */
-  #wakeSoon(): void {
-    if (this.#waking || this.#waiting.size === 0) return;
-    this.#waking = true;
-    setImmediate(() => this.#wake());
+  /** What a model sent in one go is one frame, and reaches each reader in one go. */
+  #endTurnSoon(): void {
+    if (this.#turnEnds || (this.#waiting.size === 0 && this.#textLength === 0)) return;
+    this.#turnEnds = true;
+    setImmediate(() => {
+      this.#turnEnds = false;
+      this.flush();
+      this.#wake();
+    });
   }
 
   #wake(): void {
-    this.#waking = false;
     const waiting = this.#waiting;
     this.#waiting = new Set();
     for (const wake of waiting) wake();

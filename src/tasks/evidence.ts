@@ -11,6 +11,7 @@ import { Problem } from "../base/errors.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { checkBudget, recordSpending } from "./budget.ts";
+import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { closeModelCall, finishToolCall, insertToolCall, openModelCall } from "./store.ts";
 import type { Task } from "./task.ts";
@@ -35,6 +36,8 @@ export interface Evidence {
   allows(model: string): boolean;
   /** Saves the events so far within the step's own transaction. */
   saveEvents(tx: Tx): Promise<void>;
+  /** Takes what a model call cost that could not be written: the task's end settles it. */
+  owe(charge: OwedCharge): void;
 }
 
 /**
@@ -105,13 +108,15 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
   ): Promise<void> {
     // The upstream's own words stay out of log and ledger: they may repeat its secrets.
     if (reason !== undefined) parts.log.warn("a model call failed", { task: task.id, model, reason });
-    const credits = cost(parts.door.price(model), usage.inputTokens, usage.outputTokens);
+    const { inputTokens, outputTokens } = usage;
+    const credits = cost(parts.door.price(model), inputTokens, outputTokens);
+    const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     watch.modelCall(model, status, durationMs, credits);
-    await db.tx(async (tx) => {
+    const work = async (tx: Tx): Promise<void> => {
       const detail = {
         duration_ms: Math.round(durationMs),
-        input_tokens: usage.inputTokens,
-        output_tokens: usage.outputTokens,
+        input_tokens: inputTokens,
+        output_tokens: outputTokens,
         usage: usage.estimated ? "estimated" : "reported",
       };
       await ledger.append(
@@ -128,15 +133,17 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
           detail,
         }),
       );
-      await closeModelCall(tx, workspaceId, task.id, {
-        credits,
-        inputTokens: usage.inputTokens,
-        outputTokens: usage.outputTokens,
-        steps: status === "succeeded" ? 1 : 0,
-      });
+      await closeModelCall(tx, workspaceId, task.id, charge);
       await recordSpending(tx, workspaceId, task.agentId, clock.now(), credits);
       await evidence.saveEvents(tx);
-    });
+    };
+    try {
+      await db.tx(work);
+    } catch (error) {
+      // The answer is not used, as nobody can prove it; so it makes no step. It was paid for all the same.
+      evidence.owe({ ...charge, steps: 0, ref });
+      throw error;
+    }
   }
 
   async function beforeToolCall(call: BeforeToolCall): Promise<void> {
@@ -172,7 +179,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     const tool = call.tool.slice(0, TOOL_NAME_LIMIT);
     await db.tx(async (tx) => {
       if (intent === undefined) {
-        // Refused by the framework before anything was sent: one entry says both.
+        // Refused by the framework before anything was sent: one entry says both, in the word that the task shows.
         const intentSeq = await ledger.append(
           tx,
           workspaceId,
@@ -180,6 +187,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
             phase: "single",
             action: "tool.call",
             outcome: "denied",
+            code: call.code,
             tool,
             input: JSON.stringify(call.arguments),
             output,
@@ -195,7 +203,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
       } else {
         const outcome =
           call.status === "succeeded" ? "succeeded" : call.status === "denied" ? "denied" : "failed";
-        const code = call.status === "unknown" ? "unknown" : undefined;
+        const code = call.code ?? (call.status === "unknown" ? "unknown" : undefined);
         await ledger.append(
           tx,
           workspaceId,

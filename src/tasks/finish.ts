@@ -2,7 +2,7 @@ import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { saveEvents } from "./event-store.ts";
 import { encodeFrame } from "./frames.ts";
-import type { TaskParts } from "./parts.ts";
+import { type LostParts, type OwedCharge, recordLost } from "./lost.ts";
 import { findTask, markFinished } from "./store.ts";
 import type { FinalStatus, Task, TaskErrorCode } from "./task.ts";
 import { viewTask } from "./view.ts";
@@ -14,10 +14,14 @@ export interface Ending {
   readonly output: string | null;
 }
 
-/** Events in memory that no block of the store holds yet. */
-export interface UnsavedEvents {
-  readonly firstId: number;
-  readonly frames: readonly Uint8Array[];
+/** What the run that ends leaves to be written with its end. */
+export interface Remains {
+  /** Events in memory that no block of the store holds yet. */
+  readonly unsaved: { readonly firstId: number; readonly frames: readonly Uint8Array[] };
+  /** The charge of a model call whose outcome could not be written. */
+  readonly owed: OwedCharge | null;
+  /** Leaves out what the end can do without: for a second try, after a value of it was refused. */
+  readonly isBare: boolean;
 }
 
 /**
@@ -25,16 +29,23 @@ export interface UnsavedEvents {
  * @returns the last frame, for the readers; null when the task had ended before.
  */
 export async function finishTask(
-  parts: Pick<TaskParts, "ledger" | "clock">,
+  parts: LostParts,
   tx: Tx,
   task: Task,
   ending: Ending,
-  unsaved: UnsavedEvents,
+  { unsaved, owed, isBare }: Remains,
 ): Promise<{ task: Task; frame: Uint8Array } | null> {
-  const before = await findTask(tx, task.workspaceId, task.id);
-  if (!before || before.finishedAt !== null) return null;
+  const found = await findTask(tx, task.workspaceId, task.id);
+  if (!found || found.finishedAt !== null) return null;
+  // A queued task has no open intent: what was lost is recorded in the transaction that puts it back into the queue.
+  const before = found.status === "queued" ? found : await recordLost(parts, tx, found, owed);
   const finishedAt = parts.clock.now();
-  const finishSeq = await parts.ledger.append(tx, task.workspaceId, outcomeDraft(before, ending));
+  const draft = outcomeDraft(before, ending);
+  const finishSeq = await parts.ledger.append(
+    tx,
+    task.workspaceId,
+    isBare ? { ...draft, credits: undefined, detail: undefined } : draft,
+  );
   await markFinished(tx, task.workspaceId, task.id, {
     status: ending.status,
     error: ending.error,

@@ -1,3 +1,4 @@
+import { recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { endTask, failure } from "./runner.ts";
 import type { Queued } from "./scheduler.ts";
@@ -13,62 +14,39 @@ const ATTEMPT_LIMIT = 3;
  * reported as `interrupted`.
  * @returns the tasks to queue, oldest first.
  */
-export async function recoverTasks(parts: TaskParts, workspaceId: number): Promise<Queued[]> {
+export async function recoverTasks(
+  parts: TaskParts,
+  workspaceId: number,
+  stopping: AbortSignal,
+): Promise<Queued[]> {
   const queued: Queued[] = [];
   for (const open of await listOpenTasks(parts.db, workspaceId)) {
     const task = await findTask(parts.db, workspaceId, open.id);
     if (!task) continue;
     const log = parts.hub.open(task.id, Math.max(task.eventCeiling, 1) + 1);
-    if (task.status !== "queued") await recordLost(parts, task);
+    if (task.status !== "queued") {
+      await parts.db.tx(async (tx) => {
+        // What the calls cost died with the process that knew it.
+        await recordLost(parts, tx, task, null);
+        await markQueued(tx, workspaceId, task.id, false);
+      });
+    }
     // Asked of queued tasks as well: this process may be the second to die over the same task, between the two writes.
     const reason = reasonToEnd(task);
     if (reason === null) {
       queued.push({ workspaceId, taskId: task.id, agentId: task.agentId });
     } else {
-      await endTask(parts, task, log, failure("interrupted", reason), new AbortController().signal);
+      await endTask(parts, task, log, failure("interrupted", reason), stopping);
     }
   }
   return queued;
 }
 
 function reasonToEnd(task: Task): string | null {
-  if (task.toolsCalled.length > 0) {
+  // A call that was denied was never made: making it at the next run makes nothing twice.
+  if (task.toolsCalled.some(({ status }) => status !== "denied")) {
     return "The server stopped while the task ran. It had called tools, so it was not run again by itself.";
   }
   if (task.attempts >= ATTEMPT_LIMIT) return `The server stopped ${task.attempts} times while the task ran.`;
   return null;
-}
-
-/** Calls whose outcome died with the process get one that says so: no intent stays open. */
-async function recordLost(parts: TaskParts, task: Task): Promise<void> {
-  const common = {
-    phase: "outcome",
-    outcome: "failed",
-    code: "interrupted",
-    channel: "system",
-    actor: task.createdBy,
-    agent: task.agent,
-    tier: task.tier,
-    task: task.id,
-  } as const;
-  await parts.db.tx(async (tx) => {
-    if (task.openModelCall !== null) {
-      await parts.ledger.append(tx, task.workspaceId, {
-        ...common,
-        action: "model.call",
-        ref: task.openModelCall,
-        model: task.model ?? undefined,
-      });
-    }
-    for (const call of task.toolsCalled) {
-      if (call.status !== "unknown" || call.durationMs !== null) continue;
-      await parts.ledger.append(tx, task.workspaceId, {
-        ...common,
-        action: "tool.call",
-        ref: call.intentSeq,
-        tool: call.tool,
-      });
-    }
-    await markQueued(tx, task.workspaceId, task.id, false);
-  });
 }

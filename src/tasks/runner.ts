@@ -1,5 +1,6 @@
 import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
 import { AgentDenied, type AgentEvent, type AgentFailed, runAgent } from "../agents/index.ts";
+import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { StoreUnavailable, type Tx } from "../store/db.ts";
 import { WholeCharacters } from "./characters.ts";
@@ -7,6 +8,7 @@ import type { EventLog } from "./event-log.ts";
 import { saveEvents } from "./event-store.ts";
 import { evidenceHooks } from "./evidence.ts";
 import { type Ending, finishTask } from "./finish.ts";
+import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import type { Queued } from "./scheduler.ts";
 import { findTask, markQueued, markRunning, raiseEventCeiling } from "./store.ts";
@@ -17,26 +19,74 @@ export type Interruption = "cancelled" | "agent_stopped" | "shutdown";
 
 /** Event ids that a started task may use before it has to say so in the store again. */
 const CEILING_STEP = 4096;
+/** Frames that may still be made, of text that waits for the turn's end, after the ids were last looked at. */
+const UNNUMBERED = 2;
 /** UTF-16 units that a task's models may send: bounds the memory that its events take. */
 const OUTPUT_LIMIT = 1_000_000;
 const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 5_000;
 
-/** Runs one task to its end and says the truth about it, whatever happens. Never rejects. */
-export async function runTask(parts: TaskParts, queued: Queued, signal: AbortSignal): Promise<void> {
+/**
+ * Runs one task to its end and says the truth about it, whatever happens. Never rejects. `signal` ends the run, and
+ * `stopping` says that the process ends: what can't be written then is left to the next start.
+ */
+export async function runTask(
+  parts: TaskParts,
+  queued: Queued,
+  signal: AbortSignal,
+  stopping: AbortSignal,
+): Promise<void> {
   const log = parts.hub.find(queued.taskId);
   if (!log) return;
-  let task: Task | undefined;
-  try {
-    task = await findTask(parts.db, queued.workspaceId, queued.taskId);
-    if (!task) throw new Error("a queued task is not in the store");
-    const ending = await new TaskRun(parts, task, log, signal).run();
-    if (ending === "shutdown") await breakOff(parts, task, log);
-    else await endTask(parts, task, log, ending, signal);
-  } catch (error) {
-    parts.log.error("a task failed here", { task: queued.taskId, error });
-    if (task) await endTask(parts, task, log, internal(), signal);
+  const task = await takeUp(parts, queued, stopping);
+  if (!task) {
+    log.close(null);
+    parts.hub.close(queued.taskId);
+    return;
   }
+  const run = new TaskRun(parts, task, log, signal);
+  let ending: Ending | "shutdown";
+  try {
+    ending = await run.run();
+  } catch (error) {
+    parts.log.error("a task failed here", { task: task.id, error });
+    ending = error instanceof StoreUnavailable ? unrecorded() : internal();
+  }
+  if (ending === "shutdown") await breakOff(parts, task, log);
+  else await endTask(parts, task, log, ending, stopping, run.owed);
+}
+
+/** Reads a task, and tries until it can be read: it was accepted, so that it must not be left lying. */
+export async function takeUp(
+  parts: Pick<TaskParts, "db" | "clock" | "log">,
+  queued: Queued,
+  stopping: AbortSignal,
+): Promise<Task | undefined> {
+  for (let wait = RETRY_FIRST_MS; !stopping.aborted; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
+    try {
+      const task = await findTask(parts.db, queued.workspaceId, queued.taskId);
+      if (!task) parts.log.error("a queued task is not in the store", { task: queued.taskId });
+      return task;
+    } catch (error) {
+      parts.log.warn("a task cannot be read yet", { task: queued.taskId, error });
+      await pause(parts.clock, wait, stopping);
+    }
+  }
+  return undefined;
+}
+
+/** Resolves after the time, or as soon as the signal aborts. */
+function pause(clock: Clock, ms: number, stopping: AbortSignal): Promise<void> {
+  if (stopping.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      cancel();
+      stopping.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(ms, end);
+    stopping.addEventListener("abort", end);
+  });
 }
 
 /** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */
@@ -50,31 +100,50 @@ async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<vo
   log.close(null);
 }
 
-/** Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). */
+/**
+ * Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). An
+ * end that is refused for what is in it is written once more, as a failure with nothing in it that could be refused.
+ */
 export async function endTask(
   parts: TaskParts,
   task: Task,
   log: EventLog,
-  ending: Ending,
-  signal: AbortSignal,
+  given: Ending,
+  stopping: AbortSignal,
+  owed: OwedCharge | null = null,
 ): Promise<Task | null> {
+  let ending = given;
+  let isBare = false;
   for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
     try {
+      log.flush();
       const unsaved = { firstId: log.savedUpTo + 1, frames: log.after(log.savedUpTo) };
-      const finished = await parts.db.tx((tx) => finishTask(parts, tx, task, ending, unsaved));
+      const remains = { unsaved, owed: isBare ? null : owed, isBare };
+      const finished = await parts.db.tx((tx) => finishTask(parts, tx, task, ending, remains));
       log.close(finished?.frame ?? null);
       parts.hub.close(task.id);
       if (finished) parts.watch.finished(ending.status, parts.clock.now() - task.createdAt);
       return finished?.task ?? null;
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || signal.reason === "shutdown") {
+      const isUnavailable = error instanceof StoreUnavailable;
+      if (isUnavailable ? stopping.aborted : isBare) {
         parts.log.error("a task's end cannot be written", { task: task.id, error });
         log.close(null);
         parts.hub.close(task.id);
         return null;
       }
-      parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
-      await new Promise<void>((resolve) => parts.clock.after(wait, resolve));
+      if (isUnavailable) {
+        parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
+        await pause(parts.clock, wait, stopping);
+      } else {
+        parts.log.error("a task's end was refused, and is written without what is in it", {
+          task: task.id,
+          owed: owed?.credits ?? 0,
+          error,
+        });
+        ending = internal();
+        isBare = true;
+      }
     }
   }
 }
@@ -88,12 +157,18 @@ class TaskRun {
   #policy: TierPolicy | null = null;
   readonly #characters = new WholeCharacters();
   #started = false;
+  #owed: OwedCharge | null = null;
 
   constructor(parts: TaskParts, task: Task, log: EventLog, signal: AbortSignal) {
     this.#parts = parts;
     this.#task = task;
     this.#log = log;
     this.#signal = signal;
+  }
+
+  /** What a model call cost that could not be written, for the task's end to settle. */
+  get owed(): OwedCharge | null {
+    return this.#owed;
   }
 
   async run(): Promise<Ending | "shutdown"> {
@@ -138,6 +213,9 @@ class TaskRun {
         refreshPolicy: () => this.#refreshPolicy(),
         allows: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
         saveEvents: (tx) => this.#saveEvents(tx),
+        owe: (charge) => {
+          this.#owed = charge;
+        },
       }),
       ...(agent.instructions === null ? {} : { instructions: agent.instructions }),
     });
@@ -150,7 +228,7 @@ class TaskRun {
       // Before the framework chooses the step's first model.
       if (event.type === "step.started") await this.#refreshPolicy();
       this.#publish(event);
-      if (this.#log.nextId >= this.#ceiling) await this.#raiseCeiling();
+      if (this.#log.nextId + UNNUMBERED >= this.#ceiling) await this.#raiseCeiling();
     }
     throw new Error("the run ended without its last event");
   }
@@ -159,7 +237,7 @@ class TaskRun {
     switch (event.type) {
       case "output.delta": {
         const text = this.#characters.take(event.text);
-        if (text !== "") this.#log.publish("output.delta", { text });
+        if (text !== "") this.#log.publishText(text);
         return;
       }
       case "output.reset":
@@ -188,14 +266,12 @@ class TaskRun {
 
   #publishRest(isThrownAway: boolean): void {
     const text = this.#characters.rest();
-    if (text !== "" && !isThrownAway) this.#log.publish("output.delta", { text });
+    if (text !== "" && !isThrownAway) this.#log.publishText(text);
   }
 
   #failed(event: AgentFailed): Ending | "shutdown" {
     if (event.code === "cancelled") return interrupted(this.#signal);
-    if (event.cause instanceof StoreUnavailable) {
-      return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
-    }
+    if (event.cause instanceof StoreUnavailable) return unrecorded();
     if (event.cause instanceof AgentDenied) {
       if (event.cause.code === "agent_stopped") return stoppedEnding(event.message);
       return failure("credits_exhausted", event.message);
@@ -236,6 +312,7 @@ class TaskRun {
 
   async #saveEvents(tx: Tx): Promise<void> {
     const log = this.#log;
+    log.flush();
     const from = log.savedUpTo;
     const to = log.nextId - 1;
     if (to === from) return;
@@ -270,6 +347,10 @@ export function stoppedEnding(message = "The agent was stopped."): Ending {
 
 export function failure(code: TaskErrorCode, message: string): Ending {
   return { status: "failed", error: { code, message }, output: null };
+}
+
+function unrecorded(): Ending {
+  return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
 }
 
 function internal(): Ending {

@@ -98,6 +98,11 @@ export class Scheduler {
     return true;
   }
 
+  /** All that wait, over all workspaces. */
+  allWaiting(): Queued[] {
+    return [...this.#waiting.values()].flatMap((queue) => [...queue.values()]);
+  }
+
   /** The waiting tasks of an agent. */
   waitingOf(workspaceId: number, agentId: number): Queued[] {
     return [...(this.#waiting.get(workspaceId)?.values() ?? [])].filter(

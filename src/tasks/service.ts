@@ -5,13 +5,14 @@ import { isId } from "../base/ids.ts";
 import type { Call } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import { checkBudget } from "./budget.ts";
+import type { TaskFilter } from "./choose.ts";
 import type { EventReader } from "./events.ts";
 import { findReplay, fingerprint, type IdempotencyKey, keepKey } from "./idempotency.ts";
 import type { TaskParts } from "./parts.ts";
 import { recoverTasks } from "./recover.ts";
-import { cancelledEnding, endTask, type Interruption, runTask, stoppedEnding } from "./runner.ts";
+import { cancelledEnding, endTask, type Interruption, runTask, stoppedEnding, takeUp } from "./runner.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
-import { findTask, insertTask, listTasks, type TaskFilter } from "./store.ts";
+import { findTask, insertTask, listTasks, type TaskPage } from "./store.ts";
 import { isFinal, type Task } from "./task.ts";
 
 export interface DispatchRequest {
@@ -44,7 +45,8 @@ export class TaskService {
   readonly #runs = new Map<string, AbortController>();
   /** Tasks taken out of the queue whose end is being written. */
   readonly #ending = new Map<string, Promise<void>>();
-  #draining = false;
+  /** Aborts when the process is told to stop: no new task is taken, and what cannot be written is left to the next start. */
+  readonly #stopping = new AbortController();
 
   constructor(parts: TaskParts, options: TaskServiceOptions) {
     this.#parts = parts;
@@ -68,15 +70,21 @@ export class TaskService {
   /** Takes up what an earlier process left. Called once, before the doors open. */
   async start(): Promise<void> {
     for (const workspace of this.#parts.workspaces.list()) {
-      for (const queued of await recoverTasks(this.#parts, workspace.id)) this.#scheduler.enqueue(queued);
+      for (const queued of await recoverTasks(this.#parts, workspace.id, this.#stopping.signal))
+        this.#scheduler.enqueue(queued);
     }
   }
 
-  /** Refuses new tasks, breaks off what runs (a later start takes it up again) and waits until nothing writes any more. */
+  /**
+   * Refuses new tasks, breaks off what runs (a later start takes it up again), ends the streams of what waits, and resolves
+   * when nothing writes any more.
+   */
   async stop(): Promise<void> {
-    this.#draining = true;
+    this.#stopping.abort();
     for (const run of this.#runs.values()) run.abort("shutdown" satisfies Interruption);
+    for (const { taskId } of this.#scheduler.allWaiting()) this.#parts.hub.find(taskId)?.close(null);
     await this.#scheduler.stop();
+    while (this.#ending.size > 0) await Promise.all(this.#ending.values());
   }
 
   /**
@@ -92,7 +100,7 @@ export class TaskService {
     const { workspaceId } = caller;
     const { agents, clock, db, door, hub, ids, tools, workspaces } = this.#parts;
     call.about({ agent: request.agent, ...(request.tier === undefined ? {} : { tier: request.tier }) });
-    if (this.#draining) throw draining();
+    if (this.#stopping.signal.aborted) throw draining();
     if (caller.agent && caller.agent.name !== request.agent) {
       throw new Problem(
         "agent_forbidden",
@@ -120,6 +128,7 @@ export class TaskService {
     let raced: string | undefined;
     try {
       raced = await call.commit(async (tx, record) => {
+        if (this.#stopping.signal.aborted) throw draining();
         const now = clock.now();
         const first = key && (await findReplay(tx, key, now));
         if (first !== undefined) {
@@ -156,6 +165,8 @@ export class TaskService {
       return { id: raced, replayed: true };
     }
     place.enqueue({ workspaceId, taskId: id, agentId: agent.id });
+    // It was written in the moment of the stop: the next start runs it, and its readers resume there.
+    if (this.#stopping.signal.aborted) hub.find(id)?.close(null);
     return { id, replayed: false };
   }
 
@@ -168,9 +179,13 @@ export class TaskService {
     return task;
   }
 
-  async list(caller: Caller, filter: TaskFilter, limit: number, before: string | undefined): Promise<Task[]> {
-    // By name too, which is what the index has; archived agents of the same name stay out by id.
-    const own = caller.agent ? { agentId: caller.agent.id, agent: filter.agent ?? caller.agent.name } : {};
+  async list(
+    caller: Caller,
+    filter: TaskFilter,
+    limit: number,
+    before: string | undefined,
+  ): Promise<TaskPage> {
+    const own = caller.agent ? { agentId: caller.agent.id } : {};
     return listTasks(this.#parts.db, caller.workspaceId, { ...filter, ...own }, limit, before);
   }
 
@@ -188,7 +203,7 @@ export class TaskService {
     if (isFinal(task.status)) throw finished(task);
     await this.#interrupt({ workspaceId: task.workspaceId, taskId: id, agentId: task.agentId }, "cancelled");
     const after = await this.get(caller, id);
-    if (!isFinal(after.status)) throw draining();
+    if (!isFinal(after.status)) throw this.#stopping.signal.aborted ? draining() : notCancelled();
     // It had finished by itself before the cancel reached it.
     if (after.status !== "cancelled") throw finished(after);
     return after;
@@ -219,19 +234,19 @@ export class TaskService {
     await ending;
   }
 
-  async #endQueued({ workspaceId, taskId }: Queued, reason: Interruption): Promise<void> {
-    const log = this.#parts.hub.find(taskId);
-    const task = await findTask(this.#parts.db, workspaceId, taskId);
+  async #endQueued(queued: Queued, reason: Interruption): Promise<void> {
+    const log = this.#parts.hub.find(queued.taskId);
+    const task = await takeUp(this.#parts, queued, this.#stopping.signal);
     if (!log || !task) return;
     const ending = reason === "agent_stopped" ? stoppedEnding() : cancelledEnding();
-    await endTask(this.#parts, task, log, ending, new AbortController().signal);
+    await endTask(this.#parts, task, log, ending, this.#stopping.signal);
   }
 
   async #run(queued: Queued): Promise<void> {
     const control = new AbortController();
     this.#runs.set(queued.taskId, control);
     try {
-      await runTask(this.#parts, queued, control.signal);
+      await runTask(this.#parts, queued, control.signal, this.#stopping.signal);
     } finally {
       this.#runs.delete(queued.taskId);
     }
@@ -252,6 +267,10 @@ function draining(): Problem {
   return new Problem("draining", "The server is shutting down and takes no new tasks.", {
     headers: { "Retry-After": "5" },
   });
+}
+
+function notCancelled(): Problem {
+  return new Problem("internal", "The task's end could not be written, so it is not known to be cancelled.");
 }
 
 function finished(task: Task): Problem {

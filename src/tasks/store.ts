@@ -1,13 +1,7 @@
 import type { ToolStatus } from "../agents/index.ts";
-import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
+import { chooseTasks, type TaskFilter } from "./choose.ts";
 import type { Task, TaskErrorCode, TaskStatus, ToolCalled } from "./task.ts";
-
-export interface TaskFilter {
-  readonly agent?: string | undefined;
-  /** The agent that the caller acts as: it sees that agent's tasks alone. */
-  readonly agentId?: number | undefined;
-  readonly status?: TaskStatus | undefined;
-}
 
 interface TaskRow {
   readonly id: string;
@@ -34,6 +28,7 @@ interface TaskRow {
   readonly created_at: number;
   readonly started_at: number | null;
   readonly finished_at: number | null;
+  readonly has_calls: number | boolean;
 }
 
 interface ToolRow {
@@ -47,22 +42,19 @@ interface ToolRow {
   readonly duration_ms: number | null;
 }
 
-const SELECT = `SELECT t.id, t.agent_id, t.agent, t.tier, i.body AS prompt, t.tools, t.metadata, t.status, t.attempts,
-  o.body AS output, t.model, t.credits, t.input_tokens, t.output_tokens, t.steps, t.error_code, t.error_message,
-  t.dispatch_seq, t.open_model_call, t.event_ceiling, t.created_by, t.created_at, t.started_at, t.finished_at
-  FROM tasks t
-  LEFT JOIN payloads i ON i.workspace_id = t.workspace_id AND i.seq = t.dispatch_seq AND i.kind = 'input'
-  LEFT JOIN payloads o ON o.workspace_id = t.workspace_id AND o.seq = t.finish_seq AND o.kind = 'output'`;
-
-/** The partial indexes of the schema are found only where the status stands in the SQL itself. */
-const STATUS_CONDITION: Record<TaskStatus, string> = {
-  queued: "t.finished_at IS NULL AND t.status = 'queued'",
-  running: "t.finished_at IS NULL AND t.status = 'running'",
-  awaiting_approval: "t.finished_at IS NULL AND t.status = 'awaiting_approval'",
-  succeeded: "t.status = 'succeeded'",
-  failed: "t.status = 'failed'",
-  cancelled: "t.status = 'cancelled'",
-};
+/**
+ * The texts come by subqueries: joined, the same rows took SQLite 100 µs instead of 12. Most tasks have called no tool,
+ * and `has_calls` spares them the query of their calls.
+ */
+const SELECT = `SELECT t.id, t.agent_id, t.agent, t.tier, t.tools, t.metadata, t.status, t.attempts,
+  t.model, t.credits, t.input_tokens, t.output_tokens, t.steps, t.error_code, t.error_message,
+  t.dispatch_seq, t.open_model_call, t.event_ceiling, t.created_by, t.created_at, t.started_at, t.finished_at,
+  (SELECT i.body FROM payloads i
+    WHERE i.workspace_id = t.workspace_id AND i.seq = t.dispatch_seq AND i.kind = 'input') AS prompt,
+  (SELECT o.body FROM payloads o
+    WHERE o.workspace_id = t.workspace_id AND o.seq = t.finish_seq AND o.kind = 'output') AS output,
+  EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS has_calls
+  FROM tasks t`;
 
 export async function findTask(
   sql: Pick<Sql, "all" | "get">,
@@ -71,39 +63,33 @@ export async function findTask(
 ): Promise<Task | undefined> {
   const row = await sql.get<TaskRow>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2`, [workspaceId, id]);
   if (!row) return undefined;
-  const calls = await toolsCalled(sql, workspaceId, [id]);
-  return fromRow(workspaceId, row, calls.get(id) ?? []);
+  const calls = row.has_calls ? await toolsCalled(sql, workspaceId, [id]) : undefined;
+  return fromRow(workspaceId, row, calls?.get(id) ?? []);
 }
 
-/** Newest first, before the id `before`; one more than `limit` when there are more. */
+/** One page of a list. `more`: others follow the last. */
+export interface TaskPage {
+  readonly tasks: readonly Task[];
+  readonly more: boolean;
+}
+
+/** Newest first, before the id `before`; fewer than `limit` where their texts would be too much for one answer. */
 export async function listTasks(
   db: Db,
   workspaceId: number,
   filter: TaskFilter,
   limit: number,
   before: string | undefined,
-): Promise<Task[]> {
-  const conditions = ["t.workspace_id = $1", "t.id < $2"];
-  const values: SqlValue[] = [workspaceId, before ?? "task~", limit + 1];
-  if (filter.agent !== undefined) {
-    values.push(filter.agent);
-    conditions.push(`t.agent = $${values.length}`);
-  }
-  if (filter.agentId !== undefined) {
-    values.push(filter.agentId);
-    conditions.push(`t.agent_id = $${values.length}`);
-  }
-  if (filter.status !== undefined) conditions.push(STATUS_CONDITION[filter.status]);
+): Promise<TaskPage> {
+  const { ids, more } = await chooseTasks(db, workspaceId, filter, limit, before);
+  if (ids.length === 0) return { tasks: [], more };
   const rows = await db.all<TaskRow>(
-    `${SELECT} WHERE ${conditions.join(" AND ")} ORDER BY t.id DESC LIMIT $3`,
-    values,
+    `${SELECT} WHERE t.workspace_id = $1 AND t.id IN (${ids.map((_, index) => `$${index + 2}`).join(", ")})
+     ORDER BY t.id DESC`,
+    [workspaceId, ...ids],
   );
-  const calls = await toolsCalled(
-    db,
-    workspaceId,
-    rows.map((row) => row.id),
-  );
-  return rows.map((row) => fromRow(workspaceId, row, calls.get(row.id) ?? []));
+  const calls = await toolsCalled(db, workspaceId, ids);
+  return { tasks: rows.map((row) => fromRow(workspaceId, row, calls.get(row.id) ?? [])), more };
 }
 
 /** Tasks that have not finished, oldest first: what a start takes up again. */

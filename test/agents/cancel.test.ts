@@ -100,7 +100,7 @@ describe("the signal", () => {
       runAgent({ model, prompt: "?", tools: [tool], signal: controller.signal, hooks }),
     );
     expect(executed).toBe(0);
-    expect(only(events, "tool.result")[0]?.status).toBe("failed");
+    expect(only(events, "tool.result")[0]?.status).toBe("denied");
     expect(last(events)).toMatchObject({ code: "cancelled" });
   });
 });

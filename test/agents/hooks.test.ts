@@ -53,7 +53,7 @@ test("hooks come in order, each once", async () => {
     "asked 1 test/b 2 succeeded",
     "call c1 t",
     "called c1 succeeded true",
-    "called c2 failed false",
+    "called c2 denied false",
     "ask 2 test/a 1",
     "asked 2 test/a 1 succeeded",
   ]);

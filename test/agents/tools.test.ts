@@ -78,7 +78,7 @@ describe("tools", () => {
     const model = scripted("a", [[call(name, input), finish("tool-calls")], answers("ok")]);
     const events = await collect(runAgent({ model, prompt: "?", tools: [tool] }));
     const [result] = only(events, "tool.result");
-    expect(result?.status).toBe("failed");
+    expect(result?.status).toBe("denied");
     expect(result?.output).toContain(said);
     expect(executed).toBe(0);
     expect(JSON.stringify(model.calls[1]?.prompt)).toContain(JSON.stringify(said).slice(1, -1));

@@ -61,6 +61,14 @@ test("two limits passed in one minute leave one entry for the workspace, and eac
   await notices.exceeded(workspace(2, 1), "requests");
   expect(drafts).toHaveLength(2);
   expect(told).toEqual(["w1 requests", "w1 tasks", "w2 requests"]);
+  // The next entry names the limit that came second.
+  clock.advance(MINUTE);
+  await notices.exceeded(workspace(1, 1), "requests");
+  await notices.exceeded(workspace(2, 1), "requests");
+  expect(drafts.slice(2).map(({ detail }) => [detail?.limit, detail?.also])).toEqual([
+    ["requests", "tasks"],
+    ["requests", undefined],
+  ]);
 });
 
 describe("the request limiter", () => {

@@ -88,6 +88,26 @@ describe("a token that acts as an agent", () => {
     expect(filtered.body.data).toEqual([]);
   });
 
+  test("neither stops nor resumes an agent, sets no limits, and lists its own agent's tokens alone", async () => {
+    const scopes = ["approvals:write", "settings:write", "tokens:write"];
+    const mine = await gateway.token({ agent: "alpha", scopes, name: "mine" });
+    const before = (await gateway.call("GET", "/v1/workspace")).body.limits;
+    for (const [method, path, body] of [
+      ["POST", "/v1/agents/alpha/stop", {}],
+      ["POST", "/v1/agents/alpha/resume", {}],
+      ["POST", "/v1/agents/beta/stop", {}],
+      ["PATCH", "/v1/workspace", { limits: { requests_per_minute: 1 } }],
+    ] as const) {
+      const refused = await gateway.call(method, path, { token: mine, body });
+      expect([refused.status, refused.body.code]).toEqual([403, "agent_forbidden"]);
+    }
+    expect((await gateway.call("GET", "/v1/workspace")).body.limits).toEqual(before);
+    expect((await gateway.call("GET", "/v1/agents/alpha")).body.status).toBe("active");
+    const { data } = (await gateway.call("GET", "/v1/tokens?limit=200", { token: mine })).body;
+    expect(data[0].name).toBe("mine");
+    expect(new Set(data.map((token: { agent: string }) => token.agent))).toEqual(new Set(["alpha"]));
+  });
+
   test("manages its own agent's tokens alone", async () => {
     const issue = (agent: string | undefined) =>
       gateway.call("POST", "/v1/tokens", { token, body: { name: "n", agent, scopes: ["tasks:read"] } });

@@ -79,23 +79,23 @@ describe("a refusal is a problem of RFC 9457 with exactly the contract's fields"
 
 describe("405 lists in Allow what the path takes", () => {
   test.each([
-    ["PUT", "/v1/agents", "GET, POST"],
-    ["DELETE", "/v1/agents", "GET, POST"],
-    ["OPTIONS", "/v1/agents", "GET, POST"],
-    ["POST", "/v1/agents/agent", "DELETE, GET, PATCH"],
+    ["PUT", "/v1/agents", "GET, HEAD, POST"],
+    ["DELETE", "/v1/agents", "GET, HEAD, POST"],
+    ["OPTIONS", "/v1/agents", "GET, HEAD, POST"],
+    ["POST", "/v1/agents/agent", "DELETE, GET, HEAD, PATCH"],
     ["GET", "/v1/agents/agent/stop", "POST"],
-    ["PATCH", "/v1/tasks", "GET, POST"],
-    ["DELETE", "/v1/tasks/x", "GET"],
+    ["PATCH", "/v1/tasks", "GET, HEAD, POST"],
+    ["DELETE", "/v1/tasks/x", "GET, HEAD"],
     ["GET", "/v1/tasks/x/cancel", "POST"],
-    ["POST", "/v1/tasks/x/events", "GET"],
-    ["PUT", "/v1/tokens", "GET, POST"],
+    ["POST", "/v1/tasks/x/events", "GET, HEAD"],
+    ["PUT", "/v1/tokens", "GET, HEAD, POST"],
     ["GET", "/v1/tokens/x", "DELETE"],
-    ["DELETE", "/v1/workspace", "GET, PATCH"],
-    ["POST", "/v1/ledger", "GET"],
-    ["POST", "/v1/models", "GET"],
-    ["POST", "/livez", "GET"],
-    ["POST", "/openapi.json", "GET"],
-    ["PUT", "/v1/agents/", "GET, POST"],
+    ["DELETE", "/v1/workspace", "GET, HEAD, PATCH"],
+    ["POST", "/v1/ledger", "GET, HEAD"],
+    ["POST", "/v1/models", "GET, HEAD"],
+    ["POST", "/livez", "GET, HEAD"],
+    ["POST", "/openapi.json", "GET, HEAD"],
+    ["PUT", "/v1/agents/", "GET, HEAD, POST"],
   ])("%s %s", async (method, path, allow) => {
     const answer = await gateway.call(method, path);
     expect([answer.status, answer.body.code, answer.headers.get("allow")]).toEqual([

@@ -23,9 +23,11 @@ function readerOf(texts: readonly string[]) {
   return { reader, fail: reject, closed: () => closed };
 }
 
+const ENDS = { expire: () => {}, ended: () => {} };
+
 test("a reader that fails ends the stream, so that the client can take it up again", async () => {
   const source = readerOf(["id: 1\n\n"]);
-  const response = eventStream(source.reader, new AbortController().signal, {}, new FakeClock());
+  const response = eventStream(source.reader, new AbortController().signal, {}, new FakeClock(), ENDS);
   source.fail(new Error("disk"));
   expect(await response.text()).toBe(": open\n\nid: 1\n\n");
   expect(source.closed()).toBeGreaterThan(0);
@@ -36,7 +38,7 @@ test("a client that has left ends the reading, also one that left before it bega
     const source = readerOf([]);
     const control = new AbortController();
     if (isEarly) control.abort();
-    const response = eventStream(source.reader, control.signal, {}, new FakeClock());
+    const response = eventStream(source.reader, control.signal, {}, new FakeClock(), ENDS);
     control.abort();
     expect(await response.text()).toBe(": open\n\n");
     expect(source.closed()).toBeGreaterThan(0);
@@ -46,7 +48,7 @@ test("a client that has left ends the reading, also one that left before it bega
 test("a stream that was cancelled survives the keep-alive that was due", async () => {
   const clock = new FakeClock();
   const source = readerOf(["id: 1\n\n"]);
-  const response = eventStream(source.reader, new AbortController().signal, {}, clock);
+  const response = eventStream(source.reader, new AbortController().signal, {}, clock, ENDS);
   const reader = response.body?.getReader();
   await reader?.read();
   await reader?.cancel().catch(() => {});

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { allEvents, type ReadEvent, readEvents } from "../support/events.ts";
+import { allEvents, outline, type ReadEvent, readEvents } from "../support/events.ts";
 import { startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { dispatch, ended, held, openEvents, yamlOf } from "../tasks/support.ts";
@@ -54,9 +54,9 @@ describe("a position is refused that is", () => {
 
 test("ids count from 1 without a gap, task.created is the first and task.finished the last", () => {
   expect(whole.map(({ id }) => id)).toEqual(whole.map((_event, index) => index + 1));
-  expect(whole.map(({ event }) => event)).toEqual([
-    ...["task.created", "task.started", "output.delta", "output.delta", "tool.call", "tool.result"],
-    ...["output.delta", "output.delta", "output.delta", "task.finished"],
+  expect(outline(whole)).toEqual([
+    ...["task.created", "task.started", "output.delta", "tool.call", "tool.result"],
+    ...["output.delta", "task.finished"],
   ]);
   expect(whole.at(-1)?.data).toMatchObject({ id: finished, status: "succeeded", output: "cde" });
 });
@@ -83,7 +83,7 @@ test("while a task runs, each position gives the rest as it comes, to 32 readers
   upstream.script("a", hold.script);
   const id = await dispatch(gateway, { agent: "plain" });
   const live = readEvents(await openEvents(gateway, id));
-  for await (const event of live) if (event.data.text === "z") break;
+  for await (const event of live) if (String(event.data.text).endsWith("z")) break;
   const late = Array.from({ length: 7 }, (_, after) =>
     openEvents(gateway, id, { "last-event-id": String(after) }).then(allEvents),
   );

@@ -149,7 +149,7 @@ describe("enforced", () => {
     const calls: readonly [method: string, path: string, body: object | null][] = [
       ["GET", "/v1/ledger", null],
       ["POST", "/v1/tasks", { agent: "agent", prompt: "x" }],
-      ["POST", "/v1/agents/agent/stop", null],
+      ["POST", "/v1/agents/agent/resume", null],
       ["PATCH", "/v1/workspace", { limits: { requests_per_minute: 600 } }],
     ];
     for (const [method, path, body] of calls) {

@@ -71,7 +71,7 @@ function matches(
   );
 }
 
-test("a page is what filtering all entries would give, with one more where there are more", async () => {
+test("a page is what filtering all entries would give, and says where it goes on", async () => {
   expect(all).toHaveLength(ENTRIES);
   await fc.assert(
     fc.asyncProperty(filter, page, async (wanted, { order, limit, after }) => {
@@ -79,8 +79,9 @@ test("a page is what filtering all entries would give, with one more where there
       const expected = (order === "asc" ? all : all.toReversed())
         .filter((entry) => after === undefined || (order === "asc" ? entry.seq > after : entry.seq < after))
         .filter((entry) => matches(entry, wanted))
-        .slice(0, limit + 1);
-      expect(found.map((entry) => entry.seq)).toEqual(expected.map((entry) => entry.seq));
+        .map((entry) => entry.seq);
+      expect(found.entries.map((entry) => entry.seq)).toEqual(expected.slice(0, limit));
+      expect(found.next).toBe(expected.length > limit ? (expected[limit - 1] ?? null) : null);
     }),
     { numRuns: 120 },
   );
@@ -91,9 +92,9 @@ test("pages one after another hold every match once", async () => {
     const seen: number[] = [];
     for (let after: number | undefined; ; ) {
       const found = await findEntries(bench.db, 1, { action: "rare.thing" }, { order, limit: 2, after });
-      seen.push(...found.slice(0, 2).map((entry) => entry.seq));
-      if (found.length <= 2) break;
-      after = seen.at(-1);
+      seen.push(...found.entries.map((entry) => entry.seq));
+      if (found.next === null) break;
+      after = found.next;
     }
     const expected = all.filter((entry) => entry.action === "rare.thing").map((entry) => entry.seq);
     expect(seen).toEqual(order === "asc" ? expected : expected.toReversed());
@@ -103,8 +104,11 @@ test("pages one after another hold every match once", async () => {
 describe("the other workspace's entries", () => {
   test("are in no page", async () => {
     const found = await findEntries(bench.db, 2, { actor: "token:0" }, { order: "asc", limit: 200 });
-    expect(found.map((entry) => entry.seq)).toEqual([1]);
-    expect(await findEntries(bench.db, 3, {}, { order: "desc", limit: 10 })).toEqual([]);
+    expect(found.entries.map((entry) => entry.seq)).toEqual([1]);
+    expect(await findEntries(bench.db, 3, {}, { order: "desc", limit: 10 })).toEqual({
+      entries: [],
+      next: null,
+    });
   });
 
   test("are not found by their number", async () => {
@@ -121,4 +125,27 @@ test("a long search lets other work in between its slices", async () => {
   clearInterval(pulse);
   expect(turns).toBeGreaterThan(0);
   expect(performance.now() - started).toBeLessThan(5_000);
+});
+
+test("a search ends after so many slices, and goes on from there without losing a match", async () => {
+  for (const order of ["asc", "desc"] as const) {
+    const seen: number[] = [];
+    let calls = 0;
+    for (let after: number | undefined; ; calls++) {
+      const page = { order, limit: 200, after, slices: 1 };
+      const found = await findEntries(bench.db, 1, { action: "rare.thing" }, page);
+      seen.push(...found.entries.map((entry) => entry.seq));
+      if (found.next === null) break;
+      after = found.next;
+    }
+    expect(calls).toBe(Math.ceil(ENTRIES / 4096) - 1);
+    const expected = all.filter((entry) => entry.action === "rare.thing").map((entry) => entry.seq);
+    expect(seen).toEqual(order === "asc" ? expected : expected.toReversed());
+  }
+});
+
+test("a search nobody waits for any more ends", async () => {
+  const signal = AbortSignal.abort();
+  const found = await findEntries(bench.db, 1, { action: "no.such" }, { order: "asc", limit: 10 }, signal);
+  expect(found).toEqual({ entries: [], next: 0 });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
@@ -66,6 +66,25 @@ describe("the writer", () => {
 });
 
 describe("the reader", () => {
+  test("waits inside SQLite, where it holds the event loop, for a moment only", async () => {
+    expect(Object.values((await db.get<Record<string, number>>("PRAGMA busy_timeout")) ?? {})).toEqual([20]);
+  });
+
+  test("says that the store is unavailable where the engine cannot read, and names its own faults as they are", async () => {
+    const path = join(directory.path, "gatehouse.db");
+    for (let seq = 1; seq < 200; seq++) await keep(seq, "x".repeat(3_000));
+    await db.close();
+    const page = 4096;
+    const size = readFileSync(path).length;
+    db = openSqlite(path);
+    // All but the schema's first page is overwritten, as a failing disk may do.
+    const file = openSync(path, "r+");
+    for (let at = page; at < size; at += page) writeSync(file, Buffer.alloc(page, 0xff), 0, page, at);
+    closeSync(file);
+    expect(await outcomes([db.all("SELECT body FROM payloads")])).toEqual(["StoreUnavailable"]);
+    expect((await outcomes([db.all("SELECT nonsense FROM meta")]))[0]).toContain("no such column");
+  });
+
   test("cannot write, and cannot be made to", async () => {
     await db.get("PRAGMA query_only = OFF");
     expect((await outcomes([db.all("DELETE FROM meta")]))[0]).toContain("readonly database");

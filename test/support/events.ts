@@ -26,6 +26,12 @@ export async function allEvents(response: Response): Promise<ReadEvent[]> {
   return Array.fromAsync(readEvents(response));
 }
 
+/** Names in order, a run of deltas once: how text is cut into deltas depends on what arrives in one go. */
+export function outline(events: readonly ReadEvent[]): string[] {
+  const names = events.map(({ event }) => event);
+  return names.filter((name, index) => name !== "output.delta" || names[index - 1] !== name);
+}
+
 function parseFrame(frame: string): ReadEvent | null {
   const fields = new Map<string, string>();
   for (const line of frame.split("\n")) {

@@ -61,6 +61,13 @@ describe("a call costs to the millionth, rounded once:", () => {
   });
 });
 
+test("a cost is always a safe integer, however absurd price and count are", () => {
+  const greatest = Number.MAX_SAFE_INTEGER;
+  const price = { input: greatest, output: greatest };
+  expect(cost(price, greatest, greatest)).toBe(greatest);
+  expect(cost(price, 999, 0)).toBeLessThan(greatest);
+});
+
 test("the rounding is that of exact arithmetic, half up", () => {
   const amount = fc.integer({ min: 0, max: 10_000_000 });
   fc.assert(

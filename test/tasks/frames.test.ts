@@ -90,6 +90,41 @@ describe("an event log", () => {
     expect(woken).toEqual(["stays", "end"]);
   });
 
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+  test("joins the text of one turn into a frame, which comes with the turn's end or before another event", async () => {
+    const log = new EventLog(2);
+    for (const text of ["a", "b"]) log.publishText(text);
+    expect(log.after(1)).toEqual([]);
+    await turn();
+    log.publishText("c");
+    log.publish("output.reset", {});
+    log.publishText("d");
+    log.close(null);
+    expect(texts(log.after(1))).toEqual(["ab", "c", undefined, "d"]);
+  });
+
+  test("makes no frame greater than a block, whatever comes at once", () => {
+    const log = new EventLog(2);
+    for (let index = 0; index < 200; index++) log.publishText("\u0001".repeat(1_000));
+    log.flush();
+    for (const frame of log.after(1)) expect(frame.length).toBeLessThanOrEqual(64 * 1024);
+    expect(log.after(1).length).toBe(25);
+  });
+
+  test("makes few frames of many small deltas, each in a turn of its own, and loses nothing", async () => {
+    const log = new EventLog(2);
+    const deltas = 60_000;
+    for (let index = 0; index < deltas; index++) {
+      log.publishText("a");
+      await turn();
+    }
+    log.flush();
+    expect(log.after(1).length).toBeLessThan(20_050);
+    const length = texts(log.after(1)).reduce((sum, text) => sum + (text?.length ?? 0), 0);
+    expect(length).toBe(deltas);
+  });
+
   test("takes nothing more once it has ended", () => {
     const log = new EventLog(2);
     log.close(encodeFrame(2, "task.finished", {}));

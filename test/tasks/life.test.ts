@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { FakeClock } from "../support/clock.ts";
-import { allEvents, type ReadEvent } from "../support/events.ts";
+import { allEvents, outline } from "../support/events.ts";
 import type { Behaviour } from "../support/fake-model.ts";
 import {
   dispatch,
@@ -37,7 +37,6 @@ const KEYS = [
   ..."metadata created_by created_at started_at finished_at".split(" "),
 ];
 const ID = /^task_[0-9a-hjkmnp-tv-z]{26}$/i;
-const names = (events: readonly ReadEvent[]) => events.map(({ event }) => event);
 
 test("a dispatch answers 202 with its place, and the task reads whole from queued to succeeded", async () => {
   const { gateway, upstream } = stage;
@@ -109,8 +108,8 @@ describe("the next model is tried after", () => {
     const id = await dispatch(gateway, { agent: "plain" });
     const events = await allEvents(await openEvents(gateway, id));
     const wrong = reset ? ["output.delta", "output.reset"] : [];
-    const right = ["output.delta", "output.delta", "task.finished"];
-    expect(names(events)).toEqual(["task.created", "task.started", ...wrong, "model.fallback", ...right]);
+    const right = ["output.delta", "task.finished"];
+    expect(outline(events)).toEqual(["task.created", "task.started", ...wrong, "model.fallback", ...right]);
     const fallback = events.find(({ event }) => event === "model.fallback");
     expect(fallback?.data).toEqual({ from: "up/a", to: "up/b", reason });
     expect(await ended(gateway, id)).toMatchObject({
@@ -143,7 +142,10 @@ describe("the next model is tried after", () => {
     const id = await dispatch(gateway, { agent: "plain" });
     const reading = allEvents(await openEvents(gateway, id));
     await asked.opened;
-    const timer = setInterval(() => clock.advance(60_000), 20);
+    // Time stands still once the next model is asked: a busy machine must not let it run out of time as well.
+    const timer = setInterval(() => {
+      if (upstream.requests.at(-1)?.model !== "b") clock.advance(20_000);
+    }, 20);
     const events = await reading.finally(() => clearInterval(timer));
     expect(events.find(({ event }) => event === "model.fallback")?.data.reason).toBe("timeout");
     expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "right" });

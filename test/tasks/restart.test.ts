@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath } from "../../src/store/directory.ts";
-import { allEvents, type ReadEvent, readEvents } from "../support/events.ts";
+import { allEvents, outline, type ReadEvent, readEvents } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { dispatch, ended, held, ledger, openEvents, unsettled, yamlOf } from "./support.ts";
@@ -56,7 +56,7 @@ async function readUntil(id: string, text: string): Promise<ReadEvent[]> {
   const seen: ReadEvent[] = [];
   for await (const event of readEvents(await openEvents(gateway, id))) {
     seen.push(event);
-    if (event.data.text === text) break;
+    if (String(event.data.text).endsWith(text)) break;
   }
   return seen;
 }
@@ -75,7 +75,6 @@ describe.each(WAYS)("after %s", (_name, again) => {
     const second = await dispatch(gateway, { agent: "plain", prompt: "second" });
     const seen = await readUntil(first, "words");
     const sent = seen.at(-1)?.id ?? 0;
-    expect(sent).toBe(4);
 
     upstream.script("a", ({ body }) => ({ chunks: [String(body.messages.at(-1)?.content), "!"] }));
     await again();
@@ -84,10 +83,14 @@ describe.each(WAYS)("after %s", (_name, again) => {
     expect(await ended(gateway, second)).toMatchObject({ status: "succeeded", output: "second!" });
 
     const rest = await allEvents(await openEvents(gateway, first, { "last-event-id": String(sent) }));
-    expect(names(rest).slice(-5)).toEqual([
-      ...["task.started", "output.reset", "output.delta", "output.delta", "task.finished"],
+    expect(outline(rest).slice(-4)).toEqual([
+      "task.started",
+      "output.reset",
+      "output.delta",
+      "task.finished",
     ]);
-    const fresh = rest.slice(-5).map(({ id }) => id);
+    const restarted = rest.findLastIndex(({ event }) => event === "task.started");
+    const fresh = rest.slice(restarted).map(({ id }) => id);
     const [start = 0] = fresh;
     expect(start).toBeGreaterThan(sent);
     expect(fresh).toEqual(fresh.map((_id, index) => start + index));

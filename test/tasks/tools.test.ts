@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
-import { allEvents } from "../support/events.ts";
+import { allEvents, outline } from "../support/events.ts";
 import type { ToolCallScript } from "../support/fake-model.ts";
 import { dispatch, ended, ledger, openEvents, run, type Stage, startStage, unsettled } from "./support.ts";
 
@@ -22,6 +22,12 @@ function ask(...toolCalls: ToolCallScript[]): void {
 
 const NOW = "2026-06-01T12:00:00.000Z";
 type Case = [name: string, call: ToolCallScript, tool: string, args: unknown, status: string, shown: string];
+/** A call that is refused before it is sent is denied, in the task and in the ledger alike. */
+const REFUSED: readonly [shown: string, code: string][] = [
+  ["not valid", "invalid_arguments"],
+  ["not a valid JSON object", "invalid_arguments"],
+  ["There is no tool", "unknown_tool"],
+];
 const CALLS: Case[] = [
   ["succeeds", { name: "time__now", arguments: {} }, "time.now", {}, "succeeded", NOW],
   [
@@ -35,21 +41,21 @@ const CALLS: Case[] = [
     ...(["time.now", { time_zone: "Mars/Base" }, "failed", "not an IANA time zone"] as const),
   ],
   [
-    "fails for invalid arguments",
+    "is denied for invalid arguments",
     { name: "time__now", arguments: { zone: 1 } },
-    ...(["time.now", { zone: 1 }, "failed", "not valid"] as const),
+    ...(["time.now", { zone: 1 }, "denied", "not valid"] as const),
   ],
   [
-    "fails for arguments that are no JSON",
+    "is denied for arguments that are no JSON",
     { name: "time__now", arguments: '{"time_zone":' },
-    ...(["time.now", '{"time_zone":', "failed", "not a valid JSON object"] as const),
+    ...(["time.now", '{"time_zone":', "denied", "not a valid JSON object"] as const),
   ],
   [
-    "fails for a tool that there is not",
+    "is denied for a tool that there is not",
     { name: "rm_rf", arguments: {} },
     "rm_rf",
     {},
-    "failed",
+    "denied",
     "There is no tool",
   ],
 ];
@@ -69,14 +75,18 @@ describe("a tool call", () => {
       },
     ]);
     const callId = task.tools_called[0].id;
-    expect(events.map(({ event }) => event)).toEqual([
+    expect(outline(events)).toEqual([
       ...["task.created", "task.started", "output.delta", "tool.call", "tool.result"],
-      ...["output.delta", "output.delta", "task.finished"],
+      ...["output.delta", "task.finished"],
     ]);
     expect(events[3]?.data).toEqual({ id: callId, tool, arguments: args });
     expect(events[4]?.data).toEqual({ id: callId, tool, status, duration_ms: 0 });
     const told = upstream.requests.at(-1)?.body.messages.find(({ role }) => role === "tool");
     expect(String(told?.content)).toContain(shown);
+    const entries = (await ledger(gateway)).filter((entry) => entry.task === id && entry.tool);
+    const code = REFUSED.find(([words]) => words === shown)?.[1];
+    expect(entries.map(({ phase }) => phase)).toEqual(code ? ["single"] : ["intent", "outcome"]);
+    expect(entries.at(-1)).toMatchObject({ outcome: status, ...(code && { code }) });
   });
 });
 
@@ -84,10 +94,12 @@ test("a task calls no tool that is not listed, though its agent may use all", as
   ask({ name: "time__now", arguments: {} });
   const before = stage.upstream.requests.length;
   const task = await run(stage.gateway, { agent: "plain" });
-  expect(task.tools_called).toMatchObject([{ tool: "time__now", status: "failed" }]);
+  expect(task.tools_called).toMatchObject([{ tool: "time__now", status: "denied" }]);
   expect(stage.upstream.requests.slice(before).map(({ body }) => body.tools)).toEqual([undefined, undefined]);
   const calls = (await ledger(stage.gateway)).filter((entry) => entry.task === task.id && entry.tool);
-  expect(calls).toMatchObject([{ phase: "single", action: "tool.call", outcome: "denied" }]);
+  expect(calls).toMatchObject([
+    { phase: "single", action: "tool.call", outcome: "denied", code: "unknown_tool" },
+  ]);
 });
 
 test("calls are listed in the order in which they were made, with ids of their own", async () => {

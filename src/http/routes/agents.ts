@@ -1,18 +1,19 @@
 import { Elysia } from "elysia";
 import Type, { type Static } from "typebox";
-import type { Agent, AgentFields, Agents } from "../../access/agents.ts";
+import { AGENT_NAME, type Agent, type AgentFields, type Agents, isAgentName } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import { OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import { canonicalJson } from "../../base/json.ts";
+import type { Detail } from "../../ledger/entry.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
-const AGENT_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
 const SCOPE_PATH = "^(/|[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*){0,15})$";
 const MAX_STEPS = 20;
 
@@ -99,7 +100,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
       status: 200,
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
-      const after = decodeCursor(cursor, (key) => new RegExp(AGENT_NAME).test(key));
+      const after = decodeCursor(cursor, isAgentName);
       const found = await agents.list(call.caller.workspaceId, limit, after);
       return { status: 200, body: page(found, limit, (agent) => agent.name, view) };
     },
@@ -124,7 +125,12 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
         owner: body.owner,
         memoryScope: paths(body.memory_scope),
       };
-      const agent = await call.commit((tx) => agents.create(tx, call.caller.workspaceId, body.name, fields));
+      const { name, ...given } = body;
+      const agent = await call.commit(async (tx, record) => {
+        const made = await agents.create(tx, call.caller.workspaceId, name, fields);
+        await record({ detail: changeOf(made, given) });
+        return made;
+      });
       return { status: 201, body: view(agent), headers: { Location: `/v1/agents/${agent.name}` } };
     },
   );
@@ -152,7 +158,13 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
-      const agent = await call.commit((tx) => agents.update(tx, workspaceId, name, fieldsOf(body)));
+      const agent = await call.commit(async (tx, record) => {
+        const changed = await agents.update(tx, workspaceId, name, (before) =>
+          fieldsOf(body, before.tierPolicy),
+        );
+        await record({ detail: changeOf(changed, body) });
+        return changed;
+      });
       return { status: 200, body: view(agent) };
     },
   );
@@ -170,9 +182,11 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
-      const agent = await call.commit(async (tx) => {
+      const agent = await call.commit(async (tx, record) => {
         tx.onCommit(() => tokens.forget());
-        return agents.archive(tx, workspaceId, name);
+        const archived = await agents.archive(tx, workspaceId, name);
+        await record({ detail: changeOf(archived, {}) });
+        return archived;
       });
       await tasks.stopAgent(workspaceId, agent);
       return { status: 204 };
@@ -183,6 +197,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     door,
     {
       action: "oversight.stop",
+      urgent: true,
       scope: "approvals:write",
       summary: "Stop an agent: cancels its tasks and refuses new ones",
       tag,
@@ -192,6 +207,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
+      refuseAgentTokens(call.caller);
       call.decided("stop", clock.now());
       const { workspaceId } = call.caller;
       const agent = await call.commit((tx) => agents.setStatus(tx, workspaceId, name, "stopped"));
@@ -213,6 +229,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
+      refuseAgentTokens(call.caller);
       call.decided("resume", clock.now());
       const agent = await call.commit((tx) => agents.setStatus(tx, call.caller.workspaceId, name, "active"));
       return { status: 200, body: view(agent) };
@@ -246,14 +263,36 @@ const DEFAULTS = {
   creditsPerDay: null,
 };
 
-/** What a body names, as fields. */
-function fieldsOf(body: Static<typeof AgentChange>): Partial<AgentFields> {
+/**
+ * What the ledger says of a change: which fields were given, and a hash of all as they are now, so that a version can be
+ * told from another without its instructions being in an entry.
+ */
+function changeOf(agent: Agent, given: object): Detail {
+  const {
+    id: _id,
+    name: _name,
+    status: _status,
+    version,
+    createdAt: _made,
+    updatedAt: _changed,
+    ...fields
+  } = agent;
+  const names = Object.keys(given).sort().join(" ");
+  return {
+    version,
+    ...(names === "" ? {} : { fields: names }),
+    hash: new Bun.CryptoHasher("sha256").update(canonicalJson(fields)).digest("hex"),
+  };
+}
+
+/** What a body names, as fields. `before`: the policy of which the body names parts. */
+function fieldsOf(body: Static<typeof AgentChange>, before = OPEN_POLICY): Partial<AgentFields> {
   return {
     ...(body.owner === undefined ? {} : { owner: body.owner }),
     ...(body.memory_scope === undefined ? {} : { memoryScope: paths(body.memory_scope) }),
     ...(body.description === undefined ? {} : { description: body.description }),
     ...(body.instructions === undefined ? {} : { instructions: body.instructions }),
-    ...(body.tier_policy === undefined ? {} : { tierPolicy: policyOf(body.tier_policy) }),
+    ...(body.tier_policy === undefined ? {} : { tierPolicy: policyOf(body.tier_policy, before) }),
     ...(body.tools === undefined ? {} : { tools: body.tools }),
     ...(body.approvals === undefined ? {} : { approvals: body.approvals }),
     ...(body.max_steps === undefined ? {} : { maxSteps: body.max_steps }),
@@ -265,11 +304,15 @@ function paths(scope: string | string[]): string[] {
   return typeof scope === "string" ? [scope] : [...new Set(scope)];
 }
 
-function policyOf(given: Static<typeof Fields.tier_policy>): TierPolicy {
+/** Only what is named changes: a policy given new tiers keeps the models that it denies. */
+function policyOf(given: Static<typeof Fields.tier_policy>, before: TierPolicy): TierPolicy {
   refuseTwice("/tier_policy/tiers", given.tiers);
   return {
-    tiers: given.tiers ?? null,
-    models: { allow: given.models?.allow ?? ["*"], deny: given.models?.deny ?? [] },
+    tiers: given.tiers ?? before.tiers,
+    models: {
+      allow: given.models?.allow ?? before.models.allow,
+      deny: given.models?.deny ?? before.models.deny,
+    },
   };
 }
 

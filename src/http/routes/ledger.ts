@@ -4,7 +4,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import { findEntries, findEntry, type StoredEntry } from "../../ledger/query.ts";
 import type { Db } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 
 const DAY_MS = 86_400_000;
 const Time = Type.String({ minLength: 1, maxLength: 40 });
@@ -37,12 +37,14 @@ export function ledgerRoutes(door: Door, { db }: { readonly db: Db }) {
     {
       action: "ledger.read",
       scope: "ledger:read",
-      summary: "Read entries, oldest first unless `order=desc`",
+      summary:
+        "Read entries, oldest first unless `order=desc`. A page of a filtered search may hold fewer than `limit`, or " +
+        "none: it goes on as long as there is a `next_cursor`",
       tag,
       query: EntriesQuery,
       status: 200,
     },
-    async ({ call, query }) => {
+    async ({ call, query, request }) => {
       const { limit = DEFAULT_LIMIT, order = "asc", agent, actor, action, tier } = query;
       const cursor = decodeCursor(query.cursor, (key) => SEQ.test(key));
       const found = await findEntries(
@@ -50,8 +52,10 @@ export function ledgerRoutes(door: Door, { db }: { readonly db: Db }) {
         call.caller.workspaceId,
         { agent, actor, action, tier, ...timeRange(query.date, query.from, query.to) },
         { order, limit, after: cursor === undefined ? undefined : Number(cursor) },
+        request.signal,
       );
-      return { status: 200, body: page(found, limit, (entry) => String(entry.seq), viewEntry) };
+      const next = found.next === null ? null : String(found.next);
+      return { status: 200, body: pageUpTo(found.entries, next, viewEntry) };
     },
   );
 

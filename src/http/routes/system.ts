@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import type { Ids } from "../../base/ids.ts";
 import type { Gate } from "../../gate/gate.ts";
+import type { RequestLimit } from "../../gate/requests.ts";
 import { callHeaders, problemResponse } from "../answer.ts";
 import { readCredential } from "../credential.ts";
 import { DOCS_HEADERS, docsAssets } from "../docs/assets.ts";
@@ -22,19 +23,32 @@ export interface SystemRouteParts {
   measure(): void;
 }
 
-/** From elsewhere than this machine metrics are an admin's, and a call like another, though not counted. */
-const READ_METRICS = { action: "metrics.read", scope: "admin", counted: false } as const;
+/** From elsewhere than this machine metrics are an admin's, and a call like another. */
+const READ_METRICS = { action: "metrics.read", scope: "admin", counted: true } as const;
+/** A probe's answer holds for so long: each commits and syncs, and anybody may ask. */
+const READY_MS = 1_000;
 
-/** Probes, metrics and documentation: not calls of a workspace, so neither counted nor recorded. No probe calls a model. */
+/**
+ * Probes, metrics and documentation. They are no calls of a workspace, neither counted nor recorded, but for metrics that
+ * are asked for from elsewhere than this machine. No probe calls a model.
+ */
 export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, measure }: SystemRouteParts) {
   const headers = (type: string) => ({ "gatehouse-request-id": ids("req"), "content-type": type });
   const json = (status: number, body: object) =>
     new Response(JSON.stringify(body), { status, headers: headers("application/json") });
 
+  let known: { readonly at: number; readonly failing: Promise<readonly string[]> } | undefined;
+  /** Those who ask while a probe is under way, or soon after it began, share it. */
+  function ready(): Promise<readonly string[]> {
+    const now = performance.now();
+    if (known === undefined || now - known.at >= READY_MS) known = { at: now, failing: readiness.failing() };
+    return known.failing;
+  }
+
   const app = new Elysia({ detail: { hide: true } })
     .get("/livez", () => json(200, { status: "ok" }))
     .get("/readyz", async () => {
-      const failing = await readiness.failing();
+      const failing = await ready();
       return failing.length === 0
         ? json(200, { status: "ok" })
         : json(503, { status: "unavailable", failing });
@@ -43,18 +57,19 @@ export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, me
       const address = server?.requestIP(request)?.address;
       const requestId = ids("req");
       let ledgerSeq: number | null = null;
+      let limit: RequestLimit | null = null;
       if (!isLocal(address, request.headers)) {
         const credential = readCredential(request.headers, operatorSecret);
         const origin = { requestId, channel: "rest", credential, source: address ?? "local" } as const;
         const answer = await gate.call(READ_METRICS, origin, async () => {});
-        ledgerSeq = answer.ledgerSeq;
+        ({ ledgerSeq, limit } = answer);
         if (!answer.ok)
           return problemResponse(answer.problem, callHeaders({ ...answer, requestId }), requestId);
       }
       measure();
       return new Response(await metrics.registry.metrics(), {
         headers: {
-          ...callHeaders({ requestId, ledgerSeq, limit: null }),
+          ...callHeaders({ requestId, ledgerSeq, limit }),
           "content-type": metrics.registry.contentType,
         },
       });

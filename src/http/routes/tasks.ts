@@ -8,8 +8,8 @@ import { TASK_STATUSES } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
-import { eventStream } from "../sse.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
+import { eventStream, OpenStreams } from "../sse.ts";
 
 const METADATA_KEY = "^[\\s\\S]{1,64}$";
 const TaskCreate = Type.Object(
@@ -58,6 +58,7 @@ export interface TaskRouteParts {
 
 export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
   const tag = "Tasks";
+  const streams = new OpenStreams();
 
   const create = endpoint(
     door,
@@ -73,7 +74,14 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
     },
     async ({ call, body, query, request }) => {
       refuseTwice("/tools", body.tools);
-      const { id, replayed } = await tasks.dispatch(call, body, idempotencyKey(request.headers));
+      const key = idempotencyKey(request.headers);
+      // Before anything is dispatched: a stream that is refused has started no task.
+      const release =
+        query.stream === true ? streams.take(call.caller.workspaceId, call.requestId) : () => {};
+      const { id, replayed } = await tasks.dispatch(call, body, key).catch((error: unknown) => {
+        release();
+        throw error;
+      });
       const headers = {
         Location: `/v1/tasks/${id}`,
         "Gatehouse-Task-Id": id,
@@ -81,7 +89,11 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
       };
       if (query.stream !== true) return { status: 202, body: { id, status: "queued" }, headers };
       const reader = tasks.read({ workspaceId: call.caller.workspaceId, id }, 0);
-      return { stream: (own) => eventStream(reader, request.signal, { ...own, ...headers }, clock) };
+      return {
+        stream: (own, expire) =>
+          eventStream(reader, request.signal, { ...own, ...headers }, clock, { expire, ended: release }),
+        abandon: release,
+      };
     },
   );
 
@@ -90,7 +102,7 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
     {
       action: "task.list",
       scope: "tasks:read",
-      summary: "List tasks, newest first",
+      summary: "List tasks, newest first; a page ends early where their texts would be more than 4 MiB",
       tag,
       query: Type.Object(
         {
@@ -105,7 +117,11 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor, agent, status } }) => {
       const before = decodeCursor(cursor, (key) => isId("task", key));
       const found = await tasks.list(call.caller, { agent, status }, limit, before);
-      return { status: 200, body: page(found, limit, (task) => task.id, viewTask) };
+      const last = found.tasks.at(-1);
+      return {
+        status: 200,
+        body: pageUpTo(found.tasks, found.more && last !== undefined ? last.id : null, viewTask),
+      };
     },
   );
 
@@ -134,8 +150,13 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
       const after = query.after ?? lastEventId(request.headers);
       const task = await tasks.get(call.caller, id);
       call.about({ task: task.id, agent: task.agent });
+      const release = streams.take(call.caller.workspaceId, call.requestId);
       const reader = tasks.read(task, after);
-      return { stream: (headers) => eventStream(reader, request.signal, headers, clock) };
+      return {
+        stream: (headers, expire) =>
+          eventStream(reader, request.signal, headers, clock, { expire, ended: release }),
+        abandon: release,
+      };
     },
   );
 
@@ -143,6 +164,7 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
     door,
     {
       action: "task.cancel",
+      urgent: true,
       scope: "tasks:write",
       summary: "Cancel a task",
       tag,

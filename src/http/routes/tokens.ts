@@ -53,7 +53,7 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
       const before = decodeCursor(cursor, (key) => isId("tok", key));
-      const found = await tokens.list(call.caller.workspaceId, limit, before);
+      const found = await tokens.list(call.caller.workspaceId, limit, before, call.caller.agent?.id);
       return { status: 200, body: page(found, limit, (token) => token.id, viewToken) };
     },
   );

@@ -74,6 +74,11 @@ export function workspaceRoutes(door: Door, { workspaces, usage, limitsChanged }
       status: 200,
     },
     async ({ call, body }) => {
+      const { agent } = call.caller;
+      // An agent's token can only narrow what the agent may do: it sets no limits, its own agent's least of all.
+      if (agent) {
+        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may change no settings.`);
+      }
       const credits = body.budget?.credits_per_month;
       const changed = await call.commit(async (tx, record) => {
         const workspace = await workspaces.change(tx, call.caller.workspaceId, {

@@ -2,6 +2,11 @@ import { Database, type Statement } from "bun:sqlite";
 import type { SqlValue } from "../db.ts";
 
 const STATEMENT_LIMIT = 512;
+/**
+ * How long a read waits inside SQLite, which holds the event loop. Readers of a log wait for nobody but a foreign process
+ * that recovers or resets it, which is soon done.
+ */
+const READ_TIMEOUT_MS = 20;
 /** How long opening waits for a foreign process's lock. Once open, the writer never waits inside SQLite. */
 const OPEN_TIMEOUT_MS = 5_000;
 
@@ -79,7 +84,7 @@ export function openReader(path: string): Connection {
   database.exec("PRAGMA query_only = ON");
   database.exec("PRAGMA trusted_schema = OFF");
   database.exec("PRAGMA cache_size = -16384");
-  database.exec("PRAGMA busy_timeout = 1000");
+  database.exec(`PRAGMA busy_timeout = ${READ_TIMEOUT_MS}`);
   return new Connection(database);
 }
 

@@ -1,5 +1,5 @@
 import { OperatorError } from "../../base/errors.ts";
-import type { Db, Sql, SqlValue } from "../db.ts";
+import { type Db, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit } from "./group.ts";
 import { migrate } from "./migrate.ts";
@@ -15,10 +15,10 @@ export function openSqlite(path: string): Db {
   const group = new GroupCommit(writer);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
-      return reader.all<Row>(sql, params);
+      return read(() => reader.all<Row>(sql, params));
     },
     async get<Row>(sql: string, params?: readonly SqlValue[]) {
-      return reader.get<Row>(sql, params);
+      return read(() => reader.get<Row>(sql, params));
     },
   };
   return {
@@ -33,6 +33,20 @@ export function openSqlite(path: string): Db {
       writer.close();
     },
   };
+}
+
+/** What the engine says when the file cannot be read now. A refusal to write (`READONLY`) is a fault of the program here. */
+const UNREADABLE = /^SQLITE_(BUSY|LOCKED|IOERR|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL)/;
+
+/** @throws StoreUnavailable where the engine cannot read, as the writer does where it cannot write. */
+function read<Result>(query: () => Result): Result {
+  try {
+    return query();
+  } catch (error) {
+    const code = sqliteCode(error);
+    if (UNREADABLE.test(code)) throw new StoreUnavailable(`the store cannot be read (${code})`, error);
+    throw error;
+  }
 }
 
 function openConnections(path: string): { readonly writer: Connection; readonly reader: Connection } {

@@ -1,0 +1,133 @@
+import type { Db, SqlValue } from "../store/db.ts";
+import type { TaskStatus } from "./task.ts";
+
+export interface TaskFilter {
+  readonly agent?: string | undefined;
+  /** The agent that the caller acts as: it sees that agent's tasks alone. */
+  readonly agentId?: number | undefined;
+  readonly status?: TaskStatus | undefined;
+}
+
+/** Ids of one page. `more`: others follow. */
+export interface ChosenTasks {
+  readonly ids: readonly string[];
+  readonly more: boolean;
+}
+
+/**
+ * Bytes of texts on one page. A limit of items alone would let 200 prompts of a million characters into one answer,
+ * which is built and written in one go.
+ */
+export const PAGE_BYTES = 4 * 1024 * 1024;
+
+/** The partial indexes of the schema are found only where their condition stands in the SQL itself. */
+const OPEN = "finished_at IS NULL";
+const ENDED = "finished_at IS NOT NULL";
+const STATUS_CONDITION: Record<TaskStatus, { readonly ended: boolean; readonly sql: string }> = {
+  queued: { ended: false, sql: `${OPEN} AND status = 'queued'` },
+  running: { ended: false, sql: `${OPEN} AND status = 'running'` },
+  awaiting_approval: { ended: false, sql: `${OPEN} AND status = 'awaiting_approval'` },
+  succeeded: { ended: true, sql: `${ENDED} AND status = 'succeeded'` },
+  failed: { ended: true, sql: `${ENDED} AND status = 'failed'` },
+  cancelled: { ended: true, sql: `${ENDED} AND status = 'cancelled'` },
+};
+
+/** Ids that match, newest first, before the id `before`: `limit` at most, and no more than `PAGE_BYTES` allow (but one). */
+export async function chooseTasks(
+  db: Db,
+  workspaceId: number,
+  filter: TaskFilter,
+  limit: number,
+  before: string | undefined,
+): Promise<ChosenTasks> {
+  const found = await matching(db, workspaceId, filter, limit + 1, before ?? "task~");
+  const sizes = await textBytes(db, workspaceId, found.slice(0, limit));
+  const ids: string[] = [];
+  let bytes = 0;
+  for (const id of found.slice(0, limit)) {
+    bytes += sizes.get(id) ?? 0;
+    if (ids.length > 0 && bytes > PAGE_BYTES) break;
+    ids.push(id);
+  }
+  return { ids, more: ids.length < found.length };
+}
+
+/** No text is read here, and each combination of filters has an index of its own order: nothing is scanned or sorted. */
+async function matching(
+  db: Db,
+  workspaceId: number,
+  { agent, agentId, status }: TaskFilter,
+  count: number,
+  before: string,
+): Promise<string[]> {
+  if (agent === undefined && agentId === undefined)
+    return page(db, workspaceId, undefined, status, count, before);
+  // A name that was freed and taken again stands for several agents; their tasks are merged, each from its own index.
+  const agents = await agentIds(db, workspaceId, agent, agentId);
+  const pages: string[][] = [];
+  for (const id of agents) pages.push(await page(db, workspaceId, id, status, count, before));
+  return pages
+    .flat()
+    .sort((a, b) => (a < b ? 1 : -1))
+    .slice(0, count);
+}
+
+async function agentIds(
+  db: Db,
+  workspaceId: number,
+  name: string | undefined,
+  id: number | undefined,
+): Promise<number[]> {
+  if (name === undefined) return id === undefined ? [] : [id];
+  const rows = await db.all<{ id: number }>("SELECT id FROM agents WHERE workspace_id = $1 AND name = $2", [
+    workspaceId,
+    name,
+  ]);
+  return rows.map((row) => row.id).filter((each) => id === undefined || each === id);
+}
+
+async function page(
+  db: Db,
+  workspaceId: number,
+  agentId: number | undefined,
+  status: TaskStatus | undefined,
+  count: number,
+  before: string,
+): Promise<string[]> {
+  const conditions = ["workspace_id = $1", "id < $2"];
+  const values: SqlValue[] = [workspaceId, before, count];
+  const wanted = status && STATUS_CONDITION[status];
+  if (agentId !== undefined) {
+    values.push(agentId);
+    // Of open tasks there are never many: their index is read whole, rather than the agent's whole history.
+    conditions.push(wanted?.ended === false ? "+agent_id = $4" : "agent_id = $4");
+  }
+  if (wanted) conditions.push(wanted.sql);
+  const rows = await db.all<{ id: string }>(
+    `SELECT id FROM tasks WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT $3`,
+    values,
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Bytes of what a task shows that a client may have made long. SQLite knows them without reading the texts. */
+async function textBytes(
+  db: Db,
+  workspaceId: number,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.all<{ id: string; bytes: number }>(
+    `SELECT t.id, octet_length(t.metadata) + octet_length(t.tools)
+       + COALESCE((SELECT octet_length(i.body) FROM payloads i
+           WHERE i.workspace_id = t.workspace_id AND i.seq = t.dispatch_seq AND i.kind = 'input'), 0)
+       + COALESCE((SELECT octet_length(o.body) FROM payloads o
+           WHERE o.workspace_id = t.workspace_id AND o.seq = t.finish_seq AND o.kind = 'output'), 0)
+       + COALESCE((SELECT SUM(octet_length(p.body)) FROM tool_calls c JOIN payloads p
+           ON p.workspace_id = c.workspace_id AND p.seq = c.intent_seq AND p.kind = 'input'
+           WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id), 0) AS bytes
+     FROM tasks t WHERE t.workspace_id = $1 AND t.id IN (${ids.map((_, index) => `$${index + 2}`).join(", ")})`,
+    [workspaceId, ...ids],
+  );
+  return new Map(rows.map(({ id, bytes }) => [id, bytes]));
+}

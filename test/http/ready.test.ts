@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import { createMetrics } from "../../src/http/metrics.ts";
+import { systemRoutes } from "../../src/http/routes/system.ts";
+
+test("those who ask for readiness at once, or soon after, share one probe", async () => {
+  let probes = 0;
+  const { promise, resolve } = Promise.withResolvers<readonly string[]>();
+  const routes = systemRoutes({
+    ids: () => "req_1",
+    gate: { call: () => Promise.reject(new Error("not asked for")) },
+    metrics: createMetrics(),
+    operatorSecret: "",
+    measure() {},
+    readiness: {
+      failing() {
+        probes++;
+        return promise;
+      },
+    },
+  });
+  const ask = () => routes.handle(new Request("http://gate/readyz"));
+  const asking = Array.from({ length: 50 }, ask);
+  resolve(["store"]);
+  const answers = await Promise.all([...asking, ask()]);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+  expect(probes).toBe(1);
+  await Bun.sleep(1_050);
+  await ask();
+  expect(probes).toBe(2);
+});
