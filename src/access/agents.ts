@@ -42,6 +42,8 @@ export interface Agents {
   /** @throws Problem 404 `agent_not_found` */
   get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
   byId(workspaceId: number, id: number, sql?: Sql): Promise<Agent | undefined>;
+  /** Whether the agent may be given work, as a transaction sees it; false for one that was archived. */
+  isActive(tx: Tx, workspaceId: number, id: number): Promise<boolean>;
   /** By name, after the name `after`; one more than `limit` when there are more. */
   list(workspaceId: number, limit: number, after: string | undefined): Promise<Agent[]>;
   /** @throws Problem 409 `agent_exists` */
@@ -141,6 +143,13 @@ export function createAgents(db: Db, clock: Clock): Agents {
   return {
     get,
     byId: (workspaceId, id, sql = db) => find(workspaceId, "id", id, sql),
+    async isActive(tx, workspaceId, id) {
+      const row = await tx.get(
+        "SELECT 1 FROM agents WHERE workspace_id = $1 AND id = $2 AND archived_at IS NULL AND status = 'active'",
+        [workspaceId, id],
+      );
+      return row !== undefined;
+    },
     async list(workspaceId, limit, after) {
       const rows = await db.all<Row>(
         `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND archived_at IS NULL AND name > $2

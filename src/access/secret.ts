@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { RandomSource } from "../base/ids.ts";
 
 /** `gth_`, 43 random base62 characters (256 bits) and their CRC-32 as 6 more, so that scanners and typists find slips. */
@@ -32,7 +33,11 @@ export function hasValidChecksum(secret: string): boolean {
 
 /** Only this is stored. A secret has 256 random bits, so that a plain hash cannot be searched. */
 export function hashSecret(secret: string): Buffer {
-  return new Bun.CryptoHasher("sha256").update(secret).digest();
+  return Buffer.from(hashSecretHex(secret), "hex");
+}
+
+export function hashSecretHex(secret: string): string {
+  return hash("sha256", secret, "hex");
 }
 
 function checksum(text: string): string {

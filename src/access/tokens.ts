@@ -3,7 +3,7 @@ import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller } from "./caller.ts";
-import { createSecret, hashSecret } from "./secret.ts";
+import { createSecret, hashSecret, hashSecretHex } from "./secret.ts";
 
 /** A token without its secret, which is shown once and never kept. */
 export interface Token {
@@ -137,12 +137,12 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     return entry.caller;
   }
 
-  async function loadAndUse(hash: Buffer, key: string): Promise<Caller | undefined> {
+  async function loadAndUse(hash: string): Promise<Caller | undefined> {
     const before = generation;
-    const entry = await load(hash);
+    const entry = await load(Buffer.from(hash, "hex"));
     if (!entry) return undefined;
     if (known.size >= CACHE_LIMIT) known.clear();
-    if (generation === before) known.set(key, entry);
+    if (generation === before) known.set(hash, entry);
     return use(entry);
   }
 
@@ -162,10 +162,9 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     get,
 
     authenticate(secret) {
-      const hash = hashSecret(secret);
-      const key = hash.toString("latin1");
-      const entry = known.get(key);
-      return entry ? use(entry) : loadAndUse(hash, key);
+      const hash = hashSecretHex(secret);
+      const entry = known.get(hash);
+      return entry ? use(entry) : loadAndUse(hash);
     },
 
     async issue(tx, workspaceId, createdBy, request, given) {

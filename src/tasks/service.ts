@@ -136,14 +136,14 @@ export class TaskService {
           return first;
         }
         // The agent as it is now: a stop that came in between holds.
-        const current = await agents.get(workspaceId, agent.name, tx);
-        if (current.status === "stopped")
+        if (!(await agents.isActive(tx, workspaceId, agent.id))) {
           throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
+        }
         const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.prompt });
         await insertTask(tx, workspaceId, {
           id,
-          agentId: current.id,
-          agent: current.name,
+          agentId: agent.id,
+          agent: agent.name,
           tier,
           tools: listed,
           metadata: request.metadata ?? {},
