@@ -71,7 +71,6 @@ export const readersResult = validator(
     /** Different bodies that were received, comments aside: 1 when all readers got the same bytes. */
     bodies: Type.Integer(),
     /** Frames that each reader got. */
-    frames: Type.Integer(),
     /** From the first frame that counts, at any reader, to the last reader's end. */
     seconds: Type.Number(),
   }),

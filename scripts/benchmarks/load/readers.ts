@@ -4,7 +4,6 @@ import type { ReadersJob, readersResult } from "./jobs.ts";
 
 const LONGEST_MS = 60_000;
 const COMMENT = /^: [^\n]*\n\n/gm;
-const FRAME_END = /\n\n/g;
 
 /** Reads one stream of events with many readers at once, each to its end, and compares what they got. */
 export async function readTogether({
@@ -51,7 +50,6 @@ export async function readTogether({
   if (!text.includes(expected)) throw new Error("a stream is not as expected");
   return {
     bodies: new Set(texts).size,
-    frames: text.match(FRAME_END)?.length ?? 0,
     seconds: (endedAt - firstAt) / 1000,
   };
 }
