@@ -37,6 +37,10 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   /** A call without a body counts as `{}`. */
   readonly bodyOptional?: boolean;
   readonly query?: TObject<Query>;
+  /** Request headers that it reads, each with what it is for. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** It answers 200 with server-sent events: always, or when the query asks for them. */
+  readonly streams?: true;
   readonly status: number;
 }
 

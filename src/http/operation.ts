@@ -10,9 +10,17 @@ export interface DescribedOperation {
   readonly body?: TSchema;
   readonly bodyOptional?: boolean;
   readonly query?: TObject;
+  /** Request headers that it reads, each with what it is for. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** It answers 200 with server-sent events: always, or when the query asks for them. */
+  readonly streams?: true;
   readonly status: number;
 }
 
+const EVENTS = {
+  description: "The task's events as they come, the last of them `task.finished`.",
+  content: { "text/event-stream": { schema: { type: "string" as const } } },
+};
 const PROBLEM = { $ref: "#/components/responses/Problem" };
 
 /** An operation of the OpenAPI 3.1 document: typebox schemas are JSON Schema, and go in as they are. */
@@ -24,16 +32,21 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
     operationId: operation.action.replace(".", "_"),
     tags: [operation.tag],
     security: [{ token: [] }],
-    ...(query
-      ? {
-          parameters: Object.entries(query.properties).map(([name, schema]) => ({
-            in: "query",
-            name,
-            required: query.required?.includes(name) ?? false,
-            schema,
-          })),
-        }
-      : {}),
+    parameters: [
+      ...Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
+        in: "query",
+        name,
+        required: query?.required?.includes(name) ?? false,
+        schema,
+      })),
+      ...Object.entries(operation.headers ?? {}).map(([name, description]) => ({
+        in: "header",
+        name,
+        description,
+        required: false,
+        schema: { type: "string" as const },
+      })),
+    ],
     ...(body
       ? {
           requestBody: {
@@ -42,6 +55,10 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
           },
         }
       : {}),
-    responses: { [operation.status]: { description: "Done." }, default: PROBLEM },
+    responses: {
+      [operation.status]: { description: "Done." },
+      ...(operation.streams ? { 200: EVENTS } : {}),
+      default: PROBLEM,
+    },
   };
 }

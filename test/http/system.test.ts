@@ -118,10 +118,10 @@ describe("/openapi.json", () => {
     }
   });
 
-  test("tells the query parameters, beside those of the path too", () => {
+  test("tells query parameters and headers, beside the parameters of the path", () => {
     const names = (path: string) => document.paths[path]?.get?.parameters?.map(({ name }) => name);
     expect(names("/v1/agents")).toEqual(["limit", "cursor"]);
-    expect(names("/v1/tasks/{id}/events")).toEqual(["id", "after"]);
+    expect(names("/v1/tasks/{id}/events")).toEqual(["id", "after", "Last-Event-ID"]);
     expect(names("/v1/ledger")).toEqual(
       expect.arrayContaining(["agent", "actor", "tier", "date", "from", "to"]),
     );
@@ -159,4 +159,15 @@ describe("/docs", () => {
     const init = await gateway.call("GET", "/docs/init.js");
     expect(init.body).not.toMatch(/https?:/);
   });
+});
+
+test("the document names the headers that tasks read, and the streams that they answer with", async () => {
+  const { paths } = (await gateway.call("GET", "/openapi.json", { token: null })).body;
+  const headers = (operation: { parameters: { in: string; name: string }[] }) =>
+    operation.parameters.filter((each) => each.in === "header").map((each) => each.name);
+  expect(headers(paths["/v1/tasks"].post)).toEqual(["Idempotency-Key"]);
+  expect(Object.keys(paths["/v1/tasks"].post.responses).sort()).toEqual(["200", "202", "default"]);
+  const events = paths["/v1/tasks/{id}/events"].get;
+  expect(headers(events)).toEqual(["Last-Event-ID"]);
+  expect(Object.keys(events.responses["200"].content)).toEqual(["text/event-stream"]);
 });

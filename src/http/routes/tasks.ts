@@ -70,6 +70,11 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
       counted: (request) => !STREAM_PARAMETER.test(request.url),
       body: TaskCreate,
       query: StreamQuery,
+      headers: {
+        "Idempotency-Key":
+          "1 to 255 printable characters: the same key and body within 24 hours answer the first task.",
+      },
+      streams: true,
       status: 202,
     },
     async ({ call, body, query, request }) => {
@@ -144,6 +149,8 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
       tag,
       counted: false,
       query: EventsQuery,
+      headers: { "Last-Event-ID": "The id of the last event that was read; `after` goes before it." },
+      streams: true,
       status: 200,
     },
     async ({ call, params: { id = "" }, query, request }) => {
