@@ -1,6 +1,13 @@
 import { Elysia } from "elysia";
 import Type, { type Static } from "typebox";
-import { AGENT_NAME, type Agent, type AgentFields, type Agents, isAgentName } from "../../access/agents.ts";
+import {
+  AGENT_NAME,
+  type Agent,
+  type AgentFields,
+  type AgentStatus,
+  type Agents,
+  isAgentName,
+} from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import { OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
 import type { Tokens } from "../../access/tokens.ts";
@@ -193,48 +200,38 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
     },
   );
 
-  const stop = endpoint(
-    door,
-    {
-      action: "oversight.stop",
-      urgent: true,
-      scope: "approvals:write",
-      summary: "Stop an agent: cancels its tasks and refuses new ones",
-      tag,
-      bodyOptional: true,
-      body: Type.Object({}, { additionalProperties: false }),
-      status: 200,
-    },
-    async ({ call, params: { name = "" } }) => {
-      call.about({ agent: name });
-      refuseAgentTokens(call.caller);
-      call.decided("stop", clock.now());
-      const { workspaceId } = call.caller;
-      const agent = await call.commit((tx) => agents.setStatus(tx, workspaceId, name, "stopped"));
-      await tasks.stopAgent(workspaceId, agent);
-      return { status: 200, body: view(agent) };
-    },
-  );
-
-  const resume = endpoint(
-    door,
-    {
-      action: "oversight.resume",
-      scope: "approvals:write",
-      summary: "Let a stopped agent work again",
-      tag,
-      bodyOptional: true,
-      body: Type.Object({}, { additionalProperties: false }),
-      status: 200,
-    },
-    async ({ call, params: { name = "" } }) => {
-      call.about({ agent: name });
-      refuseAgentTokens(call.caller);
-      call.decided("resume", clock.now());
-      const agent = await call.commit((tx) => agents.setStatus(tx, call.caller.workspaceId, name, "active"));
-      return { status: 200, body: view(agent) };
-    },
-  );
+  /** A person's decision over an agent as a whole: the status is on disk, with who decided, before its tasks are told. */
+  const oversight = (
+    decision: "stop" | "resume",
+    status: AgentStatus,
+    spec: { readonly summary: string; readonly urgent?: true },
+  ) =>
+    endpoint(
+      door,
+      {
+        ...spec,
+        action: `oversight.${decision}`,
+        scope: "approvals:write",
+        tag,
+        bodyOptional: true,
+        body: Type.Object({}, { additionalProperties: false }),
+        status: 200,
+      },
+      async ({ call, params: { name = "" } }) => {
+        call.about({ agent: name });
+        refuseAgentTokens(call.caller);
+        call.decided(decision, clock.now());
+        const { workspaceId } = call.caller;
+        const agent = await call.commit((tx) => agents.setStatus(tx, workspaceId, name, status));
+        if (status === "stopped") await tasks.stopAgent(workspaceId, agent);
+        return { status: 200, body: view(agent) };
+      },
+    );
+  const stop = oversight("stop", "stopped", {
+    summary: "Stop an agent: cancels its tasks and refuses new ones",
+    urgent: true,
+  });
+  const resume = oversight("resume", "active", { summary: "Let a stopped agent work again" });
 
   return new Elysia({ prefix: "/v1/agents" })
     .get("", list.handle, list.hook)
