@@ -18,6 +18,7 @@ import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { createModelDoor } from "./models/door.ts";
+import { createEmbedder } from "./models/embedder.ts";
 import type { Db } from "./store/db.ts";
 import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
@@ -27,6 +28,7 @@ import { spentThisMonth } from "./tasks/budget.ts";
 import { TaskEventHub } from "./tasks/events.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
 import { TaskService } from "./tasks/service.ts";
+import { openVault } from "./vault/vault.ts";
 
 /** Everything the program takes from the machine, so that tests can bring their own. */
 export interface Surroundings {
@@ -75,8 +77,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   try {
     // A killed server's: where it says to ask, somebody else may listen by now.
     removeRuntime(config.dataDir);
-    const db = openSqlite(databasePath(config.dataDir));
+    const database = databasePath(config.dataDir);
+    const db = openSqlite(database, { libraries: config.dataDir });
     opened = db;
+    if (db.vectors.problem !== null) {
+      log.warn("the vault searches words alone", { problem: db.vectors.problem });
+    }
     const ledger = createLedger(db, clock, random);
     const workspaces = await openWorkspaces(db, clock, config.limits);
     const agents = createAgents(db, clock);
@@ -90,7 +96,18 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const gate = createGate({ db, ledger, tokens, workspaces, notices, refused, clock, log });
 
     const door = await createModelDoor(config, clock);
-    const tools = createToolRegistry(builtinTools(clock));
+    const vault = await openVault({
+      db,
+      clock,
+      ids,
+      log,
+      database,
+      extension: db.vectors.path,
+      // Named from here: inside the compiled program every module lies where this one does, and the worker's below.
+      program: new URL("./vault/worker.ts", import.meta.url),
+      embedder: await createEmbedder(config, clock, random),
+    });
+    const tools = createToolRegistry(builtinTools({ db, clock, vault, agents }));
     const hub = new TaskEventHub(db);
     const tasks = new TaskService(
       {
@@ -130,6 +147,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       tasks: { tasks, clock },
       tokens: { tokens, agents },
       models: { door, agents },
+      vault: { vault, agents, clock },
       workspace: {
         workspaces,
         usage: async (workspaceId) => ({
@@ -190,6 +208,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       handle: (request) => app.handle(request),
       operatorSecret,
       async start() {
+        await vault.start();
         await tasks.start();
         listener = listen(app, config.listen);
         const url = publicUrl(config, listener.port);
@@ -204,6 +223,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         listener?.refuse();
         await tasks.stop();
         await listener?.close();
+        await vault.stop();
         await keepHouse();
         if (listener) removeRuntime(config.dataDir);
         await db.close();

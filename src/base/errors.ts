@@ -12,6 +12,7 @@ const PROBLEMS = {
   tier_forbidden: [403, "The agent's policy does not allow this tier"],
   model_forbidden: [403, "The agent's policy allows no model of this tier"],
   tool_forbidden: [403, "This tool may not be used"],
+  scope_forbidden: [403, "The memory scope is outside of the boundary"],
   not_found: [404, "Not found"],
   agent_not_found: [404, "No such agent"],
   method_not_allowed: [405, "Method not allowed"],

@@ -33,9 +33,25 @@ function models(values: readonly ResolvedValue[], providers: ReadonlySet<string>
       }
     } else if (value.key === TABLE.embeddingsModel.key && typeof value.value === "string") {
       check(value, value.key, value.value, "builtin/lexical");
+      problems.push(...withoutEmbeddings(values, value, value.value));
     }
   }
   return problems;
+}
+
+/** Anthropic's API has no embeddings. A provider without rows was found by its key, and is named by its kind. */
+function withoutEmbeddings(
+  values: readonly ResolvedValue[],
+  { key, detail }: ResolvedValue,
+  model: string,
+): ConfigProblem[] {
+  const provider = model.slice(0, model.indexOf("/"));
+  const row = values.find(({ path: [group, name, field] }) => {
+    return group === "providers" && name === provider && field === "kind";
+  });
+  if ((row ? row.value : provider) !== "anthropic") return [];
+  const message = `is ${model}, but providers of kind anthropic have no embeddings; the other kinds and builtin/lexical do`;
+  return [{ key, where: detail, message }];
 }
 
 /** A compatible API has no address of its own. */

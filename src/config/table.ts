@@ -98,7 +98,7 @@ export const TABLE = {
 
   embeddingsModel: setting("embeddings.model", modelName, {
     default: "builtin/lexical",
-    help: "Taken and checked, not in force yet: the model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
+    help: "The model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
   }),
   requestsPerMinute: setting("limits.requests_per_minute", wholeNumber(1, 1_000_000), {
     default: 600,

@@ -13,6 +13,7 @@ import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
 import { type TokenRouteParts, tokenRoutes } from "./routes/tokens.ts";
+import { type VaultRouteParts, vaultRoutes } from "./routes/vault.ts";
 import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./routes/workspace.ts";
 
 export interface AppParts {
@@ -23,6 +24,7 @@ export interface AppParts {
   readonly tasks: TaskRouteParts;
   readonly tokens: TokenRouteParts;
   readonly models: ModelRouteParts;
+  readonly vault: VaultRouteParts;
   readonly workspace: WorkspaceRouteParts;
   readonly system: SystemRouteParts;
 }
@@ -36,6 +38,7 @@ export function createApp(parts: AppParts) {
     .use(taskRoutes(door, parts.tasks))
     .use(tokenRoutes(door, parts.tokens))
     .use(modelRoutes(door, parts.models))
+    .use(vaultRoutes(door, parts.vault))
     .use(workspaceRoutes(door, parts.workspace))
     .use(operatorRoutes(door, parts.workspace))
     .use(ledgerRoutes(door, parts));

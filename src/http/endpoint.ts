@@ -7,7 +7,7 @@ import { type Validator, validator } from "../base/schema.ts";
 import type { Call } from "../gate/call.ts";
 import type { Gate } from "../gate/gate.ts";
 import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
-import { isEmpty, readJson } from "./body.ts";
+import { BODY_LIMIT, isEmpty, readJson } from "./body.ts";
 import { readCredential } from "./credential.ts";
 import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
@@ -36,6 +36,10 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly body?: Body;
   /** A call without a body counts as `{}`. */
   readonly bodyOptional?: boolean;
+  /** Bytes that a body may have, where it is not the usual limit. */
+  readonly bodyLimit?: number;
+  /** The answer may take minutes: the connection is not given up for its silence. */
+  readonly slow?: true;
   readonly query?: TObject<Query>;
   /** Request headers that it reads, each with what it is for. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -96,7 +100,8 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     };
     let reply: Reply | StreamReply | undefined;
     const result = await door.gate.call(operation, origin, async (call) => {
-      const given = body && (await readBody(request, spec.bodyOptional === true));
+      const given = body && (await readBody(request, spec.bodyOptional === true, spec.bodyLimit));
+      if (spec.slow) server?.timeout(request, 0);
       reply = await handle({
         call,
         params,
@@ -133,6 +138,6 @@ export interface StreamReply {
   abandon(): void;
 }
 
-async function readBody(request: Request, optional: boolean): Promise<unknown> {
-  return optional && isEmpty(request) ? {} : readJson(request);
+async function readBody(request: Request, optional: boolean, limit = BODY_LIMIT): Promise<unknown> {
+  return optional && isEmpty(request) ? {} : readJson(request, limit);
 }

@@ -1,6 +1,7 @@
-import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { extractiveModel } from "../agents/index.ts";
 import type { ProviderConfig } from "../config/config.ts";
+import { boundedFetch } from "./embed-fetch.ts";
 
 /** A configured source of models, not to be reached but through the door. */
 export interface Provider {
@@ -39,11 +40,7 @@ async function modelFactory(
   name: string,
   config: ProviderConfig,
 ): Promise<(model: string) => LanguageModelV4> {
-  const settings = {
-    ...(config.apiKey === undefined ? {} : { apiKey: config.apiKey }),
-    ...(config.headers === undefined ? {} : { headers: config.headers }),
-  };
-  const endpoint = config.baseUrl === undefined ? {} : { baseURL: config.baseUrl };
+  const { settings, endpoint } = settingsOf(config);
   switch (config.kind) {
     case "openai-compatible": {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
@@ -71,4 +68,45 @@ async function modelFactory(
       return (model) => provider(model);
     }
   }
+}
+
+/**
+ * A provider's model that turns texts into vectors; undefined for a kind whose API has none. Not for generating text:
+ * it goes around the door, which guards what an agent may be answered by.
+ */
+export async function createEmbeddingModel(
+  name: string,
+  config: ProviderConfig,
+  model: string,
+): Promise<EmbeddingModelV4 | undefined> {
+  const { settings, endpoint } = settingsOf(config);
+  const bounded = { ...settings, fetch: boundedFetch() };
+  switch (config.kind) {
+    case "openai-compatible": {
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+      return createOpenAICompatible({ name, baseURL: config.baseUrl ?? "", ...bounded }).embeddingModel(
+        model,
+      );
+    }
+    case "openai": {
+      const { createOpenAI } = await import("@ai-sdk/openai");
+      return createOpenAI({ ...bounded, ...endpoint }).embeddingModel(model);
+    }
+    case "google": {
+      const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
+      return createGoogleGenerativeAI({ ...bounded, ...endpoint }).embeddingModel(model);
+    }
+    case "anthropic":
+      return undefined;
+  }
+}
+
+function settingsOf(config: ProviderConfig) {
+  return {
+    settings: {
+      ...(config.apiKey === undefined ? {} : { apiKey: config.apiKey }),
+      ...(config.headers === undefined ? {} : { headers: config.headers }),
+    },
+    endpoint: config.baseUrl === undefined ? {} : { baseURL: config.baseUrl },
+  };
 }

@@ -38,6 +38,11 @@ export interface Db extends Sql {
    * @throws whatever `work` throws, after its writes are undone.
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
+  /**
+   * Takes what was deleted or overwritten so far out of every file of the store, the log included.
+   * @returns false where somebody reads all the time, and it has to be asked for again.
+   */
+  forget(): Promise<boolean>;
   close(): Promise<void>;
 }
 

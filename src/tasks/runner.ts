@@ -188,7 +188,11 @@ class TaskRun {
       models = door.open(policy, tier);
       // The token's scopes were held against the list when the task was accepted; the agent may have changed since.
       const scopes = this.#task.tools.map((tool) => `tools:${tool}`);
-      taskTools = tools.resolve(this.#task.tools, { tools: agent.tools, scopes });
+      taskTools = tools.resolve(
+        this.#task.tools,
+        { tools: agent.tools, scopes },
+        { workspaceId, agentId, actor: this.#task.createdBy },
+      );
     } catch (error) {
       if (error instanceof Problem) return failure("model_unavailable", error.message);
       throw error;

@@ -117,6 +117,16 @@ describe("the default providers", () => {
     expect(routes({}, ["llama3.2"], new Map([["ollama", other]]))[0]).not.toContain("llama3.2");
   });
 
+  test("may not serve the embeddings where their kind has none", () => {
+    const model = (name: string) => ({
+      env: { ANTHROPIC_API_KEY: "k", GATEHOUSE_EMBEDDINGS_MODEL: `anthropic/${name}` },
+    });
+    expect(() => load(model("claude"))).toThrow("embeddings.model");
+    expect(() => load(model("claude"))).toThrow("providers of kind anthropic have no embeddings");
+    const yaml = 'providers: { anthropic: { kind: openai-compatible, base_url: "http://127.0.0.1:1" } }';
+    expect(load({ yaml, ...model("bge") }).config.embeddings.model).toBe("anthropic/bge");
+  });
+
   test("may serve the embeddings", () => {
     const env = { OPENAI_API_KEY: "k", GATEHOUSE_EMBEDDINGS_MODEL: "openai/text-embedding-3-small" };
     expect(load({ env }).config.embeddings.model).toBe("openai/text-embedding-3-small");

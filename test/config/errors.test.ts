@@ -137,6 +137,10 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
     "embeddings.model (F:2): is b/c, but no provider b is configured; there are a",
   ],
   [
+    "providers: { c: { kind: anthropic } }\nembeddings: { model: c/voyage }",
+    "embeddings.model (F:2): is c/voyage, but providers of kind anthropic have no embeddings; the other kinds and builtin/lexical do",
+  ],
+  [
     "embeddings: { model: builtin/extractive }",
     "embeddings.model (F:1): is builtin/extractive, which does not exist; the one built in is builtin/lexical",
   ],

@@ -125,7 +125,14 @@ test("a task that cannot be read at its start is read again after a pause, until
     asked += 1;
     throw asked % 2 === 1 ? new StoreUnavailable("busy") : new Error("no such table");
   };
-  const db: Db = { all: fails, get: fails, run: fails, tx: fails, close: async () => {} };
+  const db: Db = {
+    all: fails,
+    get: fails,
+    run: fails,
+    tx: fails,
+    forget: async () => true,
+    close: async () => {},
+  };
   const queued = { workspaceId: 1, taskId: "task_1", agentId: 1 };
   const taken = takeUp({ db, clock, log: silentLog }, queued, stopping.signal);
   await until(() => asked === 1);

@@ -9,6 +9,7 @@ import {
   isAgentName,
 } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
+import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../../access/memory-scope.ts";
 import { OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import { type Clock, timestamp } from "../../base/clock.ts";
@@ -21,12 +22,11 @@ import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
-const SCOPE_PATH = "^(/|[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*){0,15})$";
 const MAX_STEPS = 20;
 
 const MemoryScope = Type.String({
-  pattern: SCOPE_PATH,
-  maxLength: 1024,
+  pattern: MEMORY_SCOPE,
+  maxLength: MEMORY_SCOPE_LENGTH,
   description: "A slash path of up to 16 segments, or `/` for the whole workspace.",
 });
 const Globs = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 200 });

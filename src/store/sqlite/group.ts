@@ -28,6 +28,7 @@ export class GroupCommit {
   #scheduled = false;
   #ended = false;
   #idle: (() => void)[] = [];
+  #between: (() => void)[] = [];
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -52,6 +53,24 @@ export class GroupCommit {
     });
   }
 
+  /** Runs `work` on the connection while no transaction is open. */
+  between<T>(work: (connection: Connection) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#ended) {
+        reject(new StoreUnavailable("the store is closed"));
+        return;
+      }
+      this.#between.push(() => {
+        try {
+          resolve(work(this.#connection));
+        } catch (error) {
+          reject(isEngineError(error) ? unavailable(error) : error);
+        }
+      });
+      this.#schedule();
+    });
+  }
+
   /** Takes nothing more, and resolves when nothing waits any more. */
   async end(): Promise<void> {
     this.#ended = true;
@@ -67,15 +86,16 @@ export class GroupCommit {
   }
 
   async #flush(): Promise<void> {
+    for (const work of this.#between.splice(0)) work();
     const group = this.#queue.length <= GROUP_LIMIT ? this.#queue : this.#queue.slice(0, GROUP_LIMIT);
     this.#queue = group === this.#queue ? [] : this.#queue.slice(GROUP_LIMIT);
-    const outcomes = await this.#commit(group);
+    const outcomes = group.length === 0 ? [] : await this.#commit(group);
     for (const [index, job] of group.entries()) {
       const outcome = outcomes[index];
       if (outcome) job.settle(outcome);
     }
     this.#scheduled = false;
-    if (this.#queue.length > 0) {
+    if (this.#queue.length > 0 || this.#between.length > 0) {
       this.#schedule();
       return;
     }

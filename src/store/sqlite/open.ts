@@ -3,6 +3,16 @@ import { type Db, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit } from "./group.ts";
 import { migrate } from "./migrate.ts";
+import { loadVectorExtension, type VectorExtension } from "./vec.ts";
+
+export interface SqliteOptions {
+  /** Folder that sqlite-vec is written to and loaded from; without it, it is not loaded. */
+  readonly libraries?: string;
+}
+
+export interface SqliteDb extends Db {
+  readonly vectors: VectorExtension;
+}
 
 /**
  * Opens (and creates) the database file, brings its schema up to date and answers the port. One process at a time: the
@@ -10,8 +20,12 @@ import { migrate } from "./migrate.ts";
  *
  * @throws OperatorError when the file is of a newer program, is no Gatehouse database, or cannot be written.
  */
-export function openSqlite(path: string): Db {
+export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb {
   const { writer, reader } = openConnections(path);
+  const vectors: VectorExtension =
+    options.libraries === undefined
+      ? { path: null, problem: "sqlite-vec was not asked for" }
+      : loadVectorExtension(writer.database, options.libraries);
   const group = new GroupCommit(writer);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
@@ -23,6 +37,8 @@ export function openSqlite(path: string): Db {
   };
   return {
     ...reads,
+    vectors,
+    forget: () => forget(group),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
     async close() {
@@ -33,6 +49,24 @@ export function openSqlite(path: string): Db {
       writer.close();
     },
   };
+}
+
+const FORGET_TRIES = 100;
+const FORGET_WAIT_MS = 20;
+
+/**
+ * Deleted rows are overwritten in the database's file (`secure_delete`), but the log still holds them as they were: it is
+ * written back and emptied. A reader in the middle of a query keeps it for a moment.
+ */
+async function forget(group: GroupCommit): Promise<boolean> {
+  for (let attempt = 0; attempt < FORGET_TRIES; attempt++) {
+    const done = await group.between(
+      (connection) => connection.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0,
+    );
+    if (done) return true;
+    await new Promise((resolve) => setTimeout(resolve, FORGET_WAIT_MS));
+  }
+  return false;
 }
 
 /** What the engine says when the file cannot be read now. A refusal to write (`READONLY`) is a fault of the program here. */

@@ -1,0 +1,175 @@
+import Type from "typebox";
+import type { Agents } from "../access/agents.ts";
+import { type Boundary, narrow, simplify } from "../access/memory-scope.ts";
+import { defineTool, type Tool, ToolError } from "../agents/index.ts";
+import type { Clock } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import type { Db } from "../store/db.ts";
+import {
+  ContentType,
+  DocumentId,
+  MaxCharacters,
+  MetadataValues,
+  Mode,
+  Query,
+  ScopePath,
+  Scopes,
+  SourceUri,
+  Title,
+  TopK,
+} from "../vault/fields.ts";
+import type { Vault } from "../vault/vault.ts";
+import { viewDocument, viewPassage } from "../vault/view.ts";
+import type { BuiltinTool, ToolActor } from "./registry.ts";
+
+/** What an agent's model gets of a search, where it does not say: enough to answer from, and not its whole context. */
+const TOP_K = 8;
+const SEARCH_CHARACTERS = 16_000;
+const READ_CHARACTERS = 20_000;
+const TEXT_LENGTH = 1_000_000;
+
+export interface VaultToolParts {
+  readonly vault: Vault;
+  readonly agents: Agents;
+  readonly db: Db;
+  readonly clock: Pick<Clock, "now">;
+}
+
+/** The vault as tools. Each acts inside the memory scope that its agent has at the moment of the call. */
+export function vaultTools(parts: VaultToolParts): readonly BuiltinTool[] {
+  return [
+    { name: "vault.search", make: (actor) => searchTool(parts, actor) },
+    { name: "vault.read", make: (actor) => readTool(parts, actor) },
+    { name: "vault.write", make: (actor) => writeTool(parts, actor) },
+  ];
+}
+
+function searchTool(parts: VaultToolParts, actor: ToolActor): Tool {
+  return defineTool({
+    name: "vault.search",
+    description:
+      "Searches the documents that you may see, and answers with the passages that fit best: their text, title, " +
+      "document_id, and where they stand in the document (start, end).",
+    input: Type.Object(
+      {
+        query: Query,
+        top_k: Type.Optional(TopK),
+        scopes: Type.Optional(Scopes),
+        filter: Type.Optional(MetadataValues),
+        mode: Type.Optional(Mode),
+        max_chars: Type.Optional(MaxCharacters),
+      },
+      { additionalProperties: false },
+    ),
+    idempotent: true,
+    async execute({ query, top_k, scopes, filter, mode, max_chars }) {
+      const held = (await memoryOf(parts, actor)).memoryScope;
+      const answer = await parts.vault
+        .search({
+          workspaceId: actor.workspaceId,
+          boundary: scopes === undefined ? simplify(held) : narrow(held, scopes),
+          query,
+          topK: top_k ?? TOP_K,
+          mode: mode ?? "hybrid",
+          filter: filter ?? {},
+          maxCharacters: max_chars ?? SEARCH_CHARACTERS,
+          recency: null,
+          explain: false,
+        })
+        .catch(asToolError);
+      return { results: answer.passages.map(viewPassage), mode: answer.mode };
+    },
+  });
+}
+
+function readTool(parts: VaultToolParts, actor: ToolActor): Tool {
+  return defineTool({
+    name: "vault.read",
+    description:
+      "Reads a document that you may see, or the part of its text from start to end (offsets as vault.search answers " +
+      `them), ${READ_CHARACTERS} characters at most: where there is more, next_start says where to go on.`,
+    input: Type.Object(
+      {
+        document_id: DocumentId,
+        start: Type.Optional(Type.Integer({ minimum: 0 })),
+        end: Type.Optional(Type.Integer({ minimum: 0 })),
+      },
+      { additionalProperties: false },
+    ),
+    idempotent: true,
+    async execute({ document_id, start = 0, end = Number.POSITIVE_INFINITY }) {
+      const boundary = await boundaryOf(parts, actor);
+      const document = await parts.vault.find(actor.workspaceId, boundary, document_id).catch(asToolError);
+      const to = Math.min(end, start + READ_CHARACTERS, document.characters);
+      const text = (await parts.vault.text(document)).slice(start, to).toWellFormed();
+      return {
+        ...viewDocument(document),
+        start,
+        end: to,
+        text,
+        next_start: to < document.characters ? to : null,
+      };
+    },
+  });
+}
+
+function writeTool(parts: VaultToolParts, actor: ToolActor): Tool {
+  return defineTool({
+    name: "vault.write",
+    description:
+      "Writes a document that you and others who share your memory can search from then on. With the id of a document it " +
+      "takes that one's place.",
+    input: Type.Object(
+      {
+        title: Title,
+        text: Type.String({ minLength: 1, maxLength: TEXT_LENGTH }),
+        scope: Type.Optional(ScopePath),
+        id: Type.Optional(DocumentId),
+        content_type: Type.Optional(ContentType),
+        source_uri: Type.Optional(SourceUri),
+        metadata: Type.Optional(MetadataValues),
+      },
+      { additionalProperties: false },
+    ),
+    async execute({ title, text, scope, id, content_type, source_uri, metadata }) {
+      const boundary = await boundaryOf(parts, actor);
+      const first = boundary[0];
+      if (first === undefined) throw new ToolError("You have no memory scope to write to.");
+      const { document } = await parts.vault
+        .write(
+          {
+            workspaceId: actor.workspaceId,
+            boundary,
+            id,
+            title,
+            scope: scope ?? first,
+            sourceUri: source_uri ?? null,
+            metadata: metadata ?? {},
+            content: { kind: "text", text, type: content_type ?? "text/plain" },
+            createdBy: actor.actor,
+          },
+          // The task's own evidence stands around the call.
+          (work) => parts.db.tx(work),
+          () => {},
+        )
+        .catch(asToolError);
+      return viewDocument(document);
+    },
+  });
+}
+
+async function boundaryOf(parts: VaultToolParts, actor: ToolActor): Promise<Boundary> {
+  return simplify((await memoryOf(parts, actor)).memoryScope);
+}
+
+async function memoryOf({ agents }: VaultToolParts, actor: ToolActor) {
+  const agent = await agents.byId(actor.workspaceId, actor.agentId);
+  if (!agent) throw new ToolError("The agent was removed.");
+  return agent;
+}
+
+/** What a caller may know of a refusal, the model may know too. */
+function asToolError(error: unknown): never {
+  if (error instanceof Problem) throw new ToolError(error.message, { cause: error });
+  throw error;
+}

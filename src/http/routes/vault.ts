@@ -1,0 +1,256 @@
+import { Elysia } from "elysia";
+import Type, { type Static } from "typebox";
+import type { Agents } from "../../access/agents.ts";
+import type { Clock } from "../../base/clock.ts";
+import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
+import { invalidField } from "../../base/errors.ts";
+import { isId } from "../../base/ids.ts";
+import type { Call } from "../../gate/call.ts";
+import { boundaryOf } from "../../vault/boundary.ts";
+import type { VaultDocument } from "../../vault/document.ts";
+import {
+  ContentType,
+  DocumentId,
+  MaxCharacters,
+  MetadataValues,
+  Mode,
+  Query,
+  ScopePath,
+  Scopes,
+  SourceUri,
+  Title,
+  TopK,
+} from "../../vault/fields.ts";
+import type { SearchAnswer } from "../../vault/messages.ts";
+import type { Vault } from "../../vault/vault.ts";
+import { viewDocument, viewPassage } from "../../vault/view.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+
+/** Bytes of a document's body (contract, section 3). */
+const DOCUMENT_LIMIT = 50 * 1024 * 1024;
+const TOP_K = 10;
+
+const SearchBody = Type.Object(
+  {
+    query: Query,
+    top_k: Type.Optional(TopK),
+    agent: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 63,
+        description: "Search inside of this agent's memory scope.",
+      }),
+    ),
+    scopes: Type.Optional(Scopes),
+    filter: Type.Optional(MetadataValues),
+    mode: Type.Optional(Mode),
+    explain: Type.Optional(Type.Boolean()),
+    max_chars: Type.Optional(MaxCharacters),
+    recency: Type.Optional(
+      Type.Object(
+        {
+          half_life: Type.String({
+            pattern: DURATION_PATTERN,
+            description: "After this a document counts half.",
+          }),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+const DocumentBody = Type.Object(
+  {
+    id: Type.Optional(DocumentId),
+    title: Title,
+    text: Type.Optional(Type.String({ minLength: 1 })),
+    content_base64: Type.Optional(Type.String({ minLength: 1 })),
+    content_type: Type.Optional(ContentType),
+    scope: ScopePath,
+    source_uri: Type.Optional(SourceUri),
+    metadata: Type.Optional(MetadataValues),
+  },
+  { additionalProperties: false },
+);
+
+export interface VaultRouteParts {
+  readonly vault: Vault;
+  readonly agents: Agents;
+  readonly clock: Clock;
+}
+
+export function vaultRoutes(door: Door, { vault, agents, clock }: VaultRouteParts) {
+  const tag = "Vault";
+
+  const search = endpoint(
+    door,
+    {
+      action: "vault.search",
+      scope: "vault:read",
+      summary: "Search passages inside of a memory boundary",
+      tag,
+      body: SearchBody,
+      status: 200,
+    },
+    async ({ call, body }) => {
+      const began = clock.monotonic();
+      if (body.agent !== undefined) call.about({ agent: body.agent });
+      const boundary = await boundaryOf(agents, call.caller, body);
+      const answer = await vault.search({
+        workspaceId: call.caller.workspaceId,
+        boundary,
+        query: body.query,
+        topK: body.top_k ?? TOP_K,
+        mode: body.mode ?? "hybrid",
+        filter: body.filter ?? {},
+        maxCharacters: body.max_chars ?? null,
+        recency: body.recency ? { halfLifeMs: halfLife(body.recency.half_life), now: clock.now() } : null,
+        explain: body.explain ?? false,
+      });
+      const took = Math.round((clock.monotonic() - began) * 100) / 100;
+      call.about({ detail: { results: answer.passages.length, mode: answer.mode } });
+      return { status: 200, body: viewAnswer(answer, took, body.explain ?? false) };
+    },
+  );
+
+  const write = endpoint(
+    door,
+    {
+      action: "vault.write",
+      scope: "vault:write",
+      summary: "Write a document, or replace the one of its id",
+      tag,
+      body: DocumentBody,
+      bodyLimit: DOCUMENT_LIMIT,
+      slow: true,
+      status: 201,
+    },
+    async ({ call, body }) => {
+      const content = contentOf(body);
+      if (body.id !== undefined && !isId("doc", body.id))
+        throw invalidField("/id", "is not the id of a document");
+      const boundary = await boundaryOf(agents, call.caller, {});
+      const { document, isNew } = await vault.write(
+        {
+          workspaceId: call.caller.workspaceId,
+          boundary,
+          id: body.id,
+          title: body.title,
+          scope: body.scope,
+          sourceUri: body.source_uri ?? null,
+          metadata: body.metadata ?? {},
+          content,
+          createdBy: call.caller.actor,
+        },
+        (work) => call.commit((tx) => work(tx)),
+        ({ id, chunks, characters }) => {
+          call.about({ detail: { document: id, scope: body.scope, chunks, characters } });
+        },
+      );
+      return {
+        status: isNew ? 201 : 200,
+        body: viewDocument(document),
+        headers: { Location: `/v1/vault/documents/${document.id}` },
+      };
+    },
+  );
+
+  const list = endpoint(
+    door,
+    {
+      action: "vault.list",
+      scope: "vault:read",
+      summary: "List documents, newest first",
+      tag,
+      query: Type.Object(
+        {
+          ...PAGE,
+          scope: Type.Optional(ScopePath),
+          source_uri: Type.Optional(SourceUri),
+        },
+        { additionalProperties: false },
+      ),
+      status: 200,
+    },
+    async ({ call, query }) => {
+      const { limit = DEFAULT_LIMIT, scope } = query;
+      const before = decodeCursor(query.cursor, (key) => isId("doc", key));
+      const boundary = await boundaryOf(agents, call.caller, scope === undefined ? {} : { scopes: [scope] });
+      const found = await vault.list(
+        call.caller.workspaceId,
+        boundary,
+        { sourceUri: query.source_uri },
+        limit,
+        before,
+      );
+      return { status: 200, body: page(found, limit, ({ id }) => id, viewDocument) };
+    },
+  );
+
+  const read = endpoint(
+    door,
+    { action: "vault.read", scope: "vault:read", summary: "Read a document with its text", tag, status: 200 },
+    async ({ call, params: { id = "" } }) => {
+      const document = await find(call, id);
+      return { status: 200, body: { ...viewDocument(document), text: await vault.text(document) } };
+    },
+  );
+
+  const remove = endpoint(
+    door,
+    {
+      action: "vault.delete",
+      scope: "vault:write",
+      summary: "Delete a document: its text, passages and vectors leave the file",
+      tag,
+      query: Type.Object({ payloads: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+      status: 204,
+    },
+    async ({ call, params: { id = "" } }) => {
+      const document = await find(call, id);
+      const boundary = await boundaryOf(agents, call.caller, {});
+      await vault.remove(call.caller.workspaceId, boundary, document.id, (work) =>
+        call.commit((tx) => work(tx)),
+      );
+      return { status: 204 };
+    },
+  );
+
+  async function find(call: Call, id: string): Promise<VaultDocument> {
+    if (isId("doc", id)) call.about({ detail: { document: id } });
+    return vault.find(call.caller.workspaceId, await boundaryOf(agents, call.caller, {}), id);
+  }
+
+  return new Elysia({ prefix: "/v1/vault" })
+    .post("/search", search.handle, search.hook)
+    .post("/documents", write.handle, write.hook)
+    .get("/documents", list.handle, list.hook)
+    .get("/documents/:id", read.handle, read.hook)
+    .delete("/documents/:id", remove.handle, remove.hook);
+}
+
+function contentOf(body: Static<typeof DocumentBody>) {
+  const { text, content_base64: data, content_type: type } = body;
+  if (text !== undefined && data !== undefined) throw invalidField("/text", "or /content_base64, not both");
+  if (text !== undefined) return { kind: "text", text, type: type ?? "text/plain" } as const;
+  if (data === undefined) throw invalidField("/text", "is required, or /content_base64");
+  if (type === undefined) throw invalidField("/content_type", "is required with /content_base64");
+  return { kind: "base64", data, type } as const;
+}
+
+function halfLife(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined || ms <= 0) throw invalidField("/recency/half_life", "must be a duration such as 30d");
+  return ms;
+}
+
+function viewAnswer({ passages, mode, corrected }: SearchAnswer, took: number, explain: boolean) {
+  return {
+    results: passages.map(viewPassage),
+    mode,
+    took_ms: took,
+    ...(explain ? { explain: { corrected } } : {}),
+  };
+}

@@ -1,0 +1,114 @@
+import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
+import { describeFailure } from "../agents/failure.ts";
+
+/** A call for embeddings that failed. The message is safe to show: nothing of the upstream's text is in it. */
+export class EmbeddingFailed extends Error {
+  override readonly name = "EmbeddingFailed";
+  /**
+   * `timeout`, `connection`, `cut`, `rate_limited`, `http_<status>`, `no_key`, `busy`, `invalid_answer`, `dimensions`,
+   * `empty_text`, `text_refused`, or `error`.
+   */
+  readonly reason: string;
+  /**
+   * Whether the same call may succeed later by itself. Where it is false and `text` is unset, somebody has to change
+   * something first: the key, the model, the provider.
+   */
+  readonly retryable: boolean;
+  /** The index of the one text that is to blame; the others may succeed without it. */
+  readonly text: number | undefined;
+  /** How many milliseconds the provider asked to be left alone for. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, fault: EmbeddingFault) {
+    super(message);
+    this.reason = fault.reason;
+    this.retryable = fault.retryable;
+    this.text = fault.text;
+    this.retryAfterMs = fault.retryAfterMs;
+  }
+}
+
+export interface EmbeddingFault {
+  readonly reason: string;
+  readonly retryable: boolean;
+  readonly text?: number;
+  readonly retryAfterMs?: number;
+}
+
+/** One failed request, sorted. */
+export interface RequestFault extends EmbeddingFault {
+  /** The provider refused these very texts: fewer or shorter ones may pass. */
+  readonly refused: boolean;
+}
+
+const PASSING = new Set(["timeout", "connection", "cut", "rate_limited"]);
+const REFUSALS = new Set([400, 413, 422]);
+/** Servers of llama.cpp's kind answer 500 to a text that does not fit: ggml-org/llama.cpp#7389. */
+const TOO_LONG = /too (?:large|long)|context (?:length|size|window)|physical batch size/i;
+/** So much of an error's body is looked at. */
+const READ_CHARACTERS = 2_000;
+
+/** Sorts what a provider threw. @param now Milliseconds since the Unix epoch, for a `Retry-After` that is a date */
+export function faultOf(error: unknown, now: number): RequestFault {
+  if (LoadAPIKeyError.isInstance(error)) return { reason: "no_key", retryable: false, refused: false };
+  const { reason } = describeFailure(error);
+  if (!APICallError.isInstance(error)) return { reason, retryable: PASSING.has(reason), refused: false };
+  const status = error.statusCode ?? 0;
+  // The SDK's form of an answer that it could not read.
+  if (reason === "error" && status < 300)
+    return { reason: "invalid_answer", retryable: false, refused: false };
+  const tooLong = status === 500 && TOO_LONG.test(error.responseBody?.slice(0, READ_CHARACTERS) ?? "");
+  const retryAfterMs = retryAfter(error.responseHeaders ?? {}, now);
+  return {
+    reason,
+    retryable: PASSING.has(reason) || (status >= 500 && !tooLong),
+    refused: REFUSALS.has(status) || tooLong,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+/** Milliseconds, from `Retry-After` (RFC 9110, section 10.2.3: seconds or a date); undefined when it says nothing. */
+function retryAfter(headers: Readonly<Record<string, string>>, now: number): number | undefined {
+  const text = headers["retry-after"]?.trim() ?? "";
+  if (text === "") return undefined;
+  const ms = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now;
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
+}
+
+/** A sorted failure as its caller sees it. @param model `<provider>/<model>` @param words What it did, if that says more */
+export function embeddingFailed(
+  model: string,
+  fault: EmbeddingFault,
+  words: string = sentence(fault),
+): EmbeddingFailed {
+  return new EmbeddingFailed(`The embedding model ${model} ${words}.`, fault);
+}
+
+function sentence({ reason, text }: EmbeddingFault): string {
+  switch (reason) {
+    case "timeout":
+      return "did not answer in time";
+    case "connection":
+    case "cut":
+      return "could not be reached or broke the connection off";
+    case "rate_limited":
+      return "takes no more requests for now";
+    case "invalid_answer":
+      return "sent an answer that is not of the API's form";
+    case "no_key":
+      return "has no key: its provider needs an api_key";
+    case "http_401":
+    case "http_403":
+      return `refused the key (${reason.slice(5)})`;
+    case "http_404":
+      return "is not there (404)";
+    case "text_refused":
+      return `refuses text ${text}, however short it is cut`;
+    case "empty_text":
+      return `was given an empty text, number ${text}`;
+    case "busy":
+      return "has too many calls waiting";
+    default:
+      return reason.startsWith("http_") ? `answered with status ${reason.slice(5)}` : "failed";
+  }
+}

@@ -1,0 +1,60 @@
+import type { EmbeddingModelV4, EmbeddingModelV4Result } from "@ai-sdk/provider";
+import type { Clock } from "../base/clock.ts";
+import type { RandomSource } from "../base/ids.ts";
+
+const FIRST_BACKOFF_MS = 500;
+
+/**
+ * Sends one request and waits `timeoutMs` for its whole answer, then gives it up with a TimeoutError. Rejects with the
+ * provider's error, or with the signal's reason, whatever the provider does about its signal.
+ */
+export async function askOnce(
+  model: EmbeddingModelV4,
+  values: string[],
+  timeoutMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<EmbeddingModelV4Result> {
+  signal.throwIfAborted();
+  const deadline = new AbortController();
+  const cancel = clock.after(timeoutMs, () =>
+    deadline.abort(new DOMException(`no answer came in ${timeoutMs} ms`, "TimeoutError")),
+  );
+  const either = AbortSignal.any([signal, deadline.signal]);
+  const stopped = new Promise<never>((_, reject) => {
+    either.addEventListener("abort", () => reject(either.reason), { once: true });
+  });
+  try {
+    const asked = (async () => model.doEmbed({ values, abortSignal: either }))();
+    // Where the abort wins the race, the provider's own late rejection must not surface as unhandled.
+    asked.catch(() => {});
+    return await Promise.race([asked, stopped]);
+  } catch (error) {
+    throw either.aborted ? either.reason : error;
+  } finally {
+    cancel();
+  }
+}
+
+/** Milliseconds to wait after failure number `attempt` (from 1): 500, 1,000, 2,000, each less up to a half by chance. */
+export function backoff(attempt: number, random: RandomSource): number {
+  const chance = new Uint8Array(1);
+  random(chance);
+  return FIRST_BACKOFF_MS * 2 ** (attempt - 1) * (1 - (chance[0] ?? 0) / 512);
+}
+
+/** Rejects with the signal's reason. */
+export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const giveUp = (): void => {
+      cancel();
+      reject(signal.reason);
+    };
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener("abort", giveUp);
+      resolve();
+    });
+    signal.addEventListener("abort", giveUp, { once: true });
+  });
+}

@@ -1,0 +1,92 @@
+import type { Migration } from "../migrate.ts";
+
+/**
+ * The vault. Whole numbers name everything inside: a document's key times 65,536 plus a place names its passages and pages
+ * (`vault/keys.ts`). A document is `building` while its parts come in, `live` from one transaction on, and `removing` while
+ * they go; only what is live is ever answered. The vec0 tables, one for each space of vectors, are made when a space is.
+ */
+export const VAULT: Migration = {
+  name: "vault",
+  sql: `
+CREATE TABLE vault_scopes (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+  path TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX vault_scopes_by_path ON vault_scopes (workspace_id, path);
+
+CREATE TABLE vault_documents (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+  id TEXT NOT NULL,
+  scope_id INTEGER NOT NULL REFERENCES vault_scopes (id),
+  state TEXT NOT NULL,
+  title TEXT NOT NULL,
+  source_uri TEXT,
+  metadata TEXT NOT NULL,
+  content_type TEXT NOT NULL,
+  content_hash BLOB NOT NULL,
+  characters INTEGER NOT NULL,
+  chunks INTEGER NOT NULL,
+  pages INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX vault_documents_by_id ON vault_documents (workspace_id, id) WHERE state = 'live';
+CREATE INDEX vault_documents_by_scope ON vault_documents (scope_id, id) WHERE state = 'live';
+CREATE INDEX vault_documents_by_source ON vault_documents (workspace_id, source_uri, id)
+  WHERE state = 'live' AND source_uri IS NOT NULL;
+CREATE INDEX vault_documents_unfinished ON vault_documents (key) WHERE state <> 'live';
+
+CREATE TABLE vault_pages (
+  key INTEGER PRIMARY KEY,
+  "start" INTEGER NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE vault_chunks (
+  key INTEGER PRIMARY KEY,
+  id TEXT NOT NULL,
+  "start" INTEGER NOT NULL,
+  "end" INTEGER NOT NULL,
+  hash BLOB NOT NULL
+) STRICT;
+CREATE INDEX vault_chunks_by_hash ON vault_chunks (hash);
+
+CREATE TABLE vault_metadata (
+  workspace_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  value TEXT NOT NULL,
+  document_key INTEGER NOT NULL REFERENCES vault_documents (key),
+  PRIMARY KEY (workspace_id, name, value, document_key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX vault_metadata_by_document ON vault_metadata (document_key);
+
+CREATE TABLE vault_segments (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  scope_id INTEGER NOT NULL REFERENCES vault_scopes (id),
+  document_key INTEGER,
+  live INTEGER NOT NULL,
+  chunks INTEGER NOT NULL,
+  data BLOB NOT NULL
+) STRICT;
+CREATE INDEX vault_segments_live ON vault_segments (scope_id, id) WHERE live = 1;
+CREATE INDEX vault_segments_building ON vault_segments (document_key) WHERE live = 0;
+
+CREATE TABLE vault_spaces (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE,
+  dimensions INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE vault_pending (
+  space_id INTEGER NOT NULL REFERENCES vault_spaces (id),
+  chunk_key INTEGER NOT NULL,
+  retry_at INTEGER NOT NULL,
+  PRIMARY KEY (space_id, chunk_key)
+) STRICT, WITHOUT ROWID;
+`,
+};

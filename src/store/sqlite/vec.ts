@@ -1,0 +1,80 @@
+import type { Database } from "bun:sqlite";
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { basename, extname, join } from "node:path";
+import { getLoadablePath } from "sqlite-vec";
+
+/** sqlite-vec, as it stands with this database. */
+export type VectorExtension =
+  | { readonly path: string; readonly problem: null }
+  /** Why there is none, for the operator. Words are still searched. */
+  | { readonly path: null; readonly problem: string };
+
+export const VECTOR_ENTRY_POINT = "sqlite3_vec_init";
+const EMBEDDED = /^vec0.*\.(so|dylib|dll)$/;
+
+/**
+ * Writes sqlite-vec into the folder under a name with its hash, and loads it from there: what is inside of the program
+ * cannot be loaded by the system, and a folder that others may write to is not to be trusted. Never throws.
+ */
+export function loadVectorExtension(database: Database, folder: string): VectorExtension {
+  let path: string | undefined;
+  try {
+    const library = findLibrary();
+    if (!library) return none(`there is no sqlite-vec for ${process.platform}-${process.arch}`);
+    path = install(library, folder);
+    // The file's name no longer says where the library begins.
+    database.loadExtension(path, VECTOR_ENTRY_POINT);
+    database.query("SELECT vec_version()").get();
+    return { path, problem: null };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    // A file system mounted `noexec` fails with "failed to map segment", "cannot open" or "permission denied".
+    const hint = path === undefined ? "" : "; the data directory must not be on a file system mounted noexec";
+    return none(`sqlite-vec cannot be loaded: ${message}${hint}`);
+  }
+}
+
+function none(problem: string): VectorExtension {
+  return { path: null, problem };
+}
+
+interface Library {
+  readonly bytes: Uint8Array;
+  readonly suffix: string;
+}
+
+/** The one that the build put into the program, else the one of the package, when run from sources. */
+function findLibrary(): Library | undefined {
+  for (const file of Bun.embeddedFiles) {
+    const name = "name" in file && typeof file.name === "string" ? basename(file.name) : "";
+    if (EMBEDDED.test(name)) return { bytes: embeddedBytes(name), suffix: extname(name) };
+  }
+  const path = packagePath();
+  return path === undefined ? undefined : { bytes: readFileSync(path), suffix: extname(path) };
+}
+
+/** Inside the compiled program an embedded file is read by its path, at once. */
+function embeddedBytes(name: string): Uint8Array {
+  return readFileSync(`/$bunfs/root/${name}`);
+}
+
+function packagePath(): string | undefined {
+  try {
+    const path = getLoadablePath();
+    return existsSync(path) ? path : undefined;
+  } catch {
+    // The package knows no library for this platform, or it was not installed.
+    return undefined;
+  }
+}
+
+function install({ bytes, suffix }: Library, folder: string): string {
+  const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 16);
+  const path = join(folder, `vec0-${hash}${suffix}`);
+  if (existsSync(path) && Buffer.compare(readFileSync(path), bytes) === 0) return path;
+  const fresh = `${path}.${process.pid}`;
+  writeFileSync(fresh, bytes, { mode: 0o500 });
+  chmodSync(fresh, 0o500);
+  renameSync(fresh, path);
+  return path;
+}

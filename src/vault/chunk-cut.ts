@@ -1,0 +1,98 @@
+import { endBefore, overlapStart, skipSpace, trimmedEnd } from "./chunk-text.ts";
+import type { Block } from "./read/document.ts";
+
+/** UTF-16 code units that a passage may have at most. */
+export const MAX = 2_000;
+/** And where a longer section is cut. */
+export const TARGET = 1_200;
+/** What is shorter than this says too little by itself. */
+export const MIN = 200;
+/** A passage is cut at the end of a paragraph only if it is this long by then, else within the next. */
+const LOW = 600;
+/** What a passage may repeat of the one before. */
+const OVERLAP = 150;
+/** Across a wider gap of white space nothing is repeated. */
+const GAP = 50;
+
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A piece of a section that has no white space around it. */
+export interface Unit extends Span {
+  readonly kind: Block["kind"];
+  readonly level: number;
+}
+
+/** Cuts the units from `from` to before `to` into passages, which ascend by start and by end. */
+export function cutUnits(text: string, units: readonly Unit[], from: number, to: number): Span[] {
+  const cuts: Span[] = [];
+  const last = units[to - 1]?.end ?? 0;
+  let start = units[from]?.start ?? 0;
+  /** The unit in which the passage starts. */
+  let index = from;
+  while (last - start > TARGET + MIN) {
+    const end = chooseEnd(text, units, start, index, to);
+    if (end >= last || (last - end < MIN && last - start <= MAX)) break;
+    cuts.push({ start, end });
+    while ((units[index]?.end ?? last) <= end) index += 1;
+    start = nextStart(text, units, start, end, index);
+    while ((units[index]?.start ?? 0) > start) index -= 1;
+  }
+  cuts.push({ start, end: last });
+  return cuts;
+}
+
+/** Where the passage ends that starts at `start`, in the unit `index`: after it, at most MAX away, at no white space. */
+function chooseEnd(text: string, units: readonly Unit[], start: number, index: number, to: number): number {
+  let best = 0;
+  let row = 0;
+  for (let at = index; at < to; at += 1) {
+    const unit = units[at];
+    if (unit === undefined || unit.end - start > MAX) break;
+    // A heading stays with what follows it.
+    if (unit.kind === "heading") continue;
+    const length = unit.end - start;
+    // Rather a whole paragraph too many than a piece of it; but what is left of one that was cut is cut again.
+    if (length > TARGET) {
+      if (best === 0 && unit.start >= start) return unit.end;
+      break;
+    }
+    if (length >= LOW || (unit.kind === "row" && length >= MIN)) best = unit.end;
+    if (unit.kind === "row") row = unit.end;
+  }
+  return best || row || endWithin(text, units, start, index);
+}
+
+function endWithin(text: string, units: readonly Unit[], start: number, index: number): number {
+  let at = index;
+  while ((units[at]?.end ?? Number.POSITIVE_INFINITY) < start + TARGET) at += 1;
+  return trimmedEnd(
+    text,
+    start,
+    endBefore(text, start + LOW, start + TARGET, units[at]?.kind ?? "paragraph"),
+  );
+}
+
+/** Where the next passage starts, `index` being the unit that holds or follows what comes after `end`. */
+function nextStart(text: string, units: readonly Unit[], start: number, end: number, index: number): number {
+  const next = units[index];
+  const last = next !== undefined && next.start < end ? index : index - 1;
+  const before = units[last];
+  const plain = Math.max(skipSpace(text, end), next?.start ?? 0);
+  // A row is a whole: half of one would be read as another.
+  if (next?.kind === "row" || before?.kind === "row" || plain - end > GAP || end - start < LOW) return plain;
+  const from = Math.max(start + 1, repeatable(units, last, end - OVERLAP));
+  return overlapStart(text, from, end, before?.kind === "code") ?? plain;
+}
+
+/** The first place at or after `from` with no row and no heading between it and the end of the unit `last`. */
+function repeatable(units: readonly Unit[], last: number, from: number): number {
+  for (let at = last - 1; at >= 0; at -= 1) {
+    const unit = units[at];
+    if (unit === undefined || unit.end <= from) break;
+    if (unit.kind === "row" || unit.kind === "heading") return units[at + 1]?.start ?? from;
+  }
+  return from;
+}

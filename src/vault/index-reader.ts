@@ -1,0 +1,221 @@
+import { Database } from "bun:sqlite";
+import { type Boundary, ROOT_SCOPE } from "../access/memory-scope.ts";
+import { Best, type Scored } from "./best.ts";
+import { keyOf, PER_DOCUMENT } from "./keys.ts";
+import type { Metadata } from "./messages.ts";
+import { PAGE_LENGTH } from "./pages.ts";
+import { Segment } from "./segment.ts";
+import { VEC_ENTRY, vectorTable } from "./vector-table.ts";
+
+/** vec0's own limit for `k`. */
+const VECTOR_LIMIT = 4_096;
+/** Scopes asked for in one query: each answers `k` rows. */
+const SCOPES_AT_ONCE = 64;
+
+interface SegmentRow {
+  readonly id: number;
+  readonly scope_id: number;
+}
+
+/** A live part of the index, as far as a boundary reaches. */
+export interface Reach {
+  /** Keys of the scopes that hold anything. */
+  readonly scopes: readonly number[];
+  readonly segments: readonly Segment[];
+}
+
+export interface PassageRow {
+  readonly key: number;
+  readonly chunk_id: string;
+  readonly start: number;
+  readonly end: number;
+  readonly document_id: string;
+  readonly title: string;
+  readonly source_uri: string | null;
+  readonly metadata: string;
+  readonly scope: string;
+  readonly updated_at: number;
+}
+
+/**
+ * The vault's index, read through a connection of its own: it sees what is committed, and holds nobody up. Used from one
+ * thread alone. Everything here is synchronous, as `bun:sqlite` is.
+ */
+export class IndexReader {
+  readonly #database: Database;
+  readonly #segments = new Map<number, Segment>();
+  readonly #cacheBytes: number;
+  #segmentBytes = 0;
+  readonly hasVectors: boolean;
+
+  /** `cacheBytes`: what segments may take in memory. What is not there is read again. */
+  constructor(path: string, extension: string | null, cacheBytes: number) {
+    this.#cacheBytes = cacheBytes;
+    this.#database = new Database(path, { readonly: true, strict: true });
+    this.hasVectors = extension !== null;
+    if (extension !== null) this.#database.loadExtension(extension, VEC_ENTRY);
+    this.#database.exec("PRAGMA query_only = ON");
+    this.#database.exec("PRAGMA cache_size = -16384");
+    this.#database.exec("PRAGMA busy_timeout = 1000");
+  }
+
+  /** Runs `work` on one state of the store, however many queries it makes. */
+  snapshot<Result>(work: () => Result): Result {
+    this.#database.exec("BEGIN");
+    try {
+      return work();
+    } finally {
+      this.#database.exec("COMMIT");
+    }
+  }
+
+  reach(workspaceId: number, boundary: Boundary): Reach {
+    const scopes = new Set<number>();
+    const segments: Segment[] = [];
+    for (const path of boundary) {
+      for (const row of this.#segmentRows(workspaceId, path)) {
+        scopes.add(row.scope_id);
+        segments.push(this.segment(row.id));
+      }
+    }
+    return { scopes: [...scopes], segments };
+  }
+
+  #segmentRows(workspaceId: number, path: string): SegmentRow[] {
+    if (path === ROOT_SCOPE) {
+      return this.#database
+        .query<SegmentRow, [number]>(
+          `SELECT g.id, g.scope_id FROM vault_scopes AS s
+           JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1 WHERE s.workspace_id = ?1`,
+        )
+        .all(workspaceId);
+    }
+    // `0` follows `/`: between the two lies what is below the path, and nothing else.
+    return this.#database
+      .query<SegmentRow, [number, string, string, string]>(
+        `SELECT g.id, g.scope_id FROM vault_scopes AS s
+         JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1
+         WHERE s.workspace_id = ?1 AND (s.path = ?2 OR (s.path > ?3 AND s.path < ?4))`,
+      )
+      .all(workspaceId, path, `${path}/`, `${path}0`);
+  }
+
+  /** Live segments of one scope, with their keys. */
+  segmentsOf(scopeId: number): { readonly id: number; readonly segment: Segment }[] {
+    return this.#database
+      .query<{ id: number }, [number]>(
+        "SELECT id FROM vault_segments WHERE scope_id = ?1 AND live = 1 ORDER BY id",
+      )
+      .all(scopeId)
+      .map(({ id }) => ({ id, segment: this.segment(id) }));
+  }
+
+  /** From memory where it is: segments never change, and their keys never come back. */
+  segment(id: number): Segment {
+    const known = this.#segments.get(id);
+    if (known) {
+      this.#segments.delete(id);
+      this.#segments.set(id, known);
+      return known;
+    }
+    const row = this.#database
+      .query<{ data: Uint8Array }, [number]>("SELECT data FROM vault_segments WHERE id = ?1")
+      .get(id);
+    if (!row) throw new Error("an index segment is gone");
+    const segment = new Segment(row.data);
+    this.#segments.set(id, segment);
+    this.#segmentBytes += segment.byteLength;
+    for (const [oldest, { byteLength }] of this.#segments) {
+      if (this.#segmentBytes <= this.#cacheBytes || oldest === id) break;
+      this.#segments.delete(oldest);
+      this.#segmentBytes -= byteLength;
+    }
+    return segment;
+  }
+
+  /** Keys of the documents in these scopes that have all of these values. */
+  documentsWith(workspaceId: number, scopes: readonly number[], filter: Metadata): ReadonlySet<number> {
+    let found: Set<number> | null = null;
+    for (const [name, value] of Object.entries(filter)) {
+      const rows = this.#database
+        .query<{ document_key: number }, [number, string, string, string]>(
+          `SELECT m.document_key FROM vault_metadata AS m JOIN vault_documents AS d ON d.key = m.document_key
+           WHERE m.workspace_id = ?1 AND m.name = ?2 AND m.value = ?3
+             AND d.scope_id IN (SELECT value FROM json_each(?4))`,
+        )
+        .all(workspaceId, name, JSON.stringify(value), JSON.stringify(scopes));
+      const keys = new Set(rows.map((row) => row.document_key));
+      found = found === null ? keys : found.intersection(keys);
+    }
+    return found ?? new Set();
+  }
+
+  /** Cosine similarity of those passages that have a vector in the space. */
+  similarities(space: number, vector: Float32Array, keys: readonly number[]): Map<number, number> {
+    const rows = this.#database
+      .query<{ key: number; distance: number }, [Uint8Array, string]>(
+        `SELECT v.passage AS key, vec_distance_cosine(v.embedding, ?1) AS distance
+         FROM json_each(?2) AS wanted JOIN ${vectorTable(space)} AS v ON v.passage = wanted.value`,
+      )
+      .all(bytesOf(vector), JSON.stringify(keys));
+    return new Map(rows.map(({ key, distance }) => [key, 1 - distance]));
+  }
+
+  /** The passages of these scopes whose vectors are nearest: a search in each partition, nothing outside of them. */
+  nearest(space: number, vector: Float32Array, scopes: readonly number[], limit: number): Scored[] {
+    const best = new Best(limit);
+    for (let from = 0; from < scopes.length; from += SCOPES_AT_ONCE) {
+      const rows = this.#database
+        .query<{ key: number; distance: number }, [Uint8Array, number, string]>(
+          `SELECT passage AS key, distance FROM ${vectorTable(space)}
+           WHERE embedding MATCH ?1 AND k = ?2 AND scope IN (SELECT value FROM json_each(?3))`,
+        )
+        .all(
+          bytesOf(vector),
+          Math.min(limit, VECTOR_LIMIT),
+          JSON.stringify(scopes.slice(from, from + SCOPES_AT_ONCE)),
+        );
+      for (const { key, distance } of rows) best.offer(key, 1 - distance);
+    }
+    return best.sorted();
+  }
+
+  passages(keys: readonly number[]): Map<number, PassageRow> {
+    const rows = this.#database
+      .query<PassageRow, [string]>(
+        `SELECT c.key, c.id AS chunk_id, c."start", c."end", d.id AS document_id, d.title, d.source_uri, d.metadata,
+           s.path AS scope, d.updated_at
+         FROM json_each(?1) AS wanted
+         JOIN vault_chunks AS c ON c.key = wanted.value
+         JOIN vault_documents AS d ON d.key = c.key / ${PER_DOCUMENT}
+         JOIN vault_scopes AS s ON s.id = d.scope_id`,
+      )
+      .all(JSON.stringify(keys));
+    return new Map(rows.map((row) => [row.key, row]));
+  }
+
+  /** A stretch of a document's text. */
+  text(document: number, start: number, end: number): string {
+    const rows = this.#database
+      .query<{ start: number; text: string }, [number, number]>(
+        'SELECT "start", text FROM vault_pages WHERE key BETWEEN ?1 AND ?2 ORDER BY key',
+      )
+      // A page may begin one code unit early, so as not to part a pair.
+      .all(
+        keyOf(document, Math.floor(start / PAGE_LENGTH)),
+        keyOf(document, Math.floor(end / PAGE_LENGTH) + 1),
+      );
+    const first = rows[0];
+    if (!first) return "";
+    const text = rows.length === 1 ? first.text : rows.map((row) => row.text).join("");
+    return text.slice(start - first.start, end - first.start);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}
+
+function bytesOf(vector: Float32Array): Uint8Array {
+  return new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+}

@@ -1,0 +1,52 @@
+import { hash53, isStopWord } from "./words.ts";
+
+/**
+ * `builtin/lexical`: a text as the character n-grams of its words, hashed into a vector (the "hashing trick", Weinberger et
+ * al. 2009). Texts with like spellings are near one another, whatever they mean: lexical, never semantic.
+ */
+export const LEXICAL_MODEL = "builtin/lexical";
+export const LEXICAL_DIMENSIONS = 256;
+/** Changes with everything that changes the vectors: another name is another space, and the vault fills it anew. */
+export const LEXICAL_SPACE = "builtin/lexical|256|3-5|1";
+
+const SHORTEST = 3;
+const LONGEST = 5;
+/** A run of a thousand letters is no word, and has a thousand n-grams. */
+const WORD_LIMIT = 40;
+/** Words whose n-grams are remembered: a collection repeats a few ten thousand, and hashing one costs some 3 µs. */
+const CACHE_LIMIT = 20_000;
+const grams = new Map<string, Float64Array>();
+
+/** The unit vector of words, or null where there is nothing to hash. */
+export function lexicalVector(words: readonly string[]): Float32Array | null {
+  const counts = new Map<number, number>();
+  for (const word of words) {
+    if (isStopWord(word)) continue;
+    for (const gram of gramsOf(word)) counts.set(gram, (counts.get(gram) ?? 0) + 1);
+  }
+  const sums = new Float64Array(LEXICAL_DIMENSIONS);
+  for (const [gram, count] of counts) {
+    const place = gram % LEXICAL_DIMENSIONS;
+    const sign = Math.floor(gram / LEXICAL_DIMENSIONS) % 2 === 0 ? 1 : -1;
+    sums[place] = (sums[place] ?? 0) + sign * Math.sqrt(count);
+  }
+  let square = 0;
+  for (const sum of sums) square += sum * sum;
+  if (square === 0) return null;
+  const length = Math.sqrt(square);
+  return Float32Array.from(sums, (sum) => sum / length);
+}
+
+function gramsOf(word: string): Float64Array {
+  const known = grams.get(word);
+  if (known) return known;
+  const marked = `^${word.slice(0, WORD_LIMIT)}$`;
+  const hashes: number[] = [];
+  for (let size = SHORTEST; size <= LONGEST; size++) {
+    for (let at = 0; at + size <= marked.length; at++) hashes.push(hash53(marked.slice(at, at + size)));
+  }
+  const made = Float64Array.from(hashes);
+  if (grams.size >= CACHE_LIMIT) grams.clear();
+  grams.set(word, made);
+  return made;
+}

@@ -1,0 +1,70 @@
+import type { IndexReader } from "./index-reader.ts";
+import { documentOf } from "./keys.ts";
+import type { SegmentChange } from "./messages.ts";
+import { mergeSegments, SEGMENT_LIMIT, type Segment } from "./segment.ts";
+
+/** Segments of about one size that a scope may have before they are merged into one. */
+export const SEGMENTS_OF_A_SIZE = 8;
+
+interface Live {
+  readonly id: number;
+  readonly segment: Segment;
+}
+
+/** The segments of a scope as they are without one document: those that held it, made anew. */
+export function withoutDocument(index: IndexReader, scopeId: number, document: number): SegmentChange {
+  const removed: number[] = [];
+  const added: Uint8Array[] = [];
+  for (const { id, segment } of index.segmentsOf(scopeId)) {
+    if (!segment.keys.some((key) => documentOf(key) === document)) continue;
+    removed.push(id);
+    const rest = mergeSegments([segment], (key) => documentOf(key) === document);
+    if (rest) added.push(rest);
+  }
+  return change(removed, added);
+}
+
+/**
+ * The next merge that a scope needs, or none: sizes go in steps of eight, so that each passage is merged three or four
+ * times in all, however many there come.
+ */
+export function nextMerge(index: IndexReader, scopeId: number): SegmentChange {
+  const sizes = new Map<number, Live[]>();
+  for (const live of index.segmentsOf(scopeId)) {
+    const passages = live.segment.keys.length;
+    if (passages * 2 > SEGMENT_LIMIT) continue;
+    const size = Math.floor(Math.log(passages) / Math.log(SEGMENTS_OF_A_SIZE));
+    const group = sizes.get(size);
+    if (group) group.push(live);
+    else sizes.set(size, [live]);
+  }
+  for (const group of sizes.values()) {
+    if (group.length < SEGMENTS_OF_A_SIZE) continue;
+    const taken = fitting(group);
+    const merged = mergeSegments(taken.map(({ segment }) => segment));
+    return change(
+      taken.map(({ id }) => id),
+      merged ? [merged] : [],
+    );
+  }
+  return change([], []);
+}
+
+function fitting(group: readonly Live[]): Live[] {
+  const taken: Live[] = [];
+  let passages = 0;
+  for (const live of group) {
+    passages += live.segment.keys.length;
+    if (passages > SEGMENT_LIMIT) break;
+    taken.push(live);
+  }
+  return taken;
+}
+
+function change(removed: readonly number[], added: readonly Uint8Array[]): SegmentChange {
+  return { removed, added: added.map((bytes) => ({ passages: passagesIn(bytes), bytes })) };
+}
+
+function passagesIn(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true);
+}

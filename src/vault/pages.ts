@@ -1,0 +1,28 @@
+/** UTF-16 code units of a page: a passage is read from one or two of them, however long its document is. */
+export const PAGE_LENGTH = 8_192;
+
+export interface Page {
+  /** Offset of its first code unit in the document's text. */
+  readonly start: number;
+  readonly text: string;
+}
+
+/**
+ * A text in pages. A page begins at a multiple of the page length, or one code unit before it where a surrogate pair
+ * stands across.
+ */
+export function pagesOf(text: string): Page[] {
+  const pages: Page[] = [];
+  for (let start = 0; start < text.length; ) {
+    const goal = (pages.length + 1) * PAGE_LENGTH;
+    const end = goal < text.length && isPairAt(text, goal - 1) ? goal - 1 : Math.min(goal, text.length);
+    pages.push({ start, text: text.slice(start, end) });
+    start = end;
+  }
+  return pages;
+}
+
+function isPairAt(text: string, index: number): boolean {
+  const unit = text.charCodeAt(index);
+  return unit >= 0xd800 && unit <= 0xdbff;
+}

@@ -1,0 +1,32 @@
+import type { Clock } from "../base/clock.ts";
+import type { Ids } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { Embedder } from "../models/embedder.ts";
+import type { Db, Tx } from "../store/db.ts";
+import type { Locks } from "./locks.ts";
+import type { Spaces } from "./spaces.ts";
+import type { VaultWorker } from "./workers.ts";
+
+/** What the vault's own files share; put together in `vault.ts`. */
+export interface VaultParts {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly spaces: Spaces;
+  /** Null: `builtin/lexical`, which the workers make themselves. */
+  readonly embedder: Embedder | null;
+  readonly locks: Locks;
+  /** Searches. */
+  readonly searcher: VaultWorker;
+  /** Reads documents, one at a time: one that never ends harms itself alone. */
+  readonly reader: VaultWorker;
+  /** Merges segments, and makes them anew without a document. */
+  readonly merger: VaultWorker;
+}
+
+/**
+ * Does what a call writes, in one transaction with its evidence. A door brings its own, so that the vault knows nothing of
+ * calls.
+ */
+export type Commit = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>;

@@ -1,0 +1,67 @@
+import { analysePassage } from "./analyse.ts";
+import { chunkDocument } from "./chunk.ts";
+import { embeddedText } from "./embedded-text.ts";
+import { keyOf, PER_DOCUMENT } from "./keys.ts";
+import { LEXICAL_DIMENSIONS } from "./lexical.ts";
+import type { PreparedDocument, PreparedPassage, PrepareRequest, SegmentBytes } from "./messages.ts";
+import { pagesOf } from "./pages.ts";
+import { readBytes, readText, UnreadableDocument } from "./read/read.ts";
+import { encodeSegment, type PassageTerms } from "./segment.ts";
+import { wordsOf } from "./words.ts";
+
+/** Passages of a document's own segments: each is written in a transaction of its own, where there are several. */
+const SEGMENT_PASSAGES = 256;
+const HASH_BYTES = 16;
+
+/**
+ * Reads a document, cuts it into passages and makes their index: all the heavy work of writing one, in a worker.
+ * @throws UnreadableDocument
+ */
+export async function prepareDocument(request: PrepareRequest): Promise<PreparedDocument> {
+  const { content, title } = request;
+  const given = content.kind === "text" ? content.text : decode(content.data);
+  const read =
+    typeof given === "string" ? await readText(given, content.type) : await readBytes(given, content.type);
+  const chunks = chunkDocument(read);
+  if (chunks.length > PER_DOCUMENT) {
+    throw new UnreadableDocument(
+      content.kind === "text" ? "/text" : "/content_base64",
+      `makes ${chunks.length} passages; a document may have ${PER_DOCUMENT}`,
+    );
+  }
+  const titleWords = wordsOf(title);
+  const vectors = new Float32Array(chunks.length * LEXICAL_DIMENSIONS);
+  const passages: PreparedPassage[] = [];
+  const segments: SegmentBytes[] = [];
+  let waiting: PassageTerms[] = [];
+  for (const [place, { start, end, headings }] of chunks.entries()) {
+    const text = read.text.slice(start, end);
+    const analysed = analysePassage(keyOf(request.document, place), titleWords, headings, text);
+    if (analysed.vector) vectors.set(analysed.vector, place * LEXICAL_DIMENSIONS);
+    passages.push({ start, end, hash: hashOf(embeddedText(title, text)) });
+    waiting.push(analysed);
+    if (waiting.length === SEGMENT_PASSAGES || place === chunks.length - 1) {
+      segments.push({ passages: waiting.length, bytes: encodeSegment(waiting) });
+      waiting = [];
+    }
+  }
+  return {
+    contentHash: new Uint8Array(new Bun.CryptoHasher("sha256").update(given).digest()),
+    characters: read.text.length,
+    pages: pagesOf(read.text),
+    passages,
+    segments,
+    vectors,
+  };
+}
+
+const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
+
+function decode(data: string): Uint8Array {
+  if (!BASE64.test(data)) throw new UnreadableDocument("/content_base64", "is not base64");
+  return Buffer.from(data, "base64");
+}
+
+function hashOf(text: string): Uint8Array {
+  return new Uint8Array(new Bun.CryptoHasher("sha256").update(text).digest().subarray(0, HASH_BYTES));
+}

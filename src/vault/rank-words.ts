@@ -1,0 +1,94 @@
+import { Best, type Scored } from "./best.ts";
+import { documentOf } from "./keys.ts";
+import type { Question } from "./question.ts";
+import type { Segment } from "./segment.ts";
+
+/** BM25 (Robertson and Walker 1994), with the values that most engines take. */
+const K1 = 1.2;
+const B = 0.75;
+
+/**
+ * BM25 of every passage of these segments. The statistics are theirs alone: how many passages there are, how long they
+ * are, and how many hold a word. What lies outside of the boundary has no part in any number here.
+ */
+export class WordRanking {
+  readonly #segments: readonly Segment[];
+  readonly #scores: readonly Float64Array[];
+
+  constructor(question: Question, segments: readonly Segment[]) {
+    this.#segments = segments;
+    this.#scores = segments.map(({ keys }) => new Float64Array(keys.length));
+    let passages = 0;
+    let words = 0;
+    for (const segment of segments) {
+      passages += segment.keys.length;
+      words += segment.words;
+    }
+    // K1 * (1 - B + B * length / average) as a line over the length.
+    const base = K1 * (1 - B);
+    const slope = words === 0 ? 0 : (K1 * B * passages) / words;
+    for (const { term, weight, count } of question.terms) {
+      const idf = Math.log(1 + (passages - count + 0.5) / (count + 0.5));
+      for (const [index, segment] of segments.entries()) {
+        add(segment, this.#scores[index] as Float64Array, term, weight * idf * (K1 + 1), base, slope);
+      }
+    }
+  }
+
+  /** The best passages, of the documents in `only` where that is given. */
+  best(limit: number, only: ReadonlySet<number> | null): Scored[] {
+    const best = new Best(limit);
+    for (const [index, { keys }] of this.#segments.entries()) {
+      const scores = this.#scores[index] as Float64Array;
+      for (let place = 0; place < scores.length; place++) {
+        const score = scores[place] as number;
+        if (score === 0 || score < best.threshold) continue;
+        const key = keys[place] as number;
+        if (only === null || only.has(documentOf(key))) best.offer(key, score);
+      }
+    }
+    return best.sorted();
+  }
+
+  /** Zero for a passage that shares no word with the question. */
+  scoreOf(key: number): number {
+    for (const [index, { keys }] of this.#segments.entries()) {
+      const place = find(keys, key);
+      if (place >= 0) return (this.#scores[index] as Float64Array)[place] as number;
+    }
+    return 0;
+  }
+}
+
+function add(
+  segment: Segment,
+  scores: Float64Array,
+  term: number,
+  weight: number,
+  base: number,
+  slope: number,
+): void {
+  const at = segment.find(term);
+  if (at < 0) return;
+  const { lengths, passages, frequencies } = segment;
+  const end = segment.offsets[at + 1] as number;
+  for (let posting = segment.offsets[at] as number; posting < end; posting++) {
+    const place = passages[posting] as number;
+    const frequency = frequencies[posting] as number;
+    const norm = base + slope * (lengths[place] as number);
+    scores[place] = (scores[place] as number) + (weight * frequency) / (frequency + norm);
+  }
+}
+
+function find(keys: Float64Array, key: number): number {
+  let low = 0;
+  let high = keys.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >>> 1;
+    const found = keys[middle] as number;
+    if (found === key) return middle;
+    if (found < key) low = middle + 1;
+    else high = middle - 1;
+  }
+  return -1;
+}

@@ -1,0 +1,181 @@
+import { Parser } from "htmlparser2";
+import { DocumentBuilder } from "./builder.ts";
+import type { Block, ReadDocument } from "./document.ts";
+import { Fault } from "./fault.ts";
+import { BLOCKS, headingLevel, isHidden, SKIPPED } from "./html-elements.ts";
+
+/** Elements in each other. Browsers stop at 512; a closing tag costs as many comparisons as elements are open. */
+const MAX_DEPTH = 1_000;
+/** Tables in each other that are looked at as tables; deeper ones are plain text. */
+const MAX_TABLES = 16;
+
+interface Piece {
+  readonly kind: Block["kind"];
+  readonly level: number;
+  readonly text: string;
+  /** Of a list: stands close to the piece before it. */
+  readonly item: boolean;
+}
+
+export interface HtmlOptions {
+  /** XHTML closes elements with "/>". */
+  readonly xhtml?: boolean;
+  /** Stated outside of the page; counts more than its <title>. */
+  readonly title?: string | null;
+}
+
+/**
+ * The text of a page that a reader would see, one block for each heading, paragraph, list item, row of a table and piece
+ * of code. Tag soup is read as browsers do, and never refused except for its depth.
+ * @throws Fault where elements stand too deep in each other, or the text is too long
+ */
+export function readHtml(html: string, options: HtmlOptions = {}): ReadDocument {
+  const page = new Page();
+  const parser = new Parser(
+    {
+      onopentag: (name, attributes) => page.open(name, attributes),
+      onclosetag: (name) => page.close(name),
+      ontext: (text) => page.text(text),
+    },
+    { recognizeSelfClosing: options.xhtml === true, recognizeCDATA: options.xhtml === true },
+  );
+  parser.end(html);
+  return page.finish(options.title ?? null);
+}
+
+class Page {
+  readonly #builder = new DocumentBuilder();
+  /** Cells of the rows that are open, innermost last. */
+  readonly #rows: Piece[][][] = [];
+  /** Which open `tr` has a row in `#rows`. */
+  readonly #tracked: boolean[] = [];
+  #depth = 0;
+  /** Depth of the element whose content is not read; 0 where there is none. */
+  #skippedFrom = 0;
+  #title: string | null = null;
+  #inTitle = false;
+  #pre = 0;
+  #level = 0;
+  #item = false;
+  #lines: string[] = [];
+  #line = "";
+  #last: Piece | null = null;
+
+  open(name: string, attributes: Readonly<Record<string, string>>): void {
+    this.#depth += 1;
+    if (this.#depth > MAX_DEPTH) throw new Fault(`has more than ${MAX_DEPTH} elements in each other`);
+    if (this.#skippedFrom > 0) return;
+    if (SKIPPED.has(name) || isHidden(attributes)) {
+      // A form's field or an inline picture doesn't part what stands around it, a hidden block does.
+      if (BLOCKS.has(name)) this.#flush();
+      this.#skippedFrom = this.#depth;
+      return;
+    }
+    if (name === "title") {
+      this.#inTitle = this.#title === null;
+      this.#title ??= "";
+    } else if (name === "br") this.#break();
+    else if (name === "img") this.#line += ` ${attributes.alt ?? ""} `;
+    else if (BLOCKS.has(name)) this.#openBlock(name);
+  }
+
+  close(name: string): void {
+    const depth = this.#depth;
+    this.#depth -= 1;
+    if (this.#skippedFrom > 0) {
+      if (depth === this.#skippedFrom) this.#skippedFrom = 0;
+      return;
+    }
+    if (name === "title") this.#inTitle = false;
+    else if (BLOCKS.has(name)) this.#closeBlock(name);
+  }
+
+  text(text: string): void {
+    if (this.#skippedFrom > 0) return;
+    if (this.#inTitle) this.#title = `${this.#title ?? ""}${text}`;
+    else this.#line += text;
+  }
+
+  finish(title: string | null): ReadDocument {
+    this.#flush();
+    return this.#builder.finish(title?.trim() ? title : this.#title);
+  }
+
+  #openBlock(name: string): void {
+    this.#flush();
+    if (name === "pre") this.#pre += 1;
+    this.#level = headingLevel(name) || this.#level;
+    if (name === "li") this.#item = true;
+    if (name === "tr") {
+      const tracked = this.#rows.length < MAX_TABLES;
+      this.#tracked.push(tracked);
+      if (tracked) this.#rows.push([]);
+    } else if (name === "td" || name === "th") this.#rows.at(-1)?.push([]);
+  }
+
+  #closeBlock(name: string): void {
+    this.#flush();
+    if (name === "pre") this.#pre = Math.max(0, this.#pre - 1);
+    if (headingLevel(name) > 0) this.#level = 0;
+    if (name === "li") this.#item = false;
+    if (name === "tr" && this.#tracked.pop() === true) this.#closeRow(this.#rows.pop() ?? []);
+  }
+
+  /**
+   * A row of a table is one block. Tables are also used to lay out a page: where cells hold headings, code or further
+   * rows, or all the text stands in one cell, the pieces stay what they are.
+   */
+  #closeRow(cells: readonly (readonly Piece[])[]): void {
+    const filled = cells.filter((cell) => cell.length > 0);
+    const plain = filled.every((cell) => cell.every(({ kind }) => kind === "paragraph"));
+    if (!plain || (filled.length === 1 && (filled[0]?.length ?? 0) > 1)) {
+      for (const piece of filled.flat()) this.#emit(piece);
+    } else if (filled.length > 0) {
+      const text = cells
+        .map((cell) => cell.map((piece) => piece.text.replace(/\n/gu, " ")).join(" "))
+        .join(" | ");
+      this.#emit({ kind: "row", level: 0, text, item: false });
+    }
+  }
+
+  #break(): void {
+    if (this.#pre > 0) this.#line += "\n";
+    else {
+      this.#lines.push(this.#line);
+      this.#line = "";
+    }
+  }
+
+  /** Ends the paragraph that was gathered, if there is one. */
+  #flush(): void {
+    if (this.#line === "" && this.#lines.length === 0) return;
+    const text = this.#gathered();
+    this.#lines = [];
+    this.#line = "";
+    if (text === "") return;
+    const [item, level] = [this.#item, this.#level];
+    this.#item = false;
+    // A heading is one block: a closing tag that is wrong doesn't make headings of all that follows.
+    this.#level = 0;
+    const kind = level > 0 ? "heading" : this.#pre > 0 ? "code" : "paragraph";
+    this.#emit({ kind, level, text: item ? `- ${text}` : text, item });
+  }
+
+  #gathered(): string {
+    if (this.#pre > 0) return this.#line.replace(/^(?:[^\S\n]*\n)+/u, "").trimEnd();
+    const lines = [...this.#lines, this.#line].map((line) => line.replace(/\s+/gu, " ").trim());
+    return lines.filter((line) => line !== "").join(this.#level > 0 ? " " : "\n");
+  }
+
+  #emit(piece: Piece): void {
+    const cell = this.#rows.at(-1)?.at(-1);
+    if (cell !== undefined) {
+      cell.push(piece);
+      return;
+    }
+    const close =
+      (piece.item && this.#last?.item === true) || (piece.kind === "row" && this.#last?.kind === "row");
+    this.#builder.add(piece.kind, piece.text, { level: piece.level, separator: close ? "\n" : "\n\n" });
+    this.#last = piece;
+  }
+}

@@ -1,0 +1,99 @@
+/** A run of text as it stands on a page, of what the parser says. */
+export interface PdfItem {
+  readonly str: string;
+  readonly width: number;
+  readonly height: number;
+  /** [a, b, c, d, x, y]: the last two are where its baseline starts, in points from the page's lower left. */
+  readonly transform: readonly unknown[];
+  readonly hasEOL: boolean;
+}
+
+interface Line {
+  text: string;
+  /** Left and right edge, baseline, height of the letters. */
+  left: number;
+  right: number;
+  readonly y: number;
+  height: number;
+}
+
+/** Baselines further apart than this many heights part paragraphs. */
+const PARAGRAPH_GAP = 1.8;
+/** A line that reaches this far across the text is taken to go on in the next. */
+const FULL_LINE = 0.85;
+
+/**
+ * The paragraphs of a page, in the order in which it was written. A PDF knows no paragraphs and no lines, only where text
+ * stands: a wide gap parts paragraphs, a line that reaches the right edge goes on in the next one, a shorter one ends.
+ */
+export function paragraphsOf(items: readonly PdfItem[]): readonly string[] {
+  const lines = linesOf(items);
+  const right = lines.reduce((most, line) => Math.max(most, line.right), Number.NEGATIVE_INFINITY);
+  const left = lines.reduce((least, line) => Math.min(least, line.left), Number.POSITIVE_INFINITY);
+  const paragraphs: string[] = [];
+  let open = "";
+  let before: Line | null = null;
+  for (const line of lines) {
+    if (before === null) open = line.text;
+    else if (isApart(before, line)) {
+      paragraphs.push(open);
+      open = line.text;
+    } else {
+      const goesOn = before.right - left >= FULL_LINE * (right - left);
+      open = joinLines(open, line.text, goesOn);
+    }
+    before = line;
+  }
+  if (open !== "") paragraphs.push(open);
+  return paragraphs;
+}
+
+function isApart(before: Line, line: Line): boolean {
+  const height = Math.max(before.height, line.height, 1);
+  const down = before.y - line.y;
+  // Upwards is the next column, which may go on in the middle of a sentence; so may the next page, but that is not seen.
+  return down > PARAGRAPH_GAP * height;
+}
+
+function linesOf(items: readonly PdfItem[]): readonly Line[] {
+  const lines: Line[] = [];
+  let open: Line | null = null;
+  for (const { str, width, height, transform, hasEOL } of items) {
+    const [x, y] = [numberOf(transform[4]), numberOf(transform[5])];
+    if (str !== "") {
+      open ??= { text: "", left: x, right: x, y, height };
+      open.text += str;
+      if (str.trim() !== "") {
+        open.left = Math.min(open.left, x);
+        open.right = Math.max(open.right, x + width);
+      }
+      open.height = Math.max(open.height, height);
+    }
+    if (hasEOL && open !== null) {
+      lines.push(open);
+      open = null;
+    }
+  }
+  if (open !== null) lines.push(open);
+  for (const line of lines) line.text = line.text.replace(/\s+/gu, " ").trim();
+  return lines.filter(({ text }) => text !== "");
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}
+
+/** Lines of scripts that don't part words with spaces are joined without one. */
+const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}、。]$/u;
+
+/**
+ * Joins a line to what stands above. A word that was divided is put together: a hyphen behind a letter, before a small
+ * letter. ("well-" and "known" are taken for one divided word too: nothing on the page says which it is.)
+ */
+function joinLines(above: string, line: string, goesOn: boolean): string {
+  if (/\p{L}[-\u2010\u00AD]$/u.test(above.slice(-3)) && /^\p{Ll}/u.test(line)) {
+    return above.slice(0, -1) + line;
+  }
+  if (!goesOn) return `${above}\n${line}`;
+  return NO_SPACES.test(above.slice(-2)) ? above + line : `${above} ${line}`;
+}

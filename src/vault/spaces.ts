@@ -1,0 +1,181 @@
+import type { Clock } from "../base/clock.ts";
+import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import { keyOf, PER_DOCUMENT } from "./keys.ts";
+import { vectorTable } from "./vector-table.ts";
+
+/** Vectors that may be compared: of one model, with one dimension and one way of asking it. */
+export interface Space {
+  readonly id: number;
+  readonly name: string;
+  /** Zero as long as the model has not answered yet: there is no table then. */
+  readonly dimensions: number;
+  /** `active` is searched, `filling` is on its way to be, `kept` is the way back. */
+  readonly state: "active" | "filling" | "kept";
+}
+
+interface Row {
+  readonly id: number;
+  readonly name: string;
+  readonly dimensions: number;
+  readonly state: Space["state"];
+}
+
+/** Vectors a vec0 block holds: more would reserve megabytes for every small scope, fewer make large ones slow. */
+const BLOCK = 64;
+/** Passages that are put down as missing in one transaction. */
+const SLICE = 2_000;
+
+/**
+ * The spaces of this node. A change of model makes a new one, which is filled while the old one answers; then they change
+ * places at once. The one before stays, so that there is a way back.
+ */
+export class Spaces {
+  readonly #db: Db;
+  readonly #clock: Clock;
+  /** Whether sqlite-vec is there. Without it passages are put down as missing, for a later start to fill in. */
+  readonly isAvailable: boolean;
+  #spaces: Space[] = [];
+
+  constructor(db: Db, clock: Clock, isAvailable: boolean) {
+    this.#db = db;
+    this.#clock = clock;
+    this.isAvailable = isAvailable;
+  }
+
+  /** Takes up the spaces of the store, with `name` as the one to be searched, now or once it is filled. */
+  async open(name: string, dimensions: number): Promise<void> {
+    await this.#read();
+    const active = this.#spaces.find(({ state }) => state === "active");
+    const wanted = this.#spaces.find((space) => space.name === name);
+    await this.#db.tx(async (tx) => {
+      await tx.run("UPDATE vault_spaces SET state = 'kept' WHERE state = 'filling' AND name <> $1", [name]);
+      if (wanted && wanted === active) return;
+      const state = active ? "filling" : "active";
+      await tx.run(
+        `INSERT INTO vault_spaces (name, dimensions, state, created_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (name) DO UPDATE SET state = excluded.state`,
+        [name, wanted?.dimensions ?? dimensions, state, this.#clock.now()],
+      );
+    });
+    await this.#read();
+    const target = this.#spaces.find((space) => space.name === name);
+    if (target && target.dimensions > 0) await this.dimension(target, target.dimensions);
+    if (target?.state === "filling") await this.#putDownMissing(target);
+  }
+
+  get all(): readonly Space[] {
+    return this.#spaces;
+  }
+
+  /** What is searched. */
+  get active(): Space | undefined {
+    return this.#spaces.find(({ state }) => state === "active");
+  }
+
+  /** What a new passage gets vectors in. */
+  get written(): readonly Space[] {
+    return this.#spaces.filter(({ state }) => state !== "kept");
+  }
+
+  /** Makes the space's table, now that its dimension is known. @throws Error where it has another one already */
+  async dimension(space: Space, dimensions: number): Promise<void> {
+    const known = this.#spaces.find(({ id }) => id === space.id)?.dimensions ?? 0;
+    if (known !== 0 && known !== dimensions) {
+      throw new Error(`the vectors of ${space.name} have ${known} numbers, not ${dimensions}`);
+    }
+    if (!this.isAvailable) return;
+    const table = vectorTable(space.id);
+    await this.#db.tx(async (tx) => {
+      await tx.run("UPDATE vault_spaces SET dimensions = $2 WHERE id = $1", [space.id, dimensions]);
+      await tx.run(
+        `CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING vec0 (passage INTEGER PRIMARY KEY,
+         scope INTEGER PARTITION KEY, embedding FLOAT[${dimensions}] DISTANCE_METRIC=cosine, chunk_size=${BLOCK})`,
+      );
+      // Without it each insertion reads through the blocks of all partitions.
+      await tx.run(`CREATE INDEX IF NOT EXISTS ${table}_scopes ON ${table}_chunks (partition00)`);
+    });
+    await this.#read();
+  }
+
+  /** Puts the filled space in the place of the one that was searched. Of those before, the last one stays. */
+  async swap(filled: Space): Promise<void> {
+    const dropped = this.#spaces.filter(({ state }) => state === "kept");
+    await this.#db.tx(async (tx) => {
+      for (const space of dropped) {
+        if (space.dimensions > 0) await tx.run(`DROP TABLE IF EXISTS ${vectorTable(space.id)}`);
+        await tx.run("DELETE FROM vault_pending WHERE space_id = $1", [space.id]);
+        await tx.run("DELETE FROM vault_spaces WHERE id = $1", [space.id]);
+      }
+      await tx.run("UPDATE vault_spaces SET state = 'kept' WHERE state = 'active'");
+      await tx.run("UPDATE vault_spaces SET state = 'active' WHERE id = $1", [filled.id]);
+    });
+    await this.#read();
+  }
+
+  async #read(): Promise<void> {
+    const rows = await this.#db.all<Row>("SELECT id, name, dimensions, state FROM vault_spaces ORDER BY id");
+    this.#spaces = rows.map((row) => ({ ...row }));
+  }
+
+  /** Every passage is to get a vector. Those that have one are passed over when their turn comes. */
+  async #putDownMissing(space: Space): Promise<void> {
+    for (let after = 0; ; ) {
+      const last = await this.#db.tx(async (tx) => {
+        const rows = await tx.all<{ key: number }>(
+          "SELECT key FROM vault_chunks WHERE key > $1 ORDER BY key LIMIT $2",
+          [after, SLICE],
+        );
+        const end = rows[rows.length - 1]?.key;
+        if (end === undefined) return undefined;
+        await tx.run(
+          `INSERT INTO vault_pending (space_id, chunk_key, retry_at)
+           SELECT $1, key, 0 FROM vault_chunks WHERE key > $2 AND key <= $3 ON CONFLICT DO NOTHING`,
+          [space.id, after, end],
+        );
+        return end;
+      });
+      if (last === undefined) return;
+      after = last;
+    }
+  }
+}
+
+export async function insertVector(
+  tx: Tx,
+  space: Space,
+  scopeId: number,
+  key: number,
+  vector: Float32Array,
+): Promise<void> {
+  const bytes: SqlValue = new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+  await tx.run(`INSERT INTO ${vectorTable(space.id)} (passage, scope, embedding) VALUES ($1, $2, $3)`, [
+    key,
+    scopeId,
+    bytes,
+  ]);
+}
+
+export async function hasVector(sql: Sql, space: Space, key: number): Promise<boolean> {
+  const row = await sql.get(`SELECT passage FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
+  return row !== undefined;
+}
+
+/** A passage's vector is to come. */
+export async function putDown(tx: Tx, space: Space, key: number): Promise<void> {
+  await tx.run("INSERT INTO vault_pending (space_id, chunk_key, retry_at) VALUES ($1, $2, 0)", [
+    space.id,
+    key,
+  ]);
+}
+
+export async function deleteVector(tx: Tx, space: Space, key: number): Promise<void> {
+  await tx.run(`DELETE FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
+}
+
+export async function deletePending(tx: Tx, space: Space, document: number): Promise<void> {
+  await tx.run("DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key BETWEEN $2 AND $3", [
+    space.id,
+    keyOf(document, 0),
+    keyOf(document, PER_DOCUMENT - 1),
+  ]);
+}

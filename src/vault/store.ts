@@ -1,0 +1,256 @@
+import { type Boundary, ROOT_SCOPE } from "../access/memory-scope.ts";
+import type { Sql, SqlValue, Tx } from "../store/db.ts";
+import type { VaultDocument } from "./document.ts";
+import { keyOf, PER_DOCUMENT } from "./keys.ts";
+import type { Metadata, PreparedPassage, SegmentBytes, SegmentChange } from "./messages.ts";
+import type { Page } from "./pages.ts";
+
+/** The vault's rows. Every query of what is answered names its workspace, and a boundary where there is one. */
+
+interface DocumentRow {
+  readonly key: number;
+  readonly id: string;
+  readonly title: string;
+  readonly scope_id: number;
+  readonly scope: string;
+  readonly source_uri: string | null;
+  readonly metadata: string;
+  readonly content_type: string;
+  readonly content_hash: Uint8Array;
+  readonly characters: number;
+  readonly chunks: number;
+  readonly pages: number;
+  readonly created_by: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly pending: number;
+}
+
+const DOCUMENT = `SELECT d.key, d.id, d.title, d.scope_id, s.path AS scope, d.source_uri, d.metadata, d.content_type,
+  d.content_hash, d.characters, d.chunks, d.pages, d.created_by, d.created_at, d.updated_at,
+  (SELECT count(*) FROM vault_pending AS p WHERE p.space_id = $2
+   AND p.chunk_key BETWEEN d.key * ${PER_DOCUMENT} AND d.key * ${PER_DOCUMENT} + ${PER_DOCUMENT - 1}) AS pending`;
+const LIVE = "d.scope_id = s.id AND d.workspace_id = $1 AND d.state = 'live'";
+const BY_DOCUMENT = `FROM vault_documents AS d JOIN vault_scopes AS s ON ${LIVE}`;
+/** SQLite keeps the order of a cross join: what lies outside of the scopes is not read, and no time tells of it. */
+const BY_SCOPE = `FROM vault_scopes AS s CROSS JOIN vault_documents AS d WHERE ${LIVE} AND s.workspace_id = $1`;
+
+export async function findDocument(
+  sql: Sql,
+  workspaceId: number,
+  space: number,
+  id: string,
+): Promise<VaultDocument | undefined> {
+  const row = await sql.get<DocumentRow>(`${DOCUMENT} ${BY_DOCUMENT} WHERE d.id = $3`, [
+    workspaceId,
+    space,
+    id,
+  ]);
+  return row && fromRow(row);
+}
+
+export interface DocumentFilter {
+  readonly scope?: string | undefined;
+  readonly sourceUri?: string | undefined;
+}
+
+/** Newest first, after the id `before`; one more than `limit` when there are more. */
+export async function listDocuments(
+  sql: Sql,
+  workspaceId: number,
+  space: number,
+  boundary: Boundary,
+  filter: DocumentFilter,
+  limit: number,
+  before: string | undefined,
+): Promise<VaultDocument[]> {
+  const params: SqlValue[] = [workspaceId, space];
+  const where: string[] = [];
+  const isWhole = boundary.includes(ROOT_SCOPE);
+  const param = (value: SqlValue) => `$${params.push(value)}`;
+  if (!isWhole) {
+    const inside = boundary.map(
+      (path) =>
+        `(s.path = ${param(path)} OR (s.path > ${param(`${path}/`)} AND s.path < ${param(`${path}0`)}))`,
+    );
+    where.push(inside.length === 0 ? "1 = 0" : `(${inside.join(" OR ")})`);
+  }
+  if (filter.sourceUri !== undefined) where.push(`d.source_uri = ${param(filter.sourceUri)}`);
+  if (before !== undefined) where.push(`d.id < ${param(before)}`);
+  const from = isWhole ? `${BY_DOCUMENT} WHERE 1 = 1` : BY_SCOPE;
+  const rows = await sql.all<DocumentRow>(
+    `${[DOCUMENT, from].join(" ")}${where.map((condition) => ` AND ${condition}`).join("")} ORDER BY d.id DESC LIMIT ${param(limit + 1)}`,
+    params,
+  );
+  return rows.map(fromRow);
+}
+
+export async function readPages(sql: Sql, document: Pick<VaultDocument, "key" | "pages">): Promise<string> {
+  const rows = await sql.all<{ text: string }>(
+    "SELECT text FROM vault_pages WHERE key BETWEEN $1 AND $2 ORDER BY key",
+    [keyOf(document.key, 0), keyOf(document.key, document.pages - 1)],
+  );
+  return rows.map(({ text }) => text).join("");
+}
+
+/** The row of a scope, made where there is none. */
+export async function scopeIdOf(tx: Tx, workspaceId: number, path: string): Promise<number> {
+  const known = await tx.get<{ id: number }>(
+    "SELECT id FROM vault_scopes WHERE workspace_id = $1 AND path = $2",
+    [workspaceId, path],
+  );
+  const row =
+    known ??
+    (await tx.get<{ id: number }>(
+      "INSERT INTO vault_scopes (workspace_id, path) VALUES ($1, $2) RETURNING id",
+      [workspaceId, path],
+    ));
+  if (!row) throw new Error("a scope was not made");
+  return row.id;
+}
+
+export interface NewDocument {
+  readonly key: number;
+  readonly workspaceId: number;
+  readonly id: string;
+  readonly scopeId: number;
+  readonly title: string;
+  readonly sourceUri: string | null;
+  readonly metadata: Metadata;
+  readonly contentType: string;
+  readonly contentHash: Uint8Array;
+  readonly characters: number;
+  readonly chunks: number;
+  readonly pages: number;
+  readonly createdBy: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+/** Makes the row, not yet to be seen by anybody. */
+export async function insertDocument(tx: Tx, document: NewDocument): Promise<void> {
+  await tx.run(
+    `INSERT INTO vault_documents (key, workspace_id, id, scope_id, state, title, source_uri, metadata, content_type,
+       content_hash, characters, chunks, pages, created_by, created_at, updated_at)
+     VALUES ($1, $2, $3, $4, 'building', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+    [
+      document.key,
+      document.workspaceId,
+      document.id,
+      document.scopeId,
+      document.title,
+      document.sourceUri,
+      JSON.stringify(document.metadata),
+      document.contentType,
+      document.contentHash,
+      document.characters,
+      document.chunks,
+      document.pages,
+      document.createdBy,
+      document.createdAt,
+      document.updatedAt,
+    ],
+  );
+}
+
+/** Shows a document that is whole: from here on it is read, listed and found. */
+export async function showDocument(
+  tx: Tx,
+  document: NewDocument,
+  created: { readonly at: number; readonly by: string },
+): Promise<void> {
+  await tx.run("UPDATE vault_documents SET state = 'live', created_at = $2, created_by = $3 WHERE key = $1", [
+    document.key,
+    created.at,
+    created.by,
+  ]);
+  await tx.run(
+    "UPDATE vault_segments SET live = 1, document_key = NULL WHERE document_key = $1 AND live = 0",
+    [document.key],
+  );
+  for (const [name, value] of Object.entries(document.metadata)) {
+    await tx.run(
+      "INSERT INTO vault_metadata (workspace_id, name, value, document_key) VALUES ($1, $2, $3, $4)",
+      [document.workspaceId, name, JSON.stringify(value), document.key],
+    );
+  }
+}
+
+/** Hides a document. What it leaves behind is removed afterwards (`remove.ts`). */
+export async function hideDocument(
+  tx: Tx,
+  key: number,
+  change: SegmentChange,
+  scopeId: number,
+): Promise<void> {
+  await tx.run("UPDATE vault_documents SET state = 'removing' WHERE key = $1", [key]);
+  await tx.run("DELETE FROM vault_metadata WHERE document_key = $1", [key]);
+  await swapSegments(tx, scopeId, change);
+}
+
+export async function swapSegments(
+  tx: Tx,
+  scopeId: number,
+  { removed, added }: SegmentChange,
+): Promise<void> {
+  for (const id of removed) await tx.run("DELETE FROM vault_segments WHERE id = $1", [id]);
+  for (const segment of added) await insertSegment(tx, scopeId, null, segment);
+}
+
+/** `document` null: to be searched at once; else once that document is shown. */
+export async function insertSegment(
+  tx: Tx,
+  scopeId: number,
+  document: number | null,
+  { passages, bytes }: SegmentBytes,
+): Promise<void> {
+  await tx.run(
+    "INSERT INTO vault_segments (scope_id, document_key, live, chunks, data) VALUES ($1, $2, $3, $4, $5)",
+    [scopeId, document, document === null ? 1 : 0, passages, bytes],
+  );
+}
+
+export async function insertPage(tx: Tx, document: number, place: number, page: Page): Promise<void> {
+  await tx.run('INSERT INTO vault_pages (key, "start", text) VALUES ($1, $2, $3)', [
+    keyOf(document, place),
+    page.start,
+    page.text,
+  ]);
+}
+
+export async function insertChunk(
+  tx: Tx,
+  document: number,
+  place: number,
+  id: string,
+  { start, end, hash }: PreparedPassage,
+): Promise<void> {
+  await tx.run('INSERT INTO vault_chunks (key, id, "start", "end", hash) VALUES ($1, $2, $3, $4, $5)', [
+    keyOf(document, place),
+    id,
+    start,
+    end,
+    hash,
+  ]);
+}
+
+function fromRow(row: DocumentRow): VaultDocument {
+  return {
+    key: row.key,
+    id: row.id,
+    title: row.title,
+    scopeId: row.scope_id,
+    scope: row.scope,
+    sourceUri: row.source_uri,
+    metadata: JSON.parse(row.metadata) as Metadata,
+    contentType: row.content_type,
+    contentHash: Buffer.from(row.content_hash).toString("hex"),
+    characters: row.characters,
+    chunks: row.chunks,
+    pages: row.pages,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    pending: row.pending,
+  };
+}

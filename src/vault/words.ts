@@ -1,0 +1,91 @@
+import { stemmer } from "stemmer";
+
+/** Words that say nothing of a document's matter. They are indexed, for questions that hold nothing else. */
+const STOP_WORDS = new Set(
+  (
+    "a about above after again all also am an and any are as at be because been before being below between both but by " +
+    "can could did do does doing down during each few for from further had has have having he her here hers him his how " +
+    "i if in into is it its itself just me more most my no nor not now of off on once only or other our ours out over " +
+    "own same she should so some such than that the their theirs them then there these they this those through to too " +
+    "under until up very was we were what when where which while who whom why will with would you your yours"
+  ).split(" "),
+);
+
+/** Letters and digits of one word; a script that is written without spaces makes one run of it all. */
+const RUN = /[\p{L}\p{N}]+/gu;
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const UNSPACED_PARTS =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|[^\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu;
+const PLAIN = /^[\0-\x7f]*$/;
+const MARKS = /\p{M}/gu;
+
+/**
+ * The words of a text, in order: lower case, without accents. What is written without spaces (Chinese, Japanese, Thai …)
+ * becomes its characters and its pairs of them.
+ */
+export function wordsOf(text: string): string[] {
+  const lower = text.toLowerCase();
+  const folded = PLAIN.test(lower) ? lower : lower.normalize("NFKD").replace(MARKS, "").normalize("NFC");
+  const words: string[] = folded.match(RUN) ?? [];
+  return UNSPACED.test(folded) ? words.flatMap(splitUnspaced) : words;
+}
+
+function splitUnspaced(run: string): string[] {
+  if (!UNSPACED.test(run)) return [run];
+  const words: string[] = [];
+  for (const part of run.match(UNSPACED_PARTS) ?? []) {
+    if (!UNSPACED.test(part)) {
+      words.push(part);
+      continue;
+    }
+    const characters = [...part];
+    for (const [index, character] of characters.entries()) {
+      words.push(character);
+      const next = characters[index + 1];
+      if (next !== undefined) words.push(character + next);
+    }
+  }
+  return words;
+}
+
+export function isStopWord(word: string): boolean {
+  return STOP_WORDS.has(word);
+}
+
+/** Words whose terms are remembered: stemming one costs 1 µs, and a collection repeats a few ten thousand. */
+const CACHE_LIMIT = 50_000;
+const terms = new Map<string, number>();
+
+/** The term of a word: a number of 53 bits made from its stem (Porter 1980, as FTS5's `porter`). */
+export function termOf(word: string): number {
+  const known = terms.get(word);
+  if (known !== undefined) return known;
+  const term = hash53(stemmer(word));
+  if (terms.size >= CACHE_LIMIT) terms.clear();
+  terms.set(word, term);
+  return term;
+}
+
+/**
+ * 53 bits of two FNV-1a hashes with a final mix (murmur3's): an index holds these in place of words. Among 100,000
+ * different terms the chance that any two are taken for each other is one in two million.
+ */
+export function hash53(text: string): number {
+  let low = 0x811c9dc5;
+  let high = 0x01000193;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    low = Math.imul(low ^ unit, 0x01000193);
+    high = Math.imul(high ^ unit, 0x85ebca6b) ^ (high >>> 13);
+  }
+  return (mix(high) & 0x1fffff) * 0x1_0000_0000 + mix(low);
+}
+
+function mix(value: number): number {
+  let mixed = value ^ (value >>> 16);
+  mixed = Math.imul(mixed, 0x85ebca6b);
+  mixed ^= mixed >>> 13;
+  mixed = Math.imul(mixed, 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}

@@ -1,0 +1,70 @@
+import { IndexReader } from "./index-reader.ts";
+import { nextMerge, withoutDocument } from "./merge.ts";
+import type {
+  CompactRequest,
+  JobFailure,
+  JobMessage,
+  JobName,
+  JobReply,
+  PrepareRequest,
+  SearchRequest,
+  VaultJobs,
+  WithoutRequest,
+  WorkerSetup,
+} from "./messages.ts";
+import { prepareDocument } from "./prepare.ts";
+import { UnreadableDocument } from "./read/read.ts";
+import { search } from "./search.ts";
+
+/**
+ * A vault worker: a thread with a reading connection of its own, so that neither a search nor a long document holds up the
+ * gate. Its first message says where the store is, each one after that is a job.
+ */
+declare const self: Worker;
+
+let index: IndexReader | null = null;
+
+self.onmessage = (first: MessageEvent<WorkerSetup>) => {
+  const setup = first.data;
+  self.onmessage = (message: MessageEvent<JobMessage>) => void answer(message.data, setup);
+};
+
+async function answer({ id, job, request }: JobMessage, setup: WorkerSetup): Promise<void> {
+  let reply: JobReply;
+  try {
+    index ??= new IndexReader(setup.database, setup.extension, setup.cacheBytes);
+    reply = { id, ok: true, answer: await run(index, job, request) };
+  } catch (error) {
+    reply = { id, ok: false, failure: failureOf(error) };
+  }
+  self.postMessage(reply);
+}
+
+function run(
+  reader: IndexReader,
+  job: JobName,
+  request: unknown,
+): Promise<VaultJobs[JobName]["answer"]> | VaultJobs[JobName]["answer"] {
+  switch (job) {
+    case "search":
+      return search(reader, request as SearchRequest);
+    case "prepare":
+      return prepareDocument(request as PrepareRequest);
+    case "without": {
+      const { scopeId, document } = request as WithoutRequest;
+      return reader.snapshot(() => withoutDocument(reader, scopeId, document));
+    }
+    case "compact":
+      return reader.snapshot(() => nextMerge(reader, (request as CompactRequest).scopeId));
+  }
+}
+
+const STORE = /^SQLITE_(BUSY|LOCKED|IOERR|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL|FULL)/;
+
+function failureOf(error: unknown): JobFailure {
+  if (error instanceof UnreadableDocument)
+    return { message: error.message, field: error.field, isStore: false };
+  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { message, field: null, isStore: STORE.test(code) };
+}

@@ -1,0 +1,333 @@
+import { type Boundary, isInside } from "../access/memory-scope.ts";
+import { invalidField, Problem } from "../base/errors.ts";
+import { EmbeddingFailed } from "../models/embedder.ts";
+import type { Tx } from "../store/db.ts";
+import type { VaultDocument } from "./document.ts";
+import { embeddedText } from "./embedded-text.ts";
+import { keyOf } from "./keys.ts";
+import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./lexical.ts";
+import type { Metadata, PreparedDocument, PrepareRequest } from "./messages.ts";
+import type { Commit, VaultParts } from "./parts.ts";
+import { removeRest } from "./remove.ts";
+import { insertVector, putDown, type Space } from "./spaces.ts";
+import {
+  findDocument,
+  hideDocument,
+  insertChunk,
+  insertDocument,
+  insertPage,
+  insertSegment,
+  type NewDocument,
+  scopeIdOf,
+  showDocument,
+} from "./store.ts";
+import { JobRefused, JobTimeout } from "./workers.ts";
+
+/** What is written in one transaction: some 2 ms of passages with vectors, or of text. */
+const CHUNKS_AT_ONCE = 32;
+const PAGES_AT_ONCE = 16;
+/** Passages whose vectors are asked for while the writer waits. Of a longer document the rest follows on its own. */
+const EMBEDDED_AT_ONCE = 256;
+const RACES = 5;
+
+export interface WriteRequest {
+  readonly workspaceId: number;
+  readonly boundary: Boundary;
+  /** Undefined: a new document. */
+  readonly id: string | undefined;
+  readonly title: string;
+  readonly scope: string;
+  readonly sourceUri: string | null;
+  readonly metadata: Metadata;
+  readonly content: PrepareRequest["content"];
+  readonly createdBy: string;
+}
+
+export interface Written {
+  readonly document: VaultDocument;
+  /** False: it took the place of one with its id. */
+  readonly isNew: boolean;
+}
+
+/** Told just before the last transaction what will have been written, for its evidence. */
+export type Announce = (document: {
+  readonly id: string;
+  readonly chunks: number;
+  readonly characters: number;
+}) => void;
+
+/**
+ * Writes a document. Its parts come in slices that nobody sees; one transaction, with the call's evidence, shows it whole
+ * and hides the one that it replaces.
+ *
+ * @throws Problem 403 `scope_forbidden`, 422 `validation_failed` for a document that can't be read, 429 `rate_limited`
+ */
+export async function writeDocument(
+  parts: VaultParts,
+  newKey: () => number,
+  request: WriteRequest,
+  commit: Commit,
+  announce: Announce,
+): Promise<Written> {
+  if (!isInside(request.boundary, request.scope)) {
+    throw new Problem("scope_forbidden", `The scope ${request.scope} is outside of what may be written.`);
+  }
+  const key = newKey();
+  const id = request.id ?? parts.ids("doc");
+  const prepared = await prepare(parts, key, request);
+  const vectors = await embed(parts, request.title, prepared);
+  announce({ id, chunks: prepared.passages.length, characters: prepared.characters });
+  const writing = new Writing(parts, request, { key, id, prepared, vectors });
+  return writing.write(commit);
+}
+
+async function prepare(
+  parts: VaultParts,
+  key: number,
+  { title, content }: WriteRequest,
+): Promise<PreparedDocument> {
+  try {
+    return await parts.reader.do("prepare", { document: key, title, content });
+  } catch (error) {
+    const field = content.kind === "text" ? "/text" : "/content_base64";
+    if (error instanceof JobRefused) throw invalidField(error.field, error.message);
+    if (error instanceof JobTimeout) throw invalidField(field, `cannot be read: it ${error.message}`);
+    throw error;
+  }
+}
+
+/** The model's vectors of the document's passages; those that it does not give now are asked for later. */
+async function embed(
+  parts: VaultParts,
+  title: string,
+  { passages, pages }: PreparedDocument,
+): Promise<readonly Float32Array[]> {
+  const { embedder, spaces, log } = parts;
+  if (!embedder || !spaces.isAvailable) return [];
+  const text = pages.map((page) => page.text).join("");
+  const texts = passages
+    .slice(0, EMBEDDED_AT_ONCE)
+    .map(({ start, end }) => embeddedText(title, text.slice(start, end)));
+  try {
+    const vectors = await embedder.embed(texts, "document");
+    const space = spaces.written.find(({ name }) => name === embedder.space);
+    if (space && space.dimensions === 0 && vectors[0]) await spaces.dimension(space, vectors[0].length);
+    return vectors;
+  } catch (error) {
+    if (!(error instanceof EmbeddingFailed)) throw error;
+    log.warn("a document waits for its vectors; words find it already", {
+      model: embedder.model,
+      reason: error.reason,
+    });
+    return [];
+  }
+}
+
+interface Content {
+  readonly key: number;
+  readonly id: string;
+  readonly prepared: PreparedDocument;
+  /** Of the configured model; may be fewer than there are passages. */
+  readonly vectors: readonly Float32Array[];
+}
+
+/** Another call has written or removed the same document since it was looked up. */
+class Raced extends Error {}
+
+class Writing {
+  readonly #parts: VaultParts;
+  readonly #request: WriteRequest;
+  readonly #content: Content;
+
+  constructor(parts: VaultParts, request: WriteRequest, content: Content) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#content = content;
+  }
+
+  async write(commit: Commit): Promise<Written> {
+    const { db } = this.#parts;
+    const slices = this.#slices();
+    const isSmall = slices.length <= 3;
+    const now = this.#parts.clock.now();
+    let document: NewDocument | null = null;
+    const begin = async (tx: Tx) => {
+      document = await this.#insert(tx, now);
+    };
+    if (!isSmall) {
+      await db.tx(begin);
+      try {
+        for (const slice of slices) await db.tx(slice);
+      } catch (error) {
+        await this.#giveUp();
+        throw error;
+      }
+    }
+    const show = async (tx: Tx, replaced: VaultDocument | undefined) => {
+      if (isSmall) {
+        await begin(tx);
+        for (const slice of slices) await slice(tx);
+      }
+      if (!document) throw new Error("the document has no row");
+      const created = replaced
+        ? { at: replaced.createdAt, by: replaced.createdBy }
+        : { at: now, by: this.#request.createdBy };
+      await showDocument(tx, document, created);
+    };
+    try {
+      return await this.#replace(commit, show);
+    } catch (error) {
+      if (!isSmall) await this.#giveUp();
+      throw error;
+    }
+  }
+
+  /** Shows the new document, and hides the one that it takes the place of, in one transaction. */
+  async #replace(
+    commit: Commit,
+    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
+  ): Promise<Written> {
+    for (let attempt = 1; ; attempt++) {
+      const replaced = await this.#find(this.#parts.db);
+      try {
+        if (!replaced) return await this.#show(commit, show);
+        return await this.#parts.locks.run(this.#request.workspaceId, () =>
+          this.#showInPlaceOf(replaced, commit, show),
+        );
+      } catch (error) {
+        if (!(error instanceof Raced) || attempt === RACES) throw error;
+      }
+    }
+  }
+
+  async #show(
+    commit: Commit,
+    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
+  ): Promise<Written> {
+    const document = await commit(async (tx) => {
+      if (this.#request.id !== undefined && (await this.#find(tx))) throw new Raced();
+      await show(tx, undefined);
+      return this.#find(tx);
+    });
+    return { document: there(document), isNew: true };
+  }
+
+  async #showInPlaceOf(
+    replaced: VaultDocument,
+    commit: Commit,
+    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
+  ): Promise<Written> {
+    if (!isInside(this.#request.boundary, replaced.scope)) {
+      throw new Problem("scope_forbidden", "The document of this id is outside of what may be written.");
+    }
+    const change = await this.#parts.merger.do("without", {
+      scopeId: replaced.scopeId,
+      document: replaced.key,
+    });
+    const document = await commit(async (tx) => {
+      const still = await this.#find(tx);
+      if (still?.key !== replaced.key) throw new Raced();
+      await hideDocument(tx, replaced.key, change, replaced.scopeId);
+      await show(tx, replaced);
+      return this.#find(tx);
+    });
+    await removeRest(this.#parts, replaced);
+    return { document: there(document), isNew: false };
+  }
+
+  #find(sql: Tx | VaultParts["db"]): Promise<VaultDocument | undefined> {
+    return findDocument(sql, this.#request.workspaceId, this.#parts.spaces.active?.id ?? 0, this.#content.id);
+  }
+
+  async #insert(tx: Tx, now: number): Promise<NewDocument> {
+    const { workspaceId, scope, title, sourceUri, metadata, content, createdBy } = this.#request;
+    const { key, id, prepared } = this.#content;
+    const document = {
+      key,
+      workspaceId,
+      id,
+      scopeId: await scopeIdOf(tx, workspaceId, scope),
+      title,
+      sourceUri,
+      metadata,
+      contentType: content.type,
+      contentHash: prepared.contentHash,
+      characters: prepared.characters,
+      chunks: prepared.passages.length,
+      pages: prepared.pages.length,
+      createdBy,
+      createdAt: now,
+      updatedAt: now,
+    };
+    await insertDocument(tx, document);
+    return document;
+  }
+
+  #slices(): ((tx: Tx) => Promise<void>)[] {
+    const { key, prepared } = this.#content;
+    const slices: ((tx: Tx) => Promise<void>)[] = [];
+    for (let from = 0; from < prepared.pages.length; from += PAGES_AT_ONCE) {
+      slices.push(async (tx) => {
+        for (const [index, page] of prepared.pages.slice(from, from + PAGES_AT_ONCE).entries()) {
+          await insertPage(tx, key, from + index, page);
+        }
+      });
+    }
+    for (let from = 0; from < prepared.passages.length; from += CHUNKS_AT_ONCE) {
+      slices.push((tx) => this.#insertChunks(tx, from));
+    }
+    for (const segment of prepared.segments) {
+      slices.push(async (tx) => {
+        const { workspaceId, scope } = this.#request;
+        await insertSegment(tx, await scopeIdOf(tx, workspaceId, scope), key, segment);
+      });
+    }
+    return slices;
+  }
+
+  async #insertChunks(tx: Tx, from: number): Promise<void> {
+    const { ids, spaces } = this.#parts;
+    const { workspaceId, scope } = this.#request;
+    const { key, prepared } = this.#content;
+    const scopeId = await scopeIdOf(tx, workspaceId, scope);
+    for (const [index, passage] of prepared.passages.slice(from, from + CHUNKS_AT_ONCE).entries()) {
+      const place = from + index;
+      await insertChunk(tx, key, place, ids("chk"), passage);
+      for (const space of spaces.written) {
+        const vector = this.#vector(space, place);
+        if (vector === null) continue;
+        if (vector && spaces.isAvailable) await insertVector(tx, space, scopeId, keyOf(key, place), vector);
+        else await putDown(tx, space, keyOf(key, place));
+      }
+    }
+  }
+
+  /** Null: a passage without words has none in this space. Undefined: it is to come. */
+  #vector(space: Space, place: number): Float32Array | null | undefined {
+    const { prepared, vectors } = this.#content;
+    if (space.name === LEXICAL_SPACE) {
+      const from = place * LEXICAL_DIMENSIONS;
+      const vector = prepared.vectors.subarray(from, from + LEXICAL_DIMENSIONS);
+      return vector.every((number) => number === 0) ? null : vector;
+    }
+    if (space.name !== this.#parts.embedder?.space || space.dimensions === 0) return undefined;
+    const vector = vectors[place];
+    return vector?.length === space.dimensions ? vector : undefined;
+  }
+
+  /** What was written of it is taken back now or, where the store fails, at the next start. */
+  async #giveUp(): Promise<void> {
+    const { key, prepared } = this.#content;
+    const rest = { key, chunks: prepared.passages.length, pages: prepared.pages.length };
+    try {
+      await removeRest(this.#parts, rest);
+    } catch (error) {
+      this.#parts.log.warn("a document that was not finished is removed at the next start", { error });
+    }
+  }
+}
+
+function there(document: VaultDocument | undefined): VaultDocument {
+  if (!document) throw new Error("a document was not written");
+  return document;
+}

@@ -1,0 +1,541 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { OperatorError } from "../../src/base/errors.ts";
+import type { ProviderConfig } from "../../src/config/config.ts";
+import { boundedFetch } from "../../src/models/embed-fetch.ts";
+import { createEmbedder, type Embedder, EmbeddingFailed } from "../../src/models/embedder.ts";
+import { FakeClock } from "../support/clock.ts";
+import {
+  type EmbeddingsBehaviour,
+  type EmbeddingsScript,
+  type FakeEmbeddings,
+  fakeVector,
+  startFakeEmbeddings,
+} from "../support/fake-embeddings.ts";
+
+const TIMEOUT = 3_600_000;
+const DIMS = 64;
+const KEY = "sk-secret-1";
+
+/** Waits end at once and are noted; timeouts, which are longer, come when they are told to. */
+class ImpatientClock extends FakeClock {
+  readonly waits: number[] = [];
+  /** Timeouts that count. */
+  armed = 0;
+
+  override after(ms: number, task: () => void): () => void {
+    const cancel = super.after(ms, task);
+    if (ms === TIMEOUT) {
+      this.armed++;
+      return () => {
+        this.armed--;
+        cancel();
+      };
+    }
+    this.waits.push(ms);
+    queueMicrotask(() => this.advance(ms));
+    return cancel;
+  }
+}
+
+let upstream: FakeEmbeddings;
+let clock: ImpatientClock;
+let asked = 0;
+
+beforeAll(() => {
+  upstream = startFakeEmbeddings({ dims: DIMS, key: KEY });
+});
+afterAll(() => upstream.stop());
+beforeEach(() => {
+  clock = new ImpatientClock();
+  asked = upstream.requests.length;
+});
+afterEach(() => {
+  expect(clock.armed).toBe(0);
+  upstream.script();
+  upstream.always({});
+});
+
+async function embedder(model = "up/m", provider: Partial<ProviderConfig> = {}): Promise<Embedder> {
+  const up: ProviderConfig = {
+    kind: "openai-compatible",
+    baseUrl: upstream.baseUrl,
+    apiKey: KEY,
+    timeoutMs: TIMEOUT,
+    ...provider,
+  };
+  // All of the jitter: a wait is its nominal time.
+  const made = await createEmbedder(
+    { embeddings: { model }, providers: new Map([["up", up]]) },
+    clock,
+    (bytes) => bytes.fill(0),
+  );
+  if (!made) throw new Error("no embedder was made");
+  return made;
+}
+
+const inputs = () => upstream.requests.slice(asked).map(({ input }) => input);
+const texts = (count: number) => Array.from({ length: count }, (_, index) => `text number ${index}`);
+const unit = (text: string) => Float32Array.from(fakeVector(text, DIMS));
+
+async function failure(embedding: Promise<unknown>): Promise<EmbeddingFailed> {
+  const error = await embedding.then(
+    () => "nothing failed",
+    (reason: unknown) => reason,
+  );
+  if (error instanceof EmbeddingFailed) return error;
+  throw new Error(`expected an EmbeddingFailed: ${error}`);
+}
+
+describe("no embedder is made", () => {
+  const providers = new Map<string, ProviderConfig>([["a", { kind: "anthropic", timeoutMs: 1 }]]);
+  test.each([
+    ["a/claude", "embeddings.model: is a/claude, but providers of kind anthropic have no embeddings."],
+    ["b/m", "embeddings.model: is b/m, but no provider b is configured."],
+    ["builtin/other", "embeddings.model: is builtin/other, but no provider builtin is configured."],
+  ])("of %s", async (model, message) => {
+    const error = await createEmbedder({ embeddings: { model }, providers }, clock).catch((e: unknown) => e);
+    if (!(error instanceof OperatorError)) throw error;
+    expect(error.message).toBe(message);
+    expect(error.hint).toContain("kind openai-compatible, openai or google, or builtin/lexical");
+  });
+
+  test("of builtin/lexical, which needs none", async () => {
+    expect(await createEmbedder({ embeddings: { model: "builtin/lexical" }, providers }, clock)).toBeNull();
+  });
+});
+
+describe("an upstream's failure", () => {
+  // Every error of the fake quotes something that must not be passed on.
+  const message = `${KEY} upstream says`;
+  test.each<[EmbeddingsBehaviour, number, string, boolean, string]>([
+    [{ status: 401, message }, 1, "http_401", false, "refused the key (401)"],
+    [{ status: 403, message }, 1, "http_403", false, "refused the key (403)"],
+    [{ status: 404, message }, 1, "http_404", false, "is not there (404)"],
+    [{ status: 402, message }, 1, "http_402", false, "answered with status 402"],
+    [{ status: 408, message }, 4, "timeout", true, "did not answer in time"],
+    [{ status: 429, message }, 4, "rate_limited", true, "takes no more requests for now"],
+    [{ status: 500, message }, 4, "http_500", true, "answered with status 500"],
+    [{ status: 503, message }, 4, "http_503", true, "answered with status 503"],
+    [{ close: true }, 4, "connection", true, "could not be reached or broke the connection off"],
+    // Refused, and so is a harmless text: the provider refuses everything.
+    [{ status: 400, message }, 2, "http_400", false, "answered with status 400"],
+    [{ status: 413, message }, 2, "http_413", false, "answered with status 413"],
+    [{ status: 422, message }, 2, "http_422", false, "answered with status 422"],
+    [{ count: 0 }, 1, "invalid_answer", false, "sent 0 vectors for 1 texts"],
+    [{ count: 2 }, 1, "invalid_answer", false, "sent 2 vectors for 1 texts"],
+    [{ value: null }, 1, "invalid_answer", false, "sent an answer that is not of the API's form"],
+    [{ zero: true }, 1, "invalid_answer", false, "sent a vector that is zero or holds something that is no"],
+    [{ dims: 1 }, 1, "invalid_answer", false, "sent a vector of 1 dimensions; 2 to 8192 are taken"],
+    [{ dims: 8_193 }, 1, "invalid_answer", false, "sent a vector of 8193 dimensions; 2 to 8192 are taken"],
+    [{ body: `<html>${KEY}` }, 1, "invalid_answer", false, "sent an answer that is not of the API's form"],
+    [{ body: '{"data":[{"embedding":[1,1e999]}]}' }, 1, "invalid_answer", false, "sent an answer that is"],
+    [{ body: '{"data":[{"embedding":"AACAPw=="}]}' }, 1, "invalid_answer", false, "sent an answer that is"],
+  ])("%j after %i requests", async (behaviour, requests, reason, retryable, words) => {
+    upstream.always(behaviour);
+    const error = await failure((await embedder()).embed(["a text"], "document"));
+    expect(error).toMatchObject({ reason, retryable, text: undefined });
+    expect(error.message).toStartWith(`The embedding model up/m ${words}`);
+    expect(`${error.message} ${error.stack} ${JSON.stringify(error)}`).not.toContain(KEY);
+    expect(error.cause).toBeUndefined();
+    expect(inputs()).toHaveLength(requests);
+    expect(clock.waits).toEqual(requests === 4 ? [500, 1_000, 2_000] : []);
+  });
+
+  test("a key that is not the provider's is refused, and not quoted", async () => {
+    const error = await failure((await embedder("up/m", { apiKey: "sk-other" })).embed(["a"], "query"));
+    expect(error).toMatchObject({ reason: "http_401", retryable: false });
+    expect(error.message).not.toContain("sk-other");
+  });
+
+  test("a port where nobody listens is a connection that failed", async () => {
+    const gone = await embedder("up/m", { baseUrl: "http://127.0.0.1:1/v1" });
+    expect(await failure(gone.embed(["a"], "document"))).toMatchObject({
+      reason: "connection",
+      retryable: true,
+    });
+    expect(clock.waits).toHaveLength(3);
+  });
+
+  test("one batch's failure stops the others, and nothing is handed back", async () => {
+    const model = await embedder();
+    let failed = 0;
+    upstream.always((_, index) => {
+      if (index === asked) return { hang: true };
+      failed++;
+      return { status: 404 };
+    });
+    expect((await failure(model.embed(texts(500), "document"))).reason).toBe("http_404");
+    expect(failed).toBe(1);
+    expect(inputs()).toHaveLength(2);
+  });
+});
+
+describe("vectors of another dimension are an error", () => {
+  test("in one answer", async () => {
+    upstream.script({ body: '{"data":[{"embedding":[1,2]},{"embedding":[1,2,3]}]}' });
+    const error = await failure((await embedder()).embed(["a", "b"], "document"));
+    expect(error.message).toBe(
+      "The embedding model up/m sent vectors of different dimensions in one answer.",
+    );
+  });
+
+  test("between answers, for good", async () => {
+    const model = await embedder();
+    await model.embed(["a"], "document");
+    upstream.script({ dims: 32 });
+    const error = await failure(model.embed(["b"], "query"));
+    expect(error).toMatchObject({ reason: "dimensions", retryable: false });
+    expect(error.message).toBe("The embedding model up/m sent vectors of 32 dimensions, after some of 64.");
+    expect(await model.embed(["b"], "query")).toHaveLength(1);
+  });
+});
+
+describe("an empty text is never sent", () => {
+  test.each([[[""]], [["fine", " \n\t"]]])("%j", async (given) => {
+    for (const kind of ["document", "query"] as const) {
+      const error = await failure((await embedder("up/e5")).embed(given, kind));
+      expect(error).toMatchObject({ reason: "empty_text", retryable: false, text: given.length - 1 });
+    }
+    expect(inputs()).toEqual([]);
+  });
+
+  test("nor are no texts", async () => {
+    expect(await (await embedder()).embed([], "document")).toEqual([]);
+    expect(inputs()).toEqual([]);
+  });
+});
+
+describe("what passes is asked again", () => {
+  test.each<[string, readonly EmbeddingsScript[], readonly number[]]>([
+    ["a broken connection", [{ close: true }], [500]],
+    ["three failures", [{ status: 500 }, { status: 408 }, { close: true }], [500, 1_000, 2_000]],
+    ["Retry-After in seconds", [{ status: 429, headers: { "retry-after": "7" } }], [7_000]],
+    [
+      "Retry-After as a date",
+      [() => ({ status: 503, headers: { "retry-after": new Date(clock.now() + 3_000).toUTCString() } })],
+      [3_000],
+    ],
+    ["Retry-After of no time", [{ status: 429, headers: { "retry-after": "0" } }], [500]],
+    ["a Retry-After that says nothing", [{ status: 429, headers: { "retry-after": "soon" } }], [500]],
+  ])("%s", async (_, steps, waits) => {
+    upstream.script(...steps);
+    expect(await (await embedder()).embed(["a text"], "document")).toEqual([unit("a text")]);
+    expect(clock.waits).toEqual([...waits]);
+  });
+
+  test("but not after a Retry-After that is too long, which is passed on", async () => {
+    upstream.script({ status: 429, headers: { "retry-after": "31" } });
+    const error = await failure((await embedder()).embed(["a"], "document"));
+    expect(error).toMatchObject({ reason: "rate_limited", retryable: true, retryAfterMs: 31_000 });
+    expect(clock.waits).toEqual([]);
+  });
+});
+
+describe("a provider that does not answer in time", () => {
+  test.each([[["a"]], [["a", "b"]]])("is given up after four requests, and told so: %j", async (given) => {
+    upstream.always({ hang: true });
+    const failing = failure((await embedder()).embed(given, "document"));
+    for (let request = 1; request <= 4; request++) {
+      await upstream.arrived(asked + request);
+      clock.advance(TIMEOUT);
+    }
+    expect(await failing).toMatchObject({ reason: "timeout", retryable: true });
+    expect(inputs()).toHaveLength(4);
+  });
+
+  test("is asked for half as much, and from then on for no more", async () => {
+    const model = await embedder();
+    upstream.always(({ input }) => (input.length > 16 ? { hang: true } : {}));
+    const made = model.embed(texts(64), "document");
+    for (const request of [1, 2]) {
+      await upstream.arrived(asked + request);
+      clock.advance(TIMEOUT);
+    }
+    await upstream.arrived(asked + 5);
+    clock.advance(TIMEOUT);
+    expect(await made).toEqual(texts(64).map(unit));
+    expect(inputs().map(({ length }) => length)).toEqual([64, 32, 16, 16, 32, 16, 16]);
+    asked = upstream.requests.length;
+    await model.embed(texts(32), "document");
+    expect(inputs().map(({ length }) => length)).toEqual([16, 16]);
+  });
+});
+
+describe("the signal", () => {
+  const reason = new Error("enough");
+
+  test("that is aborted already lets nothing out", async () => {
+    const given = (await embedder()).embed(["a"], "query", AbortSignal.abort(reason));
+    expect(await given.catch((error: unknown) => error)).toBe(reason);
+    expect(inputs()).toEqual([]);
+  });
+
+  test("ends a request that is under way", async () => {
+    upstream.always({ hang: true });
+    const control = new AbortController();
+    const given = (await embedder()).embed(["a"], "query", control.signal).catch((error: unknown) => error);
+    await upstream.arrived(asked + 1);
+    control.abort(reason);
+    expect(await given).toBe(reason);
+    while (!upstream.requests.at(-1)?.aborted) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test("ends a wait", async () => {
+    upstream.always({ status: 500 });
+    const control = new AbortController();
+    clock.after = (ms, task) => {
+      if (ms < TIMEOUT) queueMicrotask(() => control.abort(reason));
+      return FakeClock.prototype.after.call(clock, ms, task);
+    };
+    const given = (await embedder()).embed(["a"], "query", control.signal);
+    expect(await given.catch((error: unknown) => error)).toBe(reason);
+    expect(inputs()).toHaveLength(1);
+  });
+
+  test("of one call leaves the others alone, also those that wait for their turn", async () => {
+    const model = await embedder();
+    const gate = Promise.withResolvers<void>();
+    upstream.script({ gate: gate.promise }, { gate: gate.promise });
+    const first = model.embed(texts(128), "document");
+    await upstream.arrived(asked + 2);
+    const control = new AbortController();
+    const second = model.embed(["b"], "document", control.signal).catch((error: unknown) => error);
+    const third = model.embed(["c"], "document");
+    control.abort(reason);
+    expect(await second).toBe(reason);
+    gate.resolve();
+    expect(await first).toHaveLength(128);
+    expect(await third).toEqual([unit("c")]);
+    expect(inputs().map(({ length }) => length)).toEqual([64, 64, 1]);
+  });
+});
+
+describe("a refused batch", () => {
+  test("is halved until the text is found that is too long, which is cut", async () => {
+    upstream.always(({ input }) => (input.some(({ length }) => length > 2_500) ? { status: 413 } : {}));
+    const given = texts(8).map((text, index) => (index === 5 ? "long ".repeat(2_000) : text));
+    const model = await embedder();
+    const vectors = await model.embed(given, "document");
+    expect(vectors).toEqual(given.map((text) => unit(text.slice(0, 2_000))));
+    // It was the text, not the number of them.
+    await model.embed(texts(64), "document");
+    expect(inputs().pop()).toHaveLength(64);
+    expect(
+      inputs()
+        .slice(0, -1)
+        .map((input) => input.map(({ length }) => length).join(" ")),
+    ).toEqual([
+      "13 13 13 13 13 9999 13 13",
+      "13 13 13 13",
+      "13 9999 13 13",
+      "13 9999",
+      "13",
+      "9999",
+      "8000",
+      "2000",
+      "13 13",
+    ]);
+  });
+
+  test("whose halves pass makes later ones smaller, but not smaller than eight", async () => {
+    const model = await embedder();
+    upstream.always(({ input }) => (input.length > 32 ? { status: 422 } : {}));
+    await model.embed(texts(64), "document");
+    await model.embed(texts(64), "document");
+    upstream.always(({ input }) => (input.length > 2 ? { status: 400 } : {}));
+    await model.embed(texts(8), "document");
+    upstream.always({});
+    await model.embed(texts(16), "document");
+    expect(inputs().map(({ length }) => length)).toEqual(
+      [
+        [64, 32, 32],
+        [32, 32],
+        [8, 4, 2, 2, 4, 2, 2],
+        [8, 8],
+      ].flat(),
+    );
+  });
+
+  test("of a server that says 500 to what is too long is one as well", async () => {
+    const message = "input is too large to process. increase the physical batch size";
+    upstream.always(({ input }) =>
+      input.some(({ length }) => length > 600) ? { status: 500, message } : {},
+    );
+    const long = "word ".repeat(200).trim();
+    expect(await (await embedder()).embed([long], "document")).toEqual([unit(long.slice(0, 500))]);
+    expect(clock.waits).toEqual([]);
+  });
+
+  test("of one text that no cut helps fails, and names it", async () => {
+    upstream.always(({ input }) => (input.some((text) => text.includes("bad")) ? { status: 400 } : {}));
+    const error = await failure((await embedder()).embed(["good", "fine", "bad"], "document"));
+    expect(error).toMatchObject({ reason: "text_refused", retryable: false, text: 2 });
+    expect(inputs().at(-1)).toEqual(["text"]);
+  });
+
+  test("is not blamed on its text where the provider fails meanwhile", async () => {
+    upstream.always(({ input }) => ({ status: input[0] === "text" ? 401 : 400 }));
+    const error = await failure((await embedder()).embed(["a"], "document"));
+    expect(error).toMatchObject({ reason: "http_401", text: undefined });
+  });
+
+  test("never splits a character in two", async () => {
+    upstream.always(({ input }) => (input.some(({ length }) => length > 500) ? { status: 400 } : {}));
+    const given = `a${"\u{1f600}".repeat(400)}\ud800`;
+    await (await embedder()).embed([given], "document");
+    expect(inputs()).toEqual([[given.toWellFormed()], [given.slice(0, 500).toWellFormed()]]);
+  });
+});
+
+describe("batches", () => {
+  test("hold 64 texts of a compatible server, two at once over all calls, and the vectors keep their order", async () => {
+    const gate = Promise.withResolvers<void>();
+    upstream.always({ gate: gate.promise });
+    const model = await embedder();
+    const made = [model.embed(texts(150), "document"), model.embed(texts(3), "document")];
+    await upstream.arrived(asked + 2);
+    // A query does not stand behind the documents.
+    const query = model.embed(["now"], "query");
+    await upstream.arrived(asked + 3);
+    expect(inputs().map(({ length }) => length)).toEqual([64, 64, 1]);
+    gate.resolve();
+    const [first, second] = await Promise.all(made);
+    expect(first).toEqual(texts(150).map(unit));
+    expect(second).toEqual(texts(3).map(unit));
+    expect(await query).toEqual([unit("now")]);
+    expect(inputs()).toHaveLength(5);
+  });
+
+  test("hold 256 kB of text, and a text 64,000 characters", async () => {
+    const given = ["é".repeat(70_000), "x".repeat(90_000), "y".repeat(64_000), "z".repeat(100)];
+    await (await embedder()).embed(given, "document");
+    const lengths = inputs().map((input) => input.map(({ length }) => length).join(" "));
+    expect(lengths.sort()).toEqual(["100", "64000 64000 64000"]);
+  });
+
+  test("wait their turn, up to a thousand of them", async () => {
+    upstream.always({ hang: true });
+    const model = await embedder();
+    const control = new AbortController();
+    const waiting = Array.from({ length: 1_002 }, () =>
+      model.embed(["a"], "document", control.signal).catch((error: unknown) => error),
+    );
+    expect(await failure(model.embed(["b"], "document"))).toMatchObject({ reason: "busy", retryable: true });
+    control.abort("enough");
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(["enough"]));
+    upstream.always({});
+    expect(await model.embed(["b"], "document")).toEqual([unit("b")]);
+  });
+
+  test("go to OpenAI and to a compatible server as floats", async () => {
+    for (const kind of ["openai", "openai-compatible"] as const) {
+      const model = await embedder("up/org/m", { kind, headers: { "x-team": "blue" } });
+      expect(await model.embed(["a"], "document")).toEqual([unit("a")]);
+      expect(upstream.requests.at(-1)).toMatchObject({
+        model: "org/m",
+        encoding: "float",
+        headers: { authorization: `Bearer ${KEY}`, "x-team": "blue" },
+      });
+    }
+  });
+
+  test("go to OpenAI with up to 256 texts, however many it would take", async () => {
+    await (await embedder("up/m", { kind: "openai" })).embed(texts(300), "document");
+    expect(
+      inputs()
+        .map(({ length }) => length)
+        .toSorted(),
+    ).toEqual([256, 44]);
+  });
+
+  test("go to Gemini, in its own form", async () => {
+    const paths: string[] = [];
+    const gemini = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      async fetch(request) {
+        paths.push(new URL(request.url).pathname);
+        const one = { values: [3, 4] };
+        if (request.headers.get("x-goog-api-key") !== KEY) return new Response(null, { status: 401 });
+        const body: unknown = await request.json();
+        const many = JSON.stringify(body).split('"text"').length - 1;
+        return Response.json({ embedding: one, embeddings: new Array(many).fill(one) });
+      },
+    });
+    try {
+      const model = await embedder("up/gem", { kind: "google", baseUrl: `http://127.0.0.1:${gemini.port}` });
+      const vectors = await model.embed(texts(101), "document");
+      expect(vectors).toHaveLength(101);
+      expect(vectors[100]).toEqual(Float32Array.of(0.6, 0.8));
+      expect(paths.sort()).toEqual(["/models/gem:batchEmbedContents", "/models/gem:embedContent"]);
+    } finally {
+      await gemini.stop(true);
+    }
+  });
+});
+
+test("an answer that is too large is not read to its end", async () => {
+  const url = new Request(`${upstream.baseUrl}/models`);
+  const whole = await (await boundedFetch()(url)).text();
+  const response = await boundedFetch(whole.length)(url);
+  expect([response.status, response.headers.get("content-type")]).toEqual([
+    401,
+    "application/json;charset=utf-8",
+  ]);
+  expect(await response.text()).toBe(whole);
+  const reading = boundedFetch(whole.length - 1)(url).then((cut) => cut.text());
+  expect(await reading.catch((error: unknown) => error)).toBeInstanceOf(RangeError);
+});
+
+test("vectors that come in another order are put in the texts'", async () => {
+  upstream.script({ reversed: true });
+  expect(await (await embedder()).embed(texts(5), "document")).toEqual(texts(5).map(unit));
+});
+
+test("vectors have unit length, whatever length they came with", async () => {
+  upstream.script({ body: '{"data":[{"embedding":[3e200,4e200]},{"embedding":[-3e-200,0]}]}' });
+  const vectors = await (await embedder()).embed(["a", "b"], "document");
+  expect(vectors).toEqual([Float32Array.of(0.6, 0.8), Float32Array.of(-1, 0)]);
+});
+
+describe("queries are remembered", () => {
+  test("documents are not", async () => {
+    const model = await embedder();
+    const [first] = await model.embed(["same"], "query");
+    first?.fill(0);
+    (await model.embed(["same"], "query"))[0]?.fill(0);
+    expect(await model.embed(["other", "same"], "query")).toEqual([unit("other"), unit("same")]);
+    await model.embed(["same"], "document");
+    await model.embed(["same"], "document");
+    expect(inputs()).toEqual([["same"], ["other"], ["same"], ["same"]]);
+  });
+
+  test("a thousand of them, the ones asked last", async () => {
+    const model = await embedder();
+    await model.embed(["first", "second"], "query");
+    await model.embed(["first"], "query");
+    await model.embed(texts(999), "query");
+    asked = upstream.requests.length;
+    await model.embed(["first", ...texts(999)], "query");
+    expect(inputs()).toEqual([]);
+    await model.embed(["second"], "query");
+    expect(inputs()).toEqual([["second"]]);
+  });
+
+  test("failures are not", async () => {
+    const model = await embedder();
+    upstream.script({ status: 401 });
+    await failure(model.embed(["a"], "query"));
+    expect(await model.embed(["a"], "query")).toEqual([unit("a")]);
+  });
+});
+
+test("a model gets its prefixes, and its space is named after them", async () => {
+  const model = await embedder("up/nomic-embed-text:v1.5");
+  await model.embed(["what"], "query");
+  await model.embed(["that"], "document");
+  expect(inputs()).toEqual([["search_query: what"], ["search_document: that"]]);
+  expect(model.model).toBe("up/nomic-embed-text:v1.5");
+  expect(model.space).toBe("up/nomic-embed-text:v1.5|unit|nomic");
+  expect((await embedder("up/text-embedding-3-small")).space).toBe("up/text-embedding-3-small|unit|none");
+});
