@@ -1,7 +1,7 @@
 import { hash53, wordsOf } from "./words.ts";
 
 /** Passages of one document among the results, as long as there are others. */
-const PER_DOCUMENT = 3;
+const PER_DOCUMENT = 2;
 /** Of the shorter passage, how much may stand in another one of the same document before it says nothing new. */
 const OVERLAP = 0.5;
 /** Of all runs of three words in two passages, how many are in both when they say the same. */

@@ -1,4 +1,4 @@
-import { hash53, isStopWord } from "./words.ts";
+import { detached, hash53, isStopWord } from "./words.ts";
 
 /**
  * `builtin/lexical`: a text as the character n-grams of its words, hashed into a vector (the "hashing trick", Weinberger et
@@ -46,7 +46,8 @@ function gramsOf(word: string): Float64Array {
     for (let at = 0; at + size <= marked.length; at++) hashes.push(hash53(marked.slice(at, at + size)));
   }
   const made = Float64Array.from(hashes);
+  if (word.length > WORD_LIMIT) return made;
   if (grams.size >= CACHE_LIMIT) grams.clear();
-  grams.set(word, made);
+  grams.set(detached(word), made);
   return made;
 }

@@ -55,15 +55,26 @@ export function isStopWord(word: string): boolean {
 
 /** Words whose terms are remembered: stemming one costs 1 µs, and a collection repeats a few ten thousand. */
 const CACHE_LIMIT = 50_000;
+/** A run of a thousand letters is no word that comes back. */
+const CACHED_LENGTH = 64;
 const terms = new Map<string, number>();
+
+/**
+ * The same string in memory of its own. A word that was cut out of a text keeps the whole text in memory for as long as it
+ * is remembered itself: thousands of remembered words kept as many documents.
+ */
+export function detached(word: string): string {
+  return Buffer.from(word, "utf16le").toString("utf16le");
+}
 
 /** The term of a word: a number of 53 bits made from its stem (Porter 1980, as FTS5's `porter`). */
 export function termOf(word: string): number {
   const known = terms.get(word);
   if (known !== undefined) return known;
   const term = hash53(stemmer(word));
+  if (word.length > CACHED_LENGTH) return term;
   if (terms.size >= CACHE_LIMIT) terms.clear();
-  terms.set(word, term);
+  terms.set(detached(word), term);
   return term;
 }
 

@@ -1,0 +1,119 @@
+import { describe, expect, test } from "bun:test";
+import { zipSync } from "fflate";
+import { readBytes, UnreadableDocument } from "../../../src/vault/read/read.ts";
+import { unzip } from "../../../src/vault/read/zip.ts";
+
+const DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+const W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"';
+const utf8 = (text: string) => new TextEncoder().encode(text);
+
+const PARTS = {
+  "[Content_Types].xml":
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/></Types>',
+  "_rels/.rels":
+    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
+};
+
+const paragraph = (text: string, style = "") =>
+  `<w:p>${style && `<w:pPr><w:pStyle w:val="${style}"/></w:pPr>`}<w:r><w:t xml:space="preserve">${text}</w:t></w:r></w:p>`;
+const cell = (text: string) => `<w:tc>${paragraph(text)}</w:tc>`;
+const wordXml = (body: string, doctype = "") =>
+  `<?xml version="1.0"?>${doctype}<w:document ${W}><w:body>${body}</w:body></w:document>`;
+
+function docx(document: string, parts: Record<string, string | Uint8Array> = {}): Uint8Array {
+  const all = { ...PARTS, "word/document.xml": document, ...parts };
+  const files = Object.entries(all).map(([name, part]) => [
+    name,
+    typeof part === "string" ? utf8(part) : part,
+  ]);
+  return zipSync(Object.fromEntries(files));
+}
+
+/** An entity that unfolds to 10^9 letters, and one that is a file. */
+const LAUGHS = `<!DOCTYPE x [<!ENTITY l0 "ha">${Array.from({ length: 9 }, (_, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`).join("")}]>`;
+const FILE = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/hostname">]>';
+
+function patched(bytes: Uint8Array, signature: number, offset: number, value: number): Uint8Array {
+  const copy = bytes.slice();
+  const view = new DataView(copy.buffer);
+  for (let at = 0; at + 4 <= copy.length; at += 1) {
+    if (view.getUint32(at, true) === signature) view.setUint32(at + offset, value, true);
+  }
+  return copy;
+}
+
+const whole = docx(wordXml(paragraph("text")));
+const bomb = docx(wordXml(`${" ".repeat(40_000_000)}${paragraph("text")}`));
+
+describe("a DOCX file is refused", () => {
+  test.each([
+    ["that is no zip file", utf8("PK, or so it says"), "is not a zip file"],
+    ["that is cut off", whole.slice(0, -30), "is not a zip file"],
+    ["whose directory is damaged", patched(whole, 0x02014b50, 0, 0), "its directory is damaged"],
+    ["whose entries are elsewhere", patched(whole, 0x02014b50, 42, 7), "not where its directory says"],
+    ["whose entries lie behind its end", patched(whole, 0x02014b50, 20, 1e9), "ends behind the file"],
+    ["whose entries are damaged", patched(whole, 0x02014b50, 20, 9), "is a broken zip file"],
+    ["that is another zip file", zipSync({ "a.xml": utf8("<a/>") }), "not a DOCX file"],
+    ["that is another office file", docx("<a/>"), "not a DOCX file that can be read"],
+    ["whose XML is broken", docx("<w:document"), "not a DOCX file that can be read"],
+    ["without text", docx(wordXml(paragraph(" "))), "holds no text"],
+    ["that unfolds to too much", bomb, "unfolds to more"],
+    ["that lies about that", patched(bomb, 0x02014b50, 24, 10), "unfolds to more"],
+    ["of entities in entities", docx(wordXml(paragraph("&l9;"), LAUGHS)), "entity not found"],
+    ["of entities that are files", docx(wordXml(paragraph("&f;"), FILE)), "entity not found"],
+    ["that is too deep", docx(wordXml("<w:sdt>".repeat(30_000) + "</w:sdt>".repeat(30_000))), "can be read"],
+  ])("%s", async (_, bytes, message) => {
+    const error = await readBytes(bytes, DOCX).catch((reason) => reason);
+    expect(error).toBeInstanceOf(UnreadableDocument);
+    expect(error.field).toBe("/content_base64");
+    expect(error.message).toContain(message);
+  });
+});
+
+test("headings, paragraphs and tables are read", async () => {
+  const table = `<w:tbl><w:tr>${cell("1")}${cell("2")}</w:tr><w:tr>${cell("3")}${cell("4")}</w:tr></w:tbl>`;
+  const bytes = docx(wordXml(paragraph("A title", "Heading1") + paragraph("One &amp; two.") + table));
+  const { text, title, blocks } = await readBytes(bytes, DOCX);
+  expect(text).toBe("A title\n\nOne & two.\n\n1 | 2\n3 | 4");
+  expect(title).toBe("A title");
+  expect(blocks.map(({ kind, level }) => kind + level)).toEqual(["heading1", "paragraph0", "row0", "row0"]);
+});
+
+test("the title is the one among its properties", async () => {
+  const core =
+    '<c xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>R&amp;D</dc:title><dc:x>n</dc:x></c>';
+  const { title } = await readBytes(
+    docx(wordXml(paragraph("A", "Heading1")), { "docProps/core.xml": core }),
+    DOCX,
+  );
+  expect(title).toBe("R&D");
+});
+
+test("pictures give their alternative text; outside ones are not fetched", async () => {
+  let calls = 0;
+  using server = Bun.serve({ port: 0, fetch: () => new Response(String(calls++)) });
+  const picture = `<w:p><w:r><w:drawing xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><wp:inline><wp:docPr descr="a plan"/><a:graphic><a:graphicData><pic:pic><pic:blipFill><a:blip r:REF="rId9"/></pic:blipFill></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r></w:p>`;
+  const relation = (target: string, mode: string) =>
+    `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId9" Type="image" Target="${target}"${mode}/></Relationships>`;
+  const inside = docx(wordXml(paragraph("text") + picture.replace("REF", "embed")), {
+    "word/_rels/document.xml.rels": relation("media/a.png", ""),
+    "word/media/a.png": new Uint8Array(100),
+  });
+  expect((await readBytes(inside, DOCX)).text).toBe("text\n\na plan");
+  const outside = docx(wordXml(paragraph("text") + picture.replace("REF", "link")), {
+    "word/_rels/document.xml.rels": relation(`${server.url}a.png`, ' TargetMode="External"'),
+  });
+  expect((await readBytes(outside, DOCX)).text).toStartWith("text");
+  expect(calls).toBe(0);
+});
+
+test("what an unzipper takes is bounded by what comes out, over all entries", () => {
+  const bytes = zipSync({
+    a: new Uint8Array(600),
+    b: new Uint8Array(600),
+    c: [new Uint8Array(600), { level: 0 }],
+  });
+  expect(unzip(bytes, () => true, 1_800).size).toBe(3);
+  expect(() => unzip(bytes, () => true, 1_799)).toThrow("unfolds to more");
+  expect(unzip(bytes, (name) => name === "b", 600).get("b")?.length).toBe(600);
+});
