@@ -27,6 +27,7 @@ import { openSqlite } from "./store/sqlite/open.ts";
 import { spentThisMonth } from "./tasks/budget.ts";
 import { TaskEventHub } from "./tasks/events.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
+import { QuotedPayloads } from "./tasks/quoted.ts";
 import { TaskService } from "./tasks/service.ts";
 import { openVault } from "./vault/vault.ts";
 
@@ -106,6 +107,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       // Named from here: inside the compiled program every module lies where this one does, and the worker's below.
       program: new URL("./vault/worker.ts", import.meta.url),
       embedder: await createEmbedder(config, clock, random),
+      formerEmbedder: (model) =>
+        createEmbedder({ ...config, embeddings: { model } }, clock, random).catch(() => null),
     });
     const tools = createToolRegistry(builtinTools({ db, clock, vault, agents }));
     const hub = new TaskEventHub(db);
@@ -137,6 +140,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       { nodeCeiling: config.limits.runningTasksPerNode, queueLimit: config.limits.queuedTasks, notices },
     );
 
+    const quoted = new QuotedPayloads({ db, ledger, hub, clock, log });
+
     const operatorSecret = createSecret(random);
     let stopping = false;
     const app = createApp({
@@ -147,7 +152,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       tasks: { tasks, clock },
       tokens: { tokens, agents },
       models: { door, agents },
-      vault: { vault, agents, clock },
+      vault: { vault, agents, clock, quoted },
       workspace: {
         workspaces,
         usage: async (workspaceId) => ({
@@ -210,6 +215,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       async start() {
         await vault.start();
         await tasks.start();
+        quoted.start();
         listener = listen(app, config.listen);
         const url = publicUrl(config, listener.port);
         writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
@@ -223,6 +229,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         listener?.refuse();
         await tasks.stop();
         await listener?.close();
+        await quoted.stop();
         await vault.stop();
         await keepHouse();
         if (listener) removeRuntime(config.dataDir);

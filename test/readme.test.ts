@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -46,7 +46,7 @@ test("the curl lines work, pasted one after another", async () => {
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [, agent = "", events = "", results = "", changed = ""] = (
+  const [, agent = "", events = "", results = "", knowledge = "", answer = "", changed = ""] = (
     await new Response(shell.stdout).text()
   ).split("----\n");
   expect(await shell.exited).toBe(0);
@@ -58,7 +58,24 @@ test("the curl lines work, pasted one after another", async () => {
   const actions = (JSON.parse(ledger).data as { action: string }[]).map((entry) => entry.action);
   expect(actions).toContain("model.call");
   expect(actions).toContain("tool.call");
+  const [document = "", search = ""] = knowledge.trim().split("\n");
+  expect(JSON.parse(document)).toMatchObject({ title: "Refund policy", scope: "support", chunks: 1 });
+  expect(JSON.parse(search).results).toMatchObject([{ document_id: JSON.parse(document).id }]);
+  expect(answer).toMatch(/^data: .*"status":"succeeded".*\bwithin 14 days\b/m);
+  expect(answer).toMatch(/\[1\] Refund policy/);
   expect(JSON.parse(changed)).toMatchObject({ tier_policy: { tiers: [1] }, budget: { credits_per_day: 50 } });
+});
+
+test("the folder of the README is added", async () => {
+  const line = blocks("sh").find((block) => block.startsWith("gatehouse vault add")) ?? "";
+  mkdirSync(join(folder, "docs"));
+  writeFileSync(join(folder, "docs/shipping.md"), "# Shipping\n\nParcels take three days.\n");
+  const [, ...args] = line.trim().split(" ");
+  const add = Bun.spawn(["bun", main, ...args], { cwd: folder, stdout: "pipe", stderr: "pipe" });
+  expect(await new Response(add.stdout).text()).toBe(
+    "added 1, replaced 0, unchanged 0, skipped 0, failed 0\n",
+  );
+  expect(await add.exited).toBe(0);
 });
 
 test("the configuration of the README is a right one", async () => {

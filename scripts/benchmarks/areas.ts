@@ -6,6 +6,10 @@ import type { Figure } from "./figures.ts";
 import { fanOut } from "./stream/fan-out.ts";
 import { quiet } from "./stream/quiet.ts";
 import { relay } from "./stream/relay.ts";
+import { besideCalls } from "./vault/beside-calls.ts";
+import { hnswlib, lancedb } from "./vault/peers.ts";
+import { quality } from "./vault/quality.ts";
+import { scale } from "./vault/scale.ts";
 import type { Workshop } from "./workshop.ts";
 
 /** Sets up its servers, measures them, and stops them. */
@@ -23,5 +27,12 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "relaying a model's stream": relay,
     "one task, many readers": fanOut,
     "quiet streams": quiet,
+  },
+  vault: {
+    "quality of search": quality,
+    "many passages, many searchers": scale,
+    "beside LanceDB": lancedb,
+    "beside hnswlib": hnswlib,
+    "documents beside calls": besideCalls,
   },
 };

@@ -4,7 +4,7 @@ import { type Pair, type Spread, spread } from "./statistics.ts";
 export interface Aim {
   /** Which of the figure's spreads is held against it, by its median. */
   readonly of: "gatehouse" | "ratio";
-  readonly relation: ">=" | "<";
+  readonly relation: ">=" | ">" | "<";
   readonly value: number;
 }
 
@@ -13,8 +13,8 @@ export interface Figure {
   /** `<area>.<scenario>.<what>`; stays the same from version to version. */
   readonly id: string;
   readonly label: string;
-  /** Of `baseline` and `gatehouse`. */
-  readonly unit: "1/s" | "ms" | "µs" | "MB" | "×";
+  /** Of `baseline` and `gatehouse`. A score is from 0 to 1, more is better; or it is the difference of two. */
+  readonly unit: "1/s" | "ms" | "µs" | "MB" | "×" | "score";
   /** Null where there is nothing to compare with. */
   readonly baseline: Spread | null;
   /** Null where this machine does not show it. */
@@ -55,7 +55,17 @@ export function ofBaseline(heading: Heading, values: readonly (number | null)[])
 function withAim(figure: Omit<Figure, "aim">, aim: Aim | undefined): Figure {
   if (aim === undefined) return { ...figure, aim: null };
   const median = figure[aim.of]?.median;
-  const reached =
-    median === undefined ? null : aim.relation === "<" ? median < aim.value : median >= aim.value;
+  const reached = median === undefined ? null : holds(median, aim);
   return { ...figure, aim: { ...aim, reached } };
+}
+
+function holds(value: number, { relation, value: limit }: Aim): boolean {
+  switch (relation) {
+    case "<":
+      return value < limit;
+    case ">":
+      return value > limit;
+    case ">=":
+      return value >= limit;
+  }
 }

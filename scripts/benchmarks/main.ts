@@ -4,7 +4,7 @@ import type { Figure } from "./figures.ts";
 import { thisMachine } from "./machine.ts";
 import { type Options, parseOptions, USAGE } from "./options.ts";
 import { Household } from "./processes/household.ts";
-import { type Failure, type Report, reportedOptions } from "./report.ts";
+import { type Failure, type Report, reportedOptions, Skipped } from "./report.ts";
 import { machineLine, summary, table } from "./table.ts";
 import { Workshop } from "./workshop.ts";
 
@@ -16,6 +16,7 @@ async function measure(options: Options): Promise<Report> {
   const workshop = new Workshop(new Household(), options);
   const figures: Figure[] = [];
   const failures: Failure[] = [];
+  const skipped: Failure[] = [];
   for (const area of options.areas) {
     for (const [scenario, run] of Object.entries(AREAS[area] ?? {})) {
       console.error(`measuring ${area}: ${scenario}`);
@@ -23,8 +24,9 @@ async function measure(options: Options): Promise<Report> {
         figures.push(...(await run(workshop)));
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        console.error(`BROKEN: ${message}`);
-        failures.push({ area, scenario, message });
+        const isSkipped = error instanceof Skipped;
+        console.error(`${isSkipped ? "skipped" : "BROKEN"}: ${message}`);
+        (isSkipped ? skipped : failures).push({ area, scenario, message });
       }
     }
   }
@@ -37,6 +39,7 @@ async function measure(options: Options): Promise<Report> {
     options: reportedOptions(options),
     figures,
     failures,
+    skipped,
   };
 }
 

@@ -1,4 +1,8 @@
+import { join } from "node:path";
 import { AREAS } from "./areas.ts";
+import { collectionsIn } from "./vault/collections.ts";
+
+const DEFAULT_COLLECTIONS = join(import.meta.dir, "..", "..", "..", "shared", "data");
 
 export interface Options {
   /** Names of areas, in their order. */
@@ -7,26 +11,51 @@ export interface Options {
   readonly binary: boolean;
   readonly seconds: number;
   readonly rounds: number;
+  /** A folder that holds at least one collection; null where there is none. */
+  readonly collections: string | null;
+  readonly passages: number;
+  readonly peers: boolean;
 }
 
 const names = Object.keys(AREAS);
 
 export const USAGE = `Usage: scripts/bench [area] [--json] [--binary] [--seconds N] [--rounds N]
+                     [--collections DIR] [--passages N] [--peers]
 
 Areas: ${names.join(", ")}. Without one, all of them.
 
-  --json        one JSON document on standard output instead of the table (scripts/benchmarks/README.md)
-  --binary      measure dist/gatehouse, as scripts/build makes it, instead of the sources
-  --seconds N   length of each round, 0.2 to 60 (default 2)
-  --rounds N    rounds of each contender, 1 to 50 (default 5); a warm-up round comes before`;
+  --json             one JSON document on standard output instead of the table (scripts/benchmarks/README.md)
+  --binary           measure dist/gatehouse, as scripts/build makes it, instead of the sources
+  --seconds N        length of each round, 0.2 to 60 (default 2)
+  --rounds N         rounds of each contender, 1 to 50 (default 5); a warm-up round comes before
+
+Of area vault:
+
+  --collections DIR  folders of corpus.jsonl, queries.jsonl and qrels.tsv (default GATEHOUSE_COLLECTIONS, else
+                     ../shared/data if it is there)
+  --passages N       passages of the large collection, 1000 to 1000000 (default 100000, which the aims are for)
+  --peers            install LanceDB and hnswlib beside the benchmarks (550 MB at most), and measure them too`;
 
 /** How it was called, or what is wrong with that. */
-export function parseOptions(args: readonly string[]): Options | string {
-  let options: Options = { areas: names, json: false, binary: false, seconds: 2, rounds: 5 };
+export function parseOptions(
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Options | string {
+  let options: Options = {
+    areas: names,
+    json: false,
+    binary: false,
+    seconds: 2,
+    rounds: 5,
+    collections: environment.GATEHOUSE_COLLECTIONS || null,
+    passages: 100_000,
+    peers: false,
+  };
   const rest = [...args];
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     if (arg === "--json") options = { ...options, json: true };
     else if (arg === "--binary") options = { ...options, binary: true };
+    else if (arg === "--peers") options = { ...options, peers: true };
     else if (arg === "--seconds") {
       const seconds = Number(rest.shift());
       if (!(seconds >= 0.2 && seconds <= 60)) return "--seconds takes a number from 0.2 to 60";
@@ -35,10 +64,25 @@ export function parseOptions(args: readonly string[]): Options | string {
       const rounds = Number(rest.shift());
       if (!(Number.isInteger(rounds) && rounds >= 1 && rounds <= 50)) return "--rounds takes 1 to 50";
       options = { ...options, rounds };
+    } else if (arg === "--passages") {
+      const passages = Number(rest.shift());
+      if (!(Number.isInteger(passages) && passages >= 1_000 && passages <= 1_000_000)) {
+        return "--passages takes 1000 to 1000000";
+      }
+      options = { ...options, passages };
+    } else if (arg === "--collections") {
+      const collections = rest.shift() ?? "";
+      if (collections === "") return "--collections takes a folder";
+      options = { ...options, collections };
     } else if (arg.startsWith("-")) return `there is no option ${arg}`;
     else if (options.areas !== names) return "one area at a time, or none for all";
     else if (!names.includes(arg)) return `there is no area ${arg}; there are: ${names.join(", ")}`;
     else options = { ...options, areas: [arg] };
   }
-  return options;
+  if (options.collections === null) {
+    const isThere = collectionsIn(DEFAULT_COLLECTIONS).length > 0;
+    return isThere ? { ...options, collections: DEFAULT_COLLECTIONS } : options;
+  }
+  if (collectionsIn(options.collections).length > 0) return options;
+  return `there is no collection in ${options.collections}: no folder of corpus.jsonl, queries.jsonl and qrels.tsv`;
 }

@@ -14,11 +14,18 @@ export interface Report {
     readonly program: "sources" | "binary";
     readonly seconds: number;
     readonly rounds: number;
+    /** Of the vault's large collection. */
+    readonly passages: number;
   };
   readonly figures: readonly Figure[];
   /** What broke. The exit code is 1 when there is anything here; a missed aim is none. */
   readonly failures: readonly Failure[];
+  /** What could not be measured here, for want of something that is not Gatehouse's. No failure. */
+  readonly skipped: readonly Failure[];
 }
+
+/** Thrown by a scenario that needs what is not there. */
+export class Skipped extends Error {}
 
 export interface Failure {
   readonly area: string;
@@ -26,6 +33,6 @@ export interface Failure {
   readonly message: string;
 }
 
-export function reportedOptions({ areas, binary, seconds, rounds }: Options): Report["options"] {
-  return { areas, program: binary ? "binary" : "sources", seconds, rounds };
+export function reportedOptions({ areas, binary, seconds, rounds, passages }: Options): Report["options"] {
+  return { areas, program: binary ? "binary" : "sources", seconds, rounds, passages };
 }

@@ -4,7 +4,8 @@ import type { Report } from "./report.ts";
 import type { Spread } from "./statistics.ts";
 
 const HEADINGS = ["", "bare", "Gatehouse", "Gatehouse / bare", "aim", ""];
-const RELATIONS = { ">=": "≥", "<": "<" } as const;
+const RELATIONS = { ">=": "≥", ">": ">", "<": "<" } as const;
+const SCORE_DIGITS = 4;
 
 /** The line that says where the figures come from. */
 export function machineLine({ cpu, cores, system, bun, commit, load }: Machine): string {
@@ -27,37 +28,48 @@ export function table(figures: readonly Figure[]): string {
     .join("\n");
 }
 
-export function summary({ figures, failures, options, took_seconds }: Report): string {
+export function summary({ figures, failures, skipped, options, took_seconds }: Report): string {
   const aims = figures.filter(({ aim }) => aim !== null);
   const reached = aims.filter(({ aim }) => aim?.reached === true);
   return [
     `Median (least–most) of ${options.rounds} rounds of ${options.seconds} s each, Gatehouse from ${options.program}; took ${took_seconds} s.`,
     `${reached.length} of ${aims.length} aims reached.`,
+    ...skipped.map(({ area, scenario, message }) => `skipped: ${area}, ${scenario}: ${message}`),
     ...failures.map(({ area, scenario, message }) => `BROKEN: ${area}, ${scenario}: ${message}`),
   ].join("\n");
 }
 
 function row({ label, unit, baseline, gatehouse, ratio, aim }: Figure): string[] {
-  const suffix = unit === "1/s" ? "/s" : unit === "×" ? "" : ` ${unit}`;
+  const suffix = unit === "1/s" ? "/s" : unit === "×" || unit === "score" ? "" : ` ${unit}`;
+  const digits = unit === "score" ? SCORE_DIGITS : undefined;
   const target =
     aim === null
       ? ""
       : `${RELATIONS[aim.relation]} ${number(aim.value)}${aim.of === "ratio" ? " ×" : suffix}`;
   const verdict =
     aim === null ? "" : aim.reached === null ? "not measured" : aim.reached ? "reached" : "NOT reached";
-  return [label, cell(baseline, suffix), cell(gatehouse, suffix), cell(ratio, " ×"), target, verdict];
+  return [
+    label,
+    cell(baseline, suffix, digits),
+    cell(gatehouse, suffix, digits),
+    cell(ratio, " ×"),
+    target,
+    verdict,
+  ];
 }
 
-function cell(value: Spread | null, suffix: string): string {
+function cell(value: Spread | null, suffix: string, digits?: number): string {
   if (value === null) return "";
   const { median, min, max } = value;
-  const range = min === max ? "" : ` (${number(min)}–${number(max)})`;
-  return `${number(median)}${suffix}${range}`;
+  const range = min === max ? "" : ` (${number(min, digits)}–${number(max, digits)})`;
+  return `${number(median, digits)}${suffix}${range}`;
 }
 
-/** Three digits that count, and thousands apart. */
-function number(value: number): string {
-  const size = Math.abs(value);
-  const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+/** Three digits that count, unless it is said how many, and thousands apart. */
+function number(value: number, digits = digitsOf(Math.abs(value))): string {
   return value.toLocaleString("en-US", { minimumFractionDigits: 0, maximumFractionDigits: digits });
+}
+
+function digitsOf(size: number): number {
+  return size >= 100 ? 0 : size >= 10 ? 1 : 2;
 }

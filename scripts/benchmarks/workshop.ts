@@ -10,6 +10,12 @@ export interface WorkshopOptions {
   readonly rounds: number;
   readonly seconds: number;
   readonly binary: boolean;
+  /** A folder of collections to search; null where there is none. */
+  readonly collections: string | null;
+  /** Of the vault's large collection. */
+  readonly passages: number;
+  /** Whether other vector stores may be installed. */
+  readonly peers: boolean;
 }
 
 /** A server that can be put under load. */
@@ -31,13 +37,19 @@ export class Workshop {
   readonly #program: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
+  readonly collections: string | null;
+  readonly passages: number;
+  readonly peers: boolean;
   readonly generator: Worker;
 
-  constructor(household: Household, { rounds, seconds, binary }: WorkshopOptions) {
+  constructor(household: Household, options: WorkshopOptions) {
     this.#household = household;
-    this.#program = programOf(binary);
-    this.rounds = rounds;
-    this.seconds = seconds;
+    this.#program = programOf(options.binary);
+    this.rounds = options.rounds;
+    this.seconds = options.seconds;
+    this.collections = options.collections;
+    this.passages = options.passages;
+    this.peers = options.peers;
     this.generator = Worker.start(household, "load/main.ts");
   }
 
@@ -47,6 +59,11 @@ export class Workshop {
 
   gatehouse(options?: GatehouseOptions): Promise<Gatehouse> {
     return Gatehouse.start(this.#household, this.#program, options);
+  }
+
+  /** A script of this folder, in a process of its own. */
+  worker(script: string): Worker {
+    return Worker.start(this.#household, script);
   }
 
   bare(config: Static<typeof bareConfig.schema>): Promise<HelperServer> {

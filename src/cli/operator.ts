@@ -121,6 +121,7 @@ const problem = validator(Type.Object({ detail: Type.String(), code: Type.String
 /** The options and arguments behind the fields that a refusal names. */
 const OPTIONS: Readonly<Record<string, string>> = {
   "/scopes": "--scope",
+  "/scope": "--scope",
   "/expires_in": "--expires",
   "/grace": "--grace",
   "/name": "the name",
@@ -130,6 +131,10 @@ const OPTIONS: Readonly<Record<string, string>> = {
   "/person": "--person",
   "/role": "--role",
   "/prompt": "the prompt",
+  "/query": "the query",
+  "/top_k": "--top-k",
+  "/filter": "--filter",
+  "/metadata": "--metadata",
 };
 
 function asOption(detail: string): string {
@@ -143,12 +148,16 @@ function asOption(detail: string): string {
 }
 
 /** Every item of a list, page after page. */
-export async function listAll<T>(api: OperatorApi, path: string): Promise<T[]> {
+export async function listAll<T>(
+  api: OperatorApi,
+  path: string,
+  filter: Readonly<Record<string, string>> = {},
+): Promise<T[]> {
   const items: T[] = [];
   let cursor: string | null = null;
   do {
-    const query: string = cursor === null ? "?limit=200" : `?limit=200&cursor=${encodeURIComponent(cursor)}`;
-    const page = await api.json<{ data: T[]; next_cursor: string | null }>("GET", `${path}${query}`);
+    const query = new URLSearchParams({ ...filter, limit: "200", ...(cursor === null ? {} : { cursor }) });
+    const page: { data: T[]; next_cursor: string | null } = await api.json("GET", `${path}?${query}`);
     items.push(...page.data);
     cursor = page.next_cursor;
   } while (cursor !== null);

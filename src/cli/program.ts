@@ -4,6 +4,7 @@ import { configCommand } from "./config.ts";
 import { serveCommand } from "./serve.ts";
 import { taskCommand } from "./task.ts";
 import { tokenCommand } from "./token.ts";
+import { vaultCommand } from "./vault.ts";
 import { versionCommand } from "./version.ts";
 import { workspaceCommand } from "./workspace.ts";
 
@@ -13,6 +14,8 @@ Examples:
   gatehouse token create --name ci --scope tasks:write --scope tasks:read
   gatehouse token create --name helper --agent helper --expires 90d
   gatehouse task run --agent helper "What is new?"  dispatch a task and stream its answer
+  gatehouse vault add ./docs --scope support        add a folder's documents, which agents then search
+  gatehouse vault search "How long do refunds take?"
   gatehouse config show                             every setting, its value, and where it comes from
 
 Verbs work whether or not a server is running on the data directory.
@@ -33,6 +36,7 @@ export function createProgram(): Command {
   for (const command of [
     serveCommand(),
     taskCommand(),
+    vaultCommand(),
     tokenCommand(),
     workspaceCommand(),
     configCommand(),

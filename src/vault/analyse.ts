@@ -7,7 +7,6 @@ const TITLE_WEIGHT = 3;
 const HEADING_WEIGHT = 2;
 
 export interface AnalysedPassage extends PassageTerms {
-  /** Of `builtin/lexical`; null for a passage without words. */
   readonly vector: Float32Array | null;
 }
 

@@ -1,13 +1,25 @@
 import { SEGMENTS_OF_A_SIZE } from "./merge.ts";
 import type { VaultParts } from "./parts.ts";
+import { BLOCK, moveVectors, sparsePassages } from "./spaces.ts";
 import { swapSegments } from "./store.ts";
+
+/** A scope that got no document for so long is merged as far as it goes. */
+const QUIET_MS = 2_000;
+
+interface Scope {
+  readonly workspaceId: number;
+  /** Segments since it was looked at last. */
+  added: number;
+  lastAt: number;
+}
 
 /** Merges the small segments of scopes into larger ones, in the background: a search reads every segment there is. */
 export class Compactor {
   readonly #parts: VaultParts;
-  /** Segments that scopes got since they were looked at last. */
-  readonly #added = new Map<number, number>();
+  /** Scopes that got segments and are not merged as far as it goes. */
+  readonly #scopes = new Map<number, Scope>();
   readonly #running = new Map<number, Promise<void>>();
+  #cancel: (() => void) | null = null;
   #stopped = false;
 
   constructor(parts: VaultParts) {
@@ -15,11 +27,39 @@ export class Compactor {
   }
 
   added(workspaceId: number, scopeId: number): void {
-    const count = (this.#added.get(scopeId) ?? 0) + 1;
-    this.#added.set(scopeId, count);
-    if (count < SEGMENTS_OF_A_SIZE || this.#running.has(scopeId) || this.#stopped) return;
-    this.#added.delete(scopeId);
-    const running = this.#compact(workspaceId, scopeId)
+    if (this.#stopped) return;
+    const scope = this.#scopes.get(scopeId) ?? { workspaceId, added: 0, lastAt: 0 };
+    scope.added += 1;
+    scope.lastAt = this.#parts.clock.monotonic();
+    this.#scopes.set(scopeId, scope);
+    this.#cancel ??= this.#parts.clock.after(QUIET_MS, () => this.#sweep());
+    if (scope.added < SEGMENTS_OF_A_SIZE || this.#running.has(scopeId)) return;
+    scope.added = 0;
+    this.#start(scopeId, workspaceId, false);
+  }
+
+  /** Resolves when nothing is written any more. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancel?.();
+    await Promise.all(this.#running.values());
+  }
+
+  #sweep(): void {
+    this.#cancel = null;
+    const now = this.#parts.clock.monotonic();
+    for (const [scopeId, { workspaceId, lastAt }] of this.#scopes) {
+      if (now - lastAt < QUIET_MS || this.#running.has(scopeId)) continue;
+      this.#scopes.delete(scopeId);
+      this.#start(scopeId, workspaceId, true);
+    }
+    if (this.#scopes.size > 0 && !this.#stopped) {
+      this.#cancel = this.#parts.clock.after(QUIET_MS, () => this.#sweep());
+    }
+  }
+
+  #start(scopeId: number, workspaceId: number, isQuiet: boolean): void {
+    const running = this.#compact(workspaceId, scopeId, isQuiet)
       .catch((error: unknown) => {
         if (!this.#stopped) this.#parts.log.warn("segments will be merged later", { error });
       })
@@ -27,20 +67,63 @@ export class Compactor {
     this.#running.set(scopeId, running);
   }
 
-  /** Resolves when nothing is written any more. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await Promise.all(this.#running.values());
-  }
-
-  async #compact(workspaceId: number, scopeId: number): Promise<void> {
+  async #compact(workspaceId: number, scopeId: number, isQuiet: boolean): Promise<void> {
     for (let isDone = false; !isDone && !this.#stopped; ) {
       isDone = await this.#parts.locks.run(workspaceId, async () => {
-        const change = await this.#parts.merger.do("compact", { scopeId });
+        const change = await this.#parts.merger.do("compact", { scopeId, isQuiet });
         if (change.removed.length === 0) return true;
         await this.#parts.db.tx((tx) => swapSegments(tx, scopeId, change));
         return false;
       });
+    }
+  }
+}
+
+/** Vectors that are moved in one transaction. */
+const SLICE = 32;
+
+/**
+ * Brings together the vectors of scopes from which many were removed. sqlite-vec gives up a block when its last vector
+ * goes, and fills none but the newest one: a scope that changes for years would become a row of almost empty blocks.
+ */
+export class Tidier {
+  readonly #parts: VaultParts;
+  /** Passages that scopes lost since they were looked at last. */
+  readonly #freed = new Map<number, number>();
+  #running: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(parts: VaultParts) {
+    this.#parts = parts;
+  }
+
+  freed(scopeId: number, passages: number): void {
+    const count = (this.#freed.get(scopeId) ?? 0) + passages;
+    this.#freed.set(scopeId, count);
+    if (count < BLOCK || this.#stopped || !this.#parts.spaces.isAvailable) return;
+    this.#freed.delete(scopeId);
+    this.#running = this.#running
+      .then(() => this.#tidy(scopeId))
+      .catch((error: unknown) => {
+        if (!this.#stopped) this.#parts.log.warn("vectors will be brought together later", { error });
+      });
+  }
+
+  /** Resolves when nothing is written any more. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#running;
+  }
+
+  async #tidy(scopeId: number): Promise<void> {
+    const { db, spaces } = this.#parts;
+    for (const space of spaces.all) {
+      if (space.dimensions === 0) continue;
+      const sparse = await sparsePassages(db, space, scopeId);
+      for (let from = 0; from < sparse.length && !this.#stopped; from += SLICE) {
+        const slice = sparse.slice(from, from + SLICE);
+        await db.tx((tx) => moveVectors(tx, space, scopeId, slice));
+      }
     }
   }
 }

@@ -1,16 +1,17 @@
-import { EmbeddingFailed } from "../models/embedder.ts";
+import { type Embedder, EmbeddingFailed } from "../models/embedder.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import { embeddedText } from "./embedded-text.ts";
 import { documentOf, keyOf, PER_DOCUMENT } from "./keys.ts";
 import { LEXICAL_SPACE, lexicalVector } from "./lexical.ts";
 import { PAGE_LENGTH } from "./pages.ts";
 import type { VaultParts } from "./parts.ts";
-import { hasVector, insertVector, type Space } from "./spaces.ts";
+import { hasVector, insertVector, type Space, WrongDimension } from "./spaces.ts";
 import { vectorTable } from "./vector-table.ts";
 import { wordsOf } from "./words.ts";
 
-/** Passages that are given their vectors at once. */
+/** Passages that a model is asked for at once, and those whose vectors are written in one transaction. */
 const BATCH = 64;
+const SLICE = 32;
 /** Of `builtin/lexical`, whose vectors are made here: some 4 ms. */
 const LEXICAL_BATCH = 16;
 const FIRST_WAIT_MS = 1_000;
@@ -19,13 +20,64 @@ const LAST_WAIT_MS = 60_000;
 const REFUSED_MS = 86_400_000;
 const IDLE_MS = 5_000;
 
-interface Missing {
+/** A passage, as far as its vector depends on it. */
+export interface Wanted {
+  readonly title: string;
+  readonly text: string;
+  /** Of title and text: equal passages have equal vectors. */
+  readonly hash: Uint8Array;
+}
+
+/**
+ * The vectors that a model gives, in order; null for a text that it refuses, whatever is done. Equal passages of a
+ * workspace are asked for once: what is known is not asked for again. (Of another workspace nothing is known here.)
+ * @throws EmbeddingFailed
+ */
+export async function vectorsOf(
+  { db, spaces }: VaultParts,
+  embedder: Embedder,
+  workspaceId: number,
+  wanted: readonly Wanted[],
+  signal: AbortSignal,
+): Promise<readonly (Float32Array | null)[]> {
+  const space = spaces.written.find(({ name }) => name === embedder.space);
+  const byHash = new Map<string, Float32Array | null>();
+  const asked = new Map<string, string>();
+  for (const [index, { hash, title, text }] of wanted.entries()) {
+    const name = Buffer.from(hash).toString("base64");
+    if (byHash.has(name) || asked.has(name)) continue;
+    const known = space && space.dimensions > 0 && (await knownVector(db, space, workspaceId, hash));
+    if (known) byHash.set(name, known);
+    else asked.set(name, embeddedText(title, text));
+    // Each look takes some 30 µs of the loop.
+    if (index % SLICE === SLICE - 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const made = await ask(embedder, [...asked.values()], signal);
+  for (const [index, name] of [...asked.keys()].entries()) byHash.set(name, made[index] ?? null);
+  return wanted.map(({ hash }) => byHash.get(Buffer.from(hash).toString("base64")) ?? null);
+}
+
+async function ask(
+  embedder: Embedder,
+  texts: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly (Float32Array | null)[]> {
+  if (texts.length === 0) return [];
+  try {
+    return await embedder.embed(texts, "document", signal);
+  } catch (error) {
+    if (!(error instanceof EmbeddingFailed) || error.text === undefined) throw error;
+    const refused = error.text;
+    const before = await ask(embedder, texts.slice(0, refused), signal);
+    const after = await ask(embedder, texts.slice(refused + 1), signal);
+    return [...before, null, ...after];
+  }
+}
+
+interface Missing extends Wanted {
   readonly key: number;
   readonly workspaceId: number;
   readonly scopeId: number;
-  readonly title: string;
-  readonly text: string;
-  readonly hash: Uint8Array;
 }
 
 interface MissingRow {
@@ -38,19 +90,30 @@ interface MissingRow {
   readonly hash: Uint8Array;
 }
 
+/** Of a space whose model failed: it is asked again at `until`, then after twice as long. */
+interface Rest {
+  readonly until: number;
+  readonly wait: number;
+}
+
+/** The model of a space; null where it is not configured. */
+export type EmbedderOf = (space: Space) => Embedder | null;
+
 /**
  * Gives passages the vectors that they lack, in the background: what a model could not give when the document was written,
  * and everything, after another model was configured. What was filled completely takes the old space's place.
  */
 export class Filler {
   readonly #parts: VaultParts;
-  #cancel = () => {};
+  readonly #embedderOf: EmbedderOf;
+  readonly #rests = new Map<number, Rest>();
+  #cancel: (() => void) | null = null;
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
-  #wait = FIRST_WAIT_MS;
 
-  constructor(parts: VaultParts) {
+  constructor(parts: VaultParts, embedderOf: EmbedderOf) {
     this.#parts = parts;
+    this.#embedderOf = embedderOf;
   }
 
   start(): void {
@@ -60,58 +123,104 @@ export class Filler {
   /** Resolves when nothing is written any more. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#cancel();
+    this.#cancel?.();
     await this.#running;
+  }
+
+  /** Looks at once for what is missing, if it is waiting to look. */
+  wake(): void {
+    if (this.#cancel === null) return;
+    this.#cancel();
+    this.#schedule(0);
+  }
+
+  /** The model failed a moment ago: it is not waited for. */
+  isResting(space: Space): boolean {
+    return (this.#rests.get(space.id)?.until ?? 0) > this.#parts.clock.monotonic();
+  }
+
+  /** Remembers that the space's model failed. @returns in how many milliseconds it is asked again */
+  rest(space: Space, retryAfterMs = 0): number {
+    const wait = Math.min((this.#rests.get(space.id)?.wait ?? FIRST_WAIT_MS / 2) * 2, LAST_WAIT_MS);
+    const until = this.#parts.clock.monotonic() + Math.max(wait, retryAfterMs);
+    this.#rests.set(space.id, { until, wait });
+    return Math.max(wait, retryAfterMs);
   }
 
   #schedule(ms: number): void {
     if (this.#stopping.signal.aborted) return;
     this.#cancel = this.#parts.clock.after(ms, () => {
+      this.#cancel = null;
       this.#running = this.#turn();
     });
   }
 
   async #turn(): Promise<void> {
-    let wait = IDLE_MS;
-    try {
-      for (const space of this.#parts.spaces.written) {
-        if (await this.#fill(space)) wait = 0;
+    const { spaces, clock } = this.#parts;
+    let next = IDLE_MS;
+    for (const space of spaces.written) {
+      const rest = (this.#rests.get(space.id)?.until ?? 0) - clock.monotonic();
+      if (rest > 0) {
+        next = Math.min(next, rest);
+        continue;
       }
-      this.#wait = FIRST_WAIT_MS;
-    } catch (error) {
-      if (this.#stopping.signal.aborted) return;
-      wait = this.#wait;
-      if (error instanceof EmbeddingFailed) wait = Math.max(wait, error.retryAfterMs ?? 0);
-      this.#wait = Math.min(this.#wait * 2, LAST_WAIT_MS);
-      const reason = error instanceof EmbeddingFailed ? error.reason : undefined;
-      this.#parts.log.warn("passages wait for their vectors", reason === undefined ? { error } : { reason });
+      try {
+        const more = await this.#fill(space);
+        if (more === null) continue;
+        this.#rests.delete(space.id);
+        if (more) next = 0;
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return;
+        next = Math.min(next, this.#failed(space, error));
+      }
     }
-    this.#schedule(wait);
+    try {
+      if (await spaces.drop()) next = 0;
+    } catch (error) {
+      this.#parts.log.warn("vectors of an earlier model will be removed later", { error });
+    }
+    this.#schedule(next);
   }
 
-  /** @returns whether there may be more to do */
-  async #fill(space: Space): Promise<boolean> {
-    const { db, spaces, embedder, clock } = this.#parts;
+  #failed(space: Space, error: unknown): number {
+    const { log } = this.#parts;
+    if (error instanceof EmbeddingFailed) {
+      log.warn("passages wait for their vectors", { space: space.name, reason: error.reason });
+      return this.rest(space, error.retryAfterMs);
+    }
+    if (error instanceof WrongDimension) {
+      log.error("the embedding model is not the one that it was; words are still found", {
+        space: space.name,
+        problem: error.message,
+      });
+    } else log.warn("passages wait for their vectors", { space: space.name, error });
+    return this.rest(space);
+  }
+
+  /** @returns whether there may be more to do; null where nothing was missing, or nobody can give it */
+  async #fill(space: Space): Promise<boolean | null> {
+    const { db, spaces, clock } = this.#parts;
     const isLexical = space.name === LEXICAL_SPACE;
+    const embedder = isLexical ? null : this.#embedderOf(space);
     // A space of a model that is not configured any more waits for the way back.
-    if (!isLexical && space.name !== embedder?.space) return false;
+    if (!isLexical && embedder === null) return null;
     const missing = await this.#missing(space, isLexical ? LEXICAL_BATCH : BATCH);
     if (missing === null) {
       const left = await db.get(
         "SELECT 1 FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 LIMIT 1",
         [space.id, clock.now()],
       );
-      if (left || space.state !== "filling") return left !== undefined;
+      if (left || space.state !== "filling") return left === undefined ? null : true;
       await spaces.swap(space);
       this.#parts.log.info("the vault is searched with another model", { space: space.name });
-      return false;
+      return null;
     }
-    const vectors = isLexical
-      ? missing.map(({ title, text }) => {
+    const vectors = embedder
+      ? await this.#embed(embedder, missing)
+      : missing.map(({ title, text }) => {
           const name = wordsOf(title);
           return lexicalVector([...name, ...name, ...wordsOf(text)]);
-        })
-      : await this.#embed(space, missing);
+        });
     await this.#store(space, missing, vectors);
     return true;
   }
@@ -146,35 +255,13 @@ export class Filler {
     return missing;
   }
 
-  /** Equal passages of a workspace have equal vectors: what is known already is not asked for again. */
-  async #embed(space: Space, missing: readonly Missing[]): Promise<readonly (Float32Array | null)[]> {
-    const { db, embedder } = this.#parts;
-    if (!embedder || missing.length === 0) return [];
-    const vectors: (Float32Array | null)[] = [];
-    const asked: { readonly at: number; readonly text: string }[] = [];
-    for (const [at, { hash, title, text, workspaceId }] of missing.entries()) {
-      const known = space.dimensions > 0 ? await knownVector(db, space, workspaceId, hash) : undefined;
-      vectors.push(known ?? null);
-      if (!known) asked.push({ at, text: embeddedText(title, text) });
+  async #embed(embedder: Embedder, missing: readonly Missing[]): Promise<readonly (Float32Array | null)[]> {
+    const vectors = new Map<number, Float32Array | null>();
+    for (const [workspaceId, group] of Map.groupBy(missing, (each) => each.workspaceId)) {
+      const made = await vectorsOf(this.#parts, embedder, workspaceId, group, this.#stopping.signal);
+      for (const [index, { key }] of group.entries()) vectors.set(key, made[index] ?? null);
     }
-    const made = await this.#ask(asked.map(({ text }) => text));
-    for (const [index, { at }] of asked.entries()) vectors[at] = made[index] ?? null;
-    return vectors;
-  }
-
-  /** Null for a text that the model refuses, whatever is done. */
-  async #ask(texts: readonly string[]): Promise<readonly (Float32Array | null)[]> {
-    const { embedder } = this.#parts;
-    if (!embedder || texts.length === 0) return [];
-    try {
-      return await embedder.embed(texts, "document", this.#stopping.signal);
-    } catch (error) {
-      if (!(error instanceof EmbeddingFailed) || error.text === undefined) throw error;
-      const refused = error.text;
-      const before = await this.#ask(texts.slice(0, refused));
-      const after = await this.#ask(texts.slice(refused + 1));
-      return [...before, null, ...after];
-    }
+    return missing.map(({ key }) => vectors.get(key) ?? null);
   }
 
   async #store(
@@ -182,28 +269,35 @@ export class Filler {
     missing: readonly Missing[],
     vectors: readonly (Float32Array | null)[],
   ): Promise<void> {
-    const { db, spaces, clock } = this.#parts;
+    const { db, spaces } = this.#parts;
     const first = vectors.find((vector) => vector !== null);
     if (first && given.dimensions !== first.length) await spaces.dimension(given, first.length);
-    const space = spaces.all.find(({ id }) => id === given.id) ?? given;
-    await db.tx(async (tx) => {
-      const done: number[] = [];
-      for (const [index, { key, scopeId }] of missing.entries()) {
-        const vector = vectors[index];
-        if (!vector && space.name !== LEXICAL_SPACE) {
-          await tx.run("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
-            space.id,
-            key,
-            clock.now() + REFUSED_MS,
-          ]);
-          continue;
-        }
-        done.push(key);
-        // Deleted while the model was asked: its vector must not come back.
-        if (vector && (await findMissing(tx, key))) await insertVector(tx, space, scopeId, key, vector);
-      }
-      await cross(tx, space, done);
-    });
+    const space = spaces.fresh(given);
+    for (let from = 0; from < missing.length; from += SLICE) {
+      await db.tx(async (tx) => {
+        for (const [index, each] of missing.slice(from, from + SLICE).entries())
+          await this.#storeOne(tx, space, each, vectors[from + index] ?? null);
+      });
+    }
+  }
+
+  async #storeOne(
+    tx: Tx,
+    space: Space,
+    { key, scopeId }: Missing,
+    vector: Float32Array | null,
+  ): Promise<void> {
+    if (!vector && space.name !== LEXICAL_SPACE) {
+      await tx.run("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
+        space.id,
+        key,
+        this.#parts.clock.now() + REFUSED_MS,
+      ]);
+      return;
+    }
+    // Deleted while the model was asked: its vector must not come back.
+    if (vector && (await findMissing(tx, key))) await insertVector(tx, space, scopeId, key, vector);
+    await cross(tx, space, [key]);
   }
 }
 

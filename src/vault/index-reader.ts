@@ -7,6 +7,8 @@ import { PAGE_LENGTH } from "./pages.ts";
 import { Segment } from "./segment.ts";
 import { VEC_ENTRY, vectorTable } from "./vector-table.ts";
 
+/** What is read time and again is in the segments. */
+const PAGE_CACHE_KB = 4_096;
 /** vec0's own limit for `k`. */
 const VECTOR_LIMIT = 4_096;
 /** Scopes asked for in one query: each answers `k` rows. */
@@ -55,7 +57,7 @@ export class IndexReader {
     this.hasVectors = extension !== null;
     if (extension !== null) this.#database.loadExtension(extension, VEC_ENTRY);
     this.#database.exec("PRAGMA query_only = ON");
-    this.#database.exec("PRAGMA cache_size = -16384");
+    this.#database.exec(`PRAGMA cache_size = -${PAGE_CACHE_KB}`);
     this.#database.exec("PRAGMA busy_timeout = 1000");
   }
 

@@ -6,6 +6,8 @@ import { mergeSegments, SEGMENT_LIMIT, type Segment } from "./segment.ts";
 /** Segments of about one size that a scope may have before they are merged into one. */
 export const SEGMENTS_OF_A_SIZE = 8;
 
+const NO_CHANGE: SegmentChange = { removed: [], added: [] };
+
 interface Live {
   readonly id: number;
   readonly segment: Segment;
@@ -25,29 +27,37 @@ export function withoutDocument(index: IndexReader, scopeId: number, document: n
 }
 
 /**
- * The next merge that a scope needs, or none: sizes go in steps of eight, so that each passage is merged three or four
- * times in all, however many there come.
+ * The next merge that a scope needs, or none. While documents come in, sizes go in steps of eight, so that each passage is
+ * merged three or four times in all, however many there are. Once it is quiet (`isQuiet`), whatever fits together is one.
  */
-export function nextMerge(index: IndexReader, scopeId: number): SegmentChange {
+export function nextMerge(index: IndexReader, scopeId: number, isQuiet: boolean): SegmentChange {
+  const small = index.segmentsOf(scopeId).filter(({ segment }) => segment.keys.length * 2 <= SEGMENT_LIMIT);
+  if (isQuiet) {
+    return mergeOf(
+      fitting(small.sort((left, right) => left.segment.keys.length - right.segment.keys.length)),
+    );
+  }
   const sizes = new Map<number, Live[]>();
-  for (const live of index.segmentsOf(scopeId)) {
+  for (const live of small) {
     const passages = live.segment.keys.length;
-    if (passages * 2 > SEGMENT_LIMIT) continue;
     const size = Math.floor(Math.log(passages) / Math.log(SEGMENTS_OF_A_SIZE));
     const group = sizes.get(size);
     if (group) group.push(live);
     else sizes.set(size, [live]);
   }
   for (const group of sizes.values()) {
-    if (group.length < SEGMENTS_OF_A_SIZE) continue;
-    const taken = fitting(group);
-    const merged = mergeSegments(taken.map(({ segment }) => segment));
-    return change(
-      taken.map(({ id }) => id),
-      merged ? [merged] : [],
-    );
+    if (group.length >= SEGMENTS_OF_A_SIZE) return mergeOf(fitting(group));
   }
-  return change([], []);
+  return NO_CHANGE;
+}
+
+function mergeOf(taken: readonly Live[]): SegmentChange {
+  if (taken.length < 2) return NO_CHANGE;
+  const merged = mergeSegments(taken.map(({ segment }) => segment));
+  return change(
+    taken.map(({ id }) => id),
+    merged ? [merged] : [],
+  );
 }
 
 function fitting(group: readonly Live[]): Live[] {

@@ -114,6 +114,8 @@ export interface WithoutRequest {
 
 export interface CompactRequest {
   readonly scopeId: number;
+  /** No document has come for a while. */
+  readonly isQuiet: boolean;
 }
 
 /** What a worker can be asked, and what it answers. */

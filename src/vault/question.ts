@@ -1,11 +1,10 @@
-import { stemmer } from "stemmer";
 import type { Segment } from "./segment.ts";
-import { spellingsNear } from "./typos.ts";
-import { hash53, isStopWord, termOf, wordsOf } from "./words.ts";
+import { spellingsNear, termsNear } from "./typos.ts";
+import { isStopWord, termOf, wordsOf } from "./words.ts";
 
 /** Different words of a question that are looked up: a whole page pasted as a question costs no more than this. */
 const WORD_LIMIT = 256;
-/** Unknown words whose neighbours in spelling are looked for: some 450 look-ups in each segment for each of them. */
+/** Unknown words whose neighbours in spelling are looked for: some 400 look-ups in each segment for each of them. */
 const CORRECTION_LIMIT = 8;
 const SPELLINGS = 3;
 /** What a corrected word counts for, against one that was found as it stands: nDCG@10 with typing errors, measured. */
@@ -43,7 +42,7 @@ export function readQuestion(text: string, segments: readonly Segment[]): Questi
     else if (corrections < CORRECTION_LIMIT) {
       corrections += 1;
       const meant = correct(word, segments);
-      if (meant.length > 0) corrected[word] = meant.map(({ spelling }) => spelling);
+      if (meant.length > 0) corrected[word] = spell(word, meant);
       for (const { term: near, count: held } of meant) {
         if (!terms.has(near)) {
           terms.set(near, { term: near, weight: CORRECTION_WEIGHT / Math.sqrt(meant.length), count: held });
@@ -60,24 +59,25 @@ function countIn(segments: readonly Segment[], term: number): number {
   return count;
 }
 
-interface Meant {
-  readonly spelling: string;
-  readonly term: number;
-  readonly count: number;
-}
+type Meant = Pick<QuestionTerm, "term" | "count">;
 
 function correct(word: string, segments: readonly Segment[]): readonly Meant[] {
-  const found = new Map<number, Meant>();
-  for (const spelling of spellingsNear(word)) {
-    const stem = stemmer(spelling);
-    if (stem.length < 2 || isStopWord(spelling)) continue;
-    // Not by `termOf`: hundreds of spellings that are no words would push the words out of its memory.
-    const term = hash53(stem);
-    if (found.has(term)) continue;
-    const count = countIn(segments, term);
-    if (count > 0) found.set(term, { spelling, term, count });
-  }
-  return [...found.values()]
+  const near = termsNear(word);
+  if (near.length === 0) return [];
+  const counts = new Map<number, number>();
+  for (const segment of segments) segment.countAll(near, counts);
+  return [...counts]
+    .map(([term, count]) => ({ term, count }))
     .sort((left, right) => right.count - left.count || left.term - right.term)
     .slice(0, SPELLINGS);
+}
+
+/** The words that were meant, as people read them: made again only where there are any. */
+function spell(word: string, meant: readonly Meant[]): readonly string[] {
+  const spelled = new Map<number, string>();
+  for (const spelling of spellingsNear(word)) {
+    const term = termOf(spelling);
+    if (!spelled.has(term) && !isStopWord(spelling)) spelled.set(term, spelling);
+  }
+  return meant.flatMap(({ term }) => spelled.get(term) ?? []);
 }

@@ -38,14 +38,16 @@ export class WordRanking {
   /** The best passages, of the documents in `only` where that is given. */
   best(limit: number, only: ReadonlySet<number> | null): Scored[] {
     const best = new Best(limit);
+    let from = 0;
     for (const [index, { keys }] of this.#segments.entries()) {
       const scores = this.#scores[index] as Float64Array;
       for (let place = 0; place < scores.length; place++) {
         const score = scores[place] as number;
         if (score === 0 || score < best.threshold) continue;
         const key = keys[place] as number;
-        if (only === null || only.has(documentOf(key))) best.offer(key, score);
+        if (only === null || only.has(documentOf(key))) best.offer(key, score, from + place);
       }
+      from += keys.length;
     }
     return best.sorted();
   }

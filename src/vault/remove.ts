@@ -1,23 +1,105 @@
-import type { Sql } from "../store/db.ts";
+import type { Sql, Tx } from "../store/db.ts";
 import { keyOf } from "./keys.ts";
 import type { VaultParts } from "./parts.ts";
 import { deletePending, deleteVector } from "./spaces.ts";
 
 /** Passages or pages taken out in one transaction: some 2 ms, with vectors in two spaces. */
 const SLICE = 32;
+const RETRY_MS = 5_000;
+const FORGET_MS = 2_000;
 
-interface Leftover {
+export interface Leftover {
   readonly key: number;
+  readonly scopeId: number;
   readonly chunks: number;
   readonly pages: number;
 }
 
 /**
- * Takes what a document left behind out of the store, slice by slice, so that other calls get in between: text, passages,
- * vectors, and what stood of an index that was never shown. The document MUST be hidden already. Its row goes last: what is
- * broken off here, by a crash too, is taken up at the next start.
+ * Takes what documents left behind out of every file of the store: a deletion is acknowledged after that, and what could
+ * not be taken out then is tried again until it is, also by the next start.
  */
-export async function removeRest(parts: VaultParts, document: Leftover): Promise<void> {
+export class Remover {
+  readonly #parts: VaultParts;
+  /** Told how many passages of a scope are gone. */
+  readonly #freed: (scopeId: number, passages: number) => void;
+  #waiting: Leftover[] = [];
+  #retrying: Promise<void> = Promise.resolve();
+  #cancelRetry: (() => void) | null = null;
+  #cancelForget: (() => void) | null = null;
+  #stopped = false;
+
+  constructor(parts: VaultParts, freed: (scopeId: number, passages: number) => void) {
+    this.#parts = parts;
+    this.#freed = freed;
+  }
+
+  /** Takes up what an earlier process had begun to write or to remove. */
+  async start(): Promise<void> {
+    const rest = await unfinishedDocuments(this.#parts.db);
+    for (const document of rest) await this.remove(document);
+    if (rest.length > 0) this.forgetSoon();
+  }
+
+  /** Resolves when nothing is written any more. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelRetry?.();
+    await this.#retrying;
+    if (this.#cancelForget === null) return;
+    this.#cancelForget();
+    await this.#parts.db.forget().catch(() => false);
+  }
+
+  /** Takes out a document that is hidden already. Never throws: where the store fails, it is tried again. */
+  async remove(document: Leftover): Promise<void> {
+    try {
+      await removeRest(this.#parts, document);
+      this.#freed(document.scopeId, document.chunks);
+    } catch (error) {
+      this.#parts.log.warn("what a document left behind will be removed later", { error });
+      this.#waiting.push(document);
+      this.#retrySoon();
+    }
+  }
+
+  /** Empties the log of what was deleted; later, where somebody reads all the time. Never throws. */
+  async forget(): Promise<void> {
+    const done = await this.#parts.db.forget().catch(() => false);
+    if (done) return;
+    this.#parts.log.warn("what was deleted stays in the log until its readers leave");
+    this.forgetSoon();
+  }
+
+  /** For what was replaced: a deletion waits for it. */
+  forgetSoon(): void {
+    if (this.#cancelForget !== null || this.#stopped) return;
+    this.#cancelForget = this.#parts.clock.after(FORGET_MS, () => {
+      this.#cancelForget = null;
+      void this.forget();
+    });
+  }
+
+  #retrySoon(): void {
+    if (this.#cancelRetry !== null || this.#stopped) return;
+    this.#cancelRetry = this.#parts.clock.after(RETRY_MS, () => {
+      this.#cancelRetry = null;
+      this.#retrying = this.#retry();
+    });
+  }
+
+  async #retry(): Promise<void> {
+    for (const document of this.#waiting.splice(0)) await this.remove(document);
+    this.forgetSoon();
+  }
+}
+
+/**
+ * Takes what a document left behind out of the store, slice by slice, so that other calls get in between: text, passages,
+ * vectors, and what stood of an index that was never shown. Its row goes last, and with the last one of its scope the
+ * scope's: what is broken off here, by a crash too, is taken up again.
+ */
+async function removeRest(parts: VaultParts, document: Leftover): Promise<void> {
   const { db, spaces } = parts;
   for (let from = 0; from < document.chunks; from += SLICE) {
     await db.tx(async (tx) => {
@@ -44,8 +126,9 @@ export async function removeRest(parts: VaultParts, document: Leftover): Promise
     for (const space of spaces.all) await deletePending(tx, space, document.key);
     await tx.run("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     // Vectors that cannot be reached now are removed by the first start that can.
-    if (!hasUnreachableVectors(parts))
-      await tx.run("DELETE FROM vault_documents WHERE key = $1", [document.key]);
+    if (hasUnreachableVectors(parts)) return;
+    await tx.run("DELETE FROM vault_documents WHERE key = $1", [document.key]);
+    await deleteUnusedScope(tx, document.scopeId);
   });
 }
 
@@ -53,9 +136,19 @@ function hasUnreachableVectors({ spaces }: VaultParts): boolean {
   return !spaces.isAvailable && spaces.all.some(({ dimensions }) => dimensions > 0);
 }
 
-/** Documents that an earlier process had begun to write or to remove. */
-export function unfinishedDocuments(sql: Sql): Promise<Leftover[]> {
+/** A path may say something too. A document that is being written holds its scope by its own row. */
+async function deleteUnusedScope(tx: Tx, scopeId: number): Promise<void> {
+  await tx.run(
+    `DELETE FROM vault_scopes WHERE id = $1
+       AND NOT EXISTS (SELECT 1 FROM vault_documents WHERE scope_id = $1 AND state = 'live')
+       AND NOT EXISTS (SELECT 1 FROM vault_documents WHERE scope_id = $1 AND state <> 'live')
+       AND NOT EXISTS (SELECT 1 FROM vault_segments WHERE scope_id = $1 AND live = 1)`,
+    [scopeId],
+  );
+}
+
+function unfinishedDocuments(sql: Sql): Promise<Leftover[]> {
   return sql.all<Leftover>(
-    "SELECT key, chunks, pages FROM vault_documents WHERE state <> 'live' ORDER BY key",
+    `SELECT key, scope_id AS "scopeId", chunks, pages FROM vault_documents WHERE state <> 'live' ORDER BY key`,
   );
 }

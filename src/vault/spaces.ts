@@ -9,8 +9,8 @@ export interface Space {
   readonly name: string;
   /** Zero as long as the model has not answered yet: there is no table then. */
   readonly dimensions: number;
-  /** `active` is searched, `filling` is on its way to be, `kept` is the way back. */
-  readonly state: "active" | "filling" | "kept";
+  /** `active` is searched, `filling` is on its way to be, `kept` is the way back, `dropped` goes slice by slice. */
+  readonly state: "active" | "filling" | "kept" | "dropped";
 }
 
 interface Row {
@@ -20,10 +20,17 @@ interface Row {
   readonly state: Space["state"];
 }
 
-/** Vectors a vec0 block holds: more would reserve megabytes for every small scope, fewer make large ones slow. */
-const BLOCK = 64;
+/** Vectors a vec0 block holds: more would reserve megabytes for every small scope and make single ones slow to read. */
+export const BLOCK = 32;
 /** Passages that are put down as missing in one transaction. */
 const SLICE = 2_000;
+/** Vectors of a space that nobody wants any more, removed in one transaction. */
+const DROPPED_AT_ONCE = 64;
+
+/** A model's vectors have another length than those that are stored: somebody changed the model behind its name. */
+export class WrongDimension extends Error {
+  override readonly name = "WrongDimension";
+}
 
 /**
  * The spaces of this node. A change of model makes a new one, which is filled while the old one answers; then they change
@@ -58,8 +65,11 @@ export class Spaces {
       );
     });
     await this.#read();
+    // Also those that an earlier start, without sqlite-vec, could make no table for.
+    for (const space of this.#spaces) {
+      if (space.dimensions > 0) await this.dimension(space, space.dimensions);
+    }
     const target = this.#spaces.find((space) => space.name === name);
-    if (target && target.dimensions > 0) await this.dimension(target, target.dimensions);
     if (target?.state === "filling") await this.#putDownMissing(target);
   }
 
@@ -74,14 +84,19 @@ export class Spaces {
 
   /** What a new passage gets vectors in. */
   get written(): readonly Space[] {
-    return this.#spaces.filter(({ state }) => state !== "kept");
+    return this.#spaces.filter(({ state }) => state === "active" || state === "filling");
   }
 
-  /** Makes the space's table, now that its dimension is known. @throws Error where it has another one already */
+  /** The space as it is by now: its dimension may have become known. */
+  fresh(space: Space): Space {
+    return this.#spaces.find(({ id }) => id === space.id) ?? space;
+  }
+
+  /** Makes the space's table, now that its dimension is known. @throws WrongDimension where it has another one */
   async dimension(space: Space, dimensions: number): Promise<void> {
-    const known = this.#spaces.find(({ id }) => id === space.id)?.dimensions ?? 0;
+    const known = this.fresh(space).dimensions;
     if (known !== 0 && known !== dimensions) {
-      throw new Error(`the vectors of ${space.name} have ${known} numbers, not ${dimensions}`);
+      throw new WrongDimension(`the vectors of ${space.name} have ${known} numbers, not ${dimensions}`);
     }
     if (!this.isAvailable) return;
     const table = vectorTable(space.id);
@@ -99,17 +114,41 @@ export class Spaces {
 
   /** Puts the filled space in the place of the one that was searched. Of those before, the last one stays. */
   async swap(filled: Space): Promise<void> {
-    const dropped = this.#spaces.filter(({ state }) => state === "kept");
     await this.#db.tx(async (tx) => {
-      for (const space of dropped) {
-        if (space.dimensions > 0) await tx.run(`DROP TABLE IF EXISTS ${vectorTable(space.id)}`);
-        await tx.run("DELETE FROM vault_pending WHERE space_id = $1", [space.id]);
-        await tx.run("DELETE FROM vault_spaces WHERE id = $1", [space.id]);
-      }
+      await tx.run("UPDATE vault_spaces SET state = 'dropped' WHERE state = 'kept'");
       await tx.run("UPDATE vault_spaces SET state = 'kept' WHERE state = 'active'");
       await tx.run("UPDATE vault_spaces SET state = 'active' WHERE id = $1", [filled.id]);
     });
     await this.#read();
+  }
+
+  /** Takes a slice of what is dropped out of the store. @returns whether there is more */
+  async drop(): Promise<boolean> {
+    const space = this.#spaces.find(({ state }) => state === "dropped");
+    if (!space || !this.isAvailable) return false;
+    const left = await this.#db.tx(async (tx) => {
+      if (space.dimensions > 0) {
+        const table = vectorTable(space.id);
+        const rows = await tx.all<{ passage: number }>(
+          `SELECT rowid AS passage FROM ${table}_rowids ORDER BY rowid LIMIT $1`,
+          [DROPPED_AT_ONCE],
+        );
+        for (const { passage } of rows) await deleteVector(tx, space, passage);
+        if (rows.length > 0) return true;
+        await tx.run(`DROP TABLE ${table}`);
+      }
+      const pending = await tx.run(
+        `DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key IN
+         (SELECT chunk_key FROM vault_pending WHERE space_id = $1 ORDER BY chunk_key LIMIT $2)`,
+        [space.id, SLICE],
+      );
+      if (pending === 0) await tx.run("DELETE FROM vault_spaces WHERE id = $1", [space.id]);
+      // Without its table it must not be deleted from.
+      else await tx.run("UPDATE vault_spaces SET dimensions = 0 WHERE id = $1", [space.id]);
+      return pending > 0;
+    });
+    if (!left || space.dimensions > 0) await this.#read();
+    return left || this.#spaces.some(({ state }) => state === "dropped");
   }
 
   async #read(): Promise<void> {
@@ -178,4 +217,48 @@ export async function deletePending(tx: Tx, space: Space, document: number): Pro
     keyOf(document, 0),
     keyOf(document, PER_DOCUMENT - 1),
   ]);
+}
+
+/**
+ * The passages whose vectors stand in blocks that are at most half full, where more than half of the partition's places
+ * are free; none otherwise. The newest block is left out: it is the one that vectors are written into.
+ */
+export async function sparsePassages(sql: Sql, space: Space, scopeId: number): Promise<readonly number[]> {
+  const rows = await sql.all<{ validity: Uint8Array; rowids: Uint8Array }>(
+    `SELECT validity, rowids FROM ${vectorTable(space.id)}_chunks WHERE partition00 = $1 ORDER BY chunk_id`,
+    [scopeId],
+  );
+  const blocks = rows.map(passagesOf);
+  const held = blocks.reduce((sum, block) => sum + block.length, 0);
+  if (blocks.length * BLOCK <= 2 * held + BLOCK) return [];
+  return blocks.slice(0, -1).flatMap((block) => (block.length * 2 <= BLOCK ? block : []));
+}
+
+/** A block's passages: a bit for each place that is taken, lowest first, and 64 bits of its passage's key. */
+function passagesOf({ validity, rowids }: { validity: Uint8Array; rowids: Uint8Array }): number[] {
+  const keys = new DataView(rowids.buffer, rowids.byteOffset, rowids.byteLength);
+  const held: number[] = [];
+  for (let place = 0; place < validity.length * 8; place++) {
+    if (((validity[place >> 3] ?? 0) >> (place & 7)) & 1)
+      held.push(Number(keys.getBigInt64(place * 8, true)));
+  }
+  return held;
+}
+
+/** Writes vectors anew, into the partition's newest block. Those that are gone meanwhile stay gone. */
+export async function moveVectors(
+  tx: Tx,
+  space: Space,
+  scopeId: number,
+  keys: readonly number[],
+): Promise<void> {
+  for (const key of keys) {
+    const row = await tx.get<{ embedding: Uint8Array }>(
+      `SELECT embedding FROM ${vectorTable(space.id)} WHERE passage = $1`,
+      [key],
+    );
+    if (!row) continue;
+    await deleteVector(tx, space, key);
+    await insertVector(tx, space, scopeId, key, new Float32Array(row.embedding.slice().buffer));
+  }
 }

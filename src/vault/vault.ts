@@ -5,17 +5,17 @@ import { type Ids, isId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { type Embedder, EmbeddingFailed } from "../models/embedder.ts";
 import type { Db } from "../store/db.ts";
-import { Compactor } from "./compact.ts";
+import { Compactor, Tidier } from "./compact.ts";
 import type { VaultDocument } from "./document.ts";
 import { Filler } from "./fill.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./lexical.ts";
 import { Locks } from "./locks.ts";
 import type { SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
-import { removeRest, unfinishedDocuments } from "./remove.ts";
-import { Spaces } from "./spaces.ts";
+import { Remover } from "./remove.ts";
+import { type Space, Spaces } from "./spaces.ts";
 import { type DocumentFilter, findDocument, hideDocument, listDocuments, readPages } from "./store.ts";
-import { VaultWorker } from "./workers.ts";
+import { JobTimeout, VaultWorker } from "./workers.ts";
 import { type Announce, type WriteRequest, type Written, writeDocument } from "./write.ts";
 
 const SEARCH_MS = 30_000;
@@ -24,11 +24,12 @@ const MERGE_MS = 60_000;
 const SEARCHES_AT_ONCE = 64;
 const SEARCHES_WAITING = 2_000;
 const DOCUMENTS_WAITING = 256;
+/** Characters of the documents that wait: two bytes each at most, or one of base64. */
+const CHARACTERS_WAITING = 128 * 1024 * 1024;
 const MERGES_WAITING = 1_000;
 /** The index of some 150,000 passages. */
 const SEARCH_CACHE_BYTES = 96 * 1024 * 1024;
 const MERGE_CACHE_BYTES = 8 * 1024 * 1024;
-const FORGET_MS = 2_000;
 
 export interface VaultOptions {
   readonly db: Db;
@@ -42,6 +43,11 @@ export interface VaultOptions {
   /** The workers' program: `worker.ts` beside this file, as it can be found when it runs. */
   readonly program: URL;
   readonly embedder: Embedder | null;
+  /**
+   * A model that was configured before, for as long as its vectors are searched; null where its provider is not there any
+   * more.
+   */
+  readonly formerEmbedder: (model: string) => Promise<Embedder | null>;
 }
 
 export type SearchOptions = Omit<SearchRequest, "vectors">;
@@ -90,6 +96,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     timeoutMs: READ_MS,
     atOnce: 1,
     waiting: DOCUMENTS_WAITING,
+    charactersWaiting: CHARACTERS_WAITING,
   });
   const merger = new VaultWorker({
     program,
@@ -110,24 +117,24 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     reader,
     merger,
   };
-  const compactor = new Compactor(parts);
-  const filler = new Filler(parts);
-  let lastKey = await highestKey(db);
-  let cancelForget = () => {};
-  let isForgetting = false;
-
   await spaces.open(embedder?.space ?? LEXICAL_SPACE, embedder ? 0 : LEXICAL_DIMENSIONS);
+  const former = await formerOf(spaces.active);
+  const compactor = new Compactor(parts);
+  const tidier = new Tidier(parts);
+  const remover = new Remover(parts, (scopeId, passages) => tidier.freed(scopeId, passages));
+  const filler = new Filler(parts, embedderOf);
+  let lastKey = await highestKey(db);
+  const writeParts = { ...parts, remover, filler, newKey: () => ++lastKey };
 
-  /** What was replaced leaves the log soon after; a deletion waits for it. */
-  function forgetSoon(): void {
-    if (isForgetting) return;
-    isForgetting = true;
-    cancelForget = clock.after(FORGET_MS, () => {
-      isForgetting = false;
-      db.forget().catch((error: unknown) =>
-        log.warn("what was replaced stays in the log for a while", { error }),
-      );
-    });
+  /** While another model's space is filled, the old one still answers, if its model can be asked. */
+  async function formerOf(space: Space | undefined): Promise<Embedder | null> {
+    if (!space || space.name === LEXICAL_SPACE || space.name === embedder?.space) return null;
+    const made = await options.formerEmbedder(space.name.slice(0, space.name.indexOf("|")));
+    return made?.space === space.name ? made : null;
+  }
+
+  function embedderOf({ name }: Space): Embedder | null {
+    return [embedder, former].find((each) => each?.space === name) ?? null;
   }
 
   async function find(workspaceId: number, boundary: Boundary, id: string): Promise<VaultDocument> {
@@ -145,38 +152,45 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     const space = spaces.active;
     if (!space || space.dimensions === 0 || !spaces.isAvailable) return null;
     if (space.name === LEXICAL_SPACE) return { space: space.id, vector: null };
+    const asked = embedderOf(space);
     // The model that filled this space is not configured any more, and the new one's is not full yet.
-    if (embedder?.space !== space.name) return null;
+    if (asked === null) return null;
     try {
-      const [vector] = await embedder.embed([query], "query");
-      return vector?.length === space.dimensions ? { space: space.id, vector } : null;
+      const [vector] = await asked.embed([query], "query");
+      if (vector?.length === space.dimensions) return { space: space.id, vector };
+      log.error("the embedding model is not the one that it was; words are searched", { model: asked.model });
     } catch (error) {
       if (!(error instanceof EmbeddingFailed)) throw error;
-      log.warn("a search falls back to words", { model: embedder.model, reason: error.reason });
-      return null;
+      log.warn("a search falls back to words", { model: asked.model, reason: error.reason });
     }
+    return null;
   }
 
   return {
     async start() {
-      for (const rest of await unfinishedDocuments(db)) await removeRest(parts, rest);
+      await remover.start();
       filler.start();
     },
     async stop() {
-      cancelForget();
       await filler.stop();
       await compactor.stop();
+      await tidier.stop();
       for (const worker of [searcher, reader, merger]) worker.stop();
-      if (isForgetting) await db.forget().catch(() => false);
+      await remover.stop();
     },
     async search(request) {
       const vectors = request.mode === "keyword" ? null : await vectorsFor(request.query);
-      return searcher.do("search", { ...request, vectors });
+      try {
+        return await searcher.do("search", { ...request, vectors });
+      } catch (error) {
+        if (!(error instanceof JobTimeout)) throw error;
+        throw new Problem("internal", `The search ${error.message}.`, { cause: error });
+      }
     },
     async write(request, commit, announce) {
-      const written = await writeDocument(parts, () => ++lastKey, request, commit, announce);
+      const written = await writeDocument(writeParts, request, commit, announce);
       compactor.added(request.workspaceId, written.document.scopeId);
-      if (!written.isNew) forgetSoon();
+      if (!written.isNew) remover.forgetSoon();
       return written;
     },
     find,
@@ -190,11 +204,8 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
         await commit((tx) => hideDocument(tx, document.key, change, document.scopeId));
         return document;
       });
-      await removeRest(parts, removed);
-      if (!(await db.forget())) {
-        log.warn("a deleted document stays in the log until its readers leave", { document: id });
-        forgetSoon();
-      }
+      await remover.remove(removed);
+      await remover.forget();
     },
   };
 }

@@ -26,7 +26,10 @@ const MARKS = /\p{M}/gu;
  */
 export function wordsOf(text: string): string[] {
   const lower = text.toLowerCase();
-  const folded = PLAIN.test(lower) ? lower : lower.normalize("NFKD").replace(MARKS, "").normalize("NFC");
+  // Lower case again: what is taken apart may hold capitals (𝐀, ℡).
+  const folded = PLAIN.test(lower)
+    ? lower
+    : lower.normalize("NFKD").toLowerCase().replace(MARKS, "").normalize("NFC");
   const words: string[] = folded.match(RUN) ?? [];
   return UNSPACED.test(folded) ? words.flatMap(splitUnspaced) : words;
 }

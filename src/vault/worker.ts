@@ -32,30 +32,37 @@ self.onmessage = (first: MessageEvent<WorkerSetup>) => {
 async function answer({ id, job, request }: JobMessage, setup: WorkerSetup): Promise<void> {
   let reply: JobReply;
   try {
-    index ??= new IndexReader(setup.database, setup.extension, setup.cacheBytes);
-    reply = { id, ok: true, answer: await run(index, job, request) };
+    reply = { id, ok: true, answer: await run(() => open(setup), job, request) };
   } catch (error) {
     reply = { id, ok: false, failure: failureOf(error) };
   }
   self.postMessage(reply);
 }
 
+/** At the first job that reads it: a worker that prepares documents needs no database. */
+function open(setup: WorkerSetup): IndexReader {
+  index ??= new IndexReader(setup.database, setup.extension, setup.cacheBytes);
+  return index;
+}
+
 function run(
-  reader: IndexReader,
+  reader: () => IndexReader,
   job: JobName,
   request: unknown,
 ): Promise<VaultJobs[JobName]["answer"]> | VaultJobs[JobName]["answer"] {
   switch (job) {
     case "search":
-      return search(reader, request as SearchRequest);
+      return search(reader(), request as SearchRequest);
     case "prepare":
       return prepareDocument(request as PrepareRequest);
     case "without": {
       const { scopeId, document } = request as WithoutRequest;
-      return reader.snapshot(() => withoutDocument(reader, scopeId, document));
+      return reader().snapshot(() => withoutDocument(reader(), scopeId, document));
     }
-    case "compact":
-      return reader.snapshot(() => nextMerge(reader, (request as CompactRequest).scopeId));
+    case "compact": {
+      const { scopeId, isQuiet } = request as CompactRequest;
+      return reader().snapshot(() => nextMerge(reader(), scopeId, isQuiet));
+    }
   }
 }
 

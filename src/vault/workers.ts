@@ -13,7 +13,7 @@ export class JobRefused extends Error {
   }
 }
 
-/** A job took longer than it may; its worker was ended. */
+/** The worker gave no answer for longer than a job may take, and was ended. */
 export class JobTimeout extends Error {
   override readonly name = "JobTimeout";
 }
@@ -21,23 +21,22 @@ export class JobTimeout extends Error {
 export interface VaultWorkerOptions {
   readonly program: URL;
   readonly setup: WorkerSetup;
-  /** How long one job may take, from when the worker gets it. */
+  /** How long one job may take. The worker does them in turn: the time begins when the one before is done. */
   readonly timeoutMs: number;
   /** Jobs at the worker at once. One, where a job that goes wrong must harm itself alone. */
   readonly atOnce: number;
   /** Jobs that may wait; past that a call is refused. */
   readonly waiting: number;
+  /** Characters of the documents among them, and of those at the worker. One document is taken however long it is. */
+  readonly charactersWaiting?: number;
 }
 
 interface Job {
   readonly name: JobName;
   readonly request: unknown;
+  readonly characters: number;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
-}
-
-interface Running extends Job {
-  readonly timer: ReturnType<typeof setTimeout>;
 }
 
 /** One thread that does the vault's heavy work. Started at its first job, started anew when it fails. */
@@ -45,8 +44,12 @@ export class VaultWorker {
   readonly #options: VaultWorkerOptions;
   #worker: Worker | null = null;
   #nextId = 1;
-  readonly #running = new Map<number, Running>();
+  /** In the order in which the worker does them. */
+  readonly #running = new Map<number, Job>();
   readonly #waiting: Job[] = [];
+  /** Of all jobs that run or wait. */
+  #characters = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
   constructor(options: VaultWorkerOptions) {
@@ -63,10 +66,11 @@ export class VaultWorker {
   ): Promise<VaultJobs[Name]["answer"]> {
     return new Promise((resolve, reject) => {
       if (this.#stopped) {
-        reject(new StoreUnavailable("the vault is closed"));
+        reject(closed());
         return;
       }
-      if (this.#waiting.length >= this.#options.waiting) {
+      const characters = charactersOf(request);
+      if (this.#isFull(characters)) {
         reject(
           new Problem("rate_limited", "The vault has as much waiting as it can hold.", {
             headers: { "Retry-After": "1" },
@@ -74,25 +78,35 @@ export class VaultWorker {
         );
         return;
       }
-      this.#waiting.push({ name, request, resolve: resolve as (answer: unknown) => void, reject });
+      this.#characters += characters;
+      this.#waiting.push({ name, request, characters, resolve: resolve as Job["resolve"], reject });
       this.#next();
     });
   }
 
+  /** Ends the thread. What it was asked for, and what waits, is refused. */
   stop(): void {
     this.#stopped = true;
-    this.#end(new StoreUnavailable("the vault is closed"));
-    for (const job of this.#waiting.splice(0)) job.reject(new StoreUnavailable("the vault is closed"));
+    this.#end(closed());
+    for (const job of this.#waiting.splice(0)) this.#refuse(job, closed());
+  }
+
+  #isFull(characters: number): boolean {
+    const { waiting, charactersWaiting = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#waiting.length >= waiting) return true;
+    return this.#characters > 0 && this.#characters + characters > charactersWaiting;
   }
 
   #next(): void {
     while (this.#running.size < this.#options.atOnce) {
       const job = this.#waiting.shift();
-      if (!job) return;
+      if (!job) break;
       const id = this.#nextId++;
-      const timer = setTimeout(() => this.#overdue(id), this.#options.timeoutMs);
-      this.#running.set(id, { ...job, timer });
+      this.#running.set(id, job);
       this.#open().postMessage({ id, job: job.name, request: job.request });
+    }
+    if (this.#timer === undefined && this.#running.size > 0) {
+      this.#timer = setTimeout(() => this.#overdue(), this.#options.timeoutMs);
     }
   }
 
@@ -100,11 +114,17 @@ export class VaultWorker {
     if (this.#worker) return this.#worker;
     const worker = new Worker(this.#options.program);
     this.#worker = worker;
-    worker.onmessage = (message: MessageEvent<JobReply>) => this.#settle(message.data);
+    const failed = (why: string) => {
+      if (this.#worker === worker) this.#end(new Error(`a vault worker failed: ${why}`));
+    };
+    worker.onmessage = (message: MessageEvent<JobReply>) => {
+      if (this.#worker === worker) this.#settle(message.data);
+    };
     worker.onerror = (event) => {
       event.preventDefault();
-      if (this.#worker === worker) this.#end(new Error(`a vault worker failed: ${event.message}`));
+      failed(event.message);
     };
+    worker.addEventListener("close", () => failed("it ended by itself"));
     worker.postMessage(this.#options.setup);
     return worker;
   }
@@ -113,41 +133,60 @@ export class VaultWorker {
     const job = this.#running.get(reply.id);
     if (!job) return;
     this.#running.delete(reply.id);
-    clearTimeout(job.timer);
+    this.#characters -= job.characters;
+    this.#stopTimer();
     if (reply.ok) job.resolve(reply.answer);
     else job.reject(errorOf(reply.failure));
     this.#next();
   }
 
-  /** A thread that does not answer cannot be asked to stop: it is ended, and what else it was doing is done again. */
-  #overdue(id: number): void {
-    const job = this.#running.get(id);
-    if (!job) return;
-    this.#running.delete(id);
-    job.reject(new JobTimeout(`took longer than ${this.#options.timeoutMs / 1000} seconds`));
-    const others = [...this.#running.values()];
-    for (const { timer } of others) clearTimeout(timer);
-    this.#running.clear();
+  /** A thread that does not answer cannot be asked to stop: it is ended, and what else it was to do is done again. */
+  #overdue(): void {
+    const [oldest, ...others] = this.#running.values();
     this.#close();
     this.#waiting.unshift(...others);
+    if (oldest) {
+      this.#refuse(oldest, new JobTimeout(`took longer than ${this.#options.timeoutMs / 1000} seconds`));
+    }
     this.#next();
   }
 
   /** Ends the thread and everything that it was doing. */
   #end(error: Error): void {
+    const jobs = [...this.#running.values()];
     this.#close();
-    for (const job of this.#running.values()) {
-      clearTimeout(job.timer);
-      job.reject(error);
-    }
-    this.#running.clear();
+    for (const job of jobs) this.#refuse(job, error);
     if (!this.#stopped) this.#next();
   }
 
-  #close(): void {
-    this.#worker?.terminate();
-    this.#worker = null;
+  #refuse(job: Job, error: Error): void {
+    this.#characters -= job.characters;
+    job.reject(error);
   }
+
+  #close(): void {
+    const worker = this.#worker;
+    this.#worker = null;
+    this.#running.clear();
+    this.#stopTimer();
+    worker?.terminate();
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+function closed(): StoreUnavailable {
+  return new StoreUnavailable("the vault is closed");
+}
+
+/** Of a document that is to be read; other requests are small. */
+function charactersOf(request: VaultJobs[JobName]["request"]): number {
+  if (!("content" in request)) return 0;
+  const { content } = request;
+  return content.kind === "text" ? content.text.length : content.data.length;
 }
 
 function errorOf({ message, field, isStore }: JobFailure): Error {

@@ -1,15 +1,16 @@
 import { type Boundary, isInside } from "../access/memory-scope.ts";
 import { invalidField, Problem } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import { EmbeddingFailed } from "../models/embedder.ts";
 import type { Tx } from "../store/db.ts";
 import type { VaultDocument } from "./document.ts";
-import { embeddedText } from "./embedded-text.ts";
+import { type Filler, vectorsOf } from "./fill.ts";
 import { keyOf } from "./keys.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./lexical.ts";
 import type { Metadata, PreparedDocument, PrepareRequest } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
-import { removeRest } from "./remove.ts";
-import { insertVector, putDown, type Space } from "./spaces.ts";
+import type { Remover } from "./remove.ts";
+import { insertVector, putDown, type Space, WrongDimension } from "./spaces.ts";
 import {
   findDocument,
   hideDocument,
@@ -28,7 +29,10 @@ const CHUNKS_AT_ONCE = 32;
 const PAGES_AT_ONCE = 16;
 /** Passages whose vectors are asked for while the writer waits. Of a longer document the rest follows on its own. */
 const EMBEDDED_AT_ONCE = 256;
-const RACES = 5;
+/** So long a writer waits for vectors; words find the document without them. */
+const EMBED_MS = 10_000;
+/** A document of a new id can be overtaken once by one of its id, and replaces that one then. */
+const RACES = 20;
 
 export interface WriteRequest {
   readonly workspaceId: number;
@@ -49,6 +53,14 @@ export interface Written {
   readonly isNew: boolean;
 }
 
+/** What writing takes besides what all of the vault shares. */
+export interface WriteParts extends VaultParts {
+  readonly remover: Remover;
+  readonly filler: Filler;
+  /** A document's key, never given before. */
+  readonly newKey: () => number;
+}
+
 /** Told just before the last transaction what will have been written, for its evidence. */
 export type Announce = (document: {
   readonly id: string;
@@ -63,22 +75,27 @@ export type Announce = (document: {
  * @throws Problem 403 `scope_forbidden`, 422 `validation_failed` for a document that can't be read, 429 `rate_limited`
  */
 export async function writeDocument(
-  parts: VaultParts,
-  newKey: () => number,
+  parts: WriteParts,
   request: WriteRequest,
   commit: Commit,
   announce: Announce,
 ): Promise<Written> {
+  // Every door leads through here: under another id a document could neither be read nor removed.
+  if (request.id !== undefined && !isId("doc", request.id)) {
+    throw invalidField("/id", "is not the id of a document");
+  }
   if (!isInside(request.boundary, request.scope)) {
     throw new Problem("scope_forbidden", `The scope ${request.scope} is outside of what may be written.`);
   }
-  const key = newKey();
+  const key = parts.newKey();
   const id = request.id ?? parts.ids("doc");
   const prepared = await prepare(parts, key, request);
-  const vectors = await embed(parts, request.title, prepared);
+  const vectors = await embed(parts, request, prepared);
   announce({ id, chunks: prepared.passages.length, characters: prepared.characters });
   const writing = new Writing(parts, request, { key, id, prepared, vectors });
-  return writing.write(commit);
+  const written = await writing.write(commit);
+  if (written.document.pending > 0) parts.filler.wake();
+  return written;
 }
 
 async function prepare(
@@ -98,29 +115,50 @@ async function prepare(
 
 /** The model's vectors of the document's passages; those that it does not give now are asked for later. */
 async function embed(
-  parts: VaultParts,
-  title: string,
+  parts: WriteParts,
+  { workspaceId, title }: WriteRequest,
   { passages, pages }: PreparedDocument,
-): Promise<readonly Float32Array[]> {
-  const { embedder, spaces, log } = parts;
-  if (!embedder || !spaces.isAvailable) return [];
+): Promise<readonly (Float32Array | null)[]> {
+  const { embedder, spaces, filler, clock } = parts;
+  const space = spaces.written.find(({ name }) => name === embedder?.space);
+  if (!embedder || !space || !spaces.isAvailable || filler.isResting(space)) return [];
   const text = pages.map((page) => page.text).join("");
-  const texts = passages
+  const wanted = passages
     .slice(0, EMBEDDED_AT_ONCE)
-    .map(({ start, end }) => embeddedText(title, text.slice(start, end)));
+    .map(({ start, end, hash }) => ({ title, text: text.slice(start, end), hash }));
+  const tooLong = new AbortController();
+  const cancel = clock.after(EMBED_MS, () => tooLong.abort());
   try {
-    const vectors = await embedder.embed(texts, "document");
-    const space = spaces.written.find(({ name }) => name === embedder.space);
-    if (space && space.dimensions === 0 && vectors[0]) await spaces.dimension(space, vectors[0].length);
+    const vectors = await vectorsOf(parts, embedder, workspaceId, wanted, tooLong.signal);
+    const first = vectors.find((vector) => vector !== null);
+    if (first) await spaces.dimension(space, first.length);
     return vectors;
   } catch (error) {
-    if (!(error instanceof EmbeddingFailed)) throw error;
-    log.warn("a document waits for its vectors; words find it already", {
-      model: embedder.model,
-      reason: error.reason,
-    });
+    waitsForVectors(parts, space, error, tooLong.signal.aborted);
     return [];
+  } finally {
+    cancel();
   }
+}
+
+/** @throws what is no fault of the model */
+function waitsForVectors(
+  { embedder, filler, log }: WriteParts,
+  space: Space,
+  error: unknown,
+  isLate: boolean,
+): void {
+  const model = embedder?.model;
+  if (error instanceof WrongDimension) {
+    log.error("the embedding model is not the one that it was; words are still found", {
+      model,
+      problem: error.message,
+    });
+  } else if (error instanceof EmbeddingFailed || isLate) {
+    const reason = error instanceof EmbeddingFailed ? error.reason : "slow";
+    log.warn("a document waits for its vectors; words find it already", { model, reason });
+  } else throw error;
+  filler.rest(space, error instanceof EmbeddingFailed ? error.retryAfterMs : 0);
 }
 
 interface Content {
@@ -128,18 +166,19 @@ interface Content {
   readonly id: string;
   readonly prepared: PreparedDocument;
   /** Of the configured model; may be fewer than there are passages. */
-  readonly vectors: readonly Float32Array[];
+  readonly vectors: readonly (Float32Array | null)[];
 }
 
 /** Another call has written or removed the same document since it was looked up. */
 class Raced extends Error {}
 
 class Writing {
-  readonly #parts: VaultParts;
+  readonly #parts: WriteParts;
   readonly #request: WriteRequest;
   readonly #content: Content;
+  #document: NewDocument | null = null;
 
-  constructor(parts: VaultParts, request: WriteRequest, content: Content) {
+  constructor(parts: WriteParts, request: WriteRequest, content: Content) {
     this.#parts = parts;
     this.#request = request;
     this.#content = content;
@@ -148,56 +187,62 @@ class Writing {
   async write(commit: Commit): Promise<Written> {
     const { db } = this.#parts;
     const slices = this.#slices();
-    const isSmall = slices.length <= 3;
     const now = this.#parts.clock.now();
-    let document: NewDocument | null = null;
     const begin = async (tx: Tx) => {
-      document = await this.#insert(tx, now);
+      this.#document = await this.#insert(tx, now);
     };
-    if (!isSmall) {
-      await db.tx(begin);
-      try {
-        for (const slice of slices) await db.tx(slice);
-      } catch (error) {
-        await this.#giveUp();
-        throw error;
-      }
-    }
+    // A small one is written by the transaction that shows it.
+    const isSmall = slices.length <= 3;
     const show = async (tx: Tx, replaced: VaultDocument | undefined) => {
       if (isSmall) {
         await begin(tx);
         for (const slice of slices) await slice(tx);
       }
-      if (!document) throw new Error("the document has no row");
+      if (!this.#document) throw new Error("the document has no row");
       const created = replaced
         ? { at: replaced.createdAt, by: replaced.createdBy }
         : { at: now, by: this.#request.createdBy };
-      await showDocument(tx, document, created);
+      await showDocument(tx, this.#document, created);
     };
+    if (isSmall) return this.#replace(commit, show);
+    await db.tx(begin);
     try {
+      for (const slice of slices) await db.tx(slice);
       return await this.#replace(commit, show);
     } catch (error) {
-      if (!isSmall) await this.#giveUp();
+      // What was written of it is taken back.
+      if (this.#document) await this.#parts.remover.remove(this.#document);
       throw error;
     }
   }
 
-  /** Shows the new document, and hides the one that it takes the place of, in one transaction. */
+  /**
+   * Shows the new document, and hides the one that it takes the place of, in one transaction. Whatever fails after that
+   * MUST NOT be thrown: the document is there.
+   */
   async #replace(
     commit: Commit,
     show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
   ): Promise<Written> {
     for (let attempt = 1; ; attempt++) {
-      const replaced = await this.#find(this.#parts.db);
       try {
-        if (!replaced) return await this.#show(commit, show);
-        return await this.#parts.locks.run(this.#request.workspaceId, () =>
-          this.#showInPlaceOf(replaced, commit, show),
-        );
+        if (!(await this.#isThere())) return await this.#show(commit, show);
+        // Within the lock nobody else replaces or removes it; only one that is new could come in between.
+        const replaced = await this.#parts.locks.run(this.#request.workspaceId, async () => {
+          const current = await this.#find(this.#parts.db);
+          if (!current) throw new Raced();
+          return this.#showInPlaceOf(current, commit, show);
+        });
+        await this.#parts.remover.remove(replaced.removed);
+        return replaced.written;
       } catch (error) {
         if (!(error instanceof Raced) || attempt === RACES) throw error;
       }
     }
+  }
+
+  async #isThere(): Promise<boolean> {
+    return this.#request.id !== undefined && (await this.#find(this.#parts.db)) !== undefined;
   }
 
   async #show(
@@ -216,7 +261,7 @@ class Writing {
     replaced: VaultDocument,
     commit: Commit,
     show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<Written> {
+  ): Promise<{ readonly written: Written; readonly removed: VaultDocument }> {
     if (!isInside(this.#request.boundary, replaced.scope)) {
       throw new Problem("scope_forbidden", "The document of this id is outside of what may be written.");
     }
@@ -231,8 +276,7 @@ class Writing {
       await show(tx, replaced);
       return this.#find(tx);
     });
-    await removeRest(this.#parts, replaced);
-    return { document: there(document), isNew: false };
+    return { written: { document: there(document), isNew: false }, removed: replaced };
   }
 
   #find(sql: Tx | VaultParts["db"]): Promise<VaultDocument | undefined> {
@@ -311,19 +355,8 @@ class Writing {
       return vector.every((number) => number === 0) ? null : vector;
     }
     if (space.name !== this.#parts.embedder?.space || space.dimensions === 0) return undefined;
-    const vector = vectors[place];
+    const vector = vectors[place] ?? undefined;
     return vector?.length === space.dimensions ? vector : undefined;
-  }
-
-  /** What was written of it is taken back now or, where the store fails, at the next start. */
-  async #giveUp(): Promise<void> {
-    const { key, prepared } = this.#content;
-    const rest = { key, chunks: prepared.passages.length, pages: prepared.pages.length };
-    try {
-      await removeRest(this.#parts, rest);
-    } catch (error) {
-      this.#parts.log.warn("a document that was not finished is removed at the next start", { error });
-    }
   }
 }
 

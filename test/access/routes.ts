@@ -3,7 +3,7 @@ import type { TestGateway } from "../support/gateway.ts";
 /** One route of the contract's section 3, with a call that succeeds on a fresh gateway after `prepare`. */
 export interface ContractRoute {
   readonly method: string;
-  /** `:agent`, `:task` and `:token` stand for what `prepare` has made. */
+  /** `:agent`, `:task`, `:document` and `:token` stand for what `prepare` has made. */
   readonly path: string;
   readonly scope: string;
   readonly body?: object;
@@ -34,6 +34,23 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "GET", path: "/v1/tasks/:task", scope: "tasks:read", status: 200 },
   { method: "GET", path: "/v1/tasks/:task/events", scope: "tasks:read", status: 200 },
   { method: "POST", path: "/v1/tasks/:task/cancel", scope: "tasks:write", status: 409 },
+  {
+    method: "POST",
+    path: "/v1/vault/search",
+    scope: "vault:read",
+    body: { query: "refund" },
+    status: 200,
+  },
+  {
+    method: "POST",
+    path: "/v1/vault/documents",
+    scope: "vault:write",
+    body: { title: "Made", text: "A text.", scope: "support" },
+    status: 201,
+  },
+  { method: "GET", path: "/v1/vault/documents", scope: "vault:read", status: 200 },
+  { method: "GET", path: "/v1/vault/documents/:document", scope: "vault:read", status: 200 },
+  { method: "DELETE", path: "/v1/vault/documents/:document", scope: "vault:write", status: 204 },
   { method: "GET", path: "/v1/models", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/tiers", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/ledger", scope: "ledger:read", status: 200 },
@@ -78,22 +95,33 @@ export interface Prepared {
   /** The route's path with the things' names filled in. */
   fill(path: string): string;
   readonly task: string;
+  readonly document: string;
   readonly tokenId: string;
 }
 
-/** Makes an agent to be used up, one that stays (`steady`), a finished task of it and a token. */
+/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document and a token. */
 export async function prepare(gateway: TestGateway, agent: string): Promise<Prepared> {
   const { call } = gateway;
   await gateway.agent(agent);
   const steady = await call("GET", "/v1/agents/steady");
   if (steady.status === 404) await gateway.agent("steady");
   const task = await finishedTask(gateway, "steady");
+  const written = await call("POST", "/v1/vault/documents", {
+    body: { title: "Spent", text: "A text.", scope: "support" },
+  });
+  const document: string = written.body.id;
   const issued = await call("POST", "/v1/tokens", { body: { name: "spent", scopes: ["tokens:write"] } });
   const tokenId: string = issued.body.id;
   return {
     task,
+    document,
     tokenId,
-    fill: (path) => path.replace(":agent", agent).replace(":task", task).replace(":token", tokenId),
+    fill: (path) =>
+      path
+        .replace(":agent", agent)
+        .replace(":task", task)
+        .replace(":document", document)
+        .replace(":token", tokenId),
   };
 }
 

@@ -17,7 +17,9 @@ const LAST_ANSWER_MS = 15_000;
  */
 export async function closedLoop(job: ExchangesJob): Promise<ExchangesResult> {
   const round = new Round(job);
-  const clients = await Promise.all(Array.from({ length: job.connections }, () => Client.open(job, round)));
+  const clients = await Promise.all(
+    Array.from({ length: job.connections }, (_, index) => Client.open(job, index, round)),
+  );
   const begun = round.begin();
   for (const [index, client] of clients.entries()) {
     const after = (job.spreadMs * index) / clients.length;
@@ -90,21 +92,25 @@ class Round {
 
 /** One connection of a round. It ends at the deadline, or at the first thing that goes wrong. */
 class Client {
-  readonly #request: Buffer;
+  readonly #requests: readonly Buffer[];
+  readonly #paceMs: number;
   readonly #round: Round;
   readonly #exchange: Exchange;
   readonly #end = Promise.withResolvers<void>();
   #connection: Connection | null = null;
   #startedAt = 0;
+  #asked = 0;
 
-  private constructor(job: ExchangesJob, round: Round) {
-    this.#request = Buffer.from(job.request);
+  private constructor(job: ExchangesJob, index: number, round: Round) {
+    const own = typeof job.request === "string" ? [job.request] : job.request[index % job.request.length];
+    this.#requests = (own ?? []).map((request) => Buffer.from(request));
+    this.#paceMs = job.paceMs ?? 0;
     this.#round = round;
     this.#exchange = new Exchange(job.expect);
   }
 
-  static async open(job: ExchangesJob, round: Round): Promise<Client> {
-    const client = new Client(job, round);
+  static async open(job: ExchangesJob, index: number, round: Round): Promise<Client> {
+    const client = new Client(job, index, round);
     client.#connection = await connect(job.port, {
       body: (bytes) => client.#exchange.body(bytes),
       end: (status) => client.#answered(status),
@@ -119,10 +125,11 @@ class Client {
   }
 
   ask(): void {
-    if (this.#connection === null) return;
+    const request = this.#requests[this.#asked++ % this.#requests.length];
+    if (this.#connection === null || request === undefined) return;
     this.#exchange.begin();
     this.#startedAt = performance.now();
-    this.#connection.send(this.#request);
+    this.#connection.send(request);
   }
 
   giveUp(problem: string): void {
@@ -139,7 +146,9 @@ class Client {
       return;
     }
     this.#round.answered(this.#startedAt, this.#exchange.firstAt, now);
+    const wait = this.#startedAt + this.#paceMs - now;
     if (this.#round.isOver(now)) this.#close();
+    else if (wait > 0) setTimeout(() => this.ask(), wait);
     else this.ask();
   }
 

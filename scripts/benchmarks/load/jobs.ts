@@ -2,17 +2,20 @@
 import Type, { type Static } from "typebox";
 import { validator } from "../../../src/base/schema.ts";
 
-const target = {
-  /** Of 127.0.0.1: nothing else is ever reached. */
-  port: Type.Integer({ minimum: 1, maximum: 65_535 }),
-  /** The whole request, head and body, as it goes over the wire. */
-  request: Type.String({ minLength: 1 }),
-};
+/** Of 127.0.0.1: nothing else is ever reached. */
+const port = Type.Integer({ minimum: 1, maximum: 65_535 });
+/** The whole request, head and body, as it goes over the wire. */
+const request = Type.String({ minLength: 1 });
+const target = { port, request };
 const Exchanges = Type.Object({
   kind: Type.Literal("exchanges"),
-  ...target,
+  port,
+  /** One for all; or a list for each connection, which asks them in turn and then begins again. */
+  request: Type.Union([request, Type.Array(Type.Array(request, { minItems: 1 }), { minItems: 1 })]),
   /** Each sends its next request when it has read the whole answer to the last (a closed loop). */
   connections: Type.Integer({ minimum: 1, maximum: 1024 }),
+  /** Time between two requests of a connection, at the least: then the server is not as busy as it can be. */
+  paceMs: Type.Optional(Type.Number({ minimum: 0, maximum: 10_000 })),
   seconds: Type.Number({ minimum: 0, maximum: 60 }),
   /** The connections begin evenly spread over so long, so that they do not march in step. */
   spreadMs: Type.Number({ minimum: 0, maximum: 10_000 }),

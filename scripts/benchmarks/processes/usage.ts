@@ -1,5 +1,5 @@
 /** What the operating system says of a process. Null where this system does not say. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 const MICROS_PER_SECOND = 1_000_000;
 const TICKS_PER_SECOND = Number(read(["getconf", "CLK_TCK"])) || 100;
@@ -23,6 +23,27 @@ export function residentBytes(pid: number): number | null {
       : (/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN),
   );
   return Number.isFinite(kibibytes) && kibibytes > 0 ? kibibytes * 1024 : null;
+}
+
+/** Resident bytes of the process and of all that descend from it. */
+export function residentBytesOfTree(pid: number): number | null {
+  const sizes = [pid, ...childrenOf(pid)].map(residentBytes);
+  return sizes.reduce((sum, size) => (sum === null || size === null ? null : sum + size), 0);
+}
+
+/** All that descend from it. None where this system has no `/proc`. */
+function childrenOf(pid: number): number[] {
+  const threads = readProcFolder(pid, "task").map((thread) => readProc(pid, `task/${thread}/children`) ?? "");
+  const children = threads.flatMap((pids) => pids.split(" ").filter((text) => text !== "")).map(Number);
+  return children.flatMap((child) => [child, ...childrenOf(child)]);
+}
+
+function readProcFolder(pid: number, name: string): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/${name}`);
+  } catch {
+    return [];
+  }
 }
 
 function readProc(pid: number, name: string): string | null {

@@ -6,6 +6,7 @@ import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
 import { invalidField } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
+import type { QuotedPayloads } from "../../tasks/quoted.ts";
 import { boundaryOf } from "../../vault/boundary.ts";
 import type { VaultDocument } from "../../vault/document.ts";
 import {
@@ -79,9 +80,10 @@ export interface VaultRouteParts {
   readonly vault: Vault;
   readonly agents: Agents;
   readonly clock: Clock;
+  readonly quoted: QuotedPayloads;
 }
 
-export function vaultRoutes(door: Door, { vault, agents, clock }: VaultRouteParts) {
+export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultRouteParts) {
   const tag = "Vault";
 
   const search = endpoint(
@@ -203,17 +205,29 @@ export function vaultRoutes(door: Door, { vault, agents, clock }: VaultRoutePart
     {
       action: "vault.delete",
       scope: "vault:write",
-      summary: "Delete a document: its text, passages and vectors leave the file",
+      summary: "Delete a document: its text, passages and vectors leave the file, with ?payloads=true its quotes too",
       tag,
       query: Type.Object({ payloads: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+      slow: true,
       status: 204,
     },
-    async ({ call, params: { id = "" } }) => {
+    async ({ call, params: { id = "" }, query }) => {
       const document = await find(call, id);
+      const { workspaceId, actor } = call.caller;
       const boundary = await boundaryOf(agents, call.caller, {});
-      await vault.remove(call.caller.workspaceId, boundary, document.id, (work) =>
-        call.commit((tx) => work(tx)),
+      let eraseQuotes = async () => {};
+      if (query.payloads === true) call.about({ detail: { document: id, payloads: "erase" } });
+      await vault.remove(workspaceId, boundary, document.id, (work) =>
+        call.commit(async (tx) => {
+          const done = await work(tx);
+          if (query.payloads === true) {
+            const { requestId } = call;
+            eraseQuotes = await quoted.begin(tx, { workspaceId, document: id, actor, requestId });
+          }
+          return done;
+        }),
       );
+      await eraseQuotes();
       return { status: 204 };
     },
   );

@@ -25,7 +25,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   const vectors: VectorExtension =
     options.libraries === undefined
       ? { path: null, problem: "sqlite-vec was not asked for" }
-      : loadVectorExtension(writer.database, options.libraries);
+      : loadVectorExtension([writer.database, reader.database], options.libraries);
   const group = new GroupCommit(writer);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {

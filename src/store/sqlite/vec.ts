@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { getLoadablePath } from "sqlite-vec";
 
@@ -10,27 +10,35 @@ export type VectorExtension =
   | { readonly path: null; readonly problem: string };
 
 export const VECTOR_ENTRY_POINT = "sqlite3_vec_init";
+/** Its owner may read and run it; nobody writes it, it is replaced. */
+const MODE = 0o500;
+const S_IFREG = 0o100_000;
 const EMBEDDED = /^vec0.*\.(so|dylib|dll)$/;
 
 /**
- * Writes sqlite-vec into the folder under a name with its hash, and loads it from there: what is inside of the program
- * cannot be loaded by the system, and a folder that others may write to is not to be trusted. Never throws.
+ * Writes sqlite-vec into the folder under a name with its hash, and loads it from there into each connection: what is
+ * inside of the program cannot be loaded by the system, and a folder that others may write to is not to be trusted. Never
+ * throws.
  */
-export function loadVectorExtension(database: Database, folder: string): VectorExtension {
+export function loadVectorExtension(databases: readonly Database[], folder: string): VectorExtension {
   let path: string | undefined;
   try {
     const library = findLibrary();
     if (!library) return none(`there is no sqlite-vec for ${process.platform}-${process.arch}`);
     path = install(library, folder);
-    // The file's name no longer says where the library begins.
-    database.loadExtension(path, VECTOR_ENTRY_POINT);
-    database.query("SELECT vec_version()").get();
+    for (const database of databases) {
+      // The file's name no longer says where the library begins.
+      database.loadExtension(path, VECTOR_ENTRY_POINT);
+      database.query("SELECT vec_version()").get();
+    }
     return { path, problem: null };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
+    if (path === undefined) return none(`sqlite-vec cannot be written into ${folder}: ${message}`);
     // A file system mounted `noexec` fails with "failed to map segment", "cannot open" or "permission denied".
-    const hint = path === undefined ? "" : "; the data directory must not be on a file system mounted noexec";
-    return none(`sqlite-vec cannot be loaded: ${message}${hint}`);
+    return none(
+      `sqlite-vec cannot be loaded: ${message}; the data directory must not be on a file system mounted noexec`,
+    );
   }
 }
 
@@ -68,13 +76,28 @@ function packagePath(): string | undefined {
   }
 }
 
+/** Whoever reads the folder finds the whole file or none. One of the name that is not ours, or not alike, is replaced. */
 function install({ bytes, suffix }: Library, folder: string): string {
   const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 16);
   const path = join(folder, `vec0-${hash}${suffix}`);
-  if (existsSync(path) && Buffer.compare(readFileSync(path), bytes) === 0) return path;
+  if (isOurs(path, bytes)) return path;
   const fresh = `${path}.${process.pid}`;
-  writeFileSync(fresh, bytes, { mode: 0o500 });
-  chmodSync(fresh, 0o500);
-  renameSync(fresh, path);
+  rmSync(fresh, { force: true });
+  try {
+    // `wx`: never through a link that somebody laid there.
+    writeFileSync(fresh, bytes, { mode: MODE, flag: "wx" });
+    chmodSync(fresh, MODE);
+    renameSync(fresh, path);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw error;
+  }
   return path;
+}
+
+function isOurs(path: string, bytes: Uint8Array): boolean {
+  if (!existsSync(path)) return false;
+  const { mode } = lstatSync(path);
+  const isPlain = (mode & ~0o777) === S_IFREG && (mode & 0o777) === MODE;
+  return isPlain && Buffer.compare(readFileSync(path), bytes) === 0;
 }

@@ -1,0 +1,49 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import Type from "typebox";
+import { validator } from "../../../../src/base/schema.ts";
+
+const FOLDER = import.meta.dir;
+const PATIENCE_MS = 300_000;
+
+const versions = Type.Record(Type.String(), Type.String());
+const wanted = validator(Type.Object({ dependencies: versions, optionalDependencies: versions }));
+const present = validator(Type.Object({ version: Type.String() }));
+
+/**
+ * Sees to it that the package is in this folder's node_modules, in the version that is pinned. npm installs it where there
+ * is one, since hnswlib is compiled then and npm brings what that takes; else Bun does.
+ * @returns null, or why it is not there
+ */
+export async function installed(name: string): Promise<string | null> {
+  if (isInstalled(name)) return null;
+  const npm = Bun.which("npm");
+  const command =
+    npm === null
+      ? [process.execPath, "install", "--no-save"]
+      : [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
+  console.error(`  installing into ${FOLDER}`);
+  const child = Bun.spawn(command, {
+    cwd: FOLDER,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    timeout: PATIENCE_MS,
+  });
+  const errors = await new Response(child.stderr).text();
+  await child.exited;
+  if (isInstalled(name)) return null;
+  const said = errors.trim().split("\n").at(-1) ?? "";
+  return `${name} could not be installed here${said === "" ? "" : `: ${said}`}`;
+}
+
+function isInstalled(name: string): boolean {
+  const { dependencies, optionalDependencies } = wanted.parse(read(join(FOLDER, "package.json")));
+  const version = dependencies[name] ?? optionalDependencies[name];
+  const path = join(FOLDER, "node_modules", name, "package.json");
+  return existsSync(path) && present.parse(read(path)).version === version;
+}
+
+function read(path: string): unknown {
+  return JSON.parse(readFileSync(path, "utf8"));
+}

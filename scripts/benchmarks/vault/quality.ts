@@ -1,0 +1,121 @@
+import type { Figure } from "../figures.ts";
+import type { Gatehouse } from "../processes/gatehouse.ts";
+import { Skipped } from "../report.ts";
+import { settings } from "../setup.ts";
+import { Samples } from "../statistics.ts";
+import type { Workshop } from "../workshop.ts";
+import { ingest, type Mode, VaultClient } from "./client.ts";
+import { type Collection, collectionsIn, readCollection } from "./collections.ts";
+import { PlainFts5 } from "./fts5.ts";
+import { mean, ndcg, recall } from "./metrics.ts";
+import { type CollectionResult, qualityFigures, VARIANTS, type Variant } from "./quality-figures.ts";
+import { Random } from "./random.ts";
+import { mistype } from "./typos.ts";
+
+const CUT = 10;
+/** Passages that are asked for, so that ten documents are among them, most of which have several passages. */
+const PASSAGES = 30;
+const SCOPE = "collection";
+/** Typing errors are injected so many times, each time others. */
+const TYPED = 3;
+/** Searches that are not timed at once. */
+const SEARCHERS = 4;
+const WARM_UP = 50;
+const MODES: readonly Mode[] = ["hybrid", "keyword", "vector"];
+
+/** Ids of documents, the best first. */
+type Ranker = (query: string) => string[] | Promise<string[]>;
+
+/** How well each mode finds what people judged to be relevant, beside plain FTS5 over the same documents. */
+export async function quality(workshop: Workshop): Promise<Figure[]> {
+  const folders = workshop.collections === null ? [] : collectionsIn(workshop.collections);
+  if (folders.length === 0) {
+    throw new Skipped("no collections: name a folder with --collections or GATEHOUSE_COLLECTIONS");
+  }
+  const results: CollectionResult[] = [];
+  for (const folder of folders) {
+    const gatehouse = await workshop.gatehouse({ yaml: settings() });
+    results.push(await measure(readCollection(folder), gatehouse));
+    await gatehouse.stop();
+  }
+  return qualityFigures(results);
+}
+
+async function measure(collection: Collection, gatehouse: Gatehouse): Promise<CollectionResult> {
+  const { name, documents } = collection;
+  const client = new VaultClient(gatehouse.port, gatehouse.admin);
+  console.error(`  ${name}: ${documents.length} documents go in`);
+  const { ids, seconds } = await ingest(client, documents.length, (index) => {
+    const { title, text } = documents[index] ?? { title: "", text: "" };
+    return { title, text, scope: SCOPE };
+  });
+  const original = new Map(ids.map((id, index) => [id, documents[index]?.id ?? ""]));
+  const fts5 = new PlainFts5(documents);
+  const baseline: Ranker = (query) => fts5.search(query, CUT);
+  const ranker =
+    (mode: Mode): Ranker =>
+    async (query) => {
+      const found = await client.search({ query, top_k: PASSAGES, mode });
+      // The first passage of a document gives its place.
+      return [...new Set(found.map(({ document_id }) => original.get(document_id) ?? "unknown"))];
+    };
+
+  const clean = collection.queries.map(({ text }) => text);
+  const times = {
+    baseline: await timesOf(baseline, clean),
+    gatehouse: await timesOf(ranker("hybrid"), clean),
+  };
+  const scores = {} as Record<Variant, CollectionResult["scores"][Variant]>;
+  for (const variant of VARIANTS) {
+    const asked =
+      variant === "clean" ? [clean] : Array.from({ length: TYPED }, (_, take) => typed(collection, take));
+    const of = async (how: Ranker) => {
+      const takes: { ndcg: number; recall: number }[] = [];
+      for (const texts of asked) takes.push(await scoresOf(how, collection, texts));
+      return takes;
+    };
+    const found = {} as Record<Mode, Awaited<ReturnType<typeof of>>>;
+    for (const mode of MODES) found[mode] = await of(ranker(mode));
+    scores[variant] = { ...found, baseline: await of(baseline) };
+  }
+  fts5.close();
+  return { name, documentsPerSecond: documents.length / seconds, times, scores };
+}
+
+/** The collection's queries with typing errors, the same in every run. */
+function typed({ name, queries }: Collection, take: number): string[] {
+  return queries.map(({ id, text }) => mistype(text, new Random(`${name} ${id} ${take}`)));
+}
+
+/** Means over all queries of the collection. @param texts what is asked in place of each */
+async function scoresOf(
+  rank: Ranker,
+  { queries }: Collection,
+  texts: readonly string[],
+): Promise<{ ndcg: number; recall: number }> {
+  const rankings: string[][] = [];
+  let next = 0;
+  async function search(): Promise<void> {
+    for (let index = next++; index < texts.length; index = next++)
+      rankings[index] = await rank(texts[index] ?? "");
+  }
+  await Promise.all(Array.from({ length: SEARCHERS }, search));
+  const over = (metric: typeof ndcg) =>
+    mean(queries.map(({ grades }, index) => metric(rankings[index] ?? [], grades, CUT)));
+  return { ndcg: over(ndcg), recall: over(recall) };
+}
+
+/** One search at a time, as the client sees it. */
+async function timesOf(
+  rank: Ranker,
+  texts: readonly string[],
+): Promise<{ p50: number | null; p99: number | null }> {
+  const samples = new Samples(texts.length);
+  for (const text of texts.slice(0, WARM_UP)) await rank(text);
+  for (const text of texts) {
+    const begun = performance.now();
+    await rank(text);
+    samples.add(performance.now() - begun);
+  }
+  return { p50: samples.percentile(50), p99: samples.percentile(99) };
+}

@@ -1,0 +1,200 @@
+import { readFile, stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { pathToFileURL } from "node:url";
+import { isDeepStrictEqual } from "node:util";
+import { OperatorError } from "../base/errors.ts";
+import { UnreadableDocument } from "../vault/read/fault.ts";
+import { parseContentType } from "../vault/read/media-type.ts";
+import { type OperatorApi, refusal, withGateway } from "./operator.ts";
+import { type ConfigOptions, resolveConfig } from "./options.ts";
+import { checkScope, type Pairs, readPairs } from "./vault-arguments.ts";
+import { BODY_BYTES, contentOf, type FileContent } from "./vault-content.ts";
+import { type FoundFile, findFiles, reasonOf } from "./vault-files.ts";
+import { knownDocuments, type ListedDocument } from "./vault-known.ts";
+import { NOTHING, type Outcome, Report, type Status } from "./vault-report.ts";
+import { documentsFault, Interrupted, send } from "./vault-send.ts";
+
+const AT_ONCE = 4;
+
+export interface AddOptions extends ConfigOptions {
+  readonly scope: string;
+  readonly include?: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly type?: string;
+  readonly metadata?: readonly string[];
+  readonly dryRun?: boolean;
+  readonly workspace: string;
+  readonly json?: boolean;
+}
+
+/** What the documents get besides their text. */
+interface Wish {
+  readonly scope: string;
+  /** Undefined: what a document has stays. */
+  readonly metadata: Pairs | undefined;
+  readonly isDry: boolean;
+}
+
+/** `gatehouse vault add`. @throws OperatorError where a file failed, and for wrong usage before anything is sent */
+export async function addFiles(paths: readonly string[], options: AddOptions): Promise<void> {
+  const wish = wishOf(options);
+  if (options.type !== undefined) checkType(options.type);
+  const { config } = await resolveConfig(options);
+  const found = findFiles(paths, {
+    ...(options.include === undefined ? {} : { include: options.include }),
+    ...(options.exclude === undefined ? {} : { exclude: options.exclude }),
+    ...(options.type === undefined ? {} : { type: options.type }),
+    private: config.dataDir,
+  });
+  const report = new Report(found, options);
+  const interrupt = onInterrupt(() =>
+    report.say("stopping: what is on its way is finished (once more: at once)"),
+  );
+  try {
+    if (found.files.length > 0) {
+      await withGateway(config, options.workspace, (api) =>
+        sendAll(api, found.files, wish, interrupt.signal, (outcome) => report.take(outcome)),
+      );
+    }
+  } catch (error) {
+    // Whatever ended it: what was done until then is said first.
+    if (report.left < found.files.length) report.end();
+    if (!(error instanceof Interrupted)) throw error;
+    throw new OperatorError(
+      `interrupted: ${report.left} of ${found.files.length} files were not sent`,
+      "run it again: what was added is found and left as it is",
+    );
+  } finally {
+    interrupt.end();
+  }
+  report.end();
+  if (report.failed > 0) {
+    throw new OperatorError(`${report.failed} ${report.failed === 1 ? "file" : "files"} failed`);
+  }
+}
+
+function wishOf(options: AddOptions): Wish {
+  checkScope(options.scope);
+  const metadata = options.metadata === undefined ? undefined : readPairs("--metadata", options.metadata);
+  return { scope: options.scope, metadata, isDry: options.dryRun ?? false };
+}
+
+function checkType(type: string): void {
+  try {
+    parseContentType(type);
+  } catch (error) {
+    if (!(error instanceof UnreadableDocument)) throw error;
+    throw new OperatorError(`--type: ${error.message}`, undefined, 2);
+  }
+}
+
+/** @throws Interrupted where files were left, and whatever would befall every other file too */
+async function sendAll(
+  api: OperatorApi,
+  files: readonly FoundFile[],
+  wish: Wish,
+  stop: AbortSignal,
+  tell: (outcome: Outcome) => void,
+): Promise<void> {
+  const sources = files.map(({ real }) => pathToFileURL(real).href);
+  const known = await knownDocuments(api, sources, stop);
+  const waiting = files.entries();
+  let ended: unknown;
+  const worker = async () => {
+    for (const [index, file] of waiting) {
+      try {
+        const source = sources[index] ?? "";
+        tell({
+          ...NOTHING,
+          path: file.path,
+          ...(await sendFile(api, file, source, known.get(source), wish, stop)),
+        });
+      } catch (error) {
+        ended ??= error;
+      }
+      if (ended !== undefined) return;
+    }
+  };
+  await Promise.all(Array.from({ length: wish.isDry ? 1 : AT_ONCE }, worker));
+  if (ended !== undefined) throw ended;
+}
+
+async function sendFile(
+  api: OperatorApi,
+  file: FoundFile,
+  source: string,
+  known: ListedDocument | undefined,
+  wish: Wish,
+  stop: AbortSignal,
+): Promise<Partial<Outcome> & { readonly status: Status }> {
+  if (stop.aborted) throw new Interrupted();
+  const content = await read(file);
+  if (typeof content === "string") {
+    // Nothing is lost with an empty file, but for the document that it was before.
+    const status = content === EMPTY && !known ? "skipped" : "failed";
+    return { status, id: known?.id ?? null, reason: content };
+  }
+  const { title } = content;
+  const wanted = { title, scope: wish.scope, metadata: wish.metadata ?? known?.metadata ?? {} };
+  const id = known?.id ?? null;
+  if (known && isSame(known, content, wanted)) return { status: "unchanged", id, title };
+  const body = { ...(known ? { id: known.id } : {}), ...wanted, source_uri: source, ...content.body };
+  if (Buffer.byteLength(JSON.stringify(body)) > BODY_BYTES)
+    return { status: "failed", id, title, reason: TOO_LARGE };
+  if (wish.isDry) return { status: known ? "replaced" : "added", id, title };
+  const response = await send(api, "POST", "/v1/vault/documents", body, stop);
+  if (!response.ok) {
+    const reason = await documentsFault(response);
+    if (reason === undefined) throw await refusal(response);
+    return { status: "failed", id, title, reason };
+  }
+  const document = (await response.json()) as ListedDocument;
+  return { status: response.status === 201 ? "added" : "replaced", id: document.id, title };
+}
+
+const EMPTY = "is empty";
+const TOO_LARGE = `is too large: a document may have ${BODY_BYTES / 1024 ** 2} MiB as it is sent, a PDF or DOCX three quarters of that`;
+
+/** What is sent of a file, or why it can't be. */
+async function read({ path, real, type }: FoundFile): Promise<FileContent | string> {
+  try {
+    if ((await stat(real)).size > BODY_BYTES) return TOO_LARGE;
+    const bytes = await readFile(real);
+    return bytes.length === 0 ? EMPTY : contentOf(basename(path), bytes, type);
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+function isSame(
+  known: ListedDocument,
+  { hash, body }: FileContent,
+  wanted: { readonly title: string; readonly scope: string; readonly metadata: Pairs },
+): boolean {
+  return (
+    known.content_hash === hash &&
+    known.content_type === body.content_type &&
+    known.title === wanted.title &&
+    known.scope === wanted.scope &&
+    isDeepStrictEqual(known.metadata, { ...wanted.metadata })
+  );
+}
+
+/** The first Ctrl-C (or SIGTERM) asks to stop, and the second ends the program. */
+function onInterrupt(tell: () => void): { readonly signal: AbortSignal; end(): void } {
+  const controller = new AbortController();
+  const interrupt = () => {
+    if (controller.signal.aborted) process.exit(1);
+    controller.abort();
+    tell();
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", interrupt);
+  return {
+    signal: controller.signal,
+    end() {
+      process.off("SIGINT", interrupt);
+      process.off("SIGTERM", interrupt);
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../access/memory-scope.ts";
+import { OperatorError } from "../base/errors.ts";
+
+const SCOPE = new RegExp(MEMORY_SCOPE);
+
+/** @throws OperatorError where it is no memory scope */
+export function checkScope(scope: string): void {
+  if (scope.length > MEMORY_SCOPE_LENGTH || !SCOPE.test(scope)) {
+    throw wrong("--scope", "takes a path such as support or legal/contracts, in lower case", scope);
+  }
+}
+
+export type Pairs = Readonly<Record<string, string | number | boolean>>;
+
+/**
+ * `key=value` is text; `key:=value` is a number, `true` or `false`. Metadata knows the difference, and so does a filter.
+ * @throws OperatorError
+ */
+export function readPairs(option: string, pairs: readonly string[] = []): Pairs {
+  const read: Record<string, string | number | boolean> = {};
+  for (const pair of pairs) {
+    const [, key = "", mark, text = ""] = /^([A-Za-z0-9_.-]{1,64})(:?=)(.*)$/s.exec(pair) ?? [];
+    if (key === "") throw wrong(option, "takes key=value, or key:=value for a number, true or false", pair);
+    if (Object.hasOwn(read, key)) throw wrong(option, "names a key twice", key);
+    const value = mark === "=" ? text : numberOrBoolean(text);
+    if (value === undefined) throw wrong(option, "takes a number, true or false after :=", pair);
+    Object.defineProperty(read, key, { value, enumerable: true });
+  }
+  return read;
+}
+
+function numberOrBoolean(text: string): number | boolean | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "number" || typeof value === "boolean" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function wrong(option: string, why: string, given: string): OperatorError {
+  return new OperatorError(`${option} ${why}, not ${JSON.stringify(given)}`, undefined, 2);
+}

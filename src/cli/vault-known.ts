@@ -1,0 +1,55 @@
+import type { OperatorApi } from "./operator.ts";
+import type { Pairs } from "./vault-arguments.ts";
+import { ask } from "./vault-send.ts";
+
+/** Up to so many files are looked up one by one; of more, the whole list is read, 200 documents a call. */
+const ONE_BY_ONE = 50;
+
+/** A document of the vault as its list shows it. */
+export interface ListedDocument {
+  readonly id: string;
+  readonly title: string;
+  readonly scope: string;
+  readonly source_uri: string | null;
+  readonly metadata: Pairs;
+  readonly content_type: string;
+  readonly content_hash: string;
+  readonly chunks: number;
+  readonly updated_at: string;
+}
+
+interface Page {
+  readonly data: readonly ListedDocument[];
+  readonly next_cursor: string | null;
+}
+
+const LIST = "/v1/vault/documents";
+
+/** The documents that came from these sources; of several from one, the newest. */
+export async function knownDocuments(
+  api: OperatorApi,
+  sources: readonly string[],
+  stop: AbortSignal,
+): Promise<ReadonlyMap<string, ListedDocument>> {
+  const known = new Map<string, ListedDocument>();
+  if (sources.length <= ONE_BY_ONE) {
+    for (const source of sources) {
+      const query = `?limit=1&source_uri=${encodeURIComponent(source)}`;
+      const [document] = (await ask<Page>(api, LIST + query, stop)).data;
+      if (document) known.set(source, document);
+    }
+    return known;
+  }
+  const wanted = new Set(sources);
+  let cursor: string | null = null;
+  do {
+    const after: string = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const page: Page = await ask<Page>(api, `${LIST}?limit=200${after}`, stop);
+    for (const document of page.data) {
+      const source = document.source_uri;
+      if (source !== null && wanted.has(source) && !known.has(source)) known.set(source, document);
+    }
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return known;
+}

@@ -1,0 +1,90 @@
+import { systemClock } from "../base/clock.ts";
+import { print } from "./output.ts";
+import type { Found } from "./vault-files.ts";
+import { Progress } from "./vault-progress.ts";
+import { lineOf } from "./vault-text.ts";
+
+const STATUSES = ["added", "replaced", "unchanged", "skipped", "failed"] as const;
+export type Status = (typeof STATUSES)[number];
+
+/** What became of a file: a line of `--json`. */
+export interface Outcome {
+  readonly path: string;
+  readonly status: Status;
+  /** Of the document; null where there is none. */
+  readonly id: string | null;
+  readonly title: string | null;
+  /** Why it was skipped, or failed. */
+  readonly reason: string | null;
+}
+
+/** Of a file that never became a document. */
+export const NOTHING = { id: null, title: null, reason: null };
+
+export interface ReportOptions {
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+/** Says what becomes of each file, and at the end of them all. */
+export class Report {
+  readonly #counts: Record<Status, number> = { added: 0, replaced: 0, unchanged: 0, skipped: 0, failed: 0 };
+  readonly #options: ReportOptions;
+  readonly #total: number;
+  readonly #progress: Progress;
+  #done = 0;
+
+  constructor({ files, skipped, failed }: Found, options: ReportOptions) {
+    this.#options = options;
+    this.#total = files.length;
+    this.#progress = new Progress(files.length, process.stderr, () => systemClock.monotonic());
+    for (const { path, reason, ending } of skipped) {
+      this.#note({ ...NOTHING, path, reason, status: "skipped" }, ending === undefined);
+    }
+    const endings = new Set(skipped.flatMap(({ ending }) => ending ?? []));
+    if (endings.size > 0)
+      this.say(`skipped: types that are not read: ${lineOf([...endings].sort().join(" "))}`);
+    for (const left of failed) this.#note({ ...NOTHING, ...left, status: "failed" });
+  }
+
+  get failed(): number {
+    return this.#counts.failed;
+  }
+
+  /** Files of which nothing was heard. */
+  get left(): number {
+    return this.#total - this.#done;
+  }
+
+  take(outcome: Outcome): void {
+    this.#done++;
+    this.#note(outcome);
+    const beside = (["unchanged", "failed"] as const).filter((status) => this.#counts[status] > 0);
+    this.#progress.step(
+      this.#done,
+      beside.map((status) => `${this.#counts[status]} ${status}`).join(", "),
+      outcome.path,
+    );
+  }
+
+  say(text: string): void {
+    this.#progress.say(text);
+  }
+
+  end(): void {
+    this.#progress.end();
+    const counts = STATUSES.map((status) => `${status} ${this.#counts[status]}`).join(", ");
+    const summary = `${this.#options.dryRun ? "dry run: " : ""}${counts}`;
+    // Standard output has the lines of JSON alone.
+    if (this.#options.json) this.say(summary);
+    else print(summary);
+  }
+
+  #note(outcome: Outcome, isSaid = true): void {
+    const { path, status, id, title, reason } = outcome;
+    this.#counts[status]++;
+    if (reason !== null && isSaid) this.say(`${status}: ${lineOf(path)}: ${lineOf(reason)}`);
+    if (this.#options.json) print(JSON.stringify({ path, status, id, title, reason }));
+    else if (this.#options.dryRun && reason === null) print(`${status}: ${lineOf(path)}`);
+  }
+}

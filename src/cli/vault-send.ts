@@ -1,0 +1,80 @@
+import { OperatorError } from "../base/errors.ts";
+import { type OperatorApi, refusal } from "./operator.ts";
+
+/** A gateway that is busy says when to come again; after so many times it is not going to be otherwise. */
+const TRIES = 60;
+const LONGEST_WAIT_SECONDS = 60;
+
+/** The user asked to stop: what was not sent yet is not sent. */
+export class Interrupted extends Error {
+  override readonly name = "Interrupted";
+}
+
+/**
+ * A call, made again when the gateway asks to wait (429, and 503 with `Retry-After`).
+ * @throws Interrupted while it waits, OperatorError where the gateway is gone
+ */
+export async function send(
+  api: OperatorApi,
+  method: "GET" | "POST",
+  path: string,
+  body: object | undefined,
+  stop: AbortSignal,
+): Promise<Response> {
+  for (let attempt = 1; ; attempt++) {
+    if (stop.aborted) throw new Interrupted();
+    const response = await api.fetch(method, path, body).catch(gone);
+    const seconds = secondsToWait(response);
+    if (seconds === undefined || attempt === TRIES) return response;
+    await response.body?.cancel();
+    await wait(seconds * 1_000, stop);
+  }
+}
+
+/** As `send`, for an answer that MUST be a good one. @throws also OperatorError with the refusal's own words */
+export async function ask<T>(api: OperatorApi, path: string, stop: AbortSignal): Promise<T> {
+  const response = await send(api, "GET", path, undefined, stop);
+  if (!response.ok) throw await refusal(response);
+  return (await response.json()) as T;
+}
+
+/** Why a document was refused; undefined where the refusal is not about the document, and the next one fares no better. */
+export async function documentsFault(response: Response): Promise<string | undefined> {
+  const answer = (await response
+    .clone()
+    .json()
+    .catch(() => null)) as { detail?: unknown } | null;
+  const detail = typeof answer?.detail === "string" ? answer.detail : `the answer was ${response.status}`;
+  const { status } = response;
+  if (status === 422)
+    return /^\/(?:text|content_base64|content_type|title|source_uri): (.*)$/s.exec(detail)?.[1];
+  return status === 400 || status === 413 || status === 429 || status >= 500 ? detail : undefined;
+}
+
+function secondsToWait({ status, headers }: Response): number | undefined {
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  if ((status !== 429 && status !== 503) || !(seconds >= 0)) return undefined;
+  return Math.min(Math.max(seconds, 0.1), LONGEST_WAIT_SECONDS);
+}
+
+function wait(ms: number, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer);
+      reject(new Interrupted());
+    };
+    const timer = setTimeout(() => {
+      stop.removeEventListener("abort", end);
+      resolve();
+    }, ms);
+    stop.addEventListener("abort", end, { once: true });
+  });
+}
+
+function gone(error: unknown): never {
+  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
+  throw new OperatorError(
+    `the gateway does not answer any more${code}`,
+    "run it again when it does: what was added is found",
+  );
+}

@@ -1,0 +1,400 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { PayloadKind } from "../ledger/payload.ts";
+import type { Db, Tx } from "../store/db.ts";
+import type { TaskEventHub } from "./events.ts";
+import { encodeFrame, type TaskEventName } from "./frames.ts";
+import { findTask } from "./store.ts";
+import type { Task } from "./task.ts";
+import { viewTask } from "./view.ts";
+
+/** Payloads looked at in one query, and what their texts may have together: some 2 ms. */
+const ROWS = 64;
+const SLICE_BYTES = 1_000_000;
+/** Payloads, or blocks of events (64 KiB each), that one transaction erases. */
+const ERASED_AT_ONCE = 64;
+const BLOCKS_AT_ONCE = 4;
+const RETRY_MS = 30_000;
+
+/** A document was deleted, and what tasks quote of it is to go too. Kept in the store until that is done. */
+interface Erasure {
+  readonly workspaceId: number;
+  readonly document: string;
+  readonly actor: string;
+  readonly requestId: string;
+  /** Tasks that ran at that moment: they may have read the document, and quote it until they end. */
+  readonly running: readonly string[];
+}
+
+export interface QuotedParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly hub: TaskEventHub;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface PayloadKey {
+  readonly seq: number;
+  readonly kind: PayloadKind;
+}
+
+/** What is to be erased of one task, or of calls without one. */
+interface Quotes {
+  /** The first output that holds the document: erased last, so that it is found again after a crash. */
+  readonly first: PayloadKey;
+  /** Intent of the call that it came from. */
+  readonly intentSeq: number;
+  /** What came after it, and the arguments of calls that wrote the document, which are its text. */
+  readonly others: PayloadKey[];
+}
+
+interface Row extends PayloadKey {
+  readonly holds: number;
+  readonly task: string | null;
+  readonly tool: string | null;
+  readonly ref: number | null;
+}
+
+/**
+ * Erases what tasks quote of deleted documents: each tool result that holds a document's id, and everything that the same
+ * task said or asked for after it, in payloads and in stored events. The entries and their hashes stay. A task that is
+ * still running has the text in its memory, where nothing can take it out: its quotes are erased as soon as it ends, and
+ * until then the ledger says that they are pending.
+ */
+export class QuotedPayloads {
+  readonly #parts: QuotedParts;
+  readonly #following = new Set<Promise<void>>();
+  /** Keys of those that are under way. */
+  readonly #active = new Set<string>();
+  #cancelRetry: (() => void) | null = null;
+  #stopped = false;
+
+  constructor(parts: QuotedParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes up what an earlier process did not finish. MUST follow the tasks' start. */
+  start(): void {
+    this.#follow(this.#resume());
+  }
+
+  /** Resolves when nothing is erased any more; the rest is taken up by the next start. MUST follow the tasks' end. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelRetry?.();
+    await Promise.all(this.#following);
+  }
+
+  /**
+   * Notes what is to be erased, in the transaction that hides the document: nothing can read it any more after that.
+   * @returns what erases it, to be called once that is on disk. It resolves when only running tasks hold quotes, and never
+   *   rejects: what fails is tried again
+   */
+  async begin(tx: Tx, of: Omit<Erasure, "running">): Promise<() => Promise<void>> {
+    const rows = await tx.all<{ id: string }>(
+      "SELECT id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL AND status <> 'queued'",
+      [of.workspaceId],
+    );
+    const erasure = { ...of, running: rows.map(({ id }) => id) };
+    await tx.run("INSERT INTO meta (key, value) VALUES ($1, $2)", [keyOf(of), JSON.stringify(erasure)]);
+    return () => this.#erase(erasure);
+  }
+
+  #follow(work: Promise<void>): void {
+    this.#following.add(work);
+    void work.finally(() => this.#following.delete(work));
+  }
+
+  async #resume(): Promise<void> {
+    try {
+      const rows = await this.#parts.db.all<{ value: string }>(
+        "SELECT value FROM meta WHERE key >= $1 AND key < $2 ORDER BY key",
+        [PREFIX, `${PREFIX}~`],
+      );
+      for (const { value } of rows) await this.#erase(JSON.parse(value) as Erasure);
+    } catch (error) {
+      this.#later(error);
+    }
+  }
+
+  #later(error: unknown): void {
+    if (this.#stopped) return;
+    this.#parts.log.warn("what tasks quote of a deleted document will be erased later", { error });
+    this.#cancelRetry ??= this.#parts.clock.after(RETRY_MS, () => {
+      this.#cancelRetry = null;
+      this.start();
+    });
+  }
+
+  async #erase(erasure: Erasure): Promise<void> {
+    const key = keyOf(erasure);
+    if (this.#active.has(key)) return;
+    this.#active.add(key);
+    const failed = (error: unknown) => this.#later(error);
+    const finished = () => this.#active.delete(key);
+    let rest = Promise.resolve();
+    try {
+      const running = await this.#stillRunning(erasure);
+      await this.#eraseQuotes(erasure, 0, Number.MAX_SAFE_INTEGER, new Set(running));
+      if (running.length > 0) {
+        await this.#record(erasure, { outcome: "pending", running: running.length });
+        rest = this.#afterTheirEnd(erasure, running);
+      } else await this.#done(erasure);
+    } catch (error) {
+      failed(error);
+    }
+    this.#follow(rest.catch(failed).finally(finished));
+  }
+
+  async #stillRunning({ workspaceId, running }: Erasure): Promise<string[]> {
+    const open: string[] = [];
+    for (const id of running) {
+      const task = await findTask(this.#parts.db, workspaceId, id);
+      if (task && task.finishedAt === null) open.push(id);
+    }
+    return open;
+  }
+
+  async #afterTheirEnd(erasure: Erasure, running: readonly string[]): Promise<void> {
+    const { db, hub } = this.#parts;
+    for (const id of running) {
+      const log = hub.find(id);
+      while (log && !log.closed) await new Promise<void>((resolve) => log.onChange(resolve));
+      const task = await findTask(db, erasure.workspaceId, id);
+      // Broken off with the process: the next start sees to it.
+      if (this.#stopped || (task && task.finishedAt === null)) return;
+      if (task) await this.#eraseQuotes(erasure, task.dispatchSeq - 1, await lastOf(db, task), new Set());
+    }
+    await this.#done(erasure);
+  }
+
+  /** Where the log cannot be emptied now, the next start tries again: it finds nothing more to erase. */
+  async #done(erasure: Erasure): Promise<void> {
+    const { db, log } = this.#parts;
+    if (this.#stopped) return;
+    if (await db.forget()) await db.run("DELETE FROM meta WHERE key = $1", [keyOf(erasure)]);
+    else log.warn("what was erased stays in the log until its readers leave");
+  }
+
+  /** Of entries above `after`, up to `last`, but for the tasks named. */
+  async #eraseQuotes(
+    erasure: Erasure,
+    after: number,
+    last: number,
+    except: ReadonlySet<string>,
+  ): Promise<void> {
+    const found = await this.#find(erasure, after, last, except);
+    for (const [task, quotes] of found) {
+      if (this.#stopped) return;
+      if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
+      await this.#erasePayloads(erasure, task, quotes);
+    }
+  }
+
+  /** By task; under "" what belongs to none. */
+  async #find(
+    { workspaceId, document }: Erasure,
+    from: number,
+    last: number,
+    except: ReadonlySet<string>,
+  ): Promise<ReadonlyMap<string, Quotes>> {
+    const { db } = this.#parts;
+    const found = new Map<string, Quotes>();
+    const arguments_ = new Map<number, PayloadKey>();
+    for (let after = from; !this.#stopped; ) {
+      const to = await endOfSlice(db, workspaceId, after, last);
+      if (to === null) break;
+      const rows = await db.all<Row>(
+        `SELECT p.seq, p.kind, p.kind = 'output' AND instr(p.body, $4) > 0 AS holds,
+           l.bytes->>'task' AS task, l.bytes->>'tool' AS tool, l.bytes->>'ref' AS ref
+         FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
+         WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
+        [workspaceId, after, to, document],
+      );
+      for (const row of rows) {
+        if (row.task === null || !except.has(row.task)) collect(found, arguments_, row);
+      }
+      after = to;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return found;
+  }
+
+  async #erasePayloads(erasure: Erasure, task: string, { first, others }: Quotes): Promise<void> {
+    const { db } = this.#parts;
+    for (let at = 0; at < others.length; at += ERASED_AT_ONCE) {
+      await db.tx(async (tx) => {
+        for (const key of others.slice(at, at + ERASED_AT_ONCE)) await erasePayload(tx, erasure, key);
+      });
+    }
+    await db.tx(async (tx) => {
+      await erasePayload(tx, erasure, first);
+      await this.#append(tx, erasure, { outcome: "succeeded", task, payloads: others.length + 1 });
+    });
+  }
+
+  /** Deltas go, arguments become null, and `task.finished` shows the task as it is read from now on. */
+  async #eraseEvents(workspaceId: number, taskId: string, quotes: Quotes): Promise<void> {
+    const { db } = this.#parts;
+    const task = await findTask(db, workspaceId, taskId);
+    if (!task) return;
+    const blank = frameEraser(task, quotes);
+    const blocks = await db.all<{ first_id: number }>(
+      "SELECT first_id FROM task_events WHERE workspace_id = $1 AND task_id = $2 ORDER BY first_id",
+      [workspaceId, taskId],
+    );
+    for (let at = 0; at < blocks.length; at += BLOCKS_AT_ONCE) {
+      await db.tx(async (tx) => {
+        for (const { first_id } of blocks.slice(at, at + BLOCKS_AT_ONCE)) {
+          await eraseBlock(tx, [workspaceId, taskId, first_id], blank);
+        }
+      });
+    }
+  }
+
+  #record(erasure: Erasure, what: { outcome: "pending"; running: number }): Promise<void> {
+    return this.#parts.db.tx((tx) => this.#append(tx, erasure, what));
+  }
+
+  async #append(
+    tx: Tx,
+    { workspaceId, document, actor, requestId }: Erasure,
+    { outcome, task, ...counts }: {
+      outcome: "succeeded" | "pending";
+      task?: string;
+      payloads?: number;
+      running?: number;
+    },
+  ): Promise<void> {
+    await this.#parts.ledger.append(tx, workspaceId, {
+      phase: "single",
+      action: "payload.erase",
+      outcome,
+      channel: "system",
+      actor,
+      requestId,
+      task: task === "" ? undefined : task,
+      detail: { document, ...counts },
+    });
+  }
+}
+
+const PREFIX = "quoted/";
+
+function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): string {
+  return `${PREFIX}${workspaceId}/${document}/${requestId}`;
+}
+
+/** The last seq of the next slice above `after`; null where there is nothing more. */
+async function endOfSlice(db: Db, workspaceId: number, after: number, last: number): Promise<number | null> {
+  const rows = await db.all<{ seq: number; bytes: number }>(
+    `SELECT seq, octet_length(body) AS bytes FROM payloads
+     WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`,
+    [workspaceId, after, last, ROWS],
+  );
+  let end: number | null = null;
+  let sum = 0;
+  for (const { seq, bytes } of rows) {
+    sum += bytes;
+    if (end !== null && sum > SLICE_BYTES) break;
+    end = seq;
+  }
+  return end;
+}
+
+/** Rows MUST come in their order. `inputs` are arguments of calls whose results are still to come. */
+function collect(found: Map<string, Quotes>, inputs: Map<number, PayloadKey>, row: Row): void {
+  const { seq, kind, holds, task, tool, ref } = row;
+  const key = { seq, kind };
+  const isWrite = tool === "vault.write";
+  if (isWrite && kind === "input") inputs.set(seq, key);
+  const quotes = found.get(task ?? "");
+  if (quotes && (task !== null || holds)) quotes.others.push(key);
+  const input = isWrite && holds ? inputs.get(ref ?? seq) : undefined;
+  if (quotes) {
+    if (input && !quotes.others.some((other) => other.seq === input.seq && other.kind === "input")) {
+      quotes.others.push(input);
+    }
+  } else if (holds) {
+    found.set(task ?? "", { first: key, intentSeq: ref ?? seq, others: input ? [input] : [] });
+  }
+  if (kind === "output") inputs.delete(ref ?? seq);
+}
+
+async function erasePayload(tx: Tx, { workspaceId }: Erasure, { seq, kind }: PayloadKey): Promise<void> {
+  await tx.run("DELETE FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3", [
+    workspaceId,
+    seq,
+    kind,
+  ]);
+}
+
+async function lastOf(db: Db, { workspaceId, id }: Task): Promise<number> {
+  const row = await db.get<{ finish_seq: number | null }>(
+    "SELECT finish_seq FROM tasks WHERE workspace_id = $1 AND id = $2",
+    [workspaceId, id],
+  );
+  return row?.finish_seq ?? Number.MAX_SAFE_INTEGER;
+}
+
+interface Frame {
+  readonly id: number;
+  readonly event: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a stored frame's data, of a form for each event.
+  readonly data: any;
+}
+
+/** Frame for frame, in their order: what is left of it. Null: nothing. Undefined: all of it. */
+type FrameEraser = (frame: Frame) => Uint8Array | null | undefined;
+
+function frameEraser(task: Task, { intentSeq, first, others }: Quotes): FrameEraser {
+  const erased = new Set([first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq));
+  const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
+  // Where the answer alone holds the document, nobody can say which of its parts do.
+  let isAfter = call === undefined;
+  const last = {
+    ...task,
+    output: null,
+    toolsCalled: task.toolsCalled.map((each) =>
+      erased.has(each.intentSeq) ? { ...each, arguments: null } : each,
+    ),
+  };
+  const known = new Set(last.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id));
+  return ({ id, event, data }) => {
+    if (event === "tool.result" && data.id === call?.id) isAfter = true;
+    const blank = (name: TaskEventName, value: object) => encodeFrame(id, name, value as never);
+    if (event === "task.finished") return blank("task.finished", viewTask(last));
+    if (event === "tool.call" && known.has(data.id))
+      return blank("tool.call", { ...data, arguments: null });
+    return isAfter && event === "output.delta" ? null : undefined;
+  };
+}
+
+type BlockKey = readonly [workspaceId: number, taskId: string, firstId: number];
+
+async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<void> {
+  const where = "WHERE workspace_id = $1 AND task_id = $2 AND first_id = $3";
+  const row = await tx.get<{ frames: Uint8Array }>(`SELECT frames FROM task_events ${where}`, [...key]);
+  if (!row) return;
+  const frames: Uint8Array[] = [];
+  let isChanged = false;
+  for (const text of new TextDecoder().decode(row.frames).split("\n\n").slice(0, -1)) {
+    const left = erase(parseFrame(text));
+    if (left !== undefined) isChanged = true;
+    if (left !== null) frames.push(left ?? new TextEncoder().encode(`${text}\n\n`));
+  }
+  if (!isChanged) return;
+  if (frames.length === 0) await tx.run(`DELETE FROM task_events ${where}`, [...key]);
+  else await tx.run(`UPDATE task_events SET frames = $4 ${where}`, [...key, Buffer.concat(frames)]);
+}
+
+function parseFrame(text: string): Frame {
+  const [id = "", event = "", data = ""] = text.split("\n");
+  return {
+    id: Number(id.slice("id: ".length)),
+    event: event.slice("event: ".length),
+    data: JSON.parse(data.slice("data: ".length)),
+  };
+}

@@ -1,0 +1,51 @@
+import { Best, type Scored } from "./best.ts";
+import { documentOf } from "./keys.ts";
+import type { Segment } from "./segment.ts";
+
+/** How near passages are to a question by their spelling: `builtin/lexical`'s vectors, as the segments hold them. */
+export class SpellingRanking {
+  readonly #vector: Float32Array;
+  readonly #segments: readonly Segment[];
+  /** Where each segment's passages begin among those of all. */
+  readonly #starts: readonly number[];
+
+  constructor(vector: Float32Array, segments: readonly Segment[]) {
+    this.#vector = vector;
+    this.#segments = segments;
+    const starts: number[] = [];
+    let start = 0;
+    for (const { keys } of segments) {
+      starts.push(start);
+      start += keys.length;
+    }
+    this.#starts = starts;
+  }
+
+  /** Of a passage by its place among all. */
+  similarity(at: number): number {
+    let low = 0;
+    let high = this.#starts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if ((this.#starts[middle] as number) <= at) low = middle;
+      else high = middle - 1;
+    }
+    const segment = this.#segments[low];
+    return segment ? segment.similarity(at - (this.#starts[low] as number), this.#vector) : 0;
+  }
+
+  /** The nearest passages, of the documents in `only` where that is given. */
+  best(limit: number, only: ReadonlySet<number> | null): Scored[] {
+    const best = new Best(limit);
+    for (const [index, segment] of this.#segments.entries()) {
+      const start = this.#starts[index] as number;
+      for (let place = 0; place < segment.keys.length; place++) {
+        const key = segment.keys[place] as number;
+        if (segment.scales[place] === 0 || (only !== null && !only.has(documentOf(key)))) continue;
+        const similarity = segment.similarity(place, this.#vector);
+        if (similarity >= best.threshold) best.offer(key, similarity, start + place);
+      }
+    }
+    return best.sorted();
+  }
+}
