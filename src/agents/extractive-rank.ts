@@ -20,9 +20,15 @@ const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])|\n+/u;
 const QUESTION_LENGTH = 4_096;
 const WORD = /\p{Script=Han}|[\p{L}\p{N}]+/gu;
 
+/** A heading says what the text below it is about, and nothing about it. */
+const HEADING = /^#{1,6}\s/;
+/** A sentence that holds less of the question than this share of what the best one holds is no answer beside it. */
+const WORTH = 0.5;
+
 /**
  * The sentences that share most words with the question, best first, then in the order found. Where none shares a word,
- * the first sentence of the first passage; none at all where there are no passages.
+ * the first sentence of the first passage; none at all where there are no passages. Headings stand aside where there is
+ * anything else.
  */
 export function bestSentences(
   question: string,
@@ -33,18 +39,30 @@ export function bestSentences(
   const wanted = stems(question.slice(0, QUESTION_LENGTH));
   const seen = new Set<string>();
   const sentences: RankedSentence[] = [];
+  const headings: RankedSentence[] = [];
   for (const { text, source } of passages) {
     for (const piece of text.split(SENTENCE_END)) {
       const sentence = piece.trim();
       // Passages overlap: what stands in two of them is quoted once.
       if (sentence === "" || seen.has(sentence)) continue;
       seen.add(sentence);
-      sentences.push({ text: sentence, source, overlap: shared(wanted, stems(sentence)) });
+      const ranked = { text: sentence, source, overlap: shared(wanted, stems(sentence)) };
+      (HEADING.test(sentence) || isTitle(sentence, source) ? headings : sentences).push(ranked);
     }
   }
   const matching = sentences.filter(({ overlap }) => overlap > 0);
-  if (matching.length === 0) return sentences.slice(0, 1);
-  return matching.sort((a, b) => b.overlap - a.overlap).slice(0, limit);
+  if (matching.length === 0) {
+    const named = headings.filter(({ overlap }) => overlap > 0);
+    return (named.length > 0 ? named : [...sentences, ...headings]).slice(0, 1);
+  }
+  matching.sort((a, b) => b.overlap - a.overlap);
+  const best = matching[0]?.overlap ?? 0;
+  return matching.filter(({ overlap }) => overlap >= best * WORTH).slice(0, limit);
+}
+
+/** The source begins with the document's title. */
+function isTitle(sentence: string, source: string): boolean {
+  return source.toLowerCase().startsWith(sentence.toLowerCase());
 }
 
 function shared(wanted: ReadonlySet<string>, words: ReadonlySet<string>): number {

@@ -79,13 +79,19 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
+/** Without USER in the environment, as under cron, the name is not known here: the number is. */
+function userName(): string {
+  const { username, uid } = userInfo();
+  return username === "unknown" || username === "" ? `uid_${uid}` : username;
+}
+
 function operatorApi(
   url: string,
   secret: string,
   workspace: string,
   send: (request: Request) => Promise<Response>,
 ): OperatorApi {
-  const user = userInfo().username;
+  const user = userName();
   const api: OperatorApi = {
     fetch(method, path, body) {
       const headers = new Headers({

@@ -102,12 +102,19 @@ export function createGate(parts: GateParts): Gate {
     return limiter.take(workspaces.get(caller.workspaceId), clock.monotonic());
   }
 
-  /** Tells of a limit that was passed, and says whether the call is refused for it. The operator's own never is. */
-  async function refuses(operation: Operation, origin: Origin, caller: Caller): Promise<boolean> {
+  /**
+   * Whether a call takes from its workspace's limit. The operator's own do not: a folder of documents that is added on the
+   * command line would leave nothing to those who work with the server.
+   */
+  function isLimited({ credential }: Origin): boolean {
+    return credential.kind !== "operator";
+  }
+
+  /** Tells of a limit that was passed, and says whether the call is refused for it. */
+  async function refuses(operation: Operation, caller: Caller): Promise<boolean> {
     const workspace = workspaces.get(caller.workspaceId);
     await notices.exceeded(workspace, "requests");
-    if (operation.urgent === true || origin.credential.kind === "operator") return false;
-    return workspace.limits.enforcement === "enforced";
+    return operation.urgent !== true && workspace.limits.enforcement === "enforced";
   }
 
   return {
@@ -120,10 +127,10 @@ export function createGate(parts: GateParts): Gate {
         if (!caller) throw unauthenticated("invalid_token", "The token is unknown, expired or revoked.");
         const { requestId, channel } = origin;
         call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger);
-        if (operation.counted) {
+        if (operation.counted && isLimited(origin)) {
           limit = takeLimit(caller);
           // Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk.
-          if (limit.exceeded && (await refuses(operation, origin, caller))) {
+          if (limit.exceeded && (await refuses(operation, caller))) {
             return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
           }
         }
@@ -141,9 +148,9 @@ export function createGate(parts: GateParts): Gate {
             const workspace = workspaces.find(DEFAULT_WORKSPACE);
             if (workspace) ledgerSeq = await refused.note(workspace.id, origin, problem.code);
           } else if (ledgerSeq === null && problem.code !== "ledger_unavailable") {
-            if (!operation.counted) {
+            if (!operation.counted && isLimited(origin)) {
               limit = takeLimit(call.caller);
-              if (limit.exceeded && (await refuses(operation, origin, call.caller))) {
+              if (limit.exceeded && (await refuses(operation, call.caller))) {
                 return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
               }
             }

@@ -21,7 +21,7 @@ export const MaxCharacters = Type.Integer({
   maximum: 10_000_000,
   description: "Characters of all passages together.",
 });
-export const Title = Type.String({ minLength: 1, maxLength: 1_000 });
+export const Title = Type.String({ minLength: 1, maxLength: 1_000, pattern: "\\S" });
 export const DocumentId = Type.String({ minLength: 1, maxLength: 64, description: "doc_…" });
 export const ContentType = Type.String({ minLength: 1, maxLength: 200, description: "Default text/plain." });
 export const SourceUri = Type.String({ minLength: 1, maxLength: 2_000, description: "Where it comes from." });

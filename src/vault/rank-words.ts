@@ -15,15 +15,26 @@ export class WordRanking {
   readonly #segments: readonly Segment[];
   readonly #scores: readonly Float64Array[];
 
-  constructor(question: Question, segments: readonly Segment[]) {
+  /** `room` makes an array of so many zeros: whoever ranks time and again may use the same one. */
+  constructor(
+    question: Question,
+    segments: readonly Segment[],
+    room: (length: number) => Float64Array = (length) => new Float64Array(length),
+  ) {
     this.#segments = segments;
-    this.#scores = segments.map(({ keys }) => new Float64Array(keys.length));
     let passages = 0;
     let words = 0;
     for (const segment of segments) {
       passages += segment.keys.length;
       words += segment.words;
     }
+    const all = room(passages);
+    let from = 0;
+    this.#scores = segments.map(({ keys }) => {
+      const scores = all.subarray(from, from + keys.length);
+      from += keys.length;
+      return scores;
+    });
     // K1 * (1 - B + B * length / average) as a line over the length.
     const base = K1 * (1 - B);
     const slope = words === 0 ? 0 : (K1 * B * passages) / words;

@@ -1,5 +1,5 @@
 import { stemmer } from "stemmer";
-import { hash53, isStopWord } from "./words.ts";
+import { detached, hash53, isStopWord } from "./words.ts";
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 /** Shorter words are one edit away from too many others, longer ones are no words. */
@@ -16,49 +16,34 @@ const remembered = new Map<string, Float64Array>();
  * many (Damerau 1964; generated as by Norvig 2007). Some 54 for each letter; none for a word that is no plain word.
  */
 export function* spellingsNear(word: string): Generator<string> {
-  if (isCorrectable(word)) yield* edits(word, 0);
+  if (isCorrectable(word)) yield* edits(word);
 }
 
-/**
- * The terms of all those spellings, ascending, each once. The stem ends some letters before its word: a slip well before
- * that end is made in the stem itself, which saves stemming three quarters of the spellings.
- */
+/** The terms of all those spellings, ascending, each once. */
 export function termsNear(word: string): Float64Array {
   if (!isCorrectable(word)) return NONE;
   const known = remembered.get(word);
   if (known) return known;
-  const near = makeTermsNear(word);
-  if (remembered.size >= CACHE_LIMIT) remembered.clear();
-  remembered.set(word, near);
-  return near;
-}
-
-function makeTermsNear(word: string): Float64Array {
-  const stem = stemmer(word);
   const terms = new Set<number>();
-  // Endings are told by the letters around the place where they begin.
-  const inside = Math.max(0, commonStart(word, stem) - 3);
-  const take = (stemmed: string) => {
-    if (stemmed.length >= 2 && !isStopWord(stemmed)) terms.add(hash53(stemmed));
-  };
-  for (const edited of edits(stem, 0, inside)) take(edited);
-  for (const edited of edits(word, inside)) if (!isStopWord(edited)) take(stemmer(edited));
-  return Float64Array.from(terms).sort();
+  for (const spelling of edits(word)) {
+    const stem = stemmer(spelling);
+    // A stop word is not meant by way of its stem either: "nothing" is one slip from "notting", which is "not".
+    if (stem.length < 2 || isStopWord(spelling) || isStopWord(stem)) continue;
+    // Not by `termOf`: hundreds of spellings that are no words would push the words out of its memory.
+    terms.add(hash53(stem));
+  }
+  const near = Float64Array.from(terms).sort();
+  if (remembered.size >= CACHE_LIMIT) remembered.clear();
+  remembered.set(detached(word), near);
+  return near;
 }
 
 function isCorrectable(word: string): boolean {
   return word.length >= SHORTEST && word.length <= LONGEST && CORRECTABLE.test(word);
 }
 
-function commonStart(word: string, stem: string): number {
-  let length = 0;
-  while (length < stem.length && word[length] === stem[length]) length += 1;
-  return length;
-}
-
-/** Slips that begin at the places from `from` up to `to`, the end included where that is not given. */
-function* edits(word: string, from: number, to = word.length + 1): Generator<string> {
-  for (let at = from; at < to && at <= word.length; at++) {
+function* edits(word: string): Generator<string> {
+  for (let at = 0; at <= word.length; at++) {
     const before = word.slice(0, at);
     const rest = word.slice(at);
     if (rest.length > 0) yield before + rest.slice(1);
