@@ -6,10 +6,10 @@ const OVERLAP = 0.5;
 const SAME = 0.7;
 /** Letters of a shingle, white space aside. */
 const SHINGLE = 16;
-/** One shingle in so many is looked at, by its hash: the same ones in every text. */
+/** One shingle in so many is looked at first, by its hash: the same ones in every text. */
 const SAMPLE = 16;
-/** Of a passage so much is compared: what begins with the same thousand letters says the same. */
-const COMPARED = 1_024;
+/** And of so much of a passage. */
+const SAMPLED = 1_024;
 const FACTOR = 0x01000193;
 
 /** A passage that may be shown. */
@@ -22,7 +22,9 @@ export interface Foldable {
 
 interface Taken {
   readonly passage: Foldable;
-  readonly shingles: ReadonlySet<number>;
+  readonly sample: ReadonlySet<number>;
+  /** All shingles, once they were needed. */
+  all: ReadonlySet<number> | null;
   readonly duplicates: number[];
 }
 
@@ -54,7 +56,8 @@ export class Folder {
 
   offer(passage: Foldable): void {
     const index = this.#offered.length;
-    const candidate = { passage, shingles: shinglesOf(passage.text), duplicates: [] };
+    const sample = shinglesOf(passage.text.slice(0, SAMPLED), SAMPLE);
+    const candidate: Taken = { passage, sample, all: null, duplicates: [] };
     this.#offered.push(candidate);
     for (const taken of this.#taken.values()) {
       if (saysTheSame(taken, candidate)) {
@@ -87,20 +90,33 @@ function saysTheSame(taken: Taken, candidate: Taken): boolean {
     const shared = Math.min(a.end, b.end) - Math.max(a.start, b.start);
     if (shared > OVERLAP * Math.min(a.end - a.start, b.end - b.start)) return true;
   }
-  const [fewer, more] = [taken.shingles, candidate.shingles].sort((left, right) => left.size - right.size);
-  if (!fewer || !more || fewer.size < SAME * more.size) return false;
-  if (more.size === 0) return a.text.trim() === b.text.trim();
-  let both = 0;
-  for (const shingle of fewer) if (more.has(shingle)) both += 1;
-  return both >= SAME * (fewer.size + more.size - both);
+  if (taken.sample.size + candidate.sample.size === 0) return a.text.trim() === b.text.trim();
+  // A sample only rules out: of a short text it is a handful, which two invoices share that differ in their numbers.
+  return areAlike(taken.sample, candidate.sample) && areAlike(allOf(taken), allOf(candidate));
+}
+
+function allOf(taken: Taken): ReadonlySet<number> {
+  taken.all ??= shinglesOf(taken.passage.text, 1);
+  return taken.all;
+}
+
+function areAlike(left: ReadonlySet<number>, right: ReadonlySet<number>): boolean {
+  const [fewer, more] = left.size < right.size ? [left, right] : [right, left];
+  // Jaccard's both / (fewer + more - both) >= SAME, solved for what may be missing.
+  let misses = fewer.size - (SAME * (fewer.size + more.size)) / (1 + SAME);
+  for (const shingle of fewer) {
+    if (misses < 0) return false;
+    if (!more.has(shingle)) misses -= 1;
+  }
+  return misses >= 0;
 }
 
 /** `FACTOR` to the power of a shingle's length: what its first letter has grown to when it leaves. */
 const LEAVING = Array.from({ length: SHINGLE }).reduce<number>((power) => Math.imul(power, FACTOR), 1);
 
-/** Sampled hashes of every run of letters, rolled along the text (Karp and Rabin 1987): 12 µs for a passage. */
-function shinglesOf(text: string): ReadonlySet<number> {
-  const lower = text.slice(0, COMPARED).toLowerCase();
+/** Hashes of every run of letters, one in `sample`, rolled along the text (Karp and Rabin 1987): 12 µs for a sample. */
+function shinglesOf(text: string, sample: number): ReadonlySet<number> {
+  const lower = text.toLowerCase();
   const window = new Uint16Array(SHINGLE);
   const shingles = new Set<number>();
   let hash = 0;
@@ -114,7 +130,7 @@ function shinglesOf(text: string): ReadonlySet<number> {
     count += 1;
     if (count < SHINGLE) continue;
     const mixed = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b) >>> 0;
-    if ((mixed >>> 8) % SAMPLE === 0) shingles.add(mixed);
+    if ((mixed >>> 8) % sample === 0) shingles.add(mixed);
   }
   return shingles;
 }

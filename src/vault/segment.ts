@@ -26,7 +26,7 @@ const LONGEST = 0xffff;
 const MOST_FREQUENT = 0xff;
 
 /** Passages in a segment at most: bounds what a merge or a deletion rewrites at once (about a megabyte). */
-export const SEGMENT_LIMIT = 2_048;
+export const SEGMENT_LIMIT = 1_024;
 
 /** One passage before it is in a segment. */
 export interface PassageTerms {
@@ -99,7 +99,10 @@ export class Segment {
   similarity(place: number, vector: Float32Array): number {
     const { vectors, dimensions } = this;
     const from = place * dimensions;
-    let [first, second, third, fourth] = [0, 0, 0, 0];
+    let first = 0;
+    let second = 0;
+    let third = 0;
+    let fourth = 0;
     for (let at = 0; at < dimensions; at += 4) {
       first += (vectors[from + at] as number) * (vector[at] as number);
       second += (vectors[from + at + 1] as number) * (vector[at + 1] as number);
@@ -130,6 +133,21 @@ export class Segment {
       const held = (offsets[from + 1] as number) - (offsets[from] as number);
       counts.set(term, (counts.get(term) ?? 0) + held);
     }
+  }
+
+  /** Whether the passage is in this segment. */
+  has(key: number): boolean {
+    const { keys } = this;
+    let low = 0;
+    let high = keys.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const found = keys[middle] as number;
+      if (found === key) return true;
+      if (found < key) low = middle + 1;
+      else high = middle - 1;
+    }
+    return false;
   }
 
   /** How many passages hold the term. */

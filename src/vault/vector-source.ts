@@ -3,6 +3,9 @@ import type { IndexReader, Reach } from "./index-reader.ts";
 import { documentOf } from "./keys.ts";
 import { SpellingRanking } from "./rank-spelling.ts";
 
+/** sqlite-vec answers no more at once. */
+const NEAREST_LIMIT = 4_096;
+
 /** Vectors of passages, as a search asks for them. Similarities are cosines. */
 export interface VectorSource {
   /** Of these passages, by their keys; those without a vector are left out. */
@@ -23,14 +26,12 @@ export function lexicalSource(
     similarities: (passages) => new Map(passages.map(({ key, at }) => [key, ranking.similarity(at)])),
     nearest(limit, only) {
       const near = ranking.best(limit, only);
-      const exact = index.similarities(
-        space,
-        vector,
-        near.map(({ key }) => key),
-      );
-      return near
-        .map((passage) => ({ ...passage, score: exact.get(passage.key) ?? passage.score }))
-        .sort(byScore);
+      // The others are there to take the place of what is folded: none of them comes among the first by rounding alone.
+      const first = near.slice(0, Math.ceil(limit / 2));
+      const keys = first.map(({ key }) => key);
+      const exact = index.similarities(space, vector, keys);
+      const better = first.map((passage) => ({ ...passage, score: exact.get(passage.key) ?? passage.score }));
+      return [...better, ...near.slice(first.length)].sort(byScore);
     },
   };
 }
@@ -46,7 +47,7 @@ export function modelSource(
   return {
     similarities: (passages) => similarities(passages.map(({ key }) => key)),
     nearest(limit, only) {
-      if (only === null) return index.nearest(space, vector, reach.scopes, limit);
+      if (only === null) return nearestShown(index, space, vector, reach, limit);
       // Every passage of the filtered documents is compared, so that a rare value is found however far away it lies.
       const keys = reach.segments.flatMap((segment) =>
         Array.from(segment.keys).filter((key) => only.has(documentOf(key))),
@@ -57,4 +58,23 @@ export function modelSource(
         .slice(0, limit);
     },
   };
+}
+
+/**
+ * A document's vectors are in the table before it is shown, and still after it is hidden: only passages that a segment
+ * holds count. Where others took their places among the nearest, more are asked for.
+ */
+function nearestShown(
+  index: IndexReader,
+  space: number,
+  vector: Float32Array,
+  { scopes, segments }: Reach,
+  limit: number,
+): Scored[] {
+  for (let asked = limit; ; asked = Math.min(asked * 4, NEAREST_LIMIT)) {
+    const near = index.nearest(space, vector, scopes, asked);
+    const shown = near.filter(({ key }) => segments.some((segment) => segment.has(key)));
+    const isAll = near.length < asked || asked === NEAREST_LIMIT;
+    if (isAll || shown.length >= limit) return shown.slice(0, limit);
+  }
 }
