@@ -1,6 +1,7 @@
+import { stemmer } from "stemmer";
 import type { Segment } from "./segment.ts";
 import { spellingsNear, termsNear } from "./typos.ts";
-import { isStopWord, termOf, wordsOf } from "./words.ts";
+import { hash53, isStopWord, termOf, wordsOf } from "./words.ts";
 
 /** Different words of a question that are looked up: a whole page pasted as a question costs no more than this. */
 const WORD_LIMIT = 256;
@@ -21,8 +22,8 @@ export interface Question {
   /** As they stand in the question, for vectors. */
   readonly words: readonly string[];
   readonly terms: readonly QuestionTerm[];
-  /** Words that the boundary does not know, and the spellings that were taken for them. */
-  readonly corrected: Readonly<Record<string, readonly string[]>>;
+  /** Words that the boundary does not know, and the terms that were taken for them. */
+  readonly corrected: ReadonlyMap<string, readonly number[]>;
 }
 
 /**
@@ -33,7 +34,7 @@ export function readQuestion(text: string, segments: readonly Segment[]): Questi
   const words = wordsOf(text);
   const telling = words.filter((word) => !isStopWord(word));
   const terms = new Map<number, QuestionTerm>();
-  const corrected: Record<string, readonly string[]> = {};
+  const corrected = new Map<string, readonly number[]>();
   let corrections = 0;
   for (const word of new Set((telling.length > 0 ? telling : words).slice(0, WORD_LIMIT))) {
     const term = termOf(word);
@@ -42,7 +43,12 @@ export function readQuestion(text: string, segments: readonly Segment[]): Questi
     else if (corrections < CORRECTION_LIMIT) {
       corrections += 1;
       const meant = correct(word, segments);
-      if (meant.length > 0) corrected[word] = spell(word, meant);
+      if (meant.length > 0) {
+        corrected.set(
+          word,
+          meant.map(({ term: near }) => near),
+        );
+      }
       for (const { term: near, count: held } of meant) {
         if (!terms.has(near)) {
           terms.set(near, { term: near, weight: CORRECTION_WEIGHT / Math.sqrt(meant.length), count: held });
@@ -72,12 +78,19 @@ function correct(word: string, segments: readonly Segment[]): readonly Meant[] {
     .slice(0, SPELLINGS);
 }
 
-/** The words that were meant, as people read them: made again only where there are any. */
-function spell(word: string, meant: readonly Meant[]): readonly string[] {
+/** What was taken for the words that the boundary does not know, as people read it. For `explain` alone: it costs 0.5 ms. */
+export function correctionsOf({ corrected }: Question): Readonly<Record<string, readonly string[]>> {
+  return Object.fromEntries([...corrected].map(([word, terms]) => [word, spell(word, terms)]));
+}
+
+function spell(word: string, terms: readonly number[]): readonly string[] {
   const spelled = new Map<number, string>();
   for (const spelling of spellingsNear(word)) {
-    const term = termOf(spelling);
-    if (!spelled.has(term) && !isStopWord(spelling)) spelled.set(term, spelling);
+    if (isStopWord(spelling)) continue;
+    const term = hash53(stemmer(spelling));
+    const known = spelled.get(term);
+    // The stem of "delivery" is "deliveri", which nobody writes.
+    if (known === undefined || (known.endsWith("i") && spelling.endsWith("y"))) spelled.set(term, spelling);
   }
-  return meant.flatMap(({ term }) => spelled.get(term) ?? []);
+  return terms.flatMap((term) => spelled.get(term) ?? []);
 }

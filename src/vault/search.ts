@@ -4,7 +4,7 @@ import type { IndexReader, PassageRow, Reach } from "./index-reader.ts";
 import { documentOf } from "./keys.ts";
 import { lexicalVector } from "./lexical.ts";
 import type { FoundPassage, Metadata, SearchAnswer, SearchMode, SearchRequest } from "./messages.ts";
-import { type Question, readQuestion } from "./question.ts";
+import { correctionsOf, type Question, readQuestion } from "./question.ts";
 import { WordRanking } from "./rank-words.ts";
 import { lexicalSource, modelSource, type VectorSource } from "./vector-source.ts";
 
@@ -51,7 +51,7 @@ export function search(index: IndexReader, request: SearchRequest): SearchAnswer
       ? index.documentsWith(request.workspaceId, reach.scopes, request.filter)
       : null;
     const found = new Search(index, request, reach, question, only).run();
-    return { ...found, corrected: question.corrected };
+    return { ...found, corrected: request.explain ? correctionsOf(question) : {} };
   });
 }
 

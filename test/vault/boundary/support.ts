@@ -1,0 +1,133 @@
+import fc from "fast-check";
+import { startFakeEmbeddings } from "../../support/fake-embeddings.ts";
+import { type Answered, startGateway, type TestGateway } from "../../support/gateway.ts";
+
+export const MODES = ["hybrid", "keyword", "vector"] as const;
+
+/** Where vectors come from: each has its own way through the index. */
+export const EMBEDDINGS = ["builtin/lexical", "a model"] as const;
+
+export interface House {
+  readonly gateway: TestGateway;
+  stop(): Promise<void>;
+}
+
+/** A gateway whose vectors are its own, or a scripted model's. */
+export async function startHouse(embeddings: (typeof EMBEDDINGS)[number]): Promise<House> {
+  if (embeddings === "builtin/lexical") {
+    const gateway = await startGateway();
+    return { gateway, stop: () => gateway.stop() };
+  }
+  const upstream = startFakeEmbeddings();
+  const provider = `up: { kind: openai-compatible, base_url: "${upstream.baseUrl}" }`;
+  const yaml = `providers:\n  ${provider}\nembeddings: { model: up/words }\n`;
+  const gateway = await startGateway({ yaml });
+  return {
+    gateway,
+    async stop() {
+      await gateway.stop();
+      await upstream.stop();
+    },
+  };
+}
+
+/** A passage as a search answers it. */
+export interface Found {
+  readonly document_id: string;
+  readonly title: string;
+  readonly text: string;
+  readonly scope: string;
+  readonly score: number;
+  readonly explain?: { readonly duplicates: readonly string[] };
+}
+
+/** A search's answer. */
+export interface Answer {
+  readonly results: readonly Found[];
+  readonly mode: string;
+  readonly took_ms: number;
+  readonly explain?: object;
+}
+
+/** One workspace, as one of its tokens sees it. */
+export interface Workspace {
+  readonly admin: string;
+  /** Writes a document and answers its id. */
+  write(document: object, token?: string): Promise<string>;
+  search(body: object, token?: string): Promise<Answer>;
+  call(method: string, path: string, body?: object, token?: string): Promise<Answered>;
+  /** Makes an agent with this memory, and answers a token that acts as it. */
+  agent(name: string, memory: string | readonly string[]): Promise<string>;
+}
+
+export const AGENT_SCOPES = ["vault:read", "vault:write"];
+
+/** @throws Error for an answer with another status */
+export function workspaceOf(gateway: TestGateway, admin: string): Workspace {
+  const call = (method: string, path: string, body?: object, token = admin) =>
+    gateway.call(method, path, { token, ...(body === undefined ? {} : { body }) });
+  async function must(
+    statuses: readonly number[],
+    method: string,
+    path: string,
+    body: object,
+    token = admin,
+  ) {
+    const answer = await call(method, path, body, token);
+    if (!statuses.includes(answer.status)) {
+      throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    }
+    return answer.body;
+  }
+  return {
+    admin,
+    call,
+    async write(document, token) {
+      const body = { title: "A note", ...document };
+      return (await must([200, 201], "POST", "/v1/vault/documents", body, token)).id;
+    },
+    search: (body, token) => must([200], "POST", "/v1/vault/search", body, token),
+    async agent(name, memory) {
+      await must([201], "POST", "/v1/agents", { name, owner: "tests", memory_scope: memory });
+      return (await must([201], "POST", "/v1/tokens", { name, agent: name, scopes: AGENT_SCOPES })).secret;
+    },
+  };
+}
+
+/** The oracle, which shares nothing with the product: paths compared segment by segment. */
+export function isBelow(path: string, scope: string): boolean {
+  const own = segmentsOf(path);
+  return segmentsOf(scope).every((segment, index) => own[index] === segment);
+}
+
+export function isInsideOf(boundary: readonly string[], path: string): boolean {
+  return boundary.some((scope) => isBelow(path, scope));
+}
+
+function segmentsOf(path: string): readonly string[] {
+  return path === "/" ? [] : path.split("/");
+}
+
+/** Paths that are easily taken for one another. */
+export const scopePath = fc.oneof(
+  { weight: 1, arbitrary: fc.constant("/") },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom("support", "supportx", "support-a", "support.a", "support/a", "s"),
+  },
+  {
+    weight: 8,
+    arbitrary: fc
+      .array(
+        fc.constantFrom("support", "supportx", "support-a", "support.a", "suppor", "a", "b", "0", "a0"),
+        {
+          minLength: 1,
+          maxLength: 4,
+        },
+      )
+      .map((segments) => segments.join("/")),
+  },
+);
+
+/** What agents remember, what searches narrow to: one path or several. */
+export const scopePaths = fc.uniqueArray(scopePath, { minLength: 1, maxLength: 3 });

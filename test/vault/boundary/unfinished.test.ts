@@ -1,0 +1,80 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import type { TestGateway } from "../../support/gateway.ts";
+import { EMBEDDINGS, type House, MODES, startHouse, type Workspace, workspaceOf } from "./support.ts";
+
+/**
+ * A document's parts come in before it is shown and go after it is hidden, vectors among them. Other calls get in between:
+ * here the file is put into such a state by hand, so that no test has to be quick enough to meet it.
+ */
+/** What `building` and `removing` are: the parts are there, and no live segment names them. Alone in its scope. */
+function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "removing"): void {
+  const database = new Database(join(dataDir, "gatehouse.db"), { readwrite: true });
+  try {
+    database.exec("PRAGMA busy_timeout = 5000");
+    database
+      .transaction(() => {
+        const row = database
+          .query<{ key: number; scope_id: number }, [string]>(
+            "SELECT key, scope_id FROM vault_documents WHERE id = ?",
+          )
+          .get(id);
+        if (!row) throw new Error("no such document");
+        database.query("UPDATE vault_documents SET state = ? WHERE key = ?").run(state, row.key);
+        database.query("DELETE FROM vault_metadata WHERE document_key = ?").run(row.key);
+        // Of a hidden document the segments are gone; here they stay, and nobody is to look at them.
+        database
+          .query(`UPDATE vault_segments SET live = 0, document_key = ?1 WHERE scope_id = ?2`)
+          .run(row.key, row.scope_id);
+      })
+      .immediate();
+  } finally {
+    database.close();
+  }
+}
+
+describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
+  let house: House;
+  let workspace: Workspace;
+  beforeAll(async () => {
+    house = await startHouse(embeddings);
+    workspace = workspaceOf(house.gateway, house.gateway.admin);
+  });
+  afterAll(() => house.stop());
+
+  describe.each(["building", "removing"] as const)("a document that is %s", (state) => {
+    test.each(MODES)("is not found in mode %s", async (mode) => {
+      const scope = `${state}/${mode}`;
+      const hidden = await workspace.write({ text: "The secret of the unfinished quagmire.", scope });
+      unfinish(house.gateway, hidden, state);
+      const shown = await workspace.write({ text: "The quagmire that everybody sees.", scope });
+      for (const query of ["quagmire", "quagmyre", "secret unfinished"]) {
+        for (const filter of [{}, { none: "such" }]) {
+          const { results } = await workspace.search({ query, mode, scopes: [scope], filter });
+          const found = results.map(({ document_id }) => document_id);
+          expect(found.filter((id) => id !== shown)).toEqual([]);
+          if (mode === "vector" && Object.keys(filter).length === 0) expect(found).toEqual([shown]);
+        }
+      }
+      expect((await workspace.call("GET", `/v1/vault/documents/${hidden}`)).status).toBe(404);
+    });
+
+    test("does not take the place of those that are shown, however near it is", async () => {
+      const scope = `${state}/shared`;
+      const text = Array.from({ length: 700 }, (_, at) =>
+        `The quagmire has the number q${at}.`.repeat(6),
+      ).join("\n\n");
+      const hidden = await workspace.write({ text, scope });
+      unfinish(house.gateway, hidden, state);
+      const shown = await workspace.write({ text: "Something about a quag.", scope });
+      const { results } = await workspace.search({
+        query: "quagmire",
+        mode: "vector",
+        scopes: [scope],
+        top_k: 5,
+      });
+      expect(results.map(({ document_id }) => document_id)).toEqual([shown]);
+    });
+  });
+});
