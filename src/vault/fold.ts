@@ -9,7 +9,7 @@ const SHINGLE = 16;
 /** One shingle in so many is looked at first, by its hash: the same ones in every text. */
 const SAMPLE = 16;
 /** And of so much of a passage. */
-const SAMPLED = 1_024;
+const SAMPLED = 512;
 const FACTOR = 0x01000193;
 
 /** A passage that may be shown. */

@@ -26,7 +26,7 @@ const STRANGER = 0.5;
 /** What is nearer than chance makes two texts (of 256 numbers: 0.06 in two of three) where they share no word at all. */
 const CHANCE = 0.15;
 /** Passages read at once while results are gathered. */
-const BATCH = 16;
+const BATCH = 12;
 
 interface Candidate extends Omit<Scored, "at"> {
   readonly keyword: number;
