@@ -1,41 +1,50 @@
 /**
- * Prints the path of sqlite-vec's library for a platform, such as `linux-x64`, `linux-arm64-musl` or `darwin-arm64`:
- * from node_modules, else from the package, fetched once into .tools/. Prints nothing where there is none, and says so:
- * what is built then searches words alone.
+ * Prints the path of sqlite-vec's library for a platform, such as `linux-x64`, `linux-arm64-musl` or `darwin-arm64`: from
+ * node_modules, else from the package, fetched once into .tools/. Prints nothing where the package has none for it, and
+ * says so: what is built then searches words alone. Fails where it has one that cannot be had.
  */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const SUFFIXES: Readonly<Record<string, string>> = { linux: "so", darwin: "dylib", windows: "dll" };
+/** Platforms that there is a package for. They hold libraries for glibc. */
+const KNOWN = /^(linux-(x64|arm64)|darwin-(x64|arm64)|windows-x64)(-(baseline|modern|glibc))*$/;
 
 const root = join(import.meta.dir, "..", "..");
-const [target = ""] = process.argv.slice(2);
-const [system = "", machine = ""] = target.split("-");
-const cpu = machine === "x86_64" ? "x64" : machine === "aarch64" ? "arm64" : machine;
-const name = `sqlite-vec-${system}-${cpu}`;
-const file = `vec0.${SUFFIXES[system] ?? "so"}`;
+const target = (process.argv[2] ?? "").replace("x86_64", "x64").replace("aarch64", "arm64");
 
-/** The packages hold libraries for glibc. */
-const path = target.includes("musl") ? undefined : (inModules() ?? fetched());
-if (path) console.log(path);
-else console.error(`There is no sqlite-vec for ${target}: the program will search words alone.`);
+if (KNOWN.test(target)) {
+  const [system = "", cpu = ""] = target.split("-");
+  console.log(find(system, cpu));
+} else console.error(`There is no sqlite-vec for ${target}: the program will search words alone.`);
 
-function inModules(): string | undefined {
-  const installed = join(root, "node_modules", name, file);
-  return existsSync(installed) ? installed : undefined;
+function find(system: string, cpu: string): string {
+  const name = `sqlite-vec-${system}-${cpu}`;
+  const file = join("node_modules", name, `vec0.${SUFFIXES[system]}`);
+  const installed = join(root, file);
+  if (existsSync(installed)) return installed;
+  const version = versionOf(join(root, "node_modules/sqlite-vec/package.json"));
+  const home = join(root, ".tools", `${name}-${version}`);
+  const fetched = join(home, file);
+  if (!existsSync(fetched))
+    fetchPackage(home, `${name}@${version}`, system === "windows" ? "win32" : system, cpu);
+  if (!existsSync(fetched)) throw new Error(`${name}@${version} holds no ${file}`);
+  return fetched;
 }
 
-function fetched(): string | undefined {
-  const version = require(join(root, "node_modules/sqlite-vec/package.json")).version as string;
-  const home = join(root, ".tools", `${name}-${version}`);
-  const library = join(home, "node_modules", name, file);
-  if (existsSync(library)) return library;
+function versionOf(path: string): string {
+  const { version }: { version?: unknown } = JSON.parse(readFileSync(path, "utf8"));
+  if (typeof version !== "string") throw new Error(`${path} names no version`);
+  return version;
+}
+
+/** The one package alone, whatever this machine is. @throws Error with what the installer said */
+function fetchPackage(home: string, name: string, os: string, cpu: string): void {
   mkdirSync(home, { recursive: true });
-  // The one package alone, whatever this machine is.
-  const npmOs = system === "windows" ? "win32" : system;
-  const added = Bun.spawnSync(
-    [process.execPath, "add", "--no-save", `--os=${npmOs}`, `--cpu=${cpu}`, `${name}@${version}`],
-    { cwd: home, stdout: "ignore", stderr: "ignore" },
-  );
-  return added.success && existsSync(library) ? library : undefined;
+  writeFileSync(join(home, "package.json"), "{}\n");
+  const added = Bun.spawnSync([process.execPath, "add", "--exact", `--os=${os}`, `--cpu=${cpu}`, name], {
+    cwd: home,
+    stderr: "pipe",
+  });
+  if (!added.success) throw new Error(`${name} cannot be fetched:\n${added.stderr.toString()}`);
 }

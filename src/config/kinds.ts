@@ -62,6 +62,11 @@ export const creditPrice = {
 } as const;
 
 export const modelName = text("<provider>/<model>, such as openai/gpt-5-mini", MODEL_PATTERN, 300);
+export const embeddingModelName = text(
+  "<provider>/<model>, such as openai/text-embedding-3-small",
+  MODEL_PATTERN,
+  300,
+);
 
 /** A route: models in the order they are tried. */
 export const modelList = {

@@ -1,9 +1,9 @@
 import {
   creditPrice,
+  embeddingModelName,
   httpUrl,
   listenAddress,
   modelList,
-  modelName,
   oneOf,
   text,
   wholeNumber,
@@ -96,7 +96,7 @@ export const TABLE = {
     help: "The tier's route: models of configured providers, or `builtin/extractive`, in the order they are tried.",
   }),
 
-  embeddingsModel: setting("embeddings.model", modelName, {
+  embeddingsModel: setting("embeddings.model", embeddingModelName, {
     default: "builtin/lexical",
     help: "The model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
   }),
