@@ -2,26 +2,28 @@ import { getDocumentProxy } from "unpdf";
 import { DocumentBuilder } from "./builder.ts";
 import type { ReadDocument } from "./document.ts";
 import { Fault, messageOf } from "./fault.ts";
+import { boundPdf } from "./pdf-bound.ts";
 import { type PdfItem, paragraphsOf } from "./pdf-lines.ts";
 
 const MAX_PAGES = 20_000;
+/** Pieces of text on one page: a densely set one has some thousands. */
+const MAX_ITEMS = 200_000;
 
 /**
  * The text of a PDF, page by page. It runs no script and renders nothing; where a file is damaged in part, the rest is
  * read.
- * @throws Fault for a file that is encrypted, damaged as a whole, or made of pictures only
+ * @throws Fault for a file that is encrypted, damaged as a whole, beyond the bounds, or made of pictures only
  */
 export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
-  // The parser takes its input's memory away, and no Buffer, whose slice would be no copy either.
-  const pdf = await open(new Uint8Array(bytes));
+  // The parser takes its input's memory away, so it MUST be a copy.
+  const pdf = await open(boundPdf(bytes));
   try {
     if (pdf.numPages > MAX_PAGES) throw new Fault(`has more than ${MAX_PAGES.toLocaleString("en")} pages`);
     const builder = new DocumentBuilder();
     let words = 0;
     for (let number = 1; number <= pdf.numPages; number += 1) {
       const page = await pdf.getPage(number);
-      const { items } = await page.getTextContent();
-      const paragraphs = paragraphsOf(items.filter((item): item is typeof item & PdfItem => "str" in item));
+      const paragraphs = paragraphsOf(await itemsOf(page));
       for (const paragraph of paragraphs) {
         builder.add("paragraph", paragraph);
         words += paragraph.trim() === "" ? 0 : 1;
@@ -38,6 +40,24 @@ export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
   } finally {
     await pdf.loadingTask.destroy();
   }
+}
+
+type Page = Awaited<ReturnType<Pdf["getPage"]>>;
+type Content = Awaited<ReturnType<Page["getTextContent"]>>;
+
+/** The pieces of a page, which come as they are found: each takes many times the few bytes that may draw it. */
+async function itemsOf(page: Page): Promise<PdfItem[]> {
+  const items: PdfItem[] = [];
+  const reader = page.streamTextContent().getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const content: Content = part.value;
+    for (const item of content.items) if ("str" in item) items.push(item);
+    if (items.length <= MAX_ITEMS) continue;
+    const fault = new Fault(`has a page of more than ${MAX_ITEMS.toLocaleString("en")} pieces of text`);
+    await reader.cancel(fault);
+    throw fault;
+  }
+  return items;
 }
 
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
