@@ -4,17 +4,15 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { PayloadKind } from "../ledger/payload.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { TaskEventHub } from "./events.ts";
-import { encodeFrame, type TaskEventName } from "./frames.ts";
+import { eraseEvents } from "./quoted-events.ts";
 import { findTask } from "./store.ts";
 import type { Task } from "./task.ts";
-import { viewTask } from "./view.ts";
 
 /** Payloads looked at in one query, and what their texts may have together: some 2 ms. */
 const ROWS = 64;
 const SLICE_BYTES = 1_000_000;
-/** Payloads, or blocks of events (64 KiB each), that one transaction erases. */
+/** Payloads that one transaction erases. */
 const ERASED_AT_ONCE = 64;
-const BLOCKS_AT_ONCE = 4;
 const RETRY_MS = 30_000;
 
 /** A document was deleted, and what tasks quote of it is to go too. Kept in the store until that is done. */
@@ -202,7 +200,7 @@ export class QuotedPayloads {
   ): Promise<ReadonlyMap<string, Quotes>> {
     const { db } = this.#parts;
     const found = new Map<string, Quotes>();
-    const arguments_ = new Map<number, PayloadKey>();
+    const inputs = new Map<number, PayloadKey>();
     for (let after = from; !this.#stopped; ) {
       const to = await endOfSlice(db, workspaceId, after, last);
       if (to === null) break;
@@ -214,7 +212,7 @@ export class QuotedPayloads {
         [workspaceId, after, to, document],
       );
       for (const row of rows) {
-        if (row.task === null || !except.has(row.task)) collect(found, arguments_, row);
+        if (row.task === null || !except.has(row.task)) collect(found, inputs, row);
       }
       after = to;
       await new Promise((resolve) => setImmediate(resolve));
@@ -235,23 +233,15 @@ export class QuotedPayloads {
     });
   }
 
-  /** Deltas go, arguments become null, and `task.finished` shows the task as it is read from now on. */
-  async #eraseEvents(workspaceId: number, taskId: string, quotes: Quotes): Promise<void> {
+  async #eraseEvents(
+    workspaceId: number,
+    taskId: string,
+    { intentSeq, first, others }: Quotes,
+  ): Promise<void> {
     const { db } = this.#parts;
     const task = await findTask(db, workspaceId, taskId);
-    if (!task) return;
-    const blank = frameEraser(task, quotes);
-    const blocks = await db.all<{ first_id: number }>(
-      "SELECT first_id FROM task_events WHERE workspace_id = $1 AND task_id = $2 ORDER BY first_id",
-      [workspaceId, taskId],
-    );
-    for (let at = 0; at < blocks.length; at += BLOCKS_AT_ONCE) {
-      await db.tx(async (tx) => {
-        for (const { first_id } of blocks.slice(at, at + BLOCKS_AT_ONCE)) {
-          await eraseBlock(tx, [workspaceId, taskId, first_id], blank);
-        }
-      });
-    }
+    const inputs = [first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq);
+    if (task) await eraseEvents(db, task, intentSeq, new Set(inputs));
   }
 
   #record(erasure: Erasure, what: { outcome: "pending"; running: number }): Promise<void> {
@@ -261,7 +251,11 @@ export class QuotedPayloads {
   async #append(
     tx: Tx,
     { workspaceId, document, actor, requestId }: Erasure,
-    { outcome, task, ...counts }: {
+    {
+      outcome,
+      task,
+      ...counts
+    }: {
       outcome: "succeeded" | "pending";
       task?: string;
       payloads?: number;
@@ -337,64 +331,4 @@ async function lastOf(db: Db, { workspaceId, id }: Task): Promise<number> {
     [workspaceId, id],
   );
   return row?.finish_seq ?? Number.MAX_SAFE_INTEGER;
-}
-
-interface Frame {
-  readonly id: number;
-  readonly event: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a stored frame's data, of a form for each event.
-  readonly data: any;
-}
-
-/** Frame for frame, in their order: what is left of it. Null: nothing. Undefined: all of it. */
-type FrameEraser = (frame: Frame) => Uint8Array | null | undefined;
-
-function frameEraser(task: Task, { intentSeq, first, others }: Quotes): FrameEraser {
-  const erased = new Set([first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq));
-  const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
-  // Where the answer alone holds the document, nobody can say which of its parts do.
-  let isAfter = call === undefined;
-  const last = {
-    ...task,
-    output: null,
-    toolsCalled: task.toolsCalled.map((each) =>
-      erased.has(each.intentSeq) ? { ...each, arguments: null } : each,
-    ),
-  };
-  const known = new Set(last.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id));
-  return ({ id, event, data }) => {
-    if (event === "tool.result" && data.id === call?.id) isAfter = true;
-    const blank = (name: TaskEventName, value: object) => encodeFrame(id, name, value as never);
-    if (event === "task.finished") return blank("task.finished", viewTask(last));
-    if (event === "tool.call" && known.has(data.id))
-      return blank("tool.call", { ...data, arguments: null });
-    return isAfter && event === "output.delta" ? null : undefined;
-  };
-}
-
-type BlockKey = readonly [workspaceId: number, taskId: string, firstId: number];
-
-async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<void> {
-  const where = "WHERE workspace_id = $1 AND task_id = $2 AND first_id = $3";
-  const row = await tx.get<{ frames: Uint8Array }>(`SELECT frames FROM task_events ${where}`, [...key]);
-  if (!row) return;
-  const frames: Uint8Array[] = [];
-  let isChanged = false;
-  for (const text of new TextDecoder().decode(row.frames).split("\n\n").slice(0, -1)) {
-    const left = erase(parseFrame(text));
-    if (left !== undefined) isChanged = true;
-    if (left !== null) frames.push(left ?? new TextEncoder().encode(`${text}\n\n`));
-  }
-  if (!isChanged) return;
-  if (frames.length === 0) await tx.run(`DELETE FROM task_events ${where}`, [...key]);
-  else await tx.run(`UPDATE task_events SET frames = $4 ${where}`, [...key, Buffer.concat(frames)]);
-}
-
-function parseFrame(text: string): Frame {
-  const [id = "", event = "", data = ""] = text.split("\n");
-  return {
-    id: Number(id.slice("id: ".length)),
-    event: event.slice("event: ".length),
-    data: JSON.parse(data.slice("data: ".length)),
-  };
 }

@@ -19,6 +19,8 @@ const LAST_WAIT_MS = 60_000;
 /** A passage that the model refuses is asked for again after a day: the model may be another one by then. */
 const REFUSED_MS = 86_400_000;
 const IDLE_MS = 5_000;
+/** So long no writer waits for a model that was too slow for one. */
+const SLOW_MS = 600_000;
 
 /** A passage, as far as its vector depends on it. */
 export interface Wanted {
@@ -107,6 +109,8 @@ export class Filler {
   readonly #parts: VaultParts;
   readonly #embedderOf: EmbedderOf;
   readonly #rests = new Map<number, Rest>();
+  /** Spaces whose model is too slow for a writer, until when. */
+  readonly #slow = new Map<number, number>();
   #cancel: (() => void) | null = null;
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -134,9 +138,15 @@ export class Filler {
     this.#schedule(0);
   }
 
-  /** The model failed a moment ago: it is not waited for. */
-  isResting(space: Space): boolean {
-    return (this.#rests.get(space.id)?.until ?? 0) > this.#parts.clock.monotonic();
+  /** The model failed a moment ago, or is slow: a writer does not wait for it. */
+  isNotWaitedFor(space: Space): boolean {
+    const until = Math.max(this.#rests.get(space.id)?.until ?? 0, this.#slow.get(space.id) ?? 0);
+    return until > this.#parts.clock.monotonic();
+  }
+
+  /** Remembers that a writer waited for the space's model in vain: what it would give is asked for here alone. */
+  slow(space: Space): void {
+    this.#slow.set(space.id, this.#parts.clock.monotonic() + SLOW_MS);
   }
 
   /** Remembers that the space's model failed. @returns in how many milliseconds it is asked again */

@@ -125,8 +125,14 @@ async function removeRest(parts: VaultParts, document: Leftover): Promise<void> 
   await db.tx(async (tx) => {
     for (const space of spaces.all) await deletePending(tx, space, document.key);
     await tx.run("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
-    // Vectors that cannot be reached now are removed by the first start that can.
-    if (hasUnreachableVectors(parts)) return;
+    if (hasUnreachableVectors(parts)) {
+      // They are removed by the first start that can; until then the row says which they are, and nothing else.
+      await tx.run(
+        "UPDATE vault_documents SET title = '', source_uri = NULL, metadata = '{}' WHERE key = $1",
+        [document.key],
+      );
+      return;
+    }
     await tx.run("DELETE FROM vault_documents WHERE key = $1", [document.key]);
     await deleteUnusedScope(tx, document.scopeId);
   });

@@ -15,7 +15,7 @@ import type { Commit, VaultParts } from "./parts.ts";
 import { Remover } from "./remove.ts";
 import { type Space, Spaces } from "./spaces.ts";
 import { type DocumentFilter, findDocument, hideDocument, listDocuments, readPages } from "./store.ts";
-import { JobTimeout, VaultWorker } from "./workers.ts";
+import { JobTimeout, tooMuch, VaultWorker } from "./workers.ts";
 import { type Announce, type WriteRequest, type Written, writeDocument } from "./write.ts";
 
 const SEARCH_MS = 30_000;
@@ -24,8 +24,8 @@ const MERGE_MS = 60_000;
 const SEARCHES_AT_ONCE = 64;
 const SEARCHES_WAITING = 2_000;
 const DOCUMENTS_WAITING = 256;
-/** Characters of the documents that wait: two bytes each at most, or one of base64. */
-const CHARACTERS_WAITING = 128 * 1024 * 1024;
+/** Characters of all documents that are being written, from their call to its answer. One is taken however long it is. */
+const CHARACTERS_AT_ONCE = 128 * 1024 * 1024;
 const MERGES_WAITING = 1_000;
 /** The index of some 150,000 passages. */
 const SEARCH_CACHE_BYTES = 96 * 1024 * 1024;
@@ -96,7 +96,6 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     timeoutMs: READ_MS,
     atOnce: 1,
     waiting: DOCUMENTS_WAITING,
-    charactersWaiting: CHARACTERS_WAITING,
   });
   const merger = new VaultWorker({
     program,
@@ -124,7 +123,20 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   const remover = new Remover(parts, (scopeId, passages) => tidier.freed(scopeId, passages));
   const filler = new Filler(parts, embedderOf);
   let lastKey = await highestKey(db);
+  let charactersUnderWay = 0;
   const writeParts = { ...parts, remover, filler, newKey: () => ++lastKey };
+
+  /** @throws Problem 429 `rate_limited` where the documents under way are too much already */
+  async function withinBudget<T>({ content }: WriteRequest, work: () => Promise<T>): Promise<T> {
+    const characters = content.kind === "text" ? content.text.length : content.data.length;
+    if (charactersUnderWay > 0 && charactersUnderWay + characters > CHARACTERS_AT_ONCE) throw tooMuch();
+    charactersUnderWay += characters;
+    try {
+      return await work();
+    } finally {
+      charactersUnderWay -= characters;
+    }
+  }
 
   /** While another model's space is filled, the old one still answers, if its model can be asked. */
   async function formerOf(space: Space | undefined): Promise<Embedder | null> {
@@ -188,7 +200,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       }
     },
     async write(request, commit, announce) {
-      const written = await writeDocument(writeParts, request, commit, announce);
+      const written = await withinBudget(request, () => writeDocument(writeParts, request, commit, announce));
       compactor.added(request.workspaceId, written.document.scopeId);
       if (!written.isNew) remover.forgetSoon();
       return written;

@@ -27,14 +27,11 @@ export interface VaultWorkerOptions {
   readonly atOnce: number;
   /** Jobs that may wait; past that a call is refused. */
   readonly waiting: number;
-  /** Characters of the documents among them, and of those at the worker. One document is taken however long it is. */
-  readonly charactersWaiting?: number;
 }
 
 interface Job {
   readonly name: JobName;
   readonly request: unknown;
-  readonly characters: number;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -47,8 +44,6 @@ export class VaultWorker {
   /** In the order in which the worker does them. */
   readonly #running = new Map<number, Job>();
   readonly #waiting: Job[] = [];
-  /** Of all jobs that run or wait. */
-  #characters = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
@@ -69,17 +64,11 @@ export class VaultWorker {
         reject(closed());
         return;
       }
-      const characters = charactersOf(request);
-      if (this.#isFull(characters)) {
-        reject(
-          new Problem("rate_limited", "The vault has as much waiting as it can hold.", {
-            headers: { "Retry-After": "1" },
-          }),
-        );
+      if (this.#waiting.length >= this.#options.waiting) {
+        reject(tooMuch());
         return;
       }
-      this.#characters += characters;
-      this.#waiting.push({ name, request, characters, resolve: resolve as Job["resolve"], reject });
+      this.#waiting.push({ name, request, resolve: resolve as Job["resolve"], reject });
       this.#next();
     });
   }
@@ -88,13 +77,7 @@ export class VaultWorker {
   stop(): void {
     this.#stopped = true;
     this.#end(closed());
-    for (const job of this.#waiting.splice(0)) this.#refuse(job, closed());
-  }
-
-  #isFull(characters: number): boolean {
-    const { waiting, charactersWaiting = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#waiting.length >= waiting) return true;
-    return this.#characters > 0 && this.#characters + characters > charactersWaiting;
+    for (const job of this.#waiting.splice(0)) job.reject(closed());
   }
 
   #next(): void {
@@ -133,7 +116,6 @@ export class VaultWorker {
     const job = this.#running.get(reply.id);
     if (!job) return;
     this.#running.delete(reply.id);
-    this.#characters -= job.characters;
     this.#stopTimer();
     if (reply.ok) job.resolve(reply.answer);
     else job.reject(errorOf(reply.failure));
@@ -145,9 +127,7 @@ export class VaultWorker {
     const [oldest, ...others] = this.#running.values();
     this.#close();
     this.#waiting.unshift(...others);
-    if (oldest) {
-      this.#refuse(oldest, new JobTimeout(`took longer than ${this.#options.timeoutMs / 1000} seconds`));
-    }
+    oldest?.reject(new JobTimeout(`took longer than ${this.#options.timeoutMs / 1000} seconds`));
     this.#next();
   }
 
@@ -155,13 +135,8 @@ export class VaultWorker {
   #end(error: Error): void {
     const jobs = [...this.#running.values()];
     this.#close();
-    for (const job of jobs) this.#refuse(job, error);
+    for (const job of jobs) job.reject(error);
     if (!this.#stopped) this.#next();
-  }
-
-  #refuse(job: Job, error: Error): void {
-    this.#characters -= job.characters;
-    job.reject(error);
   }
 
   #close(): void {
@@ -182,11 +157,11 @@ function closed(): StoreUnavailable {
   return new StoreUnavailable("the vault is closed");
 }
 
-/** Of a document that is to be read; other requests are small. */
-function charactersOf(request: VaultJobs[JobName]["request"]): number {
-  if (!("content" in request)) return 0;
-  const { content } = request;
-  return content.kind === "text" ? content.text.length : content.data.length;
+/** What a caller is told where a queue of the vault is full. */
+export function tooMuch(): Problem {
+  return new Problem("rate_limited", "The vault has as much waiting as it can hold.", {
+    headers: { "Retry-After": "1" },
+  });
 }
 
 function errorOf({ message, field, isStore }: JobFailure): Error {

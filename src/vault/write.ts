@@ -121,7 +121,7 @@ async function embed(
 ): Promise<readonly (Float32Array | null)[]> {
   const { embedder, spaces, filler, clock } = parts;
   const space = spaces.written.find(({ name }) => name === embedder?.space);
-  if (!embedder || !space || !spaces.isAvailable || filler.isResting(space)) return [];
+  if (!embedder || !space || !spaces.isAvailable || filler.isNotWaitedFor(space)) return [];
   const text = pages.map((page) => page.text).join("");
   const wanted = passages
     .slice(0, EMBEDDED_AT_ONCE)
@@ -149,16 +149,18 @@ function waitsForVectors(
   isLate: boolean,
 ): void {
   const model = embedder?.model;
-  if (error instanceof WrongDimension) {
-    log.error("the embedding model is not the one that it was; words are still found", {
-      model,
-      problem: error.message,
-    });
-  } else if (error instanceof EmbeddingFailed || isLate) {
-    const reason = error instanceof EmbeddingFailed ? error.reason : "slow";
-    log.warn("a document waits for its vectors; words find it already", { model, reason });
+  const waits = "a document waits for its vectors; words find it already";
+  if (isLate) {
+    log.warn(waits, { model, reason: "slow" });
+    filler.slow(space);
+  } else if (error instanceof EmbeddingFailed) {
+    log.warn(waits, { model, reason: error.reason });
+    filler.rest(space, error.retryAfterMs);
+  } else if (error instanceof WrongDimension) {
+    const problem = error.message;
+    log.error("the embedding model is not the one that it was; words are still found", { model, problem });
+    filler.rest(space);
   } else throw error;
-  filler.rest(space, error instanceof EmbeddingFailed ? error.retryAfterMs : 0);
 }
 
 interface Content {

@@ -205,7 +205,8 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
     {
       action: "vault.delete",
       scope: "vault:write",
-      summary: "Delete a document: its text, passages and vectors leave the file, with ?payloads=true its quotes too",
+      summary:
+        "Delete a document: its text, passages and vectors leave the file, with ?payloads=true its quotes too",
       tag,
       query: Type.Object({ payloads: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
       slow: true,

@@ -89,11 +89,21 @@ function openConnections(path: string): { readonly writer: Connection; readonly 
     writer = openWriter(path);
     migrate(writer.database);
     writer.neverWait();
-    return { writer, reader: openReader(path) };
+    const reader = openReader(path);
+    for (const { database } of [writer, reader]) keepTogether(database);
+    return { writer, reader };
   } catch (error) {
     writer?.close();
     throw forOperator(path, error);
   }
+}
+
+/**
+ * Else a transaction that changes much writes what was there before, and a query that sorts much what it sorts, into files
+ * of the system's folder for such: texts would leave the data directory, and no deletion would reach them there.
+ */
+function keepTogether(database: Connection["database"]): void {
+  database.exec("PRAGMA temp_store = MEMORY");
 }
 
 /** What the operator can mend is said without a stack. A fault of the program (`SQLITE_ERROR`) stays as it is. */

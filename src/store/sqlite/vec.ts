@@ -82,14 +82,14 @@ function install({ bytes, suffix }: Library, folder: string): string {
   const path = join(folder, `vec0-${hash}${suffix}`);
   if (isOurs(path, bytes)) return path;
   const fresh = `${path}.${process.pid}`;
-  rmSync(fresh, { force: true });
+  if (existsSync(fresh)) rmSync(fresh);
   try {
     // `wx`: never through a link that somebody laid there.
     writeFileSync(fresh, bytes, { mode: MODE, flag: "wx" });
     chmodSync(fresh, MODE);
     renameSync(fresh, path);
   } catch (error) {
-    rmSync(fresh, { force: true });
+    if (existsSync(fresh)) rmSync(fresh);
     throw error;
   }
   return path;

@@ -1,0 +1,103 @@
+/** What was deleted leaves the database's file and its log, also while others read. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import type { Db } from "../../src/store/db.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { tempDir } from "../support/process.ts";
+import { outcomes } from "./support.ts";
+
+const SECRET = "the-heron-keeps-the-third-key";
+
+let directory: ReturnType<typeof tempDir>;
+let path: string;
+let db: Db;
+
+beforeEach(async () => {
+  directory = tempDir();
+  path = join(directory.path, "gatehouse.db");
+  db = openSqlite(path);
+  await db.run(
+    "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, 1, 'input', x'', $1, 0)",
+    [SECRET.repeat(400)],
+  );
+});
+
+afterEach(async () => {
+  await db.close();
+  directory.remove();
+});
+
+const holders = () =>
+  readdirSync(directory.path).filter((name) => readFileSync(join(directory.path, name)).includes(SECRET));
+
+test("forgetting empties the log, and the store goes on", async () => {
+  await db.run("DELETE FROM payloads");
+  expect(holders()).not.toEqual([]);
+  expect(await db.forget()).toBe(true);
+  expect(holders()).toEqual([]);
+  expect(await db.run("UPDATE meta SET value = 'x' WHERE key = 'ready'")).toBe(1);
+});
+
+test("a reader in the middle of something is waited for", async () => {
+  const reader = new Database(path, { readonly: true });
+  reader.exec("BEGIN");
+  reader.query("SELECT count(*) FROM payloads").get();
+  await db.run("DELETE FROM payloads");
+  const forgetting = db.forget();
+  // Others write meanwhile.
+  for (let n = 0; n < 20; n++) await db.run("UPDATE meta SET value = $1 WHERE key = 'ready'", [String(n)]);
+  reader.exec("COMMIT");
+  expect(await forgetting).toBe(true);
+  expect(holders()).toEqual([]);
+  reader.close();
+});
+
+test("a reader that stays is told of, and holds up no writer", async () => {
+  const reader = new Database(path, { readonly: true });
+  reader.exec("BEGIN");
+  reader.query("SELECT count(*) FROM payloads").get();
+  await db.run("DELETE FROM payloads");
+  expect(await db.forget()).toBe(false);
+  expect(await db.run("UPDATE meta SET value = 'x' WHERE key = 'ready'")).toBe(1);
+  reader.close();
+  expect(await db.forget()).toBe(true);
+  expect(holders()).toEqual([]);
+});
+
+test("is refused by a store that was closed, which leaves one file", async () => {
+  await db.run("DELETE FROM payloads");
+  await db.close();
+  expect(await outcomes([db.forget()])).toEqual(["StoreUnavailable"]);
+  expect(existsSync(`${path}-wal`)).toBe(false);
+  expect(holders()).toEqual([]);
+  db = openSqlite(path);
+});
+
+test.skipIf(process.platform !== "linux")(
+  "a large transaction keeps what was there before in no file elsewhere",
+  async () => {
+    for (let seq = 2; seq < 300; seq++) {
+      await db.run(
+        "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, $1, 'input', x'', $2, 0)",
+        [seq, SECRET.repeat(300)],
+      );
+    }
+    const open = await db.tx(async (tx) => {
+      await tx.run("DELETE FROM payloads WHERE seq % 2 = 0");
+      return readdirSync("/proc/self/fd").map(targetOf);
+    });
+    // SQLite's temporary files have no name any more once they are open.
+    expect(open.filter((name) => name.includes("(deleted)") && name.includes("/tmp/#"))).toEqual([]);
+    expect(open.filter((name) => name.includes("etilqs"))).toEqual([]);
+  },
+);
+
+function targetOf(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,103 @@
+/** What is left of a text, a vector or an index in the files of a data directory, looked for byte by byte. */
+import { Database } from "bun:sqlite";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { getLoadablePath } from "sqlite-vec";
+import { databasePath } from "../../src/store/directory.ts";
+import type { TestGateway } from "../support/gateway.ts";
+
+/** Files below the directory that hold the bytes, by name. */
+export function filesWith(directory: string, bytes: string | Uint8Array): string[] {
+  const needle = Buffer.from(bytes);
+  return readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .filter((name) => statSync(join(directory, name)).isFile())
+    .filter((name) => readFileSync(join(directory, name)).includes(needle));
+}
+
+/** The names of those needles that some file still holds, with the files. */
+export function leftovers(directory: string, needles: Readonly<Record<string, string | Uint8Array>>) {
+  return Object.entries(needles).flatMap(([name, bytes]) =>
+    filesWith(directory, bytes).map((file) => `${name} in ${file}`),
+  );
+}
+
+/** A connection of its own on a gateway's file, reading, with sqlite-vec. */
+export function openFile(directory: string): Database {
+  const database = new Database(databasePath(directory), { readonly: true });
+  database.loadExtension(getLoadablePath());
+  return database;
+}
+
+/** The document's vectors, as bytes, of every space. */
+export function vectorsOf(directory: string, id: string): Uint8Array[] {
+  const file = openFile(directory);
+  try {
+    const spaces = file.query<{ id: number }, []>("SELECT id FROM vault_spaces WHERE dimensions > 0").all();
+    return spaces.flatMap(({ id: space }) =>
+      file
+        .query<{ embedding: Uint8Array }, [string]>(
+          `SELECT v.embedding FROM vault_documents AS d
+           JOIN vault_chunks AS c ON c.key BETWEEN d.key * 65536 AND d.key * 65536 + 65535
+           JOIN vault_vectors_${space} AS v ON v.passage = c.key WHERE d.id = ? AND d.state = 'live'`,
+        )
+        .all(id)
+        .map(({ embedding }) => embedding),
+    );
+  } finally {
+    file.close();
+  }
+}
+
+/** So many bytes that stand nowhere else: the middle of a vector, where it is not zero for long. */
+export function stretchOf(vector: Uint8Array, length = 24): Uint8Array {
+  for (let at = 0; at + length <= vector.length; at += 4) {
+    const stretch = vector.subarray(at, at + length);
+    const numbers = new Float32Array(stretch.slice().buffer);
+    if (numbers.filter((number) => number !== 0).length * 2 > numbers.length) return stretch;
+  }
+  throw new Error("the vector is all but empty");
+}
+
+export interface Written {
+  readonly id: string;
+  readonly chunks: number;
+  readonly vectors: "ready" | "pending";
+}
+
+/** Writes a document and answers it; throws where that is refused. */
+export async function write(gateway: TestGateway, body: object, token?: string): Promise<Written> {
+  const answer = await gateway.call("POST", "/v1/vault/documents", {
+    body: { scope: "support", ...body },
+    ...(token === undefined ? {} : { token }),
+  });
+  if (answer.status > 201) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
+
+export interface Answer {
+  readonly results: readonly { readonly document_id: string; readonly text: string }[];
+  readonly mode: string;
+}
+
+export async function search(gateway: TestGateway, body: object, token?: string): Promise<Answer> {
+  const answer = await gateway.call("POST", "/v1/vault/search", {
+    body,
+    ...(token === undefined ? {} : { token }),
+  });
+  if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
+
+export async function remove(gateway: TestGateway, id: string, query = ""): Promise<void> {
+  const answer = await gateway.call("DELETE", `/v1/vault/documents/${id}${query}`);
+  if (answer.status !== 204) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+}
+
+/** A text of so many paragraphs, each of words that stand nowhere else. */
+export function longText(name: string, paragraphs: number): string {
+  return Array.from(
+    { length: paragraphs },
+    (_, n) =>
+      `Paragraph ${n} of ${name}. ${Array.from({ length: 60 }, (_, w) => `${name}${n}x${w}`).join(" ")}.`,
+  ).join("\n\n");
+}

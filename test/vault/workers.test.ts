@@ -1,0 +1,213 @@
+/** The vault's threads: one that dies or hangs harms its own call alone, what waits is bounded, and stopping ends it all. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { systemClock } from "../../src/base/clock.ts";
+import { createIds, systemRandom } from "../../src/base/ids.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { StoreUnavailable } from "../../src/store/db.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { openVault } from "../../src/vault/vault.ts";
+import { JobTimeout, VaultWorker, type VaultWorkerOptions } from "../../src/vault/workers.ts";
+import { startGateway } from "../support/gateway.ts";
+import { tempDir } from "../support/process.ts";
+import { longText, remove, search, write } from "./delete-support.ts";
+
+/** A thread that does what the text of its job says. */
+const PROGRAM = `
+  let setup;
+  self.onmessage = (event) => {
+    if (!setup) { setup = event.data; return; }
+    const { id, request } = event.data;
+    const [what, ms] = request.content.text.split(" ");
+    if (what === "throw") throw new Error("a stray error");
+    if (what === "exit") process.exit(3);
+    if (what === "hang") for (;;);
+    if (what === "wait") { const end = performance.now() + Number(ms); while (performance.now() < end); }
+    if (what === "fail") self.postMessage({ id, ok: false, failure: { message: "no", field: "/text", isStore: false } });
+    else self.postMessage({ id, ok: true, answer: request.content.text });
+  };
+`;
+
+let directory: ReturnType<typeof tempDir>;
+let program: URL;
+const workers: VaultWorker[] = [];
+
+beforeAll(() => {
+  directory = tempDir();
+  const path = join(directory.path, "thread.ts");
+  writeFileSync(path, PROGRAM);
+  program = pathToFileURL(path);
+});
+
+afterEach(() => {
+  for (const worker of workers.splice(0)) worker.stop();
+});
+
+afterAll(() => directory.remove());
+
+function make(options: Partial<VaultWorkerOptions> = {}): VaultWorker {
+  const setup = { database: "", extension: null, cacheBytes: 0 };
+  const worker = new VaultWorker({ program, setup, timeoutMs: 60_000, atOnce: 1, waiting: 100, ...options });
+  workers.push(worker);
+  return worker;
+}
+
+/** The answer, or the error's name and message. */
+async function ask(worker: VaultWorker, text: string): Promise<string> {
+  const content = { kind: "text", text, type: "text/plain" } as const;
+  try {
+    return String(await worker.do("prepare", { document: 1, title: "", content }));
+  } catch (error) {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  }
+}
+
+describe("a thread that", () => {
+  test.each([
+    ["throws", "throw", "Error: a vault worker failed: "],
+    ["ends by itself", "exit", "Error: a vault worker failed: "],
+  ])("%s fails its call with an error, and the next one works", async (_, text, message) => {
+    const worker = make();
+    const asked = [ask(worker, "one"), ask(worker, text), ask(worker, "two")];
+    const [one = "", failed = "", two = ""] = await Promise.all(asked);
+    expect([one, two]).toEqual(["one", "two"]);
+    expect(failed).toStartWith(message);
+    expect(await ask(worker, "three")).toBe("three");
+  });
+
+  test("hangs is ended after its time, and what stood behind it is done by another", async () => {
+    const worker = make({ timeoutMs: 1_500, atOnce: 8 });
+    const texts = ["one", "hang", "two", "three"];
+    const answers = await Promise.all(texts.map((text) => ask(worker, text)));
+    expect(answers).toEqual(["one", "JobTimeout: took longer than 1.5 seconds", "two", "three"]);
+    expect(new JobTimeout("x").name).toBe("JobTimeout");
+  });
+
+  test("has much to do is not taken for one that hangs: each job has its own time", async () => {
+    const worker = make({ timeoutMs: 1_500, atOnce: 64 });
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask(worker, "wait 200")));
+    expect(answers).toEqual(Array(10).fill("wait 200"));
+  });
+
+  test("refuses a job says which field is at fault", async () => {
+    expect(await ask(make(), "fail")).toBe("JobRefused: no");
+  });
+});
+
+describe("what waits", () => {
+  const FULL = "Problem: The vault has as much waiting as it can hold.";
+
+  test("is bounded in number; one more is refused, and told when to come again", async () => {
+    const worker = make({ waiting: 3 });
+    const asked = Array.from({ length: 6 }, (_, n) => ask(worker, `job${n}`));
+    expect(await Promise.all(asked)).toEqual(["job0", "job1", "job2", "job3", FULL, FULL]);
+    expect(await ask(worker, "later")).toBe("later");
+    const problem = await Promise.all(
+      Array.from({ length: 6 }, () =>
+        worker
+          .do("prepare", { document: 1, title: "", content: { kind: "text", text: "x", type: "text/plain" } })
+          .catch((error) => error),
+      ),
+    );
+    expect(problem.at(-1)).toMatchObject({
+      code: "rate_limited",
+      status: 429,
+      headers: { "Retry-After": "1" },
+    });
+  });
+
+  test("is refused when the thread is stopped, also what it is busy with; nothing is taken after that", async () => {
+    const worker = make({ atOnce: 2 });
+    expect(await ask(worker, "ready")).toBe("ready");
+    const asked = ["hang", "two", "three", "four"].map((text) => ask(worker, text));
+    worker.stop();
+    const closed = "StoreUnavailable: the vault is closed";
+    expect(await Promise.all(asked)).toEqual(Array(4).fill(closed));
+    expect(await ask(worker, "five")).toBe(closed);
+    expect(new StoreUnavailable("x").name).toBe("StoreUnavailable");
+  });
+});
+
+describe("the gateway", () => {
+  test("ends its threads with it, and leaves one file of the store", async () => {
+    const dataDir = tempDir();
+    const gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
+    const { id } = await write(gateway, { title: "One", text: "a sloop has one mast" });
+    for (let n = 0; n < 10; n++) await write(gateway, { title: `${n}`, text: `yawl ${n}` });
+    await search(gateway, { query: "mast" });
+    await remove(gateway, id);
+    await gateway.stop();
+    expect(readdirSync(dataDir.path).filter((name) => name.startsWith("gatehouse.db"))).toEqual([
+      "gatehouse.db",
+    ]);
+    dataDir.remove();
+  });
+
+  test("answers or refuses what is under way when it stops, and keeps what it had answered", async () => {
+    const dataDir = tempDir();
+    let gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
+    const writing = Array.from({ length: 30 }, (_, n) =>
+      write(gateway, { title: `T${n}`, text: longText(`w${n}`, 20) }).catch((error: Error) => error),
+    );
+    await writing[0];
+    const stopped = gateway.stop();
+    const settled = await Promise.all(writing);
+    await stopped;
+    gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
+    for (const each of settled) {
+      if (each instanceof Error) continue;
+      expect((await gateway.call("GET", `/v1/vault/documents/${each.id}`)).status).toBe(200);
+    }
+    await gateway.stop();
+    expect(readdirSync(dataDir.path).filter((name) => name.startsWith("gatehouse.db"))).toEqual([
+      "gatehouse.db",
+    ]);
+    dataDir.remove();
+  });
+});
+
+test("the characters of all documents under way are bounded, with one at least", async () => {
+  const dataDir = tempDir();
+  const path = join(dataDir.path, "gatehouse.db");
+  const db = openSqlite(path);
+  const vault = await openVault({
+    db,
+    clock: systemClock,
+    ids: createIds(systemClock, systemRandom),
+    log: silentLog,
+    database: path,
+    extension: null,
+    program: new URL("../../src/vault/worker.ts", import.meta.url),
+    embedder: null,
+    formerEmbedder: async () => null,
+  });
+  const large = "x".repeat(100_000_000);
+  /** The problem's code; of a type that nobody reads, so that it ends soon. */
+  const send = (text: string) =>
+    vault
+      .write(
+        {
+          workspaceId: 1,
+          boundary: ["/"],
+          id: undefined,
+          title: "Large",
+          scope: "shelf",
+          sourceUri: null,
+          metadata: {},
+          content: { kind: "text", text, type: "application/unknown" },
+          createdBy: "tests",
+        },
+        (work) => db.tx(work),
+        () => {},
+      )
+      .catch((error) => error);
+  const answers = await Promise.all([send(large), send(large), send("short")]);
+  expect(answers.map(({ code }) => code)).toEqual(["validation_failed", "rate_limited", "validation_failed"]);
+  expect(answers[1]).toMatchObject({ status: 429, headers: { "Retry-After": "1" } });
+  expect((await send(`${large}${large}`)).code).toBe("validation_failed");
+  await vault.stop();
+  await db.close();
+  dataDir.remove();
+});
