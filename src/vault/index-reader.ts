@@ -1,11 +1,11 @@
 import { Database } from "bun:sqlite";
 import { type Boundary, ROOT_SCOPE } from "../access/memory-scope.ts";
-import { Best, type Scored } from "./best.ts";
-import { keyOf, PER_DOCUMENT } from "./keys.ts";
 import type { Metadata } from "./messages.ts";
-import { PAGE_LENGTH } from "./pages.ts";
-import { Segment } from "./segment.ts";
-import { VEC_ENTRY, vectorTable } from "./vector-table.ts";
+import { keyOf, PER_DOCUMENT } from "./rows/keys.ts";
+import { PAGE_LENGTH } from "./rows/pages.ts";
+import { VEC_ENTRY, vectorTable } from "./rows/vector-table.ts";
+import { Best, type Scored } from "./search/top-k.ts";
+import { Segment } from "./segments/segment.ts";
 
 /** What is read time and again is in the segments. */
 const PAGE_CACHE_KB = 4_096;

@@ -4,8 +4,8 @@ import type { Log } from "../base/log.ts";
 import type { Embedder } from "../models/embedder.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Locks } from "./locks.ts";
-import type { Spaces } from "./spaces.ts";
-import type { VaultWorker } from "./workers.ts";
+import type { Spaces } from "./rows/spaces.ts";
+import type { WorkerThread } from "./worker-thread.ts";
 
 /** What the vault's own files share; put together in `vault.ts`. */
 export interface VaultParts {
@@ -18,11 +18,11 @@ export interface VaultParts {
   readonly embedder: Embedder | null;
   readonly locks: Locks;
   /** Searches. */
-  readonly searcher: VaultWorker;
+  readonly searcher: WorkerThread;
   /** Reads documents, one at a time: one that never ends harms itself alone. */
-  readonly reader: VaultWorker;
+  readonly reader: WorkerThread;
   /** Merges segments, and makes them anew without a document. */
-  readonly merger: VaultWorker;
+  readonly merger: WorkerThread;
 }
 
 /**

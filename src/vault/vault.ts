@@ -5,17 +5,23 @@ import { type Ids, isId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { type Embedder, EmbeddingFailed } from "../models/embedder.ts";
 import type { Db } from "../store/db.ts";
-import { Compactor, Tidier } from "./compact.ts";
 import type { VaultDocument } from "./document.ts";
-import { Filler } from "./fill.ts";
-import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./lexical.ts";
 import { Locks } from "./locks.ts";
 import type { SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
-import { Remover } from "./remove.ts";
-import { type Space, Spaces } from "./spaces.ts";
-import { type DocumentFilter, findDocument, hideDocument, listDocuments, readPages } from "./store.ts";
-import { JobTimeout, tooMuch, VaultWorker } from "./workers.ts";
+import {
+  type DocumentFilter,
+  findDocument,
+  hideDocument,
+  listDocuments,
+  readPages,
+} from "./rows/documents.ts";
+import { type Space, Spaces } from "./rows/spaces.ts";
+import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
+import { Filler } from "./upkeep/backfill.ts";
+import { Compactor, Tidier } from "./upkeep/compactor.ts";
+import { Remover } from "./upkeep/remover.ts";
+import { JobTimeout, tooMuch, WorkerThread } from "./worker-thread.ts";
 import { type Announce, type WriteRequest, type Written, writeDocument } from "./write.ts";
 
 const SEARCH_MS = 30_000;
@@ -83,21 +89,21 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   const { db, clock, ids, log, embedder, database, extension, program } = options;
   const spaces = new Spaces(db, clock, extension !== null);
   const setup = { database, extension };
-  const searcher = new VaultWorker({
+  const searcher = new WorkerThread({
     program,
     setup: { ...setup, cacheBytes: SEARCH_CACHE_BYTES },
     timeoutMs: SEARCH_MS,
     atOnce: SEARCHES_AT_ONCE,
     waiting: SEARCHES_WAITING,
   });
-  const reader = new VaultWorker({
+  const reader = new WorkerThread({
     program,
     setup: { ...setup, cacheBytes: 0 },
     timeoutMs: READ_MS,
     atOnce: 1,
     waiting: DOCUMENTS_WAITING,
   });
-  const merger = new VaultWorker({
+  const merger = new WorkerThread({
     program,
     setup: { ...setup, cacheBytes: MERGE_CACHE_BYTES },
     timeoutMs: MERGE_MS,

@@ -1,5 +1,4 @@
 import { IndexReader } from "./index-reader.ts";
-import { nextMerge, withoutDocument } from "./merge.ts";
 import type {
   CompactRequest,
   JobFailure,
@@ -12,9 +11,10 @@ import type {
   WithoutRequest,
   WorkerSetup,
 } from "./messages.ts";
-import { prepareDocument } from "./prepare.ts";
+import { prepareDocument } from "./prepare/prepare.ts";
 import { UnreadableDocument } from "./read/read.ts";
-import { search } from "./search.ts";
+import { search } from "./search/search.ts";
+import { nextMerge, withoutDocument } from "./segments/plan-merge.ts";
 
 /**
  * A vault worker: a thread with a reading connection of its own, so that neither a search nor a long document holds up the

@@ -4,13 +4,8 @@ import { isId } from "../base/ids.ts";
 import { EmbeddingFailed } from "../models/embedder.ts";
 import type { Tx } from "../store/db.ts";
 import type { VaultDocument } from "./document.ts";
-import { type Filler, vectorsOf } from "./fill.ts";
-import { keyOf } from "./keys.ts";
-import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./lexical.ts";
 import type { Metadata, PreparedDocument, PrepareRequest } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
-import type { Remover } from "./remove.ts";
-import { insertVector, putDown, type Space, WrongDimension } from "./spaces.ts";
 import {
   findDocument,
   hideDocument,
@@ -21,8 +16,13 @@ import {
   type NewDocument,
   scopeIdOf,
   showDocument,
-} from "./store.ts";
-import { JobRefused, JobTimeout } from "./workers.ts";
+} from "./rows/documents.ts";
+import { keyOf } from "./rows/keys.ts";
+import { insertVector, putDown, type Space, WrongDimension } from "./rows/spaces.ts";
+import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
+import { type Filler, vectorsOf } from "./upkeep/backfill.ts";
+import type { Remover } from "./upkeep/remover.ts";
+import { JobRefused, JobTimeout } from "./worker-thread.ts";
 
 /** What is written in one transaction: some 2 ms of passages with vectors, or of text. */
 const CHUNKS_AT_ONCE = 32;

@@ -73,7 +73,10 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
     "limits.concurrent_tasks (F:1): is Infinity; expected a whole number from 1 to 100000",
     "limits.queued_tasks (F:1): is NaN; expected a whole number from 1 to 10000000",
   ],
-  ["embeddings: { model: nomic }", `embeddings.model (F:1): is "nomic"; expected <provider>/<model>, such as openai/text-embedding-3-small`],
+  [
+    "embeddings: { model: nomic }",
+    `embeddings.model (F:1): is "nomic"; expected <provider>/<model>, such as openai/text-embedding-3-small`,
+  ],
   // Providers.
   ["providers: []", `providers (F:1): is a list; expected a mapping, each key ${PROVIDER_NAME}`],
   [

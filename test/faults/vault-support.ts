@@ -1,7 +1,7 @@
 /** The vault's tables of a server that has ended, read with nothing of the program's but its segment format. */
 import { Database } from "bun:sqlite";
 import { getLoadablePath } from "sqlite-vec";
-import { Segment } from "../../src/vault/segment.ts";
+import { Segment } from "../../src/vault/segments/segment.ts";
 
 const PER_DOCUMENT = 65_536;
 

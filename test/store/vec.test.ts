@@ -22,7 +22,7 @@ import {
   type Space,
   Spaces,
   sparsePassages,
-} from "../../src/vault/spaces.ts";
+} from "../../src/vault/rows/spaces.ts";
 import { seeded } from "../faults/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";

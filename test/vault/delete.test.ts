@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
-import { termOf } from "../../src/vault/words.ts";
+import { termOf } from "../../src/vault/terms/words.ts";
 import { vaultFaults } from "../faults/vault-support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";

@@ -9,7 +9,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { StoreUnavailable } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { openVault } from "../../src/vault/vault.ts";
-import { JobTimeout, VaultWorker, type VaultWorkerOptions } from "../../src/vault/workers.ts";
+import { JobTimeout, WorkerThread, type WorkerThreadOptions } from "../../src/vault/worker-thread.ts";
 import { startGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
 import { longText, remove, search, write } from "./delete-support.ts";
@@ -32,7 +32,7 @@ const PROGRAM = `
 
 let directory: ReturnType<typeof tempDir>;
 let program: URL;
-const workers: VaultWorker[] = [];
+const workers: WorkerThread[] = [];
 
 beforeAll(() => {
   directory = tempDir();
@@ -47,15 +47,15 @@ afterEach(() => {
 
 afterAll(() => directory.remove());
 
-function make(options: Partial<VaultWorkerOptions> = {}): VaultWorker {
+function make(options: Partial<WorkerThreadOptions> = {}): WorkerThread {
   const setup = { database: "", extension: null, cacheBytes: 0 };
-  const worker = new VaultWorker({ program, setup, timeoutMs: 60_000, atOnce: 1, waiting: 100, ...options });
+  const worker = new WorkerThread({ program, setup, timeoutMs: 60_000, atOnce: 1, waiting: 100, ...options });
   workers.push(worker);
   return worker;
 }
 
 /** The answer, or the error's name and message. */
-async function ask(worker: VaultWorker, text: string): Promise<string> {
+async function ask(worker: WorkerThread, text: string): Promise<string> {
   const content = { kind: "text", text, type: "text/plain" } as const;
   try {
     return String(await worker.do("prepare", { document: 1, title: "", content }));

@@ -1,6 +1,6 @@
 import { DocumentBuilder } from "./builder.ts";
 import { MAX_TEXT, type ReadDocument } from "./document.ts";
-import { eachLeaf } from "./json-lines.ts";
+import { eachLeaf } from "./json-leaves.ts";
 
 /**
  * JSON as lines "path.to.key: value". The items of a top-level array are a row each, their paths within the item; so are

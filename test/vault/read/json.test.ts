@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { eachLeaf } from "../../../src/vault/read/json-lines.ts";
+import { eachLeaf } from "../../../src/vault/read/json-leaves.ts";
 import { readText, UnreadableDocument } from "../../../src/vault/read/read.ts";
 
 const rowsOf = async (json: string) => {

@@ -1,6 +1,6 @@
 /** The vectors of `builtin/lexical`, the very ones that Gatehouse's vault makes of these passages and questions. */
-import { LEXICAL_DIMENSIONS, lexicalVector } from "../../../../src/vault/lexical.ts";
-import { wordsOf } from "../../../../src/vault/words.ts";
+import { LEXICAL_DIMENSIONS, lexicalVector } from "../../../../src/vault/terms/lexical.ts";
+import { wordsOf } from "../../../../src/vault/terms/words.ts";
 import type { Passage } from "../passages.ts";
 
 export const DIMENSIONS = LEXICAL_DIMENSIONS;

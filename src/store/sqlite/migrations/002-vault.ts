@@ -2,7 +2,7 @@ import type { Migration } from "../migrate.ts";
 
 /**
  * The vault. Whole numbers name everything inside: a document's key times 65,536 plus a place names its passages and pages
- * (`vault/keys.ts`). A document is `building` while its parts come in, `live` from one transaction on, and `removing` while
+ * (`vault/rows/keys.ts`). A document is `building` while its parts come in, `live` from one transaction on, and `removing` while
  * they go; only what is live is ever answered. The vec0 tables, one for each space of vectors, are made when a space is.
  */
 export const VAULT: Migration = {

@@ -1,7 +1,7 @@
 import { stemmer } from "stemmer";
-import type { Segment } from "./segment.ts";
-import { spellingsNear, termsNear } from "./typos.ts";
-import { hash53, isStopWord, termOf, wordsOf } from "./words.ts";
+import type { Segment } from "../segments/segment.ts";
+import { hash53, isStopWord, termOf, wordsOf } from "../terms/words.ts";
+import { spellingsNear, termsNear } from "./spelling.ts";
 
 /** Different words of a question that are looked up: a whole page pasted as a question costs no more than this. */
 const WORD_LIMIT = 256;

@@ -1,11 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { analysePassage } from "../../src/vault/analyse.ts";
-import { Best, byScore } from "../../src/vault/best.ts";
-import { Locks } from "../../src/vault/locks.ts";
-import { correctionsOf, readQuestion } from "../../src/vault/question.ts";
-import { WordRanking } from "../../src/vault/rank-words.ts";
-import { encodeSegment, mergeSegments, type PassageTerms, Segment } from "../../src/vault/segment.ts";
+import { Locks } from "../../../src/vault/locks.ts";
+import { analysePassage } from "../../../src/vault/prepare/analyse.ts";
+import { WordRanking } from "../../../src/vault/search/bm25.ts";
+import { correctionsOf, readQuestion } from "../../../src/vault/search/query.ts";
+import { Best, byScore } from "../../../src/vault/search/top-k.ts";
+import {
+  encodeSegment,
+  mergeSegments,
+  type PassageTerms,
+  Segment,
+} from "../../../src/vault/segments/segment.ts";
 
 /** As tuned in `rank-words.ts` and `analyse.ts`: these numbers are repeated here so that changing one is a decision. */
 const K1 = 1.2;

@@ -1,6 +1,6 @@
-import type { IndexReader } from "./index-reader.ts";
-import { documentOf } from "./keys.ts";
-import type { SegmentChange } from "./messages.ts";
+import type { IndexReader } from "../index-reader.ts";
+import type { SegmentChange } from "../messages.ts";
+import { documentOf } from "../rows/keys.ts";
 import { mergeSegments, SEGMENT_LIMIT, type Segment } from "./segment.ts";
 
 /** Segments of about one size that a scope may have before they are merged into one. */

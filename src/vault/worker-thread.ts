@@ -18,7 +18,7 @@ export class JobTimeout extends Error {
   override readonly name = "JobTimeout";
 }
 
-export interface VaultWorkerOptions {
+export interface WorkerThreadOptions {
   readonly program: URL;
   readonly setup: WorkerSetup;
   /** How long one job may take. The worker does them in turn: the time begins when the one before is done. */
@@ -37,8 +37,8 @@ interface Job {
 }
 
 /** One thread that does the vault's heavy work. Started at its first job, started anew when it fails. */
-export class VaultWorker {
-  readonly #options: VaultWorkerOptions;
+export class WorkerThread {
+  readonly #options: WorkerThreadOptions;
   #worker: Worker | null = null;
   #nextId = 1;
   /** In the order in which the worker does them. */
@@ -47,7 +47,7 @@ export class VaultWorker {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
-  constructor(options: VaultWorkerOptions) {
+  constructor(options: WorkerThreadOptions) {
     this.#options = options;
   }
 

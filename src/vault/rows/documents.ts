@@ -1,8 +1,8 @@
-import { type Boundary, ROOT_SCOPE } from "../access/memory-scope.ts";
-import type { Sql, SqlValue, Tx } from "../store/db.ts";
-import type { VaultDocument } from "./document.ts";
+import { type Boundary, ROOT_SCOPE } from "../../access/memory-scope.ts";
+import type { Sql, SqlValue, Tx } from "../../store/db.ts";
+import type { VaultDocument } from "../document.ts";
+import type { Metadata, PreparedPassage, SegmentBytes, SegmentChange } from "../messages.ts";
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
-import type { Metadata, PreparedPassage, SegmentBytes, SegmentChange } from "./messages.ts";
 import type { Page } from "./pages.ts";
 
 /** The vault's rows. Every query of what is answered names its workspace, and a boundary where there is one. */

@@ -1,4 +1,4 @@
-import type { Block } from "./read/document.ts";
+import type { Block } from "../read/document.ts";
 
 /** The end of a sentence, as white space behind its mark, or with none as Chinese and Japanese write. */
 const SENTENCE_END =

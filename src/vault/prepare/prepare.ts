@@ -1,13 +1,13 @@
+import type { PreparedDocument, PreparedPassage, PrepareRequest, SegmentBytes } from "../messages.ts";
+import { readBytes, readText, UnreadableDocument } from "../read/read.ts";
+import { keyOf, PER_DOCUMENT } from "../rows/keys.ts";
+import { pagesOf } from "../rows/pages.ts";
+import { encodeSegment, type PassageTerms } from "../segments/segment.ts";
+import { embeddedText } from "../terms/embedded-text.ts";
+import { LEXICAL_DIMENSIONS } from "../terms/lexical.ts";
+import { wordsOf } from "../terms/words.ts";
 import { analysePassage } from "./analyse.ts";
 import { chunkDocument } from "./chunk.ts";
-import { embeddedText } from "./embedded-text.ts";
-import { keyOf, PER_DOCUMENT } from "./keys.ts";
-import { LEXICAL_DIMENSIONS } from "./lexical.ts";
-import type { PreparedDocument, PreparedPassage, PrepareRequest, SegmentBytes } from "./messages.ts";
-import { pagesOf } from "./pages.ts";
-import { readBytes, readText, UnreadableDocument } from "./read/read.ts";
-import { encodeSegment, type PassageTerms } from "./segment.ts";
-import { wordsOf } from "./words.ts";
 
 /** Passages of a document's own segments: each is written in a transaction of its own, where there are several. */
 const SEGMENT_PASSAGES = 256;

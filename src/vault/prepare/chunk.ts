@@ -1,6 +1,6 @@
+import { type ReadDocument, titleOf } from "../read/document.ts";
 import { cutUnits, MAX, MIN, type Span, TARGET, type Unit } from "./chunk-cut.ts";
 import { trimmed } from "./chunk-text.ts";
-import { type ReadDocument, titleOf } from "./read/document.ts";
 
 /** A passage: `text.slice(start, end)`, which starts and ends with something that is no white space. */
 export interface Chunk {

@@ -1,6 +1,6 @@
-import { lexicalVector } from "./lexical.ts";
-import type { PassageTerms } from "./segment.ts";
-import { termOf, wordsOf } from "./words.ts";
+import type { PassageTerms } from "../segments/segment.ts";
+import { lexicalVector } from "../terms/lexical.ts";
+import { termOf, wordsOf } from "../terms/words.ts";
 
 /** A word of the title counts as three of the text: measured, nDCG@10 on two collections (design, section 3). */
 const TITLE_WEIGHT = 3;

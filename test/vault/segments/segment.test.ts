@@ -6,7 +6,7 @@ import {
   type PassageTerms,
   SEGMENT_LIMIT,
   Segment,
-} from "../../src/vault/segment.ts";
+} from "../../../src/vault/segments/segment.ts";
 
 /** A term of 53 bits, often the same one. */
 const term = fc.oneof(

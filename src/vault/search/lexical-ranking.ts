@@ -1,6 +1,6 @@
-import { Best, type Scored } from "./best.ts";
-import { documentOf } from "./keys.ts";
-import type { Segment } from "./segment.ts";
+import { documentOf } from "../rows/keys.ts";
+import type { Segment } from "../segments/segment.ts";
+import { Best, type Scored } from "./top-k.ts";
 
 /** How near passages are to a question by their spelling: `builtin/lexical`'s vectors, as the segments hold them. */
 export class SpellingRanking {

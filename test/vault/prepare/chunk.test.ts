@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Chunk, chunkDocument } from "../../src/vault/chunk.ts";
-import type { Block, ReadDocument } from "../../src/vault/read/document.ts";
-import { readText } from "../../src/vault/read/read.ts";
+import { type Chunk, chunkDocument } from "../../../src/vault/prepare/chunk.ts";
+import type { Block, ReadDocument } from "../../../src/vault/read/document.ts";
+import { readText } from "../../../src/vault/read/read.ts";
 
 const MAX = 2_000;
 const TARGET = 1_200;

@@ -1,7 +1,7 @@
-import { Best, type Scored } from "./best.ts";
-import { documentOf } from "./keys.ts";
-import type { Question } from "./question.ts";
-import type { Segment } from "./segment.ts";
+import { documentOf } from "../rows/keys.ts";
+import type { Segment } from "../segments/segment.ts";
+import type { Question } from "./query.ts";
+import { Best, type Scored } from "./top-k.ts";
 
 /** BM25 (Robertson and Walker 1994). Of the usual values those that did best on two collections together. */
 const K1 = 1.2;

@@ -1,5 +1,5 @@
+import type { Block } from "../read/document.ts";
 import { endBefore, overlapStart, skipSpace, trimmedEnd } from "./chunk-text.ts";
-import type { Block } from "./read/document.ts";
 
 /** UTF-16 code units that a passage may have at most. */
 export const MAX = 2_000;

@@ -1,5 +1,5 @@
-import type { Clock } from "../base/clock.ts";
-import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Db, Sql, SqlValue, Tx } from "../../store/db.ts";
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
 import { vectorTable } from "./vector-table.ts";
 

@@ -1,5 +1,5 @@
 import { stemmer } from "stemmer";
-import { detached, hash53, isStopWord } from "./words.ts";
+import { detached, hash53, isStopWord } from "../terms/words.ts";
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 /** Shorter words are one edit away from too many others, longer ones are no words. */

@@ -1,7 +1,7 @@
-import type { Sql, Tx } from "../store/db.ts";
-import { keyOf } from "./keys.ts";
-import type { VaultParts } from "./parts.ts";
-import { deletePending, deleteVector } from "./spaces.ts";
+import type { Sql, Tx } from "../../store/db.ts";
+import type { VaultParts } from "../parts.ts";
+import { keyOf } from "../rows/keys.ts";
+import { deletePending, deleteVector } from "../rows/spaces.ts";
 
 /** Passages or pages taken out in one transaction: some 2 ms, with vectors in two spaces. */
 const SLICE = 32;

@@ -1,7 +1,7 @@
-import { SEGMENTS_OF_A_SIZE } from "./merge.ts";
-import type { VaultParts } from "./parts.ts";
-import { BLOCK, moveVectors, sparsePassages } from "./spaces.ts";
-import { swapSegments } from "./store.ts";
+import type { VaultParts } from "../parts.ts";
+import { swapSegments } from "../rows/documents.ts";
+import { BLOCK, moveVectors, sparsePassages } from "../rows/spaces.ts";
+import { SEGMENTS_OF_A_SIZE } from "../segments/plan-merge.ts";
 
 /** A scope that got no document for so long is merged as far as it goes. */
 const QUIET_MS = 2_000;

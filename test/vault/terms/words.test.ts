@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
-import { LEXICAL_DIMENSIONS, lexicalVector } from "../../src/vault/lexical.ts";
-import { spellingsNear, termsNear } from "../../src/vault/typos.ts";
-import { hash53, isStopWord, termOf, wordsOf } from "../../src/vault/words.ts";
+import { spellingsNear, termsNear } from "../../../src/vault/search/spelling.ts";
+import { LEXICAL_DIMENSIONS, lexicalVector } from "../../../src/vault/terms/lexical.ts";
+import { hash53, isStopWord, termOf, wordsOf } from "../../../src/vault/terms/words.ts";
 
 const src = join(import.meta.dir, "../../src/vault");
 const anyText = fc.oneof(

@@ -1,7 +1,7 @@
-import { byScore, type Scored } from "./best.ts";
-import type { IndexReader, Reach } from "./index-reader.ts";
-import { documentOf } from "./keys.ts";
-import { SpellingRanking } from "./rank-spelling.ts";
+import type { IndexReader, Reach } from "../index-reader.ts";
+import { documentOf } from "../rows/keys.ts";
+import { SpellingRanking } from "./lexical-ranking.ts";
+import { byScore, type Scored } from "./top-k.ts";
 
 /** sqlite-vec answers no more at once. */
 const NEAREST_LIMIT = 4_096;

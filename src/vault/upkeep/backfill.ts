@@ -1,13 +1,13 @@
-import { type Embedder, EmbeddingFailed } from "../models/embedder.ts";
-import type { Sql, Tx } from "../store/db.ts";
-import { embeddedText } from "./embedded-text.ts";
-import { documentOf, keyOf, PER_DOCUMENT } from "./keys.ts";
-import { LEXICAL_SPACE, lexicalVector } from "./lexical.ts";
-import { PAGE_LENGTH } from "./pages.ts";
-import type { VaultParts } from "./parts.ts";
-import { hasVector, insertVector, type Space, WrongDimension } from "./spaces.ts";
-import { vectorTable } from "./vector-table.ts";
-import { wordsOf } from "./words.ts";
+import { type Embedder, EmbeddingFailed } from "../../models/embedder.ts";
+import type { Sql, Tx } from "../../store/db.ts";
+import type { VaultParts } from "../parts.ts";
+import { documentOf, keyOf, PER_DOCUMENT } from "../rows/keys.ts";
+import { PAGE_LENGTH } from "../rows/pages.ts";
+import { hasVector, insertVector, type Space, WrongDimension } from "../rows/spaces.ts";
+import { vectorTable } from "../rows/vector-table.ts";
+import { embeddedText } from "../terms/embedded-text.ts";
+import { LEXICAL_SPACE, lexicalVector } from "../terms/lexical.ts";
+import { wordsOf } from "../terms/words.ts";
 
 /** Passages that a model is asked for at once, and those whose vectors are written in one transaction. */
 const BATCH = 64;

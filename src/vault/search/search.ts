@@ -1,11 +1,11 @@
-import { byScore, type Scored } from "./best.ts";
-import { Folder } from "./fold.ts";
-import type { IndexReader, PassageRow, Reach } from "./index-reader.ts";
-import { documentOf } from "./keys.ts";
-import { lexicalVector } from "./lexical.ts";
-import type { FoundPassage, Metadata, SearchAnswer, SearchMode, SearchRequest } from "./messages.ts";
-import { correctionsOf, type Question, readQuestion } from "./question.ts";
-import { WordRanking } from "./rank-words.ts";
+import type { IndexReader, PassageRow, Reach } from "../index-reader.ts";
+import type { FoundPassage, Metadata, SearchAnswer, SearchMode, SearchRequest } from "../messages.ts";
+import { documentOf } from "../rows/keys.ts";
+import { lexicalVector } from "../terms/lexical.ts";
+import { WordRanking } from "./bm25.ts";
+import { Folder } from "./near-duplicates.ts";
+import { correctionsOf, type Question, readQuestion } from "./query.ts";
+import { byScore, type Scored } from "./top-k.ts";
 import { lexicalSource, modelSource, type VectorSource } from "./vector-source.ts";
 
 /** Passages that are looked at more closely: at least so many, and so many for each that is asked for. */
