@@ -4,6 +4,7 @@ import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
 import { type Clock, every, systemClock } from "./base/clock.ts";
 import { toCredits } from "./base/credits.ts";
+import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { type Config, publicUrl } from "./config/config.ts";
@@ -18,7 +19,7 @@ import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { createModelDoor } from "./models/door.ts";
-import { createEmbedder } from "./models/embedder.ts";
+import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
 import type { Db } from "./store/db.ts";
 import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
@@ -102,13 +103,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       clock,
       ids,
       log,
+      random,
       database,
       extension: db.vectors.path,
       // Named from here: inside the compiled program every module lies where this one does, and the worker's below.
       program: new URL("./vault/worker.ts", import.meta.url),
       embedder: await createEmbedder(config, clock, random),
-      formerEmbedder: (model) =>
-        createEmbedder({ ...config, embeddings: { model } }, clock, random).catch(() => null),
+      formerEmbedder: (model) => formerEmbedder({ ...config, embeddings: { model } }, clock, random),
     });
     const tools = createToolRegistry(builtinTools({ db, clock, vault, agents }));
     const hub = new TaskEventHub(db);
@@ -240,6 +241,16 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   } catch (error) {
     await opened?.close();
     lock.release();
+    throw error;
+  }
+}
+
+/** The embedder of a model that was configured once; null where its provider is gone. */
+async function formerEmbedder(config: Config, clock: Clock, random: RandomSource): Promise<Embedder | null> {
+  try {
+    return await createEmbedder(config, clock, random);
+  } catch (error) {
+    if (error instanceof OperatorError) return null;
     throw error;
   }
 }

@@ -18,6 +18,14 @@ export function covers(scope: string, path: string): boolean {
   return scope === ROOT_SCOPE || path === scope || path.startsWith(`${scope}/`);
 }
 
+/**
+ * What lies below a path, as a range of paths in the order of their bytes, both ends left out: `0` follows `/`, so that
+ * between the two is what is below, and nothing else.
+ */
+export function rangeBelow(path: string): readonly [from: string, to: string] {
+  return [`${path}/`, `${path}0`];
+}
+
 export function isInside(boundary: Boundary, path: string): boolean {
   return boundary.some((scope) => covers(scope, path));
 }

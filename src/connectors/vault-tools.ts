@@ -4,7 +4,7 @@ import { type Boundary, narrow, simplify } from "../access/memory-scope.ts";
 import { defineTool, type Tool, ToolError } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
-import type { Db } from "../store/db.ts";
+import type { Db, Sql } from "../store/db.ts";
 import {
   ContentType,
   DocumentId,
@@ -100,11 +100,12 @@ function readTool(parts: VaultToolParts, actor: ToolActor): Tool {
     async execute({ document_id, start = 0, end = Number.POSITIVE_INFINITY }) {
       const boundary = await boundaryOf(parts, actor);
       const document = await parts.vault.find(actor.workspaceId, boundary, document_id).catch(asToolError);
-      const to = Math.min(end, start + READ_CHARACTERS, document.characters);
-      const text = (await parts.vault.text(document)).slice(start, to).toWellFormed();
+      const from = Math.min(start, document.characters);
+      const to = Math.max(from, Math.min(end, from + READ_CHARACTERS, document.characters));
+      const text = (await parts.vault.text(document, from, to)).toWellFormed();
       return {
         ...viewDocument(document),
-        start,
+        start: from,
         end: to,
         text,
         next_start: to < document.characters ? to : null,
@@ -149,7 +150,7 @@ function writeTool(parts: VaultToolParts, actor: ToolActor): Tool {
             createdBy: actor.actor,
           },
           // The task's own evidence stands around the call.
-          (work) => parts.db.tx(work),
+          (work) => parts.db.tx(async (tx) => work(tx, await boundaryOf(parts, actor, tx))),
           () => {},
         )
         .catch(asToolError);
@@ -158,12 +159,13 @@ function writeTool(parts: VaultToolParts, actor: ToolActor): Tool {
   });
 }
 
-async function boundaryOf(parts: VaultToolParts, actor: ToolActor): Promise<Boundary> {
-  return simplify((await memoryOf(parts, actor)).memoryScope);
+/** `sql`: as a transaction sees it. */
+async function boundaryOf(parts: VaultToolParts, actor: ToolActor, sql?: Sql): Promise<Boundary> {
+  return simplify((await memoryOf(parts, actor, sql)).memoryScope);
 }
 
-async function memoryOf({ agents }: VaultToolParts, actor: ToolActor) {
-  const agent = await agents.byId(actor.workspaceId, actor.agentId);
+async function memoryOf({ agents }: VaultToolParts, actor: ToolActor, sql?: Sql) {
+  const agent = await agents.byId(actor.workspaceId, actor.agentId, sql);
   if (!agent) throw new ToolError("The agent was removed.");
   return agent;
 }

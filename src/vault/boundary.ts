@@ -2,6 +2,7 @@ import type { Agents } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { type Boundary, EVERYTHING, narrow, simplify } from "../access/memory-scope.ts";
 import { Problem } from "../base/errors.ts";
+import type { Sql } from "../store/db.ts";
 
 /** What a call asks of its boundary. */
 export interface BoundaryWish {
@@ -14,13 +15,32 @@ export interface BoundaryWish {
 /**
  * How far a call sees: as far as the agent that the token acts as; without one, as far as the agent that the call names, or
  * everything. `scopes` can only narrow that, and outside of it they are nothing.
+ * `sql`: as a transaction sees it.
  * @throws Problem 403 `agent_forbidden`, 404 `agent_not_found`
  */
-export async function boundaryOf(agents: Agents, caller: Caller, wish: BoundaryWish): Promise<Boundary> {
-  if (caller.agent && wish.agent !== undefined && wish.agent !== caller.agent.name) {
-    throw new Problem("agent_forbidden", `This token acts as ${caller.agent.name} and sees as it alone.`);
-  }
-  const name = caller.agent?.name ?? wish.agent;
-  const held = name === undefined ? EVERYTHING : (await agents.get(caller.workspaceId, name)).memoryScope;
+export async function boundaryOf(
+  agents: Agents,
+  caller: Caller,
+  wish: BoundaryWish,
+  sql?: Sql,
+): Promise<Boundary> {
+  const held = await memoryOf(agents, caller, wish.agent, sql);
   return wish.scopes === undefined ? simplify(held) : narrow(held, wish.scopes);
+}
+
+async function memoryOf(
+  agents: Agents,
+  { workspaceId, agent }: Caller,
+  wished: string | undefined,
+  sql: Sql | undefined,
+): Promise<Boundary> {
+  if (!agent)
+    return wished === undefined ? EVERYTHING : (await agents.get(workspaceId, wished, sql)).memoryScope;
+  if (wished !== undefined && wished !== agent.name) {
+    throw new Problem("agent_forbidden", `This token acts as ${agent.name} and sees as it alone.`);
+  }
+  // By its id: its name may be another agent's by now.
+  const acting = await agents.byId(workspaceId, agent.id, sql);
+  if (!acting) throw new Problem("agent_not_found", "The agent that this token acts as was removed.");
+  return acting.memoryScope;
 }

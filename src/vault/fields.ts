@@ -10,12 +10,18 @@ export const Scopes = Type.Array(ScopePath, {
   maxItems: 32,
   description: "Narrow the search to these paths.",
 });
+/** Any name that can be seen: no control characters, no white space at its ends. */
+export const METADATA_KEY =
+  "^[^\\s\\u0000-\\u001f\\u007f]([^\\u0000-\\u001f\\u007f]{0,62}[^\\s\\u0000-\\u001f\\u007f])?$";
+/** Bytes of a document's body (contract, section 3). */
+export const DOCUMENT_BYTES = 50 * 1024 * 1024;
+export const SEARCH_MODES = ["hybrid", "keyword", "vector"] as const;
 export const MetadataValues = Type.Record(
-  Type.String({ pattern: "^[A-Za-z0-9_.-]{1,64}$" }),
+  Type.String({ pattern: METADATA_KEY }),
   Type.Union([Type.String({ maxLength: 1_000 }), Type.Number(), Type.Boolean()]),
   { maxProperties: 32, additionalProperties: false },
 );
-export const Mode = Type.Enum(["hybrid", "keyword", "vector"]);
+export const Mode = Type.Enum([...SEARCH_MODES]);
 export const MaxCharacters = Type.Integer({
   minimum: 1,
   maximum: 10_000_000,

@@ -1,8 +1,7 @@
 import { Database } from "bun:sqlite";
-import { type Boundary, ROOT_SCOPE } from "../access/memory-scope.ts";
-import type { Metadata } from "./messages.ts";
-import { keyOf, PER_DOCUMENT } from "./rows/keys.ts";
-import { PAGE_LENGTH } from "./rows/pages.ts";
+import { type Boundary, ROOT_SCOPE, rangeBelow } from "../access/memory-scope.ts";
+import { PER_DOCUMENT } from "./rows/keys.ts";
+import { cutPages, type Page, pageKeys } from "./rows/pages.ts";
 import { VEC_ENTRY, vectorTable } from "./rows/vector-table.ts";
 import { Best, type Scored } from "./search/top-k.ts";
 import { Segment } from "./segments/segment.ts";
@@ -57,6 +56,7 @@ export class IndexReader {
     this.hasVectors = extension !== null;
     if (extension !== null) this.#database.loadExtension(extension, VEC_ENTRY);
     this.#database.exec("PRAGMA query_only = ON");
+    this.#database.exec("PRAGMA temp_store = MEMORY");
     this.#database.exec(`PRAGMA cache_size = -${PAGE_CACHE_KB}`);
     this.#database.exec("PRAGMA busy_timeout = 1000");
   }
@@ -84,22 +84,15 @@ export class IndexReader {
   }
 
   #segmentRows(workspaceId: number, path: string): SegmentRow[] {
-    if (path === ROOT_SCOPE) {
-      return this.#database
-        .query<SegmentRow, [number]>(
-          `SELECT g.id, g.scope_id FROM vault_scopes AS s
-           JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1 WHERE s.workspace_id = ?1`,
-        )
-        .all(workspaceId);
-    }
-    // `0` follows `/`: between the two lies what is below the path, and nothing else.
+    const select = `SELECT g.id, g.scope_id FROM vault_scopes AS s
+      CROSS JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1 WHERE s.workspace_id = ?1`;
+    if (path === ROOT_SCOPE) return this.#database.query<SegmentRow, [number]>(select).all(workspaceId);
+    // Two look-ups, each by the index: with OR the engine would walk over all scopes there are.
     return this.#database
       .query<SegmentRow, [number, string, string, string]>(
-        `SELECT g.id, g.scope_id FROM vault_scopes AS s
-         JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1
-         WHERE s.workspace_id = ?1 AND (s.path = ?2 OR (s.path > ?3 AND s.path < ?4))`,
+        `${select} AND s.path = ?2 UNION ALL ${select} AND s.path > ?3 AND s.path < ?4`,
       )
-      .all(workspaceId, path, `${path}/`, `${path}0`);
+      .all(workspaceId, path, ...rangeBelow(path));
   }
 
   /** Live segments of one scope, with their keys. */
@@ -135,17 +128,16 @@ export class IndexReader {
     return segment;
   }
 
-  /** Keys of the documents in these scopes that have all of these values. */
-  documentsWith(workspaceId: number, scopes: readonly number[], filter: Metadata): ReadonlySet<number> {
+  /** Keys of the documents in these scopes that have all of these values, by their hashes. */
+  documentsWith(scopes: readonly number[], hashes: readonly Uint8Array[]): ReadonlySet<number> {
     let found: Set<number> | null = null;
-    for (const [name, value] of Object.entries(filter)) {
+    for (const hash of hashes) {
       const rows = this.#database
-        .query<{ document_key: number }, [number, string, string, string]>(
-          `SELECT m.document_key FROM vault_metadata AS m JOIN vault_documents AS d ON d.key = m.document_key
-           WHERE m.workspace_id = ?1 AND m.name = ?2 AND m.value = ?3
-             AND d.scope_id IN (SELECT value FROM json_each(?4))`,
+        .query<{ document_key: number }, [Uint8Array, string]>(
+          `SELECT m.document_key FROM json_each(?2) AS s
+           CROSS JOIN vault_metadata AS m ON m.scope_id = s.value AND m.hash = ?1`,
         )
-        .all(workspaceId, name, JSON.stringify(value), JSON.stringify(scopes));
+        .all(hash, JSON.stringify(scopes));
       const keys = new Set(rows.map((row) => row.document_key));
       found = found === null ? keys : found.intersection(keys);
     }
@@ -198,19 +190,12 @@ export class IndexReader {
 
   /** A stretch of a document's text. */
   text(document: number, start: number, end: number): string {
-    const rows = this.#database
-      .query<{ start: number; text: string }, [number, number]>(
+    const pages = this.#database
+      .query<Page, [number, number]>(
         'SELECT "start", text FROM vault_pages WHERE key BETWEEN ?1 AND ?2 ORDER BY key',
       )
-      // A page may begin one code unit early, so as not to part a pair.
-      .all(
-        keyOf(document, Math.floor(start / PAGE_LENGTH)),
-        keyOf(document, Math.floor(end / PAGE_LENGTH) + 1),
-      );
-    const first = rows[0];
-    if (!first) return "";
-    const text = rows.length === 1 ? first.text : rows.map((row) => row.text).join("");
-    return text.slice(start - first.start, end - first.start);
+      .all(...pageKeys(document, start, end));
+    return cutPages(pages, start, end);
   }
 
   close(): void {

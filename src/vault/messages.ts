@@ -21,7 +21,8 @@ export interface SearchRequest {
   readonly query: string;
   readonly topK: number;
   readonly mode: SearchMode;
-  readonly filter: Metadata;
+  /** Hashes of the names and values that a document must have, all of them. */
+  readonly filter: readonly Uint8Array[];
   /** Characters of all passages together at most. */
   readonly maxCharacters: number | null;
   /** After so many milliseconds a document counts half. */
@@ -79,7 +80,7 @@ export interface PrepareRequest {
 export interface PreparedPassage {
   readonly start: number;
   readonly end: number;
-  /** SHA-256 of the text, its first 16 bytes: equal passages are embedded once. */
+  /** SHA-256 of title and text, its first 16 bytes: equal passages are embedded once. */
   readonly hash: Uint8Array;
 }
 
@@ -118,12 +119,19 @@ export interface CompactRequest {
   readonly isQuiet: boolean;
 }
 
+export interface VectorsRequest {
+  readonly scopeId: number;
+  readonly keys: readonly number[];
+}
+
 /** What a worker can be asked, and what it answers. */
 export interface VaultJobs {
   search: { request: SearchRequest; answer: SearchAnswer };
   prepare: { request: PrepareRequest; answer: PreparedDocument };
   without: { request: WithoutRequest; answer: SegmentChange };
   compact: { request: CompactRequest; answer: SegmentChange };
+  /** `builtin/lexical` vectors as the index holds them; null for a passage without words, undefined where it is not there. */
+  vectors: { request: VectorsRequest; answer: readonly (Float32Array | null | undefined)[] };
 }
 
 export type JobName = keyof VaultJobs;
@@ -137,11 +145,14 @@ export interface WorkerSetup {
   readonly cacheBytes: number;
 }
 
-export interface JobMessage {
-  readonly id: number;
-  readonly job: JobName;
-  readonly request: unknown;
-}
+/** One job, with the request that belongs to its name. */
+export type JobMessage = {
+  [Name in JobName]: {
+    readonly id: number;
+    readonly job: Name;
+    readonly request: VaultJobs[Name]["request"];
+  };
+}[JobName];
 
 export type JobReply =
   | { readonly id: number; readonly ok: true; readonly answer: unknown }

@@ -1,9 +1,11 @@
+import type { Boundary } from "../access/memory-scope.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { Embedder } from "../models/embedder.ts";
+import type { Embedder } from "../models/embed/embedder.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Locks } from "./locks.ts";
+import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";
 import type { WorkerThread } from "./worker-thread.ts";
 
@@ -14,6 +16,7 @@ export interface VaultParts {
   readonly ids: Ids;
   readonly log: Log;
   readonly spaces: Spaces;
+  readonly hashes: Hashes;
   /** Null: `builtin/lexical`, which the workers make themselves. */
   readonly embedder: Embedder | null;
   readonly locks: Locks;
@@ -27,6 +30,6 @@ export interface VaultParts {
 
 /**
  * Does what a call writes, in one transaction with its evidence. A door brings its own, so that the vault knows nothing of
- * calls.
+ * calls. `boundary` is how far the caller may write at that very moment: it may have been narrowed since the call began.
  */
-export type Commit = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>;
+export type Commit = <T>(work: (tx: Tx, boundary: Boundary) => Promise<T>) => Promise<T>;

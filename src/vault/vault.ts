@@ -1,21 +1,16 @@
 import { type Boundary, isInside } from "../access/memory-scope.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
-import { type Ids, isId } from "../base/ids.ts";
+import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import { type Embedder, EmbeddingFailed } from "../models/embedder.ts";
+import { type Embedder, EmbeddingFailed } from "../models/embed/embedder.ts";
 import type { Db } from "../store/db.ts";
 import type { VaultDocument } from "./document.ts";
 import { Locks } from "./locks.ts";
-import type { SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
+import type { Metadata, SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
-import {
-  type DocumentFilter,
-  findDocument,
-  hideDocument,
-  listDocuments,
-  readPages,
-} from "./rows/documents.ts";
+import { findDocument, hideDocument, listDocuments, readText } from "./rows/documents.ts";
+import { openHashes } from "./rows/hashes.ts";
 import { type Space, Spaces } from "./rows/spaces.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import { Filler } from "./upkeep/backfill.ts";
@@ -33,6 +28,8 @@ const DOCUMENTS_WAITING = 256;
 /** Characters of all documents that are being written, from their call to its answer. One is taken however long it is. */
 const CHARACTERS_AT_ONCE = 128 * 1024 * 1024;
 const MERGES_WAITING = 1_000;
+/** So long a search waits for its question's vector; words are searched without it. */
+const QUERY_MS = 2_000;
 /** The index of some 150,000 passages. */
 const SEARCH_CACHE_BYTES = 96 * 1024 * 1024;
 const MERGE_CACHE_BYTES = 8 * 1024 * 1024;
@@ -42,6 +39,7 @@ export interface VaultOptions {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
+  readonly random: RandomSource;
   /** The database's file, for the workers' own connections. */
   readonly database: string;
   /** Where sqlite-vec was loaded from; null where there is none. */
@@ -56,7 +54,14 @@ export interface VaultOptions {
   readonly formerEmbedder: (model: string) => Promise<Embedder | null>;
 }
 
-export type SearchOptions = Omit<SearchRequest, "vectors">;
+export type SearchOptions = Omit<SearchRequest, "vectors" | "filter"> & {
+  /** Names and values that a document's metadata must have, all of them. */
+  readonly filter: Metadata;
+};
+
+export interface ListFilter {
+  readonly sourceUri?: string | undefined;
+}
 
 /** A workspace's documents: written, searched and removed inside of boundaries. */
 export interface Vault {
@@ -70,11 +75,12 @@ export interface Vault {
   write(request: WriteRequest, commit: Commit, announce: Announce): Promise<Written>;
   /** @throws Problem 404 `not_found`, also for a document outside of the boundary */
   find(workspaceId: number, boundary: Boundary, id: string): Promise<VaultDocument>;
-  text(document: VaultDocument): Promise<string>;
+  /** A document's text, or the stretch from `start` up to `end`. */
+  text(document: VaultDocument, start?: number, end?: number): Promise<string>;
   list(
     workspaceId: number,
     boundary: Boundary,
-    filter: DocumentFilter,
+    filter: ListFilter,
     limit: number,
     before: string | undefined,
   ): Promise<VaultDocument[]>;
@@ -88,6 +94,7 @@ export interface Vault {
 export async function openVault(options: VaultOptions): Promise<Vault> {
   const { db, clock, ids, log, embedder, database, extension, program } = options;
   const spaces = new Spaces(db, clock, extension !== null);
+  const hashes = await openHashes(db, options.random);
   const setup = { database, extension };
   const searcher = new WorkerThread({
     program,
@@ -116,6 +123,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     ids,
     log,
     spaces,
+    hashes,
     embedder,
     locks: new Locks(),
     searcher,
@@ -160,7 +168,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       ? await findDocument(db, workspaceId, spaces.active?.id ?? 0, id)
       : undefined;
     if (!document || !isInside(boundary, document.scope)) {
-      throw new Problem("not_found", `There is no document ${JSON.stringify(id)}.`);
+      throw notThere(id);
     }
     return document;
   }
@@ -173,13 +181,20 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     const asked = embedderOf(space);
     // The model that filled this space is not configured any more, and the new one's is not full yet.
     if (asked === null) return null;
+    if (filler.isResting(space)) return null;
+    const tooLong = new AbortController();
+    const cancel = clock.after(QUERY_MS, () => tooLong.abort());
     try {
-      const [vector] = await asked.embed([query], "query");
+      const [vector] = await asked.embed([query], "query", tooLong.signal);
       if (vector?.length === space.dimensions) return { space: space.id, vector };
       log.error("the embedding model is not the one that it was; words are searched", { model: asked.model });
     } catch (error) {
-      if (!(error instanceof EmbeddingFailed)) throw error;
-      log.warn("a search falls back to words", { model: asked.model, reason: error.reason });
+      if (!(error instanceof EmbeddingFailed || tooLong.signal.aborted)) throw error;
+      const reason = error instanceof EmbeddingFailed ? error.reason : "slow";
+      log.warn("a search falls back to words", { model: asked.model, reason });
+      filler.rest(space, error instanceof EmbeddingFailed ? error.retryAfterMs : 0);
+    } finally {
+      cancel();
     }
     return null;
   }
@@ -187,6 +202,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   return {
     async start() {
       await remover.start();
+      await compactor.start();
       filler.start();
     },
     async stop() {
@@ -198,8 +214,9 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     },
     async search(request) {
       const vectors = request.mode === "keyword" ? null : await vectorsFor(request.query);
+      const filter = Object.entries(request.filter).map(([name, value]) => hashes.metadata(name, value));
       try {
-        return await searcher.do("search", { ...request, vectors });
+        return await searcher.do("search", { ...request, filter, vectors });
       } catch (error) {
         if (!(error instanceof JobTimeout)) throw error;
         throw new Problem("internal", `The search ${error.message}.`, { cause: error });
@@ -212,20 +229,29 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       return written;
     },
     find,
-    text: (document) => readPages(db, document),
-    list: (workspaceId, boundary, filter, limit, before) =>
-      listDocuments(db, workspaceId, spaces.active?.id ?? 0, boundary, filter, limit, before),
+    text: (document, start = 0, end = document.characters) => readText(db, document.key, start, end),
+    list(workspaceId, boundary, { sourceUri }, limit, before) {
+      const source = sourceUri === undefined ? undefined : hashes.source(sourceUri);
+      return listDocuments(db, workspaceId, spaces.active?.id ?? 0, boundary, { source }, limit, before);
+    },
     async remove(workspaceId, boundary, id, commit) {
       const removed = await parts.locks.run(workspaceId, async () => {
         const document = await find(workspaceId, boundary, id);
         const change = await merger.do("without", { scopeId: document.scopeId, document: document.key });
-        await commit((tx) => hideDocument(tx, document.key, change, document.scopeId));
+        await commit((tx, now) => {
+          if (!isInside(now, document.scope)) throw notThere(id);
+          return hideDocument(tx, document.key, change, document.scopeId);
+        });
         return document;
       });
       await remover.remove(removed);
       await remover.forget();
     },
   };
+}
+
+function notThere(id: string): Problem {
+  return new Problem("not_found", `There is no document ${JSON.stringify(id)}.`);
 }
 
 async function highestKey(db: Db): Promise<number> {

@@ -1,20 +1,17 @@
 import { IndexReader } from "./index-reader.ts";
 import type {
-  CompactRequest,
   JobFailure,
   JobMessage,
   JobName,
   JobReply,
-  PrepareRequest,
-  SearchRequest,
+  PreparedDocument,
   VaultJobs,
-  WithoutRequest,
   WorkerSetup,
 } from "./messages.ts";
 import { prepareDocument } from "./prepare/prepare.ts";
 import { UnreadableDocument } from "./read/read.ts";
 import { search } from "./search/search.ts";
-import { nextMerge, withoutDocument } from "./segments/plan-merge.ts";
+import { lexicalVectors, nextMerge, withoutDocument } from "./segments/plan-merge.ts";
 
 /**
  * A vault worker: a thread with a reading connection of its own, so that neither a search nor a long document holds up the
@@ -29,14 +26,24 @@ self.onmessage = (first: MessageEvent<WorkerSetup>) => {
   self.onmessage = (message: MessageEvent<JobMessage>) => void answer(message.data, setup);
 };
 
-async function answer({ id, job, request }: JobMessage, setup: WorkerSetup): Promise<void> {
+async function answer(message: JobMessage, setup: WorkerSetup): Promise<void> {
+  const { id } = message;
   let reply: JobReply;
   try {
-    reply = { id, ok: true, answer: await run(() => open(setup), job, request) };
+    reply = { id, ok: true, answer: await run(() => open(setup), message) };
   } catch (error) {
     reply = { id, ok: false, failure: failureOf(error) };
   }
-  self.postMessage(reply);
+  self.postMessage(reply, reply.ok ? buffersOf(message.job, reply.answer) : []);
+}
+
+/** What is handed over instead of being copied: of a long document, some hundred megabytes. */
+function buffersOf(job: JobName, given: unknown): ArrayBuffer[] {
+  if (job !== "prepare") return [];
+  const { vectors, segments } = given as PreparedDocument;
+  return [vectors, ...segments.map(({ bytes }) => bytes)].flatMap(({ buffer }) =>
+    buffer instanceof ArrayBuffer ? buffer : [],
+  );
 }
 
 /** At the first job that reads it: a worker that prepares documents needs no database. */
@@ -45,24 +52,20 @@ function open(setup: WorkerSetup): IndexReader {
   return index;
 }
 
-function run(
-  reader: () => IndexReader,
-  job: JobName,
-  request: unknown,
-): Promise<VaultJobs[JobName]["answer"]> | VaultJobs[JobName]["answer"] {
+type Answer = VaultJobs[JobName]["answer"];
+
+function run(reader: () => IndexReader, { job, request }: JobMessage): Promise<Answer> | Answer {
   switch (job) {
     case "search":
-      return search(reader(), request as SearchRequest);
+      return search(reader(), request);
     case "prepare":
-      return prepareDocument(request as PrepareRequest);
-    case "without": {
-      const { scopeId, document } = request as WithoutRequest;
-      return reader().snapshot(() => withoutDocument(reader(), scopeId, document));
-    }
-    case "compact": {
-      const { scopeId, isQuiet } = request as CompactRequest;
-      return reader().snapshot(() => nextMerge(reader(), scopeId, isQuiet));
-    }
+      return prepareDocument(request);
+    case "without":
+      return reader().snapshot(() => withoutDocument(reader(), request.scopeId, request.document));
+    case "compact":
+      return reader().snapshot(() => nextMerge(reader(), request.scopeId, request.isQuiet));
+    case "vectors":
+      return reader().snapshot(() => lexicalVectors(reader(), request.scopeId, request.keys));
   }
 }
 

@@ -1,9 +1,10 @@
 import { type Boundary, isInside } from "../access/memory-scope.ts";
 import { invalidField, Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
-import { EmbeddingFailed } from "../models/embedder.ts";
+import { EmbeddingFailed } from "../models/embed/embedder.ts";
 import type { Tx } from "../store/db.ts";
 import type { VaultDocument } from "./document.ts";
+import { vectorsOf } from "./embed-passages.ts";
 import type { Metadata, PreparedDocument, PrepareRequest } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
 import {
@@ -20,7 +21,7 @@ import {
 import { keyOf } from "./rows/keys.ts";
 import { insertVector, putDown, type Space, WrongDimension } from "./rows/spaces.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
-import { type Filler, vectorsOf } from "./upkeep/backfill.ts";
+import type { Filler } from "./upkeep/backfill.ts";
 import type { Remover } from "./upkeep/remover.ts";
 import { JobRefused, JobTimeout } from "./worker-thread.ts";
 
@@ -84,9 +85,7 @@ export async function writeDocument(
   if (request.id !== undefined && !isId("doc", request.id)) {
     throw invalidField("/id", "is not the id of a document");
   }
-  if (!isInside(request.boundary, request.scope)) {
-    throw new Problem("scope_forbidden", `The scope ${request.scope} is outside of what may be written.`);
-  }
+  holdInside(request.boundary, request.scope);
   const key = parts.newKey();
   const id = request.id ?? parts.ids("doc");
   const prepared = await prepare(parts, key, request);
@@ -116,7 +115,7 @@ async function prepare(
 /** The model's vectors of the document's passages; those that it does not give now are asked for later. */
 async function embed(
   parts: WriteParts,
-  { workspaceId, title }: WriteRequest,
+  { workspaceId, scope, title }: WriteRequest,
   { passages, pages }: PreparedDocument,
 ): Promise<readonly (Float32Array | null)[]> {
   const { embedder, spaces, filler, clock } = parts;
@@ -129,7 +128,7 @@ async function embed(
   const tooLong = new AbortController();
   const cancel = clock.after(EMBED_MS, () => tooLong.abort());
   try {
-    const vectors = await vectorsOf(parts, embedder, workspaceId, wanted, tooLong.signal);
+    const vectors = await vectorsOf(parts, embedder, { workspaceId, scope }, wanted, tooLong.signal);
     const first = vectors.find((vector) => vector !== null);
     if (first) await spaces.dimension(space, first.length);
     return vectors;
@@ -251,7 +250,8 @@ class Writing {
     commit: Commit,
     show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
   ): Promise<Written> {
-    const document = await commit(async (tx) => {
+    const document = await commit(async (tx, boundary) => {
+      holdInside(boundary, this.#request.scope);
       if (this.#request.id !== undefined && (await this.#find(tx))) throw new Raced();
       await show(tx, undefined);
       return this.#find(tx);
@@ -264,14 +264,14 @@ class Writing {
     commit: Commit,
     show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
   ): Promise<{ readonly written: Written; readonly removed: VaultDocument }> {
-    if (!isInside(this.#request.boundary, replaced.scope)) {
-      throw new Problem("scope_forbidden", "The document of this id is outside of what may be written.");
-    }
+    holdInside(this.#request.boundary, replaced.scope);
     const change = await this.#parts.merger.do("without", {
       scopeId: replaced.scopeId,
       document: replaced.key,
     });
-    const document = await commit(async (tx) => {
+    const document = await commit(async (tx, boundary) => {
+      holdInside(boundary, replaced.scope);
+      holdInside(boundary, this.#request.scope);
       const still = await this.#find(tx);
       if (still?.key !== replaced.key) throw new Raced();
       await hideDocument(tx, replaced.key, change, replaced.scopeId);
@@ -288,6 +288,7 @@ class Writing {
   async #insert(tx: Tx, now: number): Promise<NewDocument> {
     const { workspaceId, scope, title, sourceUri, metadata, content, createdBy } = this.#request;
     const { key, id, prepared } = this.#content;
+    const { hashes } = this.#parts;
     const document = {
       key,
       workspaceId,
@@ -295,7 +296,9 @@ class Writing {
       scopeId: await scopeIdOf(tx, workspaceId, scope),
       title,
       sourceUri,
+      sourceHash: sourceUri === null ? null : hashes.source(sourceUri),
       metadata,
+      metadataHashes: Object.entries(metadata).map(([name, value]) => hashes.metadata(name, value)),
       contentType: content.type,
       contentHash: prepared.contentHash,
       characters: prepared.characters,
@@ -360,6 +363,12 @@ class Writing {
     const vector = vectors[place] ?? undefined;
     return vector?.length === space.dimensions ? vector : undefined;
   }
+}
+
+/** @throws Problem 403 `scope_forbidden`, which names no scope: of a document outside it would tell where that lies */
+function holdInside(boundary: Boundary, scope: string): void {
+  if (!isInside(boundary, scope))
+    throw new Problem("scope_forbidden", "This is outside of what may be written.");
 }
 
 function there(document: VaultDocument | undefined): VaultDocument {

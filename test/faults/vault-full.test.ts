@@ -12,16 +12,18 @@ import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { openVault, type Vault } from "../../src/vault/vault.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway } from "../support/gateway.ts";
+import { longText, write as writeOver } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
-import { longText, write as writeOver } from "../vault/delete-support.ts";
 import { vaultFaults } from "./vault-support.ts";
 
 let directory: string;
 let path: string;
 let clock: FakeClock;
 let db: SqliteDb;
+/** The same, counting into `slices`. */
+let counted: Db;
 let vault: Vault;
-/** Passages that each transaction wrote or removed, and the most that one took of the event loop. */
+/** Passages that each transaction wrote or removed. */
 let slices: { written: number; removed: number }[];
 
 beforeEach(async () => {
@@ -43,11 +45,13 @@ async function open(): Promise<void> {
   await db.run(
     "INSERT INTO workspaces (id, name, created_at) VALUES (1, 'default', 0) ON CONFLICT DO NOTHING",
   );
+  counted = counting(db);
   vault = await openVault({
-    db: counting(db),
+    db: counted,
     clock,
     ids: createIds(clock, systemRandom),
     log: silentLog,
+    random: systemRandom,
     database: path,
     extension: db.vectors.path,
     program: new URL("../../src/vault/worker.ts", import.meta.url),
@@ -96,13 +100,14 @@ async function write(text: string, id?: string): Promise<string> {
       content: { kind: "text", text, type: "text/plain" },
       createdBy: "tests",
     },
-    (work) => db.tx(work),
+    (work) => counted.tx((tx) => work(tx, boundary)),
     () => {},
   );
   return document.id;
 }
 
-const remove = (id: string) => vault.remove(1, boundary, id, (work) => db.tx(work));
+const remove = (id: string) =>
+  vault.remove(1, boundary, id, (work) => counted.tx((tx) => work(tx, boundary)));
 
 async function find(query: string): Promise<string[]> {
   const { passages } = await vault.search({

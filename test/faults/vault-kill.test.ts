@@ -106,9 +106,7 @@ async function doSomething(server: ServerProcess): Promise<void> {
 beforeAll(async () => {
   mkdirSync(data, { mode: 0o700 });
   writeFileSync(join(data, "gatehouse.yaml"), "limits: { requests_per_minute: 1000000 }");
-  // Not bundled into one file: the vault's threads are started from files of their own.
-  const program = [process.execPath, "--no-env-file", join(import.meta.dir, "..", "..", "src", "main.ts")];
-  const options = { cwd: directory.path, program };
+  const options = { cwd: directory.path };
   for (let round = 0; round < ROUNDS; round++) {
     const server = await serve([], options);
     // Killed with some answered, some under way and some not begun, however fast this machine is.

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { type Found, MODES } from "../vault/boundary/support.ts";
+import { MODES, search as searchIn } from "../support/vault.ts";
 
 const clock = new FakeClock();
 let gateway: TestGateway;
@@ -14,8 +14,7 @@ afterAll(() => gateway.stop());
 const write = (body: object) =>
   gateway.call("POST", "/v1/vault/documents", { body: { title: "A note", scope: "notes", ...body } });
 const read = (id: string) => gateway.call("GET", `/v1/vault/documents/${id}`);
-const search = async (body: object): Promise<Found[]> =>
-  (await gateway.call("POST", "/v1/vault/search", { body })).body.results;
+const search = async (body: object) => (await searchIn(gateway, body)).results;
 
 const DOCUMENT_ID = /^doc_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
@@ -201,7 +200,7 @@ describe("start and end", () => {
       const found = await search({ query: `needle ${title}`, mode, scopes: ["exact"], top_k: 100 });
       const own = found.filter(({ document_id }) => document_id === written.body.id);
       expect(own.length).toBeGreaterThan(0);
-      for (const each of own as (Found & { start: number; end: number })[]) {
+      for (const each of own) {
         expect(text.slice(each.start, each.end)).toBe(each.text);
         expect(each.text.isWellFormed()).toBe(true);
         expect(each.text.trim()).not.toBe("");
@@ -244,10 +243,7 @@ describe("start and end", () => {
     expect(text.length).toBeGreaterThan(8_192 * 6);
     expect(body.chunks).toBeGreaterThan(20);
     for (let at = 0; at < 400; at += 37) {
-      const [best] = (await search({ query: `pin${at}`, mode: "keyword", scopes: ["long"] })) as (Found & {
-        start: number;
-        end: number;
-      })[];
+      const [best] = await search({ query: `pin${at}`, mode: "keyword", scopes: ["long"] });
       expect(best?.text).toContain(`pin${at}.`);
       expect(text.slice(best?.start, best?.end)).toBe(best?.text as string);
     }
@@ -264,10 +260,7 @@ test("every type of document is read, found, and answered with its text", async 
     const { status, body } = await write({ content_type, text, scope: "types" });
     expect([status, body.content_type]).toEqual([201, content_type]);
     const stored = (await read(body.id)).body.text;
-    const [found] = (await search({ query: word, scopes: ["types"], mode: "keyword" })) as (Found & {
-      start: number;
-      end: number;
-    })[];
+    const [found] = await search({ query: word, scopes: ["types"], mode: "keyword" });
     expect(found?.document_id).toBe(body.id);
     expect(stored.slice(found?.start, found?.end)).toBe(found?.text as string);
     expect(stored).not.toContain("hidden()");

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Answered, type CallOptions, startGateway, type TestGateway } from "../support/gateway.ts";
-import { AGENT_SCOPES } from "../vault/boundary/support.ts";
+import { AGENT_SCOPES, write } from "../support/vault.ts";
 
 let gateway: TestGateway;
 let token: string;
@@ -30,9 +30,8 @@ beforeAll(async () => {
   gateway = await startGateway();
   await gateway.agent("agent", { memory_scope: "support" });
   token = await gateway.token({ agent: "agent", scopes: AGENT_SCOPES });
-  document = (await gateway.call("POST", "/v1/vault/documents", { body })).body.id;
-  outside = (await gateway.call("POST", "/v1/vault/documents", { body: { ...body, scope: "legal" } })).body
-    .id;
+  document = (await write(gateway, body)).id;
+  outside = (await write(gateway, { ...body, scope: "legal" })).id;
 });
 afterAll(() => gateway.stop());
 
@@ -80,7 +79,7 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     {
       call: () => ["POST", "/v1/vault/search", { body: ask({ agent: "nobody" }) }],
       status: 404,
-      shown: () => ({ action: "vault.search", outcome: "denied", code: "agent_not_found", agent: "nobody" }),
+      shown: () => ({ action: "vault.search", outcome: "denied", code: "agent_not_found" }),
     },
   ],
   [

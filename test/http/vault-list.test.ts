@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { AGENT_SCOPES } from "../vault/boundary/support.ts";
+import { AGENT_SCOPES, write } from "../support/vault.ts";
 
 let gateway: TestGateway;
 /** Ids in the order of writing. */
@@ -16,7 +16,7 @@ beforeAll(async () => {
       scope: SCOPES[at % SCOPES.length],
       ...(at % 3 === 0 ? { source_uri: `https://example.test/${at % 6}` } : {}),
     };
-    ids.push((await gateway.call("POST", "/v1/vault/documents", { body })).body.id);
+    ids.push((await write(gateway, body)).id);
   }
 });
 afterAll(() => gateway.stop());

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { AGENT_SCOPES, type Found, MODES } from "../vault/boundary/support.ts";
+import { AGENT_SCOPES, MODES, search, write } from "../support/vault.ts";
 
 let gateway: TestGateway;
 let token: string;
@@ -16,22 +16,18 @@ beforeAll(async () => {
   gateway = await startGateway();
   await gateway.agent("agent", { memory_scope: "support" });
   token = await gateway.token({ agent: "agent", scopes: AGENT_SCOPES });
-  const write = (scope: string, text: string, title: string) =>
-    gateway.call("POST", "/v1/vault/documents", { body: { title, text, scope } });
   for (const text of INSIDE) {
-    await write("support", text, "Inside");
-    await write("supportx", text, "Outside");
+    await write(gateway, { title: "Inside", text });
+    await write(gateway, { title: "Outside", text, scope: "supportx" });
   }
 });
 afterAll(() => gateway.stop());
 
 async function expectHarmless(query: string): Promise<void> {
   for (const mode of MODES) {
-    const body = { query, mode, explain: true, top_k: 100 };
-    const answer = await gateway.call("POST", "/v1/vault/search", { token, body });
-    expect(answer.status).toBe(200);
-    expect(answer.body.results.filter(({ title }: Found) => title !== "Inside")).toEqual([]);
-    for (const { score } of answer.body.results) expect(Number.isFinite(score)).toBe(true);
+    const { results } = await search(gateway, { query, mode, explain: true, top_k: 100 }, token);
+    expect(results.filter(({ title }) => title !== "Inside")).toEqual([]);
+    for (const { score } of results) expect(Number.isFinite(score)).toBe(true);
   }
 }
 
@@ -121,11 +117,8 @@ describe("no query fails, and none leads outside", () => {
 
 test("what words there are between all that is found", async () => {
   const found = async (query: string) => {
-    const { body } = await gateway.call("POST", "/v1/vault/search", {
-      token,
-      body: { query, mode: "keyword" },
-    });
-    return body.results.map(({ text }: Found) => INSIDE.indexOf(text));
+    const { results } = await search(gateway, { query, mode: "keyword" }, token);
+    return results.map(({ text }) => INSIDE.indexOf(text));
   };
   expect(await found('"refund* NEAR(')).toEqual([0]);
   expect(await found("REFUNDS")).toEqual([0]);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { MODES } from "../vault/boundary/support.ts";
+import { idsOf, MODES, search as searchIn, write as writeTo } from "../support/vault.ts";
 
 const clock = new FakeClock();
 let gateway: TestGateway;
@@ -10,38 +10,10 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-interface Passage {
-  readonly document_id: string;
-  readonly chunk_id: string;
-  readonly title: string;
-  readonly text: string;
-  readonly scope: string;
-  readonly score: number;
-  readonly source_uri: string | null;
-  readonly start: number;
-  readonly end: number;
-  readonly metadata: object;
-  readonly explain?: {
-    readonly keyword: { rank: number | null; score: number } | null;
-    readonly vector: { rank: number | null; score: number } | null;
-    readonly recency: number | null;
-    readonly duplicates: readonly string[];
-  };
-}
-
-async function write(scope: string, text: string, more: object = {}): Promise<string> {
-  const body = { title: "A note", text, scope, ...more };
-  const answer = await gateway.call("POST", "/v1/vault/documents", { body });
-  expect(answer.status).toBe(201);
-  return answer.body.id;
-}
-async function ask(body: object): Promise<{ results: Passage[]; mode: string; explain?: object }> {
-  const answer = await gateway.call("POST", "/v1/vault/search", { body });
-  expect(answer.status).toBe(200);
-  return answer.body;
-}
+const write = async (scope: string, text: string, more: object = {}) =>
+  (await writeTo(gateway, { text, scope, ...more })).id;
+const ask = (body: object) => searchIn(gateway, body);
 const search = async (body: object) => (await ask(body)).results;
-const idsOf = (results: readonly Passage[]) => results.map(({ document_id }) => document_id);
 
 /** Texts that have nothing in common but one word. */
 const sentence = (at: number, word: string) =>

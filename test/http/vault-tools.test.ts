@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ToolCallScript } from "../support/fake-model.ts";
+import { type Found, search as searchIn, write as writeTo } from "../support/vault.ts";
 import { ledger, run, type Stage, startStage, unsettled } from "../tasks/support.ts";
-import type { Found } from "../vault/boundary/support.ts";
 
 let stage: Stage;
 let agents = 0;
@@ -17,18 +17,11 @@ beforeEach(async () => {
   await stage.gateway.agent(agent, { memory_scope: [`${agent}/own`, `${agent}/more`] });
 });
 
-async function write(scope: string, text: string, title = "A note"): Promise<string> {
-  const { status, body } = await stage.gateway.call("POST", "/v1/vault/documents", {
-    body: { title, text, scope },
-  });
-  expect(status).toBe(201);
-  return body.id;
-}
+const write = async (scope: string, text: string, title = "A note") =>
+  (await writeTo(stage.gateway, { title, text, scope })).id;
 const read = (id: string) => stage.gateway.call("GET", `/v1/vault/documents/${id}`);
-async function search(query: string, scope: string): Promise<Found[]> {
-  const body = { query, scopes: [scope], mode: "keyword" };
-  return (await stage.gateway.call("POST", "/v1/vault/search", { body })).body.results;
-}
+const search = async (query: string, scope: string) =>
+  (await searchIn(stage.gateway, { query, scopes: [scope], mode: "keyword" })).results;
 
 interface Called {
   readonly status: string;

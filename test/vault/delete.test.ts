@@ -6,18 +6,9 @@ import { termOf } from "../../src/vault/terms/words.ts";
 import { vaultFaults } from "../faults/vault-support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { longText, remove, search, write } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
-import {
-  filesWith,
-  leftovers,
-  longText,
-  openFile,
-  remove,
-  search,
-  stretchOf,
-  vectorsOf,
-  write,
-} from "./delete-support.ts";
+import { filesWith, leftovers, openFile, stretchOf, vectorsOf } from "./files-support.ts";
 
 let clock: FakeClock;
 let gateway: TestGateway;

@@ -1,15 +1,15 @@
 /** Vectors of a configured model: at once, later, of another model, never twice for the same text. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { getLoadablePath } from "sqlite-vec";
 import type { Log } from "../../src/base/log.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { longText, remove, search, write } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
-import { leftovers, longText, openFile, remove, search, write } from "./delete-support.ts";
+import { blockLibrary, leftovers, openFile } from "./files-support.ts";
 
 let clock: FakeClock;
 let dataDir: string;
@@ -360,22 +360,11 @@ test("a model whose dimension has changed is an error in the log, and words go o
 });
 
 describe("without sqlite-vec", () => {
-  /** A folder in the library's place: it can be neither written nor loaded. */
-  function block(): string {
-    const bytes = readFileSync(getLoadablePath());
-    const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 16);
-    const path = join(dataDir, `vec0-${hash}.so`);
-    rmSync(path, { force: true });
-    mkdirSync(path);
-    writeFileSync(join(path, "x"), "");
-    return path;
-  }
-
   test.each([
     ["builtin/lexical", null],
     ["a model", "one/small"],
   ])("%s: words are searched, and a later start with it fills the vectors in", async (_, model) => {
-    const path = block();
+    const path = blockLibrary(dataDir);
     let it = await start(model);
     expect(logged.map(({ message }) => message)).toContain("the vault searches words alone");
     const { id } = await write(it, { title: "Boats", text: "A sloop has one mast." });
@@ -404,7 +393,7 @@ describe("without sqlite-vec", () => {
     await write(it, { title: "More", text: "A yawl has two masts." });
     await gateway?.stop();
     gateway = null;
-    const path = block();
+    const path = blockLibrary(dataDir);
     it = await start(null);
     await remove(it, id);
     expect(leftovers(dataDir, { title: "of Ambrosius", text: "A sloop has", source_uri })).toEqual([]);
@@ -415,7 +404,7 @@ describe("without sqlite-vec", () => {
   });
 
   test("then another model with it: both spaces have their tables", async () => {
-    const path = block();
+    const path = blockLibrary(dataDir);
     let it = await start(null);
     await write(it, { title: "Boats", text: "A sloop has one mast." });
     rmSync(path, { recursive: true });

@@ -1,9 +1,10 @@
 import { Elysia } from "elysia";
 import Type, { type Static } from "typebox";
 import type { Agents } from "../../access/agents.ts";
+import { hasScope } from "../../access/scopes.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
-import { invalidField } from "../../base/errors.ts";
+import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
 import type { QuotedPayloads } from "../../tasks/quoted.ts";
@@ -11,6 +12,7 @@ import { boundaryOf } from "../../vault/boundary.ts";
 import type { VaultDocument } from "../../vault/document.ts";
 import {
   ContentType,
+  DOCUMENT_BYTES,
   DocumentId,
   MaxCharacters,
   MetadataValues,
@@ -28,8 +30,6 @@ import { viewDocument, viewPassage } from "../../vault/view.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
-/** Bytes of a document's body (contract, section 3). */
-const DOCUMENT_LIMIT = 50 * 1024 * 1024;
 const TOP_K = 10;
 
 const SearchBody = Type.Object(
@@ -98,8 +98,8 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
     },
     async ({ call, body }) => {
       const began = clock.monotonic();
-      if (body.agent !== undefined) call.about({ agent: body.agent });
       const boundary = await boundaryOf(agents, call.caller, body);
+      if (body.agent !== undefined) call.about({ agent: body.agent });
       const answer = await vault.search({
         workspaceId: call.caller.workspaceId,
         boundary,
@@ -125,14 +125,12 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       summary: "Write a document, or replace the one of its id",
       tag,
       body: DocumentBody,
-      bodyLimit: DOCUMENT_LIMIT,
+      bodyLimit: DOCUMENT_BYTES,
       slow: true,
       status: 201,
     },
     async ({ call, body }) => {
       const content = contentOf(body);
-      if (body.id !== undefined && !isId("doc", body.id))
-        throw invalidField("/id", "is not the id of a document");
       const boundary = await boundaryOf(agents, call.caller, {});
       const { document, isNew } = await vault.write(
         {
@@ -146,7 +144,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
           content,
           createdBy: call.caller.actor,
         },
-        (work) => call.commit((tx) => work(tx)),
+        (work) => call.commit(async (tx) => work(tx, await boundaryOf(agents, call.caller, {}, tx))),
         ({ id, chunks, characters }) => {
           call.about({ detail: { document: id, scope: body.scope, chunks, characters } });
         },
@@ -213,14 +211,21 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       status: 204,
     },
     async ({ call, params: { id = "" }, query }) => {
-      const document = await find(call, id);
-      const { workspaceId, actor } = call.caller;
+      if (isId("doc", id)) call.about({ detail: { document: id } });
+      const { workspaceId, actor, scopes } = call.caller;
+      if (query.payloads === true && !hasScope(scopes, "settings:write")) {
+        // As for erasing any other payload: quotes may be in the tasks of agents that the caller knows nothing of.
+        throw new Problem(
+          "scope_missing",
+          "?payloads=true needs a token with the scope settings:write as well.",
+        );
+      }
       const boundary = await boundaryOf(agents, call.caller, {});
       let eraseQuotes = async () => {};
       if (query.payloads === true) call.about({ detail: { document: id, payloads: "erase" } });
-      await vault.remove(workspaceId, boundary, document.id, (work) =>
+      await vault.remove(workspaceId, boundary, id, (work) =>
         call.commit(async (tx) => {
-          const done = await work(tx);
+          const done = await work(tx, await boundaryOf(agents, call.caller, {}, tx));
           if (query.payloads === true) {
             const { requestId } = call;
             eraseQuotes = await quoted.begin(tx, { workspaceId, document: id, actor, requestId });

@@ -1,5 +1,5 @@
 import type { PassageTerms } from "../segments/segment.ts";
-import { lexicalVector } from "../terms/lexical.ts";
+import { passageVector } from "../terms/lexical.ts";
 import { termOf, wordsOf } from "../terms/words.ts";
 
 /** A word of the title counts as three of the text: measured, nDCG@10 on two collections (design, section 3). */
@@ -34,6 +34,6 @@ export function analysePassage(
     key,
     length: title.length + above.length + body.length,
     terms,
-    vector: lexicalVector([...title, ...title, ...above, ...body]),
+    vector: passageVector({ title, headings: above, text: body }),
   };
 }

@@ -2,7 +2,8 @@ import type { PreparedDocument, PreparedPassage, PrepareRequest, SegmentBytes } 
 import { readBytes, readText, UnreadableDocument } from "../read/read.ts";
 import { keyOf, PER_DOCUMENT } from "../rows/keys.ts";
 import { pagesOf } from "../rows/pages.ts";
-import { encodeSegment, type PassageTerms } from "../segments/segment.ts";
+import type { PassageTerms } from "../segments/segment.ts";
+import { encodeSegment } from "../segments/segment-writer.ts";
 import { embeddedText } from "../terms/embedded-text.ts";
 import { LEXICAL_DIMENSIONS } from "../terms/lexical.ts";
 import { wordsOf } from "../terms/words.ts";

@@ -1,9 +1,9 @@
-import { type Boundary, ROOT_SCOPE } from "../../access/memory-scope.ts";
+import { type Boundary, ROOT_SCOPE, rangeBelow } from "../../access/memory-scope.ts";
 import type { Sql, SqlValue, Tx } from "../../store/db.ts";
 import type { VaultDocument } from "../document.ts";
 import type { Metadata, PreparedPassage, SegmentBytes, SegmentChange } from "../messages.ts";
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
-import type { Page } from "./pages.ts";
+import { cutPages, type Page, pageKeys } from "./pages.ts";
 
 /** The vault's rows. Every query of what is answered names its workspace, and a boundary where there is one. */
 
@@ -32,8 +32,6 @@ const DOCUMENT = `SELECT d.key, d.id, d.title, d.scope_id, s.path AS scope, d.so
    AND p.chunk_key BETWEEN d.key * ${PER_DOCUMENT} AND d.key * ${PER_DOCUMENT} + ${PER_DOCUMENT - 1}) AS pending`;
 const LIVE = "d.scope_id = s.id AND d.workspace_id = $1 AND d.state = 'live'";
 const BY_DOCUMENT = `FROM vault_documents AS d JOIN vault_scopes AS s ON ${LIVE}`;
-/** SQLite keeps the order of a cross join: what lies outside of the scopes is not read, and no time tells of it. */
-const BY_SCOPE = `FROM vault_scopes AS s CROSS JOIN vault_documents AS d WHERE ${LIVE} AND s.workspace_id = $1`;
 
 export async function findDocument(
   sql: Sql,
@@ -50,8 +48,8 @@ export async function findDocument(
 }
 
 export interface DocumentFilter {
-  readonly scope?: string | undefined;
-  readonly sourceUri?: string | undefined;
+  /** Hash of a source. */
+  readonly source?: Uint8Array | undefined;
 }
 
 /** Newest first, after the id `before`; one more than `limit` when there are more. */
@@ -64,33 +62,45 @@ export async function listDocuments(
   limit: number,
   before: string | undefined,
 ): Promise<VaultDocument[]> {
+  if (boundary.length === 0) return [];
   const params: SqlValue[] = [workspaceId, space];
-  const where: string[] = [];
-  const isWhole = boundary.includes(ROOT_SCOPE);
   const param = (value: SqlValue) => `$${params.push(value)}`;
-  if (!isWhole) {
-    const inside = boundary.map(
-      (path) =>
-        `(s.path = ${param(path)} OR (s.path > ${param(`${path}/`)} AND s.path < ${param(`${path}0`)}))`,
-    );
-    where.push(inside.length === 0 ? "1 = 0" : `(${inside.join(" OR ")})`);
-  }
-  if (filter.sourceUri !== undefined) where.push(`d.source_uri = ${param(filter.sourceUri)}`);
-  if (before !== undefined) where.push(`d.id < ${param(before)}`);
-  const from = isWhole ? `${BY_DOCUMENT} WHERE 1 = 1` : BY_SCOPE;
+  // A workspace's whole is read in the order of the ids. Everything else goes by scope.
+  const isWhole = boundary.includes(ROOT_SCOPE) && filter.source === undefined;
+  const from = isWhole ? `${BY_DOCUMENT} WHERE 1 = 1` : byScope(boundary, param);
+  const source = filter.source === undefined ? "" : ` AND d.source_hash = ${param(filter.source)}`;
+  const after = before === undefined ? "" : ` AND d.id < ${param(before)}`;
   const rows = await sql.all<DocumentRow>(
-    `${[DOCUMENT, from].join(" ")}${where.map((condition) => ` AND ${condition}`).join("")} ORDER BY d.id DESC LIMIT ${param(limit + 1)}`,
+    `${DOCUMENT} ${from}${source}${after} ORDER BY d.id DESC LIMIT ${param(limit + 1)}`,
     params,
   );
   return rows.map(fromRow);
 }
 
-export async function readPages(sql: Sql, document: Pick<VaultDocument, "key" | "pages">): Promise<string> {
-  const rows = await sql.all<{ text: string }>(
-    "SELECT text FROM vault_pages WHERE key BETWEEN $1 AND $2 ORDER BY key",
-    [keyOf(document.key, 0), keyOf(document.key, document.pages - 1)],
+/**
+ * The documents of a boundary's scopes. SQLite keeps the order of a cross join, and each scope is looked up by a range: what
+ * lies outside is not read, and no time tells of it.
+ */
+function byScope(boundary: Boundary, param: (value: SqlValue) => string): string {
+  const scopes = boundary.flatMap((path) => {
+    const select = "SELECT id, path FROM vault_scopes WHERE workspace_id = $1";
+    if (path === ROOT_SCOPE) return [select];
+    const [first, last] = rangeBelow(path);
+    return [
+      `${select} AND path = ${param(path)}`,
+      `${select} AND path > ${param(first)} AND path < ${param(last)}`,
+    ];
+  });
+  return `FROM (${scopes.join(" UNION ALL ")}) AS s CROSS JOIN vault_documents AS d WHERE ${LIVE}`;
+}
+
+/** A stretch of a document's text, whole where no end is given. */
+export async function readText(sql: Sql, document: number, start: number, end: number): Promise<string> {
+  const pages = await sql.all<Page>(
+    'SELECT "start", text FROM vault_pages WHERE key BETWEEN $1 AND $2 ORDER BY key',
+    pageKeys(document, start, end),
   );
-  return rows.map(({ text }) => text).join("");
+  return cutPages(pages, start, end);
 }
 
 /** The row of a scope, made where there is none. */
@@ -116,7 +126,10 @@ export interface NewDocument {
   readonly scopeId: number;
   readonly title: string;
   readonly sourceUri: string | null;
+  readonly sourceHash: Uint8Array | null;
   readonly metadata: Metadata;
+  /** One for each name and value. */
+  readonly metadataHashes: readonly Uint8Array[];
   readonly contentType: string;
   readonly contentHash: Uint8Array;
   readonly characters: number;
@@ -130,9 +143,9 @@ export interface NewDocument {
 /** Makes the row, not yet to be seen by anybody. */
 export async function insertDocument(tx: Tx, document: NewDocument): Promise<void> {
   await tx.run(
-    `INSERT INTO vault_documents (key, workspace_id, id, scope_id, state, title, source_uri, metadata, content_type,
-       content_hash, characters, chunks, pages, created_by, created_at, updated_at)
-     VALUES ($1, $2, $3, $4, 'building', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+    `INSERT INTO vault_documents (key, workspace_id, id, scope_id, state, title, source_uri, source_hash, metadata,
+       content_type, content_hash, characters, chunks, pages, created_by, created_at, updated_at)
+     VALUES ($1, $2, $3, $4, 'building', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
     [
       document.key,
       document.workspaceId,
@@ -140,6 +153,7 @@ export async function insertDocument(tx: Tx, document: NewDocument): Promise<voi
       document.scopeId,
       document.title,
       document.sourceUri,
+      document.sourceHash,
       JSON.stringify(document.metadata),
       document.contentType,
       document.contentHash,
@@ -168,11 +182,12 @@ export async function showDocument(
     "UPDATE vault_segments SET live = 1, document_key = NULL WHERE document_key = $1 AND live = 0",
     [document.key],
   );
-  for (const [name, value] of Object.entries(document.metadata)) {
-    await tx.run(
-      "INSERT INTO vault_metadata (workspace_id, name, value, document_key) VALUES ($1, $2, $3, $4)",
-      [document.workspaceId, name, JSON.stringify(value), document.key],
-    );
+  for (const hash of document.metadataHashes) {
+    await tx.run("INSERT INTO vault_metadata (scope_id, hash, document_key) VALUES ($1, $2, $3)", [
+      document.scopeId,
+      hash,
+      document.key,
+    ]);
   }
 }
 

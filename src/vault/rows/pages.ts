@@ -1,3 +1,5 @@
+import { keyOf } from "./keys.ts";
+
 /** UTF-16 code units of a page: a passage is read from one or two of them, however long its document is. */
 export const PAGE_LENGTH = 8_192;
 
@@ -20,6 +22,22 @@ export function pagesOf(text: string): Page[] {
     start = end;
   }
   return pages;
+}
+
+/** Keys of the pages that hold a stretch of a document's text: a page may begin one code unit early, so as not to part a pair. */
+export function pageKeys(document: number, start: number, end: number): [first: number, last: number] {
+  return [
+    keyOf(document, Math.floor(start / PAGE_LENGTH)),
+    keyOf(document, Math.floor(end / PAGE_LENGTH) + 1),
+  ];
+}
+
+/** The stretch itself, of the pages that hold it, in order. */
+export function cutPages(pages: readonly Page[], start: number, end: number): string {
+  const first = pages[0];
+  if (!first) return "";
+  const text = pages.length === 1 ? first.text : pages.map((page) => page.text).join("");
+  return text.slice(start - first.start, end - first.start);
 }
 
 function isPairAt(text: string, index: number): boolean {

@@ -65,8 +65,8 @@ export class WordRanking {
 
   /** Zero for a passage that shares no word with the question. */
   scoreOf(key: number): number {
-    for (const [index, { keys }] of this.#segments.entries()) {
-      const place = find(keys, key);
+    for (const [index, segment] of this.#segments.entries()) {
+      const place = segment.placeOf(key);
       if (place >= 0) return (this.#scores[index] as Float64Array)[place] as number;
     }
     return 0;
@@ -91,17 +91,4 @@ function add(
     const norm = base + slope * (lengths[place] as number);
     scores[place] = (scores[place] as number) + (weight * frequency) / (frequency + norm);
   }
-}
-
-function find(keys: Float64Array, key: number): number {
-  let low = 0;
-  let high = keys.length - 1;
-  while (low <= high) {
-    const middle = (low + high) >>> 1;
-    const found = keys[middle] as number;
-    if (found === key) return middle;
-    if (found < key) low = middle + 1;
-    else high = middle - 1;
-  }
-  return -1;
 }

@@ -5,6 +5,8 @@ import { spellingsNear, termsNear } from "./spelling.ts";
 
 /** Different words of a question that are looked up: a whole page pasted as a question costs no more than this. */
 const WORD_LIMIT = 256;
+/** UTF-16 code units of a question that are read. */
+const LENGTH_LIMIT = 16_384;
 /** Unknown words whose neighbours in spelling are looked for: some 400 look-ups in each segment for each of them. */
 const CORRECTION_LIMIT = 8;
 const SPELLINGS = 3;
@@ -31,7 +33,7 @@ export interface Question {
  * them knows counts as the words it may have been meant for, of which they know most passages.
  */
 export function readQuestion(text: string, segments: readonly Segment[]): Question {
-  const words = wordsOf(text);
+  const words = wordsOf(text.slice(0, LENGTH_LIMIT));
   const telling = words.filter((word) => !isStopWord(word));
   const terms = new Map<number, QuestionTerm>();
   const corrected = new Map<string, readonly number[]>();

@@ -47,16 +47,10 @@ export function search(index: IndexReader, request: SearchRequest): SearchAnswer
   return index.snapshot(() => {
     const reach = index.reach(request.workspaceId, request.boundary);
     const question = readQuestion(request.query, reach.segments);
-    const only = hasFilter(request.filter)
-      ? index.documentsWith(request.workspaceId, reach.scopes, request.filter)
-      : null;
+    const only = request.filter.length > 0 ? index.documentsWith(reach.scopes, request.filter) : null;
     const found = new Search(index, request, reach, question, only).run();
     return { ...found, corrected: request.explain ? correctionsOf(question) : {} };
   });
-}
-
-function hasFilter(filter: Metadata): boolean {
-  return Object.keys(filter).length > 0;
 }
 
 class Search {
@@ -145,7 +139,7 @@ class Search {
       .map((candidate) => {
         const age = Math.max(0, recency.now - (rows.get(candidate.key)?.updated_at ?? 0));
         const factor = 0.5 ** (age / recency.halfLifeMs);
-        return { ...candidate, score: candidate.score * factor, recency: factor };
+        return { ...candidate, score: Math.max(0, candidate.score) * factor, recency: factor };
       })
       .sort(byScore);
   }
@@ -201,7 +195,7 @@ function fuse(
   return [...words]
     .map(([key, keyword]) => {
       const vector = similar.get(key) ?? null;
-      const near = vector === null || high <= low ? 0 : Math.max(0, (vector - low) / (high - low));
+      const near = vector === null ? 0 : high <= low ? 1 : Math.max(0, (vector - low) / (high - low));
       const share = highest === 0 ? 0 : keyword / highest;
       return { key, keyword, vector, recency: null, score: (1 - weight) * share + weight * near };
     })

@@ -73,7 +73,7 @@ function nearestShown(
 ): Scored[] {
   for (let asked = limit; ; asked = Math.min(asked * 4, NEAREST_LIMIT)) {
     const near = index.nearest(space, vector, scopes, asked);
-    const shown = near.filter(({ key }) => segments.some((segment) => segment.has(key)));
+    const shown = near.filter(({ key }) => segments.some((segment) => segment.placeOf(key) >= 0));
     const isAll = near.length < asked || asked === NEAREST_LIMIT;
     if (isAll || shown.length >= limit) return shown.slice(0, limit);
   }

@@ -1,7 +1,8 @@
 import type { IndexReader } from "../index-reader.ts";
 import type { SegmentChange } from "../messages.ts";
 import { documentOf } from "../rows/keys.ts";
-import { mergeSegments, SEGMENT_LIMIT, type Segment } from "./segment.ts";
+import { SEGMENT_LIMIT, type Segment } from "./segment.ts";
+import { mergeSegments } from "./segment-writer.ts";
 
 /** Segments of about one size that a scope may have before they are merged into one. */
 export const SEGMENTS_OF_A_SIZE = 8;
@@ -77,4 +78,20 @@ function change(removed: readonly number[], added: readonly Uint8Array[]): Segme
 
 function passagesIn(bytes: Uint8Array): number {
   return new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true);
+}
+
+/** Vectors of `builtin/lexical` as the scope's segments hold them; undefined for a passage that none of them holds. */
+export function lexicalVectors(
+  index: IndexReader,
+  scopeId: number,
+  keys: readonly number[],
+): (Float32Array | null | undefined)[] {
+  const segments = index.segmentsOf(scopeId).map(({ segment }) => segment);
+  return keys.map((key) => {
+    for (const segment of segments) {
+      const place = segment.placeOf(key);
+      if (place >= 0) return segment.vector(place);
+    }
+    return undefined;
+  });
 }

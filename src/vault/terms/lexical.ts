@@ -4,7 +4,6 @@ import { detached, hash53, isStopWord } from "./words.ts";
  * `builtin/lexical`: a text as the character n-grams of its words, hashed into a vector (the "hashing trick", Weinberger et
  * al. 2009). Texts with like spellings are near one another, whatever they mean: lexical, never semantic.
  */
-export const LEXICAL_MODEL = "builtin/lexical";
 export const LEXICAL_DIMENSIONS = 256;
 /** Changes with everything that changes the vectors: another name is another space, and the vault fills it anew. */
 export const LEXICAL_SPACE = "builtin/lexical|256|3-5|1";
@@ -16,6 +15,19 @@ const WORD_LIMIT = 40;
 /** Words whose n-grams are remembered: a collection repeats a few ten thousand, and hashing one costs some 3 µs. */
 const CACHE_LIMIT = 20_000;
 const grams = new Map<string, Float64Array>();
+
+/** The words of a passage, as they count for its vector. */
+export interface PassageWords {
+  readonly title: readonly string[];
+  /** Of the headings above it that do not stand in it. */
+  readonly headings: readonly string[];
+  readonly text: readonly string[];
+}
+
+/** The one formula of a passage's vector: the title counts twice. */
+export function passageVector({ title, headings, text }: PassageWords): Float32Array | null {
+  return lexicalVector([...title, ...title, ...headings, ...text]);
+}
 
 /** The unit vector of words, or null where there is nothing to hash. */
 export function lexicalVector(words: readonly string[]): Float32Array | null {

@@ -1,19 +1,15 @@
-import { type Embedder, EmbeddingFailed } from "../../models/embedder.ts";
+import { type Embedder, EmbeddingFailed } from "../../models/embed/embedder.ts";
 import type { Sql, Tx } from "../../store/db.ts";
+import { vectorsOf, type Wanted } from "../embed-passages.ts";
 import type { VaultParts } from "../parts.ts";
-import { documentOf, keyOf, PER_DOCUMENT } from "../rows/keys.ts";
-import { PAGE_LENGTH } from "../rows/pages.ts";
+import { readText } from "../rows/documents.ts";
+import { documentOf } from "../rows/keys.ts";
 import { hasVector, insertVector, type Space, WrongDimension } from "../rows/spaces.ts";
-import { vectorTable } from "../rows/vector-table.ts";
-import { embeddedText } from "../terms/embedded-text.ts";
-import { LEXICAL_SPACE, lexicalVector } from "../terms/lexical.ts";
-import { wordsOf } from "../terms/words.ts";
+import { LEXICAL_SPACE } from "../terms/lexical.ts";
 
 /** Passages that a model is asked for at once, and those whose vectors are written in one transaction. */
 const BATCH = 64;
 const SLICE = 32;
-/** Of `builtin/lexical`, whose vectors are made here: some 4 ms. */
-const LEXICAL_BATCH = 16;
 const FIRST_WAIT_MS = 1_000;
 const LAST_WAIT_MS = 60_000;
 /** A passage that the model refuses is asked for again after a day: the model may be another one by then. */
@@ -22,70 +18,21 @@ const IDLE_MS = 5_000;
 /** So long no writer waits for a model that was too slow for one. */
 const SLOW_MS = 600_000;
 
-/** A passage, as far as its vector depends on it. */
-export interface Wanted {
-  readonly title: string;
-  readonly text: string;
-  /** Of title and text: equal passages have equal vectors. */
-  readonly hash: Uint8Array;
-}
-
-/**
- * The vectors that a model gives, in order; null for a text that it refuses, whatever is done. Equal passages of a
- * workspace are asked for once: what is known is not asked for again. (Of another workspace nothing is known here.)
- * @throws EmbeddingFailed
- */
-export async function vectorsOf(
-  { db, spaces }: VaultParts,
-  embedder: Embedder,
-  workspaceId: number,
-  wanted: readonly Wanted[],
-  signal: AbortSignal,
-): Promise<readonly (Float32Array | null)[]> {
-  const space = spaces.written.find(({ name }) => name === embedder.space);
-  const byHash = new Map<string, Float32Array | null>();
-  const asked = new Map<string, string>();
-  for (const [index, { hash, title, text }] of wanted.entries()) {
-    const name = Buffer.from(hash).toString("base64");
-    if (byHash.has(name) || asked.has(name)) continue;
-    const known = space && space.dimensions > 0 && (await knownVector(db, space, workspaceId, hash));
-    if (known) byHash.set(name, known);
-    else asked.set(name, embeddedText(title, text));
-    // Each look takes some 30 µs of the loop.
-    if (index % SLICE === SLICE - 1) await new Promise((resolve) => setImmediate(resolve));
-  }
-  const made = await ask(embedder, [...asked.values()], signal);
-  for (const [index, name] of [...asked.keys()].entries()) byHash.set(name, made[index] ?? null);
-  return wanted.map(({ hash }) => byHash.get(Buffer.from(hash).toString("base64")) ?? null);
-}
-
-async function ask(
-  embedder: Embedder,
-  texts: readonly string[],
-  signal: AbortSignal,
-): Promise<readonly (Float32Array | null)[]> {
-  if (texts.length === 0) return [];
-  try {
-    return await embedder.embed(texts, "document", signal);
-  } catch (error) {
-    if (!(error instanceof EmbeddingFailed) || error.text === undefined) throw error;
-    const refused = error.text;
-    const before = await ask(embedder, texts.slice(0, refused), signal);
-    const after = await ask(embedder, texts.slice(refused + 1), signal);
-    return [...before, null, ...after];
-  }
-}
-
 interface Missing extends Wanted {
   readonly key: number;
   readonly workspaceId: number;
   readonly scopeId: number;
+  readonly scope: string;
 }
+
+/** Null: it has none, and will have none. Undefined: it cannot be had now. */
+type Found = Float32Array | null | undefined;
 
 interface MissingRow {
   readonly key: number;
   readonly workspace_id: number;
   readonly scope_id: number;
+  readonly scope: string;
   readonly title: string;
   readonly start: number;
   readonly end: number;
@@ -142,6 +89,11 @@ export class Filler {
   isNotWaitedFor(space: Space): boolean {
     const until = Math.max(this.#rests.get(space.id)?.until ?? 0, this.#slow.get(space.id) ?? 0);
     return until > this.#parts.clock.monotonic();
+  }
+
+  /** The model failed a moment ago: a search does not ask it. */
+  isResting(space: Space): boolean {
+    return (this.#rests.get(space.id)?.until ?? 0) > this.#parts.clock.monotonic();
   }
 
   /** Remembers that a writer waited for the space's model in vain: what it would give is asked for here alone. */
@@ -214,7 +166,7 @@ export class Filler {
     const embedder = isLexical ? null : this.#embedderOf(space);
     // A space of a model that is not configured any more waits for the way back.
     if (!isLexical && embedder === null) return null;
-    const missing = await this.#missing(space, isLexical ? LEXICAL_BATCH : BATCH);
+    const missing = await this.#missing(space);
     if (missing === null) {
       const left = await db.get(
         "SELECT 1 FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 LIMIT 1",
@@ -225,22 +177,17 @@ export class Filler {
       this.#parts.log.info("the vault is searched with another model", { space: space.name });
       return null;
     }
-    const vectors = embedder
-      ? await this.#embed(embedder, missing)
-      : missing.map(({ title, text }) => {
-          const name = wordsOf(title);
-          return lexicalVector([...name, ...name, ...wordsOf(text)]);
-        });
+    const vectors = embedder ? await this.#embed(embedder, missing) : await this.#lexical(missing);
     await this.#store(space, missing, vectors);
     return true;
   }
 
   /** Null where nothing is missing. A list that is empty was put down, but is there or gone already. */
-  async #missing(space: Space, limit: number): Promise<readonly Missing[] | null> {
+  async #missing(space: Space): Promise<readonly Missing[] | null> {
     const { db, clock } = this.#parts;
     const keys = await db.all<{ chunk_key: number }>(
       "SELECT chunk_key FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 ORDER BY chunk_key LIMIT $3",
-      [space.id, clock.now(), limit],
+      [space.id, clock.now(), BATCH],
     );
     if (keys.length === 0) return null;
     const missing: Missing[] = [];
@@ -256,6 +203,7 @@ export class Filler {
         key,
         workspaceId: row.workspace_id,
         scopeId: row.scope_id,
+        scope: row.scope,
         title: row.title,
         text,
         hash: row.hash,
@@ -267,41 +215,47 @@ export class Filler {
 
   async #embed(embedder: Embedder, missing: readonly Missing[]): Promise<readonly (Float32Array | null)[]> {
     const vectors = new Map<number, Float32Array | null>();
-    for (const [workspaceId, group] of Map.groupBy(missing, (each) => each.workspaceId)) {
-      const made = await vectorsOf(this.#parts, embedder, workspaceId, group, this.#stopping.signal);
+    for (const group of Map.groupBy(missing, (each) => each.scopeId).values()) {
+      const [first] = group;
+      if (!first) continue;
+      const made = await vectorsOf(this.#parts, embedder, first, group, this.#stopping.signal);
       for (const [index, { key }] of group.entries()) vectors.set(key, made[index] ?? null);
     }
     return missing.map(({ key }) => vectors.get(key) ?? null);
   }
 
-  async #store(
-    given: Space,
-    missing: readonly Missing[],
-    vectors: readonly (Float32Array | null)[],
-  ): Promise<void> {
+  /** The index holds these, whatever space is searched: what it has is what was made when the document was written. */
+  async #lexical(missing: readonly Missing[]): Promise<readonly Found[]> {
+    const vectors = new Map<number, Found>();
+    for (const [scopeId, group] of Map.groupBy(missing, (each) => each.scopeId)) {
+      const keys = group.map(({ key }) => key);
+      const held = await this.#parts.merger.do("vectors", { scopeId, keys });
+      for (const [index, key] of keys.entries()) vectors.set(key, held[index]);
+    }
+    return missing.map(({ key }) => vectors.get(key));
+  }
+
+  async #store(given: Space, missing: readonly Missing[], vectors: readonly Found[]): Promise<void> {
     const { db, spaces } = this.#parts;
-    const first = vectors.find((vector) => vector !== null);
+    const first = vectors.find((vector) => vector instanceof Float32Array);
     if (first && given.dimensions !== first.length) await spaces.dimension(given, first.length);
     const space = spaces.fresh(given);
     for (let from = 0; from < missing.length; from += SLICE) {
       await db.tx(async (tx) => {
         for (const [index, each] of missing.slice(from, from + SLICE).entries())
-          await this.#storeOne(tx, space, each, vectors[from + index] ?? null);
+          await this.#storeOne(tx, space, each, vectors[from + index]);
       });
     }
   }
 
-  async #storeOne(
-    tx: Tx,
-    space: Space,
-    { key, scopeId }: Missing,
-    vector: Float32Array | null,
-  ): Promise<void> {
-    if (!vector && space.name !== LEXICAL_SPACE) {
+  async #storeOne(tx: Tx, space: Space, { key, scopeId }: Missing, vector: Found): Promise<void> {
+    // Without words a passage has no lexical vector. A model that gives none for it may be another one some day.
+    const isRefused = vector === null && space.name !== LEXICAL_SPACE;
+    if (isRefused || vector === undefined) {
       await tx.run("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
         space.id,
         key,
-        this.#parts.clock.now() + REFUSED_MS,
+        this.#parts.clock.now() + (isRefused ? REFUSED_MS : LAST_WAIT_MS),
       ]);
       return;
     }
@@ -319,35 +273,8 @@ async function cross(tx: Tx, space: Space, keys: readonly number[]): Promise<voi
 
 function findMissing(sql: Sql, key: number): Promise<MissingRow | undefined> {
   return sql.get<MissingRow>(
-    `SELECT c.key, d.workspace_id, d.scope_id, d.title, c."start", c."end", c.hash
-     FROM vault_chunks AS c JOIN vault_documents AS d ON d.key = $2 WHERE c.key = $1 AND d.state <> 'removing'`,
+    `SELECT c.key, d.workspace_id, d.scope_id, s.path AS scope, d.title, c."start", c."end", c.hash
+     FROM vault_chunks AS c JOIN vault_documents AS d ON d.key = $2 JOIN vault_scopes AS s ON s.id = d.scope_id WHERE c.key = $1 AND d.state <> 'removing'`,
     [key, documentOf(key)],
   );
-}
-
-async function readText(sql: Sql, document: number, start: number, end: number): Promise<string> {
-  const rows = await sql.all<{ start: number; text: string }>(
-    'SELECT "start", text FROM vault_pages WHERE key BETWEEN $1 AND $2 ORDER BY key',
-    [keyOf(document, Math.floor(start / PAGE_LENGTH)), keyOf(document, Math.floor(end / PAGE_LENGTH) + 1)],
-  );
-  const first = rows[0]?.start ?? 0;
-  return rows
-    .map(({ text }) => text)
-    .join("")
-    .slice(start - first, end - first);
-}
-
-async function knownVector(
-  sql: Sql,
-  space: Space,
-  workspaceId: number,
-  hash: Uint8Array,
-): Promise<Float32Array | undefined> {
-  const row = await sql.get<{ embedding: Uint8Array }>(
-    `SELECT v.embedding FROM vault_chunks AS c
-     JOIN vault_documents AS d ON d.key = c.key / ${PER_DOCUMENT} AND d.workspace_id = $2
-     JOIN ${vectorTable(space.id)} AS v ON v.passage = c.key WHERE c.hash = $1 LIMIT 1`,
-    [hash, workspaceId],
-  );
-  return row && new Float32Array(row.embedding.slice().buffer);
 }

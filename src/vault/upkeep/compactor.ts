@@ -26,6 +26,15 @@ export class Compactor {
     this.#parts = parts;
   }
 
+  /** Takes up what an earlier process had not merged. */
+  async start(): Promise<void> {
+    const scopes = await this.#parts.db.all<{ id: number; workspace_id: number }>(
+      `SELECT s.id, s.workspace_id FROM vault_scopes AS s JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1
+       GROUP BY s.id HAVING count(*) > 1`,
+    );
+    for (const { id, workspace_id: workspaceId } of scopes) this.added(workspaceId, id);
+  }
+
   added(workspaceId: number, scopeId: number): void {
     if (this.#stopped) return;
     const scope = this.#scopes.get(scopeId) ?? { workspaceId, added: 0, lastAt: 0 };

@@ -128,7 +128,7 @@ async function removeRest(parts: VaultParts, document: Leftover): Promise<void> 
     if (hasUnreachableVectors(parts)) {
       // They are removed by the first start that can; until then the row says which they are, and nothing else.
       await tx.run(
-        "UPDATE vault_documents SET title = '', source_uri = NULL, metadata = '{}' WHERE key = $1",
+        "UPDATE vault_documents SET title = '', source_uri = NULL, source_hash = NULL, metadata = '{}' WHERE key = $1",
         [document.key],
       );
       return;

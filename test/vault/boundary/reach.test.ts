@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { MODES } from "../../support/vault.ts";
 import {
   EMBEDDINGS,
   type House,
   isInsideOf,
-  MODES,
   scopePath,
   scopePaths,
   startHouse,

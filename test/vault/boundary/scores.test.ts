@@ -2,15 +2,8 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { TestGateway } from "../../support/gateway.ts";
-import {
-  type Answer,
-  EMBEDDINGS,
-  type House,
-  MODES,
-  startHouse,
-  type Workspace,
-  workspaceOf,
-} from "./support.ts";
+import { type Answer, MODES } from "../../support/vault.ts";
+import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from "./support.ts";
 
 /** Scores may not move by more than this, ranks and everything else not at all. */
 const CLOSE = 1e-9;

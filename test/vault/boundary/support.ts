@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { startFakeEmbeddings } from "../../support/fake-embeddings.ts";
 import { type Answered, startGateway, type TestGateway } from "../../support/gateway.ts";
-
-export const MODES = ["hybrid", "keyword", "vector"] as const;
+import { AGENT_SCOPES, type Answer, must, search, write } from "../../support/vault.ts";
 
 /** Where vectors come from: each has its own way through the index. */
 export const EMBEDDINGS = ["builtin/lexical", "a model"] as const;
@@ -31,24 +30,6 @@ export async function startHouse(embeddings: (typeof EMBEDDINGS)[number]): Promi
   };
 }
 
-/** A passage as a search answers it. */
-export interface Found {
-  readonly document_id: string;
-  readonly title: string;
-  readonly text: string;
-  readonly scope: string;
-  readonly score: number;
-  readonly explain?: { readonly duplicates: readonly string[] };
-}
-
-/** A search's answer. */
-export interface Answer {
-  readonly results: readonly Found[];
-  readonly mode: string;
-  readonly took_ms: number;
-  readonly explain?: object;
-}
-
 /** One workspace, as one of its tokens sees it. */
 export interface Workspace {
   readonly admin: string;
@@ -60,36 +41,18 @@ export interface Workspace {
   agent(name: string, memory: string | readonly string[]): Promise<string>;
 }
 
-export const AGENT_SCOPES = ["vault:read", "vault:write"];
-
-/** @throws Error for an answer with another status */
 export function workspaceOf(gateway: TestGateway, admin: string): Workspace {
-  const call = (method: string, path: string, body?: object, token = admin) =>
-    gateway.call(method, path, { token, ...(body === undefined ? {} : { body }) });
-  async function must(
-    statuses: readonly number[],
-    method: string,
-    path: string,
-    body: object,
-    token = admin,
-  ) {
-    const answer = await call(method, path, body, token);
-    if (!statuses.includes(answer.status)) {
-      throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    }
-    return answer.body;
-  }
   return {
     admin,
-    call,
-    async write(document, token) {
-      const body = { title: "A note", ...document };
-      return (await must([200, 201], "POST", "/v1/vault/documents", body, token)).id;
-    },
-    search: (body, token) => must([200], "POST", "/v1/vault/search", body, token),
+    call: (method, path, body, token = admin) =>
+      gateway.call(method, path, { token, ...(body === undefined ? {} : { body }) }),
+    write: async (document, token = admin) => (await write(gateway, document, token)).id,
+    search: (body, token = admin) => search(gateway, body, token),
     async agent(name, memory) {
-      await must([201], "POST", "/v1/agents", { name, owner: "tests", memory_scope: memory });
-      return (await must([201], "POST", "/v1/tokens", { name, agent: name, scopes: AGENT_SCOPES })).secret;
+      const agent = { name, owner: "tests", memory_scope: memory };
+      await must(gateway, [201], "POST", "/v1/agents", agent, admin);
+      const token = { name, agent: name, scopes: AGENT_SCOPES };
+      return (await must(gateway, [201], "POST", "/v1/tokens", token, admin)).secret;
     },
   };
 }

@@ -2,7 +2,8 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { TestGateway } from "../../support/gateway.ts";
-import { EMBEDDINGS, type House, MODES, startHouse, type Workspace, workspaceOf } from "./support.ts";
+import { MODES } from "../../support/vault.ts";
+import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from "./support.ts";
 
 /**
  * A document's parts come in before it is shown and go after it is hidden, vectors among them. Other calls get in between:

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
-import { MODES, type Workspace, workspaceOf } from "./support.ts";
+import { MODES } from "../../support/vault.ts";
+import { type Workspace, workspaceOf } from "./support.ts";
 
 let gateway: TestGateway;
 let ours: Workspace;

@@ -5,7 +5,7 @@ import { spellingsNear, termsNear } from "../../../src/vault/search/spelling.ts"
 import { LEXICAL_DIMENSIONS, lexicalVector } from "../../../src/vault/terms/lexical.ts";
 import { hash53, isStopWord, termOf, wordsOf } from "../../../src/vault/terms/words.ts";
 
-const src = join(import.meta.dir, "../../src/vault");
+const src = join(import.meta.dir, "../../../src/vault/terms");
 const anyText = fc.oneof(
   fc.string({ unit: "binary", maxLength: 60 }),
   fc.string({ unit: "grapheme", maxLength: 40 }),

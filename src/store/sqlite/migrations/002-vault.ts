@@ -3,7 +3,8 @@ import type { Migration } from "../migrate.ts";
 /**
  * The vault. Whole numbers name everything inside: a document's key times 65,536 plus a place names its passages and pages
  * (`vault/rows/keys.ts`). A document is `building` while its parts come in, `live` from one transaction on, and `removing` while
- * they go; only what is live is ever answered. The vec0 tables, one for each space of vectors, are made when a space is.
+ * they go; only what is live is ever answered. No text stands in an index but a scope's path: a deleted row is overwritten, but
+ * what its index cell held may stay in a page that was split, so that there are keyed hashes in its place. The vec0 tables, one for each space of vectors, are made when a space is.
  */
 export const VAULT: Migration = {
   name: "vault",
@@ -23,6 +24,7 @@ CREATE TABLE vault_documents (
   state TEXT NOT NULL,
   title TEXT NOT NULL,
   source_uri TEXT,
+  source_hash BLOB,
   metadata TEXT NOT NULL,
   content_type TEXT NOT NULL,
   content_hash BLOB NOT NULL,
@@ -34,9 +36,9 @@ CREATE TABLE vault_documents (
   updated_at INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX vault_documents_by_id ON vault_documents (workspace_id, id) WHERE state = 'live';
-CREATE INDEX vault_documents_by_scope ON vault_documents (scope_id, id) WHERE state = 'live';
-CREATE INDEX vault_documents_by_source ON vault_documents (workspace_id, source_uri, id)
-  WHERE state = 'live' AND source_uri IS NOT NULL;
+CREATE INDEX vault_documents_by_scope ON vault_documents (scope_id, state, id);
+CREATE INDEX vault_documents_by_source ON vault_documents (scope_id, source_hash, id)
+  WHERE state = 'live' AND source_hash IS NOT NULL;
 CREATE INDEX vault_documents_unfinished ON vault_documents (key) WHERE state <> 'live';
 
 CREATE TABLE vault_pages (
@@ -55,11 +57,10 @@ CREATE TABLE vault_chunks (
 CREATE INDEX vault_chunks_by_hash ON vault_chunks (hash);
 
 CREATE TABLE vault_metadata (
-  workspace_id INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  value TEXT NOT NULL,
+  scope_id INTEGER NOT NULL REFERENCES vault_scopes (id),
+  hash BLOB NOT NULL,
   document_key INTEGER NOT NULL REFERENCES vault_documents (key),
-  PRIMARY KEY (workspace_id, name, value, document_key)
+  PRIMARY KEY (scope_id, hash, document_key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX vault_metadata_by_document ON vault_metadata (document_key);
 
@@ -71,7 +72,7 @@ CREATE TABLE vault_segments (
   chunks INTEGER NOT NULL,
   data BLOB NOT NULL
 ) STRICT;
-CREATE INDEX vault_segments_live ON vault_segments (scope_id, id) WHERE live = 1;
+CREATE INDEX vault_segments_by_scope ON vault_segments (scope_id, live, id);
 CREATE INDEX vault_segments_building ON vault_segments (document_key) WHERE live = 0;
 
 CREATE TABLE vault_spaces (

@@ -1,10 +1,9 @@
 /** What is left of a text, a vector or an index in the files of a data directory, looked for byte by byte. */
 import { Database } from "bun:sqlite";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { getLoadablePath } from "sqlite-vec";
 import { databasePath } from "../../src/store/directory.ts";
-import type { TestGateway } from "../support/gateway.ts";
 
 /** Files below the directory that hold the bytes, by name. */
 export function filesWith(directory: string, bytes: string | Uint8Array): string[] {
@@ -58,46 +57,13 @@ export function stretchOf(vector: Uint8Array, length = 24): Uint8Array {
   throw new Error("the vector is all but empty");
 }
 
-export interface Written {
-  readonly id: string;
-  readonly chunks: number;
-  readonly vectors: "ready" | "pending";
-}
-
-/** Writes a document and answers it; throws where that is refused. */
-export async function write(gateway: TestGateway, body: object, token?: string): Promise<Written> {
-  const answer = await gateway.call("POST", "/v1/vault/documents", {
-    body: { scope: "support", ...body },
-    ...(token === undefined ? {} : { token }),
-  });
-  if (answer.status > 201) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body;
-}
-
-export interface Answer {
-  readonly results: readonly { readonly document_id: string; readonly text: string }[];
-  readonly mode: string;
-}
-
-export async function search(gateway: TestGateway, body: object, token?: string): Promise<Answer> {
-  const answer = await gateway.call("POST", "/v1/vault/search", {
-    body,
-    ...(token === undefined ? {} : { token }),
-  });
-  if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body;
-}
-
-export async function remove(gateway: TestGateway, id: string, query = ""): Promise<void> {
-  const answer = await gateway.call("DELETE", `/v1/vault/documents/${id}${query}`);
-  if (answer.status !== 204) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
-}
-
-/** A text of so many paragraphs, each of words that stand nowhere else. */
-export function longText(name: string, paragraphs: number): string {
-  return Array.from(
-    { length: paragraphs },
-    (_, n) =>
-      `Paragraph ${n} of ${name}. ${Array.from({ length: 60 }, (_, w) => `${name}${n}x${w}`).join(" ")}.`,
-  ).join("\n\n");
+/** Puts a folder in the place of sqlite-vec's library: it can be neither written nor loaded until that is removed. */
+export function blockLibrary(directory: string): string {
+  const bytes = readFileSync(getLoadablePath());
+  const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 16);
+  const path = join(directory, `vec0-${hash}.so`);
+  rmSync(path, { force: true });
+  mkdirSync(path);
+  writeFileSync(join(path, "x"), "");
+  return path;
 }

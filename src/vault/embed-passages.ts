@@ -1,0 +1,86 @@
+import { type Embedder, EmbeddingFailed } from "../models/embed/embedder.ts";
+import type { Sql } from "../store/db.ts";
+import type { VaultParts } from "./parts.ts";
+import { PER_DOCUMENT } from "./rows/keys.ts";
+import type { Space } from "./rows/spaces.ts";
+import { vectorTable } from "./rows/vector-table.ts";
+import { embeddedText } from "./terms/embedded-text.ts";
+
+/** Equal passages looked for before other calls get in between: each look takes some 30 µs of the loop. */
+const LOOKS_AT_ONCE = 32;
+
+/** A passage, as far as its vector depends on it. */
+export interface Wanted {
+  readonly title: string;
+  readonly text: string;
+  /** Of title and text: equal passages have equal vectors. */
+  readonly hash: Uint8Array;
+}
+
+/** Where passages lie. */
+export interface Place {
+  readonly workspaceId: number;
+  readonly scope: string;
+}
+
+/**
+ * The vectors that a model gives, in order; null for a text that it refuses, whatever is done. Equal passages of a scope are
+ * asked for once: what is known is not asked for again. Of other scopes nothing is known here, or the time of an answer would
+ * tell whether a guessed text lies in one of them.
+ * @throws EmbeddingFailed
+ */
+export async function vectorsOf(
+  { db, spaces }: VaultParts,
+  embedder: Embedder,
+  place: Place,
+  wanted: readonly Wanted[],
+  signal: AbortSignal,
+): Promise<readonly (Float32Array | null)[]> {
+  const space = spaces.written.find(({ name }) => name === embedder.space);
+  const byHash = new Map<string, Float32Array | null>();
+  const asked = new Map<string, string>();
+  for (const [index, { hash, title, text }] of wanted.entries()) {
+    const name = Buffer.from(hash).toString("base64");
+    if (byHash.has(name) || asked.has(name)) continue;
+    const known = space && space.dimensions > 0 && (await knownVector(db, space, place, hash));
+    if (known) byHash.set(name, known);
+    else asked.set(name, embeddedText(title, text));
+    if (index % LOOKS_AT_ONCE === LOOKS_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const made = await ask(embedder, [...asked.values()], signal);
+  for (const [index, name] of [...asked.keys()].entries()) byHash.set(name, made[index] ?? null);
+  return wanted.map(({ hash }) => byHash.get(Buffer.from(hash).toString("base64")) ?? null);
+}
+
+async function ask(
+  embedder: Embedder,
+  texts: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly (Float32Array | null)[]> {
+  if (texts.length === 0) return [];
+  try {
+    return await embedder.embed(texts, "document", signal);
+  } catch (error) {
+    if (!(error instanceof EmbeddingFailed) || error.text === undefined) throw error;
+    const refused = error.text;
+    const before = await ask(embedder, texts.slice(0, refused), signal);
+    const after = await ask(embedder, texts.slice(refused + 1), signal);
+    return [...before, null, ...after];
+  }
+}
+
+async function knownVector(
+  sql: Sql,
+  space: Space,
+  { workspaceId, scope }: Place,
+  hash: Uint8Array,
+): Promise<Float32Array | undefined> {
+  const row = await sql.get<{ embedding: Uint8Array }>(
+    `SELECT v.embedding FROM vault_chunks AS c
+     JOIN vault_documents AS d ON d.key = c.key / ${PER_DOCUMENT} AND d.state = 'live'
+     JOIN vault_scopes AS s ON s.id = d.scope_id AND s.workspace_id = $2 AND s.path = $3
+     JOIN ${vectorTable(space.id)} AS v ON v.passage = c.key WHERE c.hash = $1 LIMIT 1`,
+    [hash, workspaceId, scope],
+  );
+  return row && new Float32Array(row.embedding.slice().buffer);
+}
