@@ -1,6 +1,8 @@
 /**
  * The store as everything above it sees it: asynchronous, in SQL that SQLite and PostgreSQL both speak (`$1` parameters,
- * `RETURNING`, `ON CONFLICT`), times as integers of milliseconds, JSON as text.
+ * `RETURNING`, `ON CONFLICT`), times as integers of milliseconds, JSON as text. What cannot be common is SQLite's alone: the
+ * vault's tables of vectors (`vault/rows/spaces.ts`), its index in the workers, and the search for quotes
+ * (`tasks/quoted.ts`).
  */
 export type SqlValue = string | number | null | Uint8Array;
 

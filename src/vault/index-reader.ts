@@ -3,7 +3,7 @@ import { type Boundary, ROOT_SCOPE, rangeBelow } from "../access/memory-scope.ts
 import { PER_DOCUMENT } from "./rows/keys.ts";
 import { cutPages, type Page, pageKeys } from "./rows/pages.ts";
 import { VEC_ENTRY, vectorTable } from "./rows/vector-table.ts";
-import { Best, type Scored } from "./search/top-k.ts";
+import { type Scored, TopK } from "./search/top-k.ts";
 import { Segment } from "./segments/segment.ts";
 
 /** What is read time and again is in the segments. */
@@ -47,18 +47,23 @@ export class IndexReader {
   readonly #segments = new Map<number, Segment>();
   readonly #cacheBytes: number;
   #segmentBytes = 0;
-  readonly hasVectors: boolean;
+  #scratch = new Float64Array(0);
 
   /** `cacheBytes`: what segments may take in memory. What is not there is read again. */
   constructor(path: string, extension: string | null, cacheBytes: number) {
     this.#cacheBytes = cacheBytes;
     this.#database = new Database(path, { readonly: true, strict: true });
-    this.hasVectors = extension !== null;
     if (extension !== null) this.#database.loadExtension(extension, VEC_ENTRY);
     this.#database.exec("PRAGMA query_only = ON");
     this.#database.exec("PRAGMA temp_store = MEMORY");
     this.#database.exec(`PRAGMA cache_size = -${PAGE_CACHE_KB}`);
     this.#database.exec("PRAGMA busy_timeout = 1000");
+  }
+
+  /** So many zeros, in the same memory each time: made anew for each search they grew the process by 100 MB. */
+  zeros(length: number): Float64Array {
+    if (this.#scratch.length < length) this.#scratch = new Float64Array(length * 2);
+    return this.#scratch.subarray(0, length).fill(0);
   }
 
   /** Runs `work` on one state of the store, however many queries it makes. */
@@ -157,7 +162,7 @@ export class IndexReader {
 
   /** The passages of these scopes whose vectors are nearest: a search in each partition, nothing outside of them. */
   nearest(space: number, vector: Float32Array, scopes: readonly number[], limit: number): Scored[] {
-    const best = new Best(limit);
+    const best = new TopK(limit);
     for (let from = 0; from < scopes.length; from += SCOPES_AT_ONCE) {
       const rows = this.#database
         .query<{ key: number; distance: number }, [Uint8Array, number, string]>(

@@ -1,4 +1,4 @@
-import { type Block, MAX_BLOCKS, MAX_TEXT, type ReadDocument, titleOf } from "./document.ts";
+import { type Block, MAX_BLOCKS, MAX_TEXT, type ReadDocument } from "./document.ts";
 import { Fault } from "./fault.ts";
 
 /**
@@ -9,7 +9,6 @@ export class DocumentBuilder {
   readonly #parts: string[] = [];
   readonly #blocks: Block[] = [];
   #length = 0;
-  #firstHeading: string | null = null;
 
   /** Adds a block, `separator` between it and the one before. Nothing happens where `text` is blank. */
   add(kind: Block["kind"], text: string, { level = 0, separator = "\n\n" } = {}): void {
@@ -20,13 +19,10 @@ export class DocumentBuilder {
     this.#append(piece);
     this.#blocks.push({ kind, level, start, end: this.#length });
     checkBlocks(this.#blocks);
-    if (kind === "heading") this.#firstHeading ??= piece;
   }
 
-  /** `title` is what the document's metadata says; without it the first heading counts. */
-  finish(title: string | null = null): ReadDocument {
-    const stated = titleOf(withoutControls(title ?? "")) ?? titleOf(this.#firstHeading ?? "");
-    return { text: this.#parts.join(""), title: stated, blocks: this.#blocks };
+  finish(): ReadDocument {
+    return { text: this.#parts.join(""), blocks: this.#blocks };
   }
 
   #append(piece: string): void {
@@ -50,7 +46,7 @@ export function checkBlocks(blocks: readonly Block[]): void {
 }
 
 /** Drops control characters other than tab and line ends; those that part lines or pages become a space. */
-function withoutControls(text: string): string {
+export function withoutControls(text: string): string {
   return text
     .toWellFormed()
     .replace(/[\v\f\u0085]/gu, " ")

@@ -12,8 +12,6 @@ export interface Block {
 export interface ReadDocument {
   /** What is stored and searched; well-formed (no lone surrogates). */
   readonly text: string;
-  /** The title that the document itself states (in its metadata, else in its first heading), else null. */
-  readonly title: string | null;
   readonly blocks: readonly Block[];
 }
 

@@ -1,5 +1,4 @@
 import { zipSync } from "fflate";
-import { Parser } from "htmlparser2";
 import mammoth from "mammoth";
 import type { ReadDocument } from "./document.ts";
 import { Fault, messageOf } from "./fault.ts";
@@ -35,34 +34,11 @@ export async function readDocx(bytes: Uint8Array): Promise<ReadDocument> {
         convertImage: mammoth.images.imgElement(async () => ({ src: "" })),
       },
     );
-    return readHtml(value, { title: coreTitle(parts.get("docProps/core.xml")) });
+    return readHtml(value);
   } catch (error) {
     if (error instanceof Fault) throw error;
     throw new Fault(`is not a DOCX file that can be read: ${firstLine(messageOf(error))}`, { cause: error });
   }
-}
-
-/** `dc:title` of the package's core properties (ECMA-376 part 2, section 11). */
-function coreTitle(part: Uint8Array | undefined): string | null {
-  if (part === undefined) return null;
-  let title = "";
-  let inside = false;
-  const parser = new Parser(
-    {
-      onopentagname: (name) => {
-        inside = name === "dc:title";
-      },
-      onclosetag: () => {
-        inside = false;
-      },
-      ontext: (text) => {
-        if (inside) title += text;
-      },
-    },
-    { xmlMode: true },
-  );
-  parser.end(new TextDecoder().decode(part));
-  return title;
 }
 
 function firstLine(message: string): string {

@@ -1,13 +1,13 @@
 const words = (names: string) => new Set(names.split(" "));
 
 /**
- * Elements whose content is not the page's text: code and styles, graphics, what replaces another medium, and fields of
+ * Elements whose content is not the page's text: its title, code and styles, graphics, what replaces another medium, and fields of
  * forms. `nav` too, because menus repeat on each page of a site and would be found for every question. But `header`,
  * `aside` and `footer` are read: notes, warnings, authors and terms stand there, and what is left out can't be found
- * at all. `head` needs no rule: all that it holds besides the title is in this list, or empty.
+ * at all. `head` needs no rule: all that it holds is in this list, or empty.
  */
 export const SKIPPED = words(
-  "script style template noscript nav svg iframe object canvas audio video map select datalist textarea button rp rt",
+  "title script style template noscript nav svg iframe object canvas audio video map select datalist textarea button rp rt",
 );
 
 /** Elements that start on a line of their own. All others, also unknown ones, are part of the text around them. */

@@ -20,8 +20,6 @@ interface Piece {
 export interface HtmlOptions {
   /** XHTML closes elements with "/>". */
   readonly xhtml?: boolean;
-  /** Stated outside of the page; counts more than its <title>. */
-  readonly title?: string | null;
 }
 
 /**
@@ -40,7 +38,7 @@ export function readHtml(html: string, options: HtmlOptions = {}): ReadDocument 
     { recognizeSelfClosing: options.xhtml === true, recognizeCDATA: options.xhtml === true },
   );
   parser.end(html);
-  return page.finish(options.title ?? null);
+  return page.finish();
 }
 
 class Page {
@@ -52,8 +50,6 @@ class Page {
   #depth = 0;
   /** Depth of the element whose content is not read; 0 where there is none. */
   #skippedFrom = 0;
-  #title: string | null = null;
-  #inTitle = false;
   #pre = 0;
   #level = 0;
   #item = false;
@@ -71,10 +67,7 @@ class Page {
       this.#skippedFrom = this.#depth;
       return;
     }
-    if (name === "title") {
-      this.#inTitle = this.#title === null;
-      this.#title ??= "";
-    } else if (name === "br") this.#break();
+    if (name === "br") this.#break();
     else if (name === "img") this.#line += ` ${attributes.alt ?? ""} `;
     else if (BLOCKS.has(name)) this.#openBlock(name);
   }
@@ -86,19 +79,16 @@ class Page {
       if (depth === this.#skippedFrom) this.#skippedFrom = 0;
       return;
     }
-    if (name === "title") this.#inTitle = false;
-    else if (BLOCKS.has(name)) this.#closeBlock(name);
+    if (BLOCKS.has(name)) this.#closeBlock(name);
   }
 
   text(text: string): void {
-    if (this.#skippedFrom > 0) return;
-    if (this.#inTitle) this.#title = `${this.#title ?? ""}${text}`;
-    else this.#line += text;
+    if (this.#skippedFrom === 0) this.#line += text;
   }
 
-  finish(title: string | null): ReadDocument {
+  finish(): ReadDocument {
     this.#flush();
-    return this.#builder.finish(title?.trim() ? title : this.#title);
+    return this.#builder.finish();
   }
 
   #openBlock(name: string): void {

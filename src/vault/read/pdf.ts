@@ -20,20 +20,20 @@ export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
   try {
     if (pdf.numPages > MAX_PAGES) throw new Fault(`has more than ${MAX_PAGES.toLocaleString("en")} pages`);
     const builder = new DocumentBuilder();
-    let words = 0;
+    let filled = 0;
     for (let number = 1; number <= pdf.numPages; number += 1) {
       const page = await pdf.getPage(number);
       const paragraphs = paragraphsOf(await itemsOf(page));
       for (const paragraph of paragraphs) {
         builder.add("paragraph", paragraph);
-        words += paragraph.trim() === "" ? 0 : 1;
+        if (paragraph.trim() !== "") filled += 1;
       }
       // One page at a time in memory.
       page.cleanup();
     }
-    if (words === 0)
+    if (filled === 0)
       throw new Fault("holds no text: it may be scanned images, which have to be recognised first");
-    return builder.finish(await titleOfPdf(pdf));
+    return builder.finish();
   } catch (error) {
     if (error instanceof Fault) throw error;
     throw new Fault(`is a PDF file that can't be read: ${messageOf(error).slice(0, 200)}`, { cause: error });
@@ -76,16 +76,5 @@ async function open(data: Uint8Array): Promise<Pdf> {
     throw new Fault(`is not a PDF file that can be read: ${messageOf(error).slice(0, 200)}`, {
       cause: error,
     });
-  }
-}
-
-async function titleOfPdf(pdf: Pdf): Promise<string | null> {
-  try {
-    const { info } = await pdf.getMetadata();
-    const title: unknown = "Title" in info ? info.Title : null;
-    return typeof title === "string" ? title : null;
-  } catch {
-    // Damaged metadata: the text is there nevertheless.
-    return null;
   }
 }

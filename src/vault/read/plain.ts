@@ -4,19 +4,24 @@ import type { Block } from "./document.ts";
 /** Paragraphs: runs of lines that are not blank. */
 export function plainBlocks(text: string): readonly Block[] {
   const blocks: Block[] = [];
-  let open: { start: number; end: number } | null = null;
+  /** Of the paragraph that is open; -1 where none is. */
+  let start = -1;
+  let end = 0;
   const close = () => {
-    if (open === null) return;
-    blocks.push({ kind: "paragraph", level: 0, ...open });
+    if (start === -1) return;
+    blocks.push({ kind: "paragraph", level: 0, start, end });
     checkBlocks(blocks);
-    open = null;
+    start = -1;
   };
-  for (let start = 0; start < text.length; ) {
-    const newline = text.indexOf("\n", start);
-    const end = newline === -1 ? text.length : newline;
-    if (text.slice(start, end).trim() === "") close();
-    else open = { start: open === null ? start : (open as { start: number }).start, end };
-    start = end + 1;
+  for (let line = 0; line < text.length; ) {
+    const newline = text.indexOf("\n", line);
+    const lineEnd = newline === -1 ? text.length : newline;
+    if (text.slice(line, lineEnd).trim() === "") close();
+    else {
+      if (start === -1) start = line;
+      end = lineEnd;
+    }
+    line = lineEnd + 1;
   }
   close();
   return blocks;

@@ -14,7 +14,7 @@ export { UnreadableDocument } from "./fault.ts";
 
 /** How a text becomes a document; the types that are missing here are made of bytes. */
 const TEXTS: Partial<Record<ContentType, (text: string) => ReadDocument>> = {
-  "text/plain": (text) => ({ text, title: null, blocks: plainBlocks(text) }),
+  "text/plain": (text) => ({ text, blocks: plainBlocks(text) }),
   "text/markdown": readMarkdown,
   "text/html": (text) => readHtml(text),
   "application/xhtml+xml": (text) => readHtml(text, { xhtml: true }),

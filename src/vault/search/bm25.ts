@@ -1,7 +1,7 @@
 import { documentOf } from "../rows/keys.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { Question } from "./query.ts";
-import { Best, type Scored } from "./top-k.ts";
+import { type Placed, TopK } from "./top-k.ts";
 
 /** BM25 (Robertson and Walker 1994). Of the usual values those that did best on two collections together. */
 const K1 = 1.2;
@@ -47,8 +47,8 @@ export class WordRanking {
   }
 
   /** The best passages, of the documents in `only` where that is given. */
-  best(limit: number, only: ReadonlySet<number> | null): Scored[] {
-    const best = new Best(limit);
+  best(limit: number, only: ReadonlySet<number> | null): Placed[] {
+    const best = new TopK(limit);
     let from = 0;
     for (const [index, { keys }] of this.#segments.entries()) {
       const scores = this.#scores[index] as Float64Array;

@@ -1,9 +1,9 @@
 import { documentOf } from "../rows/keys.ts";
 import type { Segment } from "../segments/segment.ts";
-import { Best, type Scored } from "./top-k.ts";
+import { type Placed, TopK } from "./top-k.ts";
 
 /** How near passages are to a question by their spelling: `builtin/lexical`'s vectors, as the segments hold them. */
-export class SpellingRanking {
+export class LexicalRanking {
   readonly #vector: Float32Array;
   readonly #segments: readonly Segment[];
   /** Where each segment's passages begin among those of all. */
@@ -35,8 +35,8 @@ export class SpellingRanking {
   }
 
   /** The nearest passages, of the documents in `only` where that is given. */
-  best(limit: number, only: ReadonlySet<number> | null): Scored[] {
-    const best = new Best(limit);
+  best(limit: number, only: ReadonlySet<number> | null): Placed[] {
+    const best = new TopK(limit);
     for (const [index, segment] of this.#segments.entries()) {
       const start = this.#starts[index] as number;
       for (let place = 0; place < segment.keys.length; place++) {

@@ -39,7 +39,7 @@ export interface Folded {
  * left out (near-duplicates, by the Jaccard similarity of sampled shingles, Broder 1997), and no document crowds out the
  * others.
  */
-export class Folder {
+export class NearDuplicates {
   readonly #limit: number;
   readonly #taken = new Map<number, Taken>();
   readonly #waiting: number[] = [];

@@ -2,12 +2,15 @@
 export interface Scored {
   readonly key: number;
   readonly score: number;
-  /** Its place among all passages of the search, where the search keeps one. */
+}
+
+/** With its place among all passages of the search's segments; -1 where it was offered without one. */
+export interface Placed extends Scored {
   readonly at: number;
 }
 
 /** Better first; of equals the older key, so that the order is always the same. */
-export function byScore(left: Omit<Scored, "at">, right: Omit<Scored, "at">): number {
+export function byScore(left: Scored, right: Scored): number {
   return right.score - left.score || left.key - right.key;
 }
 
@@ -15,7 +18,7 @@ export function byScore(left: Omit<Scored, "at">, right: Omit<Scored, "at">): nu
  * Keeps the `limit` best of whatever is offered, in a binary heap with the worst of them on top. Numbers in typed arrays:
  * with objects the choice among 1,000 passages took as long as scoring them.
  */
-export class Best {
+export class TopK {
   readonly #keys: Float64Array;
   readonly #scores: Float64Array;
   readonly #places: Float64Array;
@@ -37,8 +40,8 @@ export class Best {
     else if (this.#isWorse(0, key, score)) this.#sink(key, score, place);
   }
 
-  /** Best first. */
-  sorted(): Scored[] {
+  /** TopK first. */
+  sorted(): Placed[] {
     return Array.from({ length: this.#size }, (_, at) => ({
       key: this.#keys[at] as number,
       score: this.#scores[at] as number,

@@ -1,0 +1,83 @@
+import type { WordRanking } from "./bm25.ts";
+import { byScore, type Placed, type Scored } from "./top-k.ts";
+import type { VectorSource } from "./vector-source.ts";
+
+/**
+ * How near a passage that shares no word with the question comes by its spelling: 0.42 at most in 1.3 million pairs of two
+ * collections, with and without typing errors. Results that are better than such a one spare the search through all vectors.
+ */
+const MOST_WITHOUT_SHARED_WORD = 0.5;
+/** What is nearer than chance makes two texts (of 256 numbers: 0.06 in two of three) where they share no word at all. */
+const LEAST_SIMILARITY = 0.15;
+
+/** A passage with what each part of the search says of it. */
+export interface Candidate extends Scored {
+  readonly keyword: number;
+  /** Cosine; null where its vector was not looked at, or it has none. */
+  readonly vector: number | null;
+  /** What the score was multiplied with for the document's age. */
+  readonly recency: number | null;
+}
+
+export interface FuseOptions {
+  /** Results that are asked for. */
+  readonly topK: number;
+  /** Passages that are looked at. */
+  readonly pool: number;
+  readonly only: ReadonlySet<number> | null;
+}
+
+/**
+ * Joins the best passages by words with what vectors say: each passage's share of the best keyword score, and its similarity,
+ * weighted (a convex combination, Bruch et al. 2023).
+ */
+export function fuse(
+  byWords: readonly Placed[],
+  ranking: WordRanking,
+  vectors: VectorSource,
+  { topK, pool, only }: FuseOptions,
+): Candidate[] {
+  const words = new Map(byWords.map(({ key, score }) => [key, score]));
+  const similar = vectors.similarities(byWords);
+  const candidates = combine(words, similar, vectors);
+  const last = candidates[topK - 1];
+  // What words have not found can only get among the results where these are weak. With a model's vectors it always can.
+  const isSure = last !== undefined && last.score >= vectors.weight * MOST_WITHOUT_SHARED_WORD;
+  if (isSure && !vectors.isModel) return candidates;
+  for (const { key, score } of vectors.nearest(pool, only)) {
+    similar.set(key, score);
+    if (!words.has(key)) words.set(key, ranking.scoreOf(key));
+  }
+  const all = combine(words, similar, vectors);
+  if (vectors.isModel) return all;
+  return all.filter(({ keyword, vector }) => keyword > 0 || (vector ?? 0) > LEAST_SIMILARITY);
+}
+
+function combine(
+  words: ReadonlyMap<number, number>,
+  similar: ReadonlyMap<number, number>,
+  { weight, isModel }: VectorSource,
+): Candidate[] {
+  let highest = 0;
+  for (const score of words.values()) highest = Math.max(highest, score);
+  // A model's similarities are close together: they are stretched over what was found.
+  const [low, high] = isModel ? rangeOf(similar.values()) : [0, 1];
+  return [...words]
+    .map(([key, keyword]) => {
+      const vector = similar.get(key) ?? null;
+      const near = vector === null ? 0 : high <= low ? 1 : Math.max(0, (vector - low) / (high - low));
+      const share = highest === 0 ? 0 : keyword / highest;
+      return { key, keyword, vector, recency: null, score: (1 - weight) * share + weight * near };
+    })
+    .sort(byScore);
+}
+
+function rangeOf(values: Iterable<number>): [low: number, high: number] {
+  let low = Number.POSITIVE_INFINITY;
+  let high = Number.NEGATIVE_INFINITY;
+  for (const value of values) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  return [low, high];
+}
