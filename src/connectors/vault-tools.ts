@@ -5,19 +5,7 @@ import { defineTool, type Tool, ToolError } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Db, Sql } from "../store/db.ts";
-import {
-  ContentType,
-  DocumentId,
-  MaxCharacters,
-  MetadataValues,
-  Mode,
-  Query,
-  ScopePath,
-  Scopes,
-  SourceUri,
-  Title,
-  TopK,
-} from "../vault/fields.ts";
+import { DOCUMENT_FIELDS, DocumentId, ScopePath, SEARCH_FIELDS } from "../vault/fields.ts";
 import type { Vault } from "../vault/vault.ts";
 import { viewDocument, viewPassage } from "../vault/view.ts";
 import type { BuiltinTool, ToolActor } from "./registry.ts";
@@ -50,17 +38,7 @@ function searchTool(parts: VaultToolParts, actor: ToolActor): Tool {
     description:
       "Searches the documents that you may see, and answers with the passages that fit best: their text, title, " +
       "document_id, and where they stand in the document (start, end).",
-    input: Type.Object(
-      {
-        query: Query,
-        top_k: Type.Optional(TopK),
-        scopes: Type.Optional(Scopes),
-        filter: Type.Optional(MetadataValues),
-        mode: Type.Optional(Mode),
-        max_chars: Type.Optional(MaxCharacters),
-      },
-      { additionalProperties: false },
-    ),
+    input: Type.Object(SEARCH_FIELDS, { additionalProperties: false }),
     idempotent: true,
     async execute({ query, top_k, scopes, filter, mode, max_chars }) {
       const held = (await memoryOf(parts, actor)).memoryScope;
@@ -122,13 +100,9 @@ function writeTool(parts: VaultToolParts, actor: ToolActor): Tool {
       "takes that one's place.",
     input: Type.Object(
       {
-        title: Title,
+        ...DOCUMENT_FIELDS,
         text: Type.String({ minLength: 1, maxLength: TEXT_LENGTH }),
         scope: Type.Optional(ScopePath),
-        id: Type.Optional(DocumentId),
-        content_type: Type.Optional(ContentType),
-        source_uri: Type.Optional(SourceUri),
-        metadata: Type.Optional(MetadataValues),
       },
       { additionalProperties: false },
     ),

@@ -10,20 +10,7 @@ import type { Call } from "../../gate/call.ts";
 import type { QuotedPayloads } from "../../tasks/quoted.ts";
 import { boundaryOf } from "../../vault/boundary.ts";
 import type { VaultDocument } from "../../vault/document.ts";
-import {
-  ContentType,
-  DOCUMENT_BYTES,
-  DocumentId,
-  MaxCharacters,
-  MetadataValues,
-  Mode,
-  Query,
-  ScopePath,
-  Scopes,
-  SourceUri,
-  Title,
-  TopK,
-} from "../../vault/fields.ts";
+import { DOCUMENT_BYTES, DOCUMENT_FIELDS, ScopePath, SEARCH_FIELDS, SourceUri } from "../../vault/fields.ts";
 import type { SearchAnswer } from "../../vault/messages.ts";
 import type { Vault } from "../../vault/vault.ts";
 import { viewDocument, viewPassage } from "../../vault/view.ts";
@@ -34,8 +21,7 @@ const TOP_K = 10;
 
 const SearchBody = Type.Object(
   {
-    query: Query,
-    top_k: Type.Optional(TopK),
+    ...SEARCH_FIELDS,
     agent: Type.Optional(
       Type.String({
         minLength: 1,
@@ -43,11 +29,7 @@ const SearchBody = Type.Object(
         description: "Search inside of this agent's memory scope.",
       }),
     ),
-    scopes: Type.Optional(Scopes),
-    filter: Type.Optional(MetadataValues),
-    mode: Type.Optional(Mode),
     explain: Type.Optional(Type.Boolean()),
-    max_chars: Type.Optional(MaxCharacters),
     recency: Type.Optional(
       Type.Object(
         {
@@ -64,14 +46,10 @@ const SearchBody = Type.Object(
 );
 const DocumentBody = Type.Object(
   {
-    id: Type.Optional(DocumentId),
-    title: Title,
+    ...DOCUMENT_FIELDS,
     text: Type.Optional(Type.String({ minLength: 1 })),
     content_base64: Type.Optional(Type.String({ minLength: 1 })),
-    content_type: Type.Optional(ContentType),
     scope: ScopePath,
-    source_uri: Type.Optional(SourceUri),
-    metadata: Type.Optional(MetadataValues),
   },
   { additionalProperties: false },
 );
