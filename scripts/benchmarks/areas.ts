@@ -7,7 +7,7 @@ import { fanOut } from "./stream/fan-out.ts";
 import { quiet } from "./stream/quiet.ts";
 import { relay } from "./stream/relay.ts";
 import { besideCalls } from "./vault/beside-calls.ts";
-import { hnswlib, lancedb } from "./vault/peers.ts";
+import { hnswlib, lancedb } from "./vault/beside-peers.ts";
 import { quality } from "./vault/quality.ts";
 import { scale } from "./vault/scale.ts";
 import type { Workshop } from "./workshop.ts";

@@ -5,6 +5,7 @@ import type { Household } from "./processes/household.ts";
 import { cpuMicros } from "./processes/usage.ts";
 import { Worker } from "./processes/worker.ts";
 import { type bareConfig, listening } from "./servers/config.ts";
+import type { FilledVault } from "./vault/searchers.ts";
 
 export interface WorkshopOptions {
   readonly rounds: number;
@@ -41,6 +42,8 @@ export class Workshop {
   readonly passages: number;
   readonly peers: boolean;
   readonly generator: Worker;
+  /** What one scenario of the vault has filled, for those after it: filling takes minutes. */
+  filledVault: FilledVault | null = null;
 
   constructor(household: Household, options: WorkshopOptions) {
     this.#household = household;

@@ -49,3 +49,19 @@ export function every(clock: Clock, ms: number, task: () => void): () => void {
     cancel();
   };
 }
+
+/** Resolves after `ms` milliseconds, or rejects with the reason of the signal, where that comes first. */
+export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const giveUp = (): void => {
+      cancel();
+      reject(signal.reason);
+    };
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener("abort", giveUp);
+      resolve();
+    });
+    signal.addEventListener("abort", giveUp, { once: true });
+  });
+}

@@ -1,3 +1,13 @@
+/**
+ * Whoever reads standard output may go before its end, as `head` does. What comes after that is for nobody, and the verb goes
+ * on to its end: documents are added and a gateway closes in order whether or not it is watched.
+ */
+export function allowClosedOutput(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+}
+
 /** What a command was asked to print goes to standard output, alone. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);

@@ -4,7 +4,7 @@ import { configCommand } from "./config.ts";
 import { serveCommand } from "./serve.ts";
 import { taskCommand } from "./task.ts";
 import { tokenCommand } from "./token.ts";
-import { vaultCommand } from "./vault.ts";
+import { vaultCommand } from "./vault/command.ts";
 import { versionCommand } from "./version.ts";
 import { workspaceCommand } from "./workspace.ts";
 

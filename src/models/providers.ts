@@ -1,7 +1,7 @@
 import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { extractiveModel } from "../agents/index.ts";
 import type { ProviderConfig } from "../config/config.ts";
-import { boundedFetch } from "./embed-fetch.ts";
+import { boundedFetch } from "./embed/fetch.ts";
 
 /** A configured source of models, not to be reached but through the door. */
 export interface Provider {

@@ -86,7 +86,44 @@ test("serves: an agent, a task with its stream, the ledger, the documentation, a
     "admin.token",
     "gatehouse.db",
     "gatehouse.lock",
+    expect.stringMatching(/^vec0-[0-9a-f]{16}\.(so|dylib|dll)$/),
   ]);
+});
+
+test("has the vault inside: its worker, sqlite-vec, a folder that is added, and an agent that quotes from it", async () => {
+  const folder = join(desk.cwd, "handbook");
+  mkdirSync(join(folder, "legal"), { recursive: true });
+  writeFileSync(join(folder, "returns.md"), "# Returns\n\nRefunds are paid within fourteen days.\n");
+  writeFileSync(
+    join(folder, "legal", "terms.html"),
+    "<title>Terms</title><p>Contracts end after a year.</p>",
+  );
+  const server = await desk.serve();
+  const token = adminToken();
+  const document = { title: "Boats", text: "A sloop has one mast.", scope: "harbour" };
+  const written = await desk.call(server, token, "POST", "/v1/vault/documents", document);
+  expect(written.status).toBe(201);
+  const { id, vectors } = (await written.json()) as { id: string; vectors: string };
+  expect(vectors).toBe("ready");
+  for (const mode of ["keyword", "vector", "hybrid"]) {
+    const found = await desk.call(server, token, "POST", "/v1/vault/search", { query: "sloop mast", mode });
+    expect(await found.json()).toMatchObject({ mode, results: [{ document_id: id }] });
+  }
+
+  const added = await desk.out(["vault", "add", "handbook", "--scope", AGENT.memory_scope]);
+  expect(added).toBe("added 2, replaced 0, unchanged 0, skipped 0, failed 0\n");
+  const again = await desk.out(["vault", "add", "handbook", "--scope", AGENT.memory_scope]);
+  expect(again).toBe("added 0, replaced 0, unchanged 2, skipped 0, failed 0\n");
+
+  expect((await desk.call(server, token, "POST", "/v1/agents", AGENT)).status).toBe(201);
+  const answered = await desk.out([
+    ...["task", "run", "--agent", AGENT.name, "--tool", "vault.search"],
+    "When are refunds paid?",
+  ]);
+  expect(answered).toContain("“Refunds are paid within fourteen days.” [1]");
+  expect(answered).toContain("[1] Returns");
+  expect(answered).not.toContain("sloop");
+  expect(await server.end("SIGTERM")).toBe(0);
 });
 
 test("has every kind of provider inside, and asks an endpoint that the configuration names", async () => {

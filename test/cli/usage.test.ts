@@ -1,12 +1,24 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fromSources } from "../support/process.ts";
 import { openDesk, SECRET } from "./support.ts";
 
 setDefaultTimeout(60_000);
 
 const desk = openDesk();
 afterAll(() => desk.clear());
+
+test("a reader of the output that goes before its end, as head does, leaves a quiet end", async () => {
+  const child = Bun.spawn([...(await fromSources()), "config", "reference"], {
+    cwd: desk.cwd,
+    env: { PATH: "", HOME: desk.cwd },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  await child.stdout.cancel();
+  expect(await new Response(child.stderr).text()).toBe("");
+  expect(await child.exited).toBe(0);
+});
 
 const VERBS = [
   [],

@@ -34,9 +34,25 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^commander$/, places: ["cli/**"] },
   { packages: /^yaml$/, places: ["config/**"] },
   { packages: /^swagger-ui-dist$/, places: ["http/docs/**"] },
+  { packages: /^(unpdf|mammoth|csv-parse|fflate|htmlparser2)$/, places: ["vault/read/**"] },
+  { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**"] },
+  { packages: /^sqlite-vec(-.+)?$/, places: ["store/sqlite/**"] },
 ];
 /** The framework runs on Node as well. */
 const BUN_ONLY = /^bun(:.+)?$/;
+
+/**
+ * What runs in the vault's workers, and all of `src` that it may import: a worker is loaded quickly, holds no secret, and
+ * writes nothing.
+ */
+const WORKER = ["vault/{read,prepare,search,segments,terms}/**", "vault/{worker,index-reader}.ts"];
+const WORKER_MAY_IMPORT = [
+  ...WORKER,
+  "base/**",
+  "access/memory-scope.ts",
+  "vault/messages.ts",
+  "vault/rows/{keys,pages,vector-table}.ts",
+];
 
 const MOST_LINES = 400;
 
@@ -78,7 +94,16 @@ function refuseImport(path: string, specifier: string): string | undefined {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
   if (target === "../package.json" && path === "base/version.ts") return undefined;
   if (target.startsWith("..")) return `imports ${specifier}, which is outside src`;
-  return refuseRoom(roomOf(path), roomOf(target));
+  return refuseRoom(roomOf(path), roomOf(target)) ?? refuseInWorker(path, target);
+}
+
+function refuseInWorker(path: string, target: string): string | undefined {
+  if (!matches(path, WORKER) || matches(target, WORKER_MAY_IMPORT)) return undefined;
+  return `imports ${target}: what runs in the vault's workers may not`;
+}
+
+function matches(path: string, places: readonly string[]): boolean {
+  return places.some((place) => new Bun.Glob(place).match(path));
 }
 
 /** The first folder below `src`, or the name of a file that stands in `src` itself. */
@@ -109,7 +134,7 @@ function refusePackage(path: string, specifier: string): string | undefined {
   const name = packageName(specifier);
   const rule = PACKAGES.find(({ packages }) => packages.test(name));
   if (rule === undefined) return undefined;
-  return rule.places.some((place) => new Bun.Glob(place).match(path)) ? undefined : refusal;
+  return matches(path, rule.places) ? undefined : refusal;
 }
 
 /** `@scope/name/sub/path` to `@scope/name`. */

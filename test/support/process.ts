@@ -1,5 +1,5 @@
 /** The program as what it is for its users: a process of its own, with its exit code and its two outputs. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -21,7 +21,18 @@ export function fromSources(): Promise<Program> {
 async function bundle(): Promise<Program> {
   const { path, remove } = tempDir();
   process.on("exit", remove);
-  await Bun.build({ entrypoints: [join(ROOT, "src", "main.ts")], target: "bun", outdir: path });
+  // The vault's worker is a program of its own.
+  for (const entry of ["main.ts", join("vault", "worker.ts")]) {
+    const built = await Bun.build({
+      entrypoints: [join(ROOT, "src", entry)],
+      root: join(ROOT, "src"),
+      target: "bun",
+      outdir: path,
+    });
+    if (!built.success) throw new AggregateError(built.logs, `${entry} cannot be bundled`);
+  }
+  // It is looked for under its name in the sources.
+  writeFileSync(join(path, "vault", "worker.ts"), 'import "./worker.js";\n');
   return [process.execPath, "--no-env-file", join(path, "main.js")];
 }
 

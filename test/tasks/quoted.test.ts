@@ -6,7 +6,8 @@ import { readFile } from "../faults/support.ts";
 import { chainFaults } from "../ledger/support.ts";
 import { allEvents, outline } from "../support/events.ts";
 import type { Script } from "../support/fake-model.ts";
-import { leftovers, remove, write } from "../vault/delete-support.ts";
+import { remove, write } from "../support/vault.ts";
+import { leftovers } from "../vault/files-support.ts";
 import {
   dispatch,
   ended,

@@ -7,14 +7,20 @@ import type { Pair } from "../statistics.ts";
 import type { Workshop } from "../workshop.ts";
 import { installed } from "./peers/install.ts";
 import { done, finished, type OpenJob, type PeerQuery, recalled, searched } from "./peers/jobs.ts";
-import { type FilledVault, filledVault } from "./scale.ts";
-import { checkAnswers, type Reach, type Searcher, searchLoad, TOP_K } from "./searchers.ts";
+import {
+  checkAnswers,
+  type FilledVault,
+  PLACES,
+  type Reach,
+  type Searcher,
+  searchLoad,
+  TOP_K,
+} from "./searchers.ts";
 
 const BATCH = 2_000;
 /** Queries whose exact answer is worked out. */
 const EXACT = 30;
 const REACHES = ["all", "scope"] as const;
-const PLACES: Readonly<Record<Reach, string>> = { scope: "in one scope", all: "over all scopes" };
 
 interface PeerProduct {
   readonly name: OpenJob["peer"];
@@ -31,11 +37,12 @@ export function hnswlib(workshop: Workshop): Promise<Figure[]> {
 }
 
 /**
- * The same vectors in a library within a process: no HTTP, no ledger, no boundaries. Beside it Gatehouse's `vector` mode over REST, asked the same, one search at a time.
+ * The same vectors in a library within a process: no HTTP, no ledger, no boundaries. Beside it Gatehouse's `vector` mode
+ * over REST, asked the same, one search at a time.
  */
 async function beside(workshop: Workshop, product: PeerProduct): Promise<Figure[]> {
   if (!workshop.peers) throw new Skipped("give --peers to install it and measure it");
-  const vault = filledVault(workshop);
+  const vault = workshop.filledVault;
   if (vault === null) throw new Skipped("the vault was not filled");
   const missing = await installed(product.package);
   if (missing !== null) throw new Skipped(missing);

@@ -1,7 +1,8 @@
 import Type, { type Static } from "typebox";
 import { validator } from "../../../src/base/schema.ts";
+import type { SEARCH_MODES } from "../../../src/vault/fields.ts";
 
-export type Mode = "hybrid" | "keyword" | "vector";
+export type Mode = (typeof SEARCH_MODES)[number];
 
 export interface VaultDocument {
   readonly title: string;

@@ -1,5 +1,6 @@
 import { type Aim, alone, compared, type Figure } from "../figures.ts";
 import type { Pair } from "../statistics.ts";
+import { LEAST_INGEST } from "./aims.ts";
 import type { Mode } from "./client.ts";
 import { mean } from "./metrics.ts";
 
@@ -7,7 +8,7 @@ import { mean } from "./metrics.ts";
 export const VARIANTS = ["clean", "typed"] as const;
 export type Variant = (typeof VARIANTS)[number];
 
-interface Scores {
+export interface Scores {
   readonly ndcg: number;
   readonly recall: number;
 }
@@ -22,7 +23,6 @@ export interface CollectionResult {
 }
 
 const ABOVE: Aim = { of: "gatehouse", relation: ">", value: 0 };
-const LEAST_INGEST: Aim = { of: "gatehouse", relation: ">=", value: 300 };
 const LEAST_MEAN: Readonly<Record<Variant, Aim>> = {
   clean: { of: "gatehouse", relation: ">=", value: 0.01 },
   typed: { of: "gatehouse", relation: ">=", value: 0.02 },

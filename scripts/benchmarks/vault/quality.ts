@@ -8,7 +8,7 @@ import { ingest, type Mode, VaultClient } from "./client.ts";
 import { type Collection, collectionsIn, readCollection } from "./collections.ts";
 import { PlainFts5 } from "./fts5.ts";
 import { mean, ndcg, recall } from "./metrics.ts";
-import { type CollectionResult, qualityFigures, VARIANTS, type Variant } from "./quality-figures.ts";
+import { type CollectionResult, qualityFigures, type Scores } from "./quality-figures.ts";
 import { Random } from "./random.ts";
 import { mistype } from "./typos.ts";
 
@@ -21,7 +21,6 @@ const TYPED = 3;
 /** Searches that are not timed at once. */
 const SEARCHERS = 4;
 const WARM_UP = 50;
-const MODES: readonly Mode[] = ["hybrid", "keyword", "vector"];
 
 /** Ids of documents, the best first. */
 type Ranker = (query: string) => string[] | Promise<string[]>;
@@ -65,19 +64,23 @@ async function measure(collection: Collection, gatehouse: Gatehouse): Promise<Co
     baseline: await timesOf(baseline, clean),
     gatehouse: await timesOf(ranker("hybrid"), clean),
   };
-  const scores = {} as Record<Variant, CollectionResult["scores"][Variant]>;
-  for (const variant of VARIANTS) {
-    const asked =
-      variant === "clean" ? [clean] : Array.from({ length: TYPED }, (_, take) => typed(collection, take));
+  const scoresOfEach = async (asked: readonly (readonly string[])[]) => {
     const of = async (how: Ranker) => {
-      const takes: { ndcg: number; recall: number }[] = [];
+      const takes: Scores[] = [];
       for (const texts of asked) takes.push(await scoresOf(how, collection, texts));
       return takes;
     };
-    const found = {} as Record<Mode, Awaited<ReturnType<typeof of>>>;
-    for (const mode of MODES) found[mode] = await of(ranker(mode));
-    scores[variant] = { ...found, baseline: await of(baseline) };
-  }
+    return {
+      hybrid: await of(ranker("hybrid")),
+      keyword: await of(ranker("keyword")),
+      vector: await of(ranker("vector")),
+      baseline: await of(baseline),
+    };
+  };
+  const scores = {
+    clean: await scoresOfEach([clean]),
+    typed: await scoresOfEach(Array.from({ length: TYPED }, (_, take) => typed(collection, take))),
+  };
   fts5.close();
   return { name, documentsPerSecond: documents.length / seconds, times, scores };
 }
@@ -88,11 +91,7 @@ function typed({ name, queries }: Collection, take: number): string[] {
 }
 
 /** Means over all queries of the collection. @param texts what is asked in place of each */
-async function scoresOf(
-  rank: Ranker,
-  { queries }: Collection,
-  texts: readonly string[],
-): Promise<{ ndcg: number; recall: number }> {
+async function scoresOf(rank: Ranker, { queries }: Collection, texts: readonly string[]): Promise<Scores> {
   const rankings: string[][] = [];
   let next = 0;
   async function search(): Promise<void> {

@@ -3,16 +3,10 @@ import { residentBytesOfTree } from "../processes/usage.ts";
 import { alternate } from "../rounds.ts";
 import { settings } from "../setup.ts";
 import type { Round, Workshop } from "../workshop.ts";
+import { LEAST_INGEST } from "./aims.ts";
 import { ingest, VaultClient } from "./client.ts";
 import { Passages } from "./passages.ts";
-import {
-  checkAnswers,
-  createSearchers,
-  type Reach,
-  SEARCHERS,
-  type Searcher,
-  searchLoad,
-} from "./searchers.ts";
+import { checkAnswers, createSearchers, PLACES, type Reach, SEARCHERS, searchLoad } from "./searchers.ts";
 
 const BYTES_PER_MB = 1_000_000;
 /** Until what only writing needed has been given back. */
@@ -21,25 +15,10 @@ const PROGRESS = 10;
 /** The aims are for so many passages, or more. */
 const AIMED = 100_000;
 const MOST_RESIDENT: Aim = { of: "gatehouse", relation: "<", value: 250 };
-const LEAST_INGEST: Aim = { of: "gatehouse", relation: ">=", value: 300 };
 const LONGEST: Readonly<Record<Reach, Aim>> = {
   scope: { of: "gatehouse", relation: "<", value: 3 },
   all: { of: "gatehouse", relation: "<", value: 30 },
 };
-const PLACES: Readonly<Record<Reach, string>> = { scope: "in one scope", all: "over all scopes" };
-
-/** A data directory with the large collection, and who searches it. */
-export interface FilledVault {
-  readonly dataDir: string;
-  readonly searchers: Readonly<Record<Reach, readonly Searcher[]>>;
-}
-
-/** What `scale` has filled, for the scenarios after it: filling takes minutes. */
-const filled = new WeakMap<Workshop, FilledVault>();
-
-export function filledVault(workshop: Workshop): FilledVault | null {
-  return filled.get(workshop) ?? null;
-}
 
 /** Many passages in many scopes, and agents that search them: each its own scope, or all of them everything. */
 export async function scale(workshop: Workshop): Promise<Figure[]> {
@@ -73,7 +52,7 @@ export async function scale(workshop: Workshop): Promise<Figure[]> {
   );
   const searched = residentBytesOfTree(gatehouse.pid);
   await gatehouse.stop();
-  filled.set(workshop, { dataDir, searchers });
+  workshop.filledVault = { dataDir, searchers };
 
   const aim = (one: Aim) => (count >= AIMED ? one : undefined);
   const size = `${count.toLocaleString("en-US")} passages`;

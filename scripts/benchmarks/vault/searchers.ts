@@ -16,12 +16,20 @@ const CHECKED = 10;
 /** What an agent may see: its own scope, or the whole workspace. */
 export type Reach = "scope" | "all";
 
+export const PLACES: Readonly<Record<Reach, string>> = { scope: "in one scope", all: "over all scopes" };
+
 /** An agent that searches, by a token that acts as it. */
 export interface Searcher {
   readonly token: string;
   /** Its memory scope; `/` is the whole workspace. */
   readonly scope: string;
   readonly queries: readonly string[];
+}
+
+/** A data directory with the large collection, and who searches it. */
+export interface FilledVault {
+  readonly dataDir: string;
+  readonly searchers: Readonly<Record<Reach, readonly Searcher[]>>;
 }
 
 const issued = validator(Type.Object({ secret: Type.String() }));

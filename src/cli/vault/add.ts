@@ -2,17 +2,18 @@ import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isDeepStrictEqual } from "node:util";
-import { OperatorError } from "../base/errors.ts";
-import { UnreadableDocument } from "../vault/read/fault.ts";
-import { parseContentType } from "../vault/read/media-type.ts";
-import { type OperatorApi, refusal, withGateway } from "./operator.ts";
-import { type ConfigOptions, resolveConfig } from "./options.ts";
-import { checkScope, type Pairs, readPairs } from "./vault-arguments.ts";
-import { BODY_BYTES, contentOf, type FileContent } from "./vault-content.ts";
-import { type FoundFile, findFiles, reasonOf } from "./vault-files.ts";
-import { knownDocuments, type ListedDocument } from "./vault-known.ts";
-import { NOTHING, type Outcome, Report, type Status } from "./vault-report.ts";
-import { documentsFault, Interrupted, send } from "./vault-send.ts";
+import { OperatorError } from "../../base/errors.ts";
+import { DOCUMENT_BYTES } from "../../vault/fields.ts";
+import { UnreadableDocument } from "../../vault/read/fault.ts";
+import { parseContentType } from "../../vault/read/media-type.ts";
+import { type OperatorApi, refusal, withGateway } from "../operator.ts";
+import { type ConfigOptions, resolveConfig } from "../options.ts";
+import { checkScope, type Pairs, readPairs } from "./arguments.ts";
+import { contentOf, type FileContent } from "./content.ts";
+import { type FoundFile, findFiles, reasonOf } from "./files.ts";
+import { knownDocuments, type ListedDocument } from "./known.ts";
+import { NOTHING, type Outcome, Report, type Status } from "./report.ts";
+import { documentsFault, Interrupted, send } from "./send.ts";
 
 const AT_ONCE = 4;
 
@@ -127,7 +128,7 @@ async function sendFile(
   wish: Wish,
   stop: AbortSignal,
 ): Promise<Partial<Outcome> & { readonly status: Status }> {
-  if (stop.aborted) throw new Interrupted();
+  stop.throwIfAborted();
   const content = await read(file);
   if (typeof content === "string") {
     // Nothing is lost with an empty file, but for the document that it was before.
@@ -139,7 +140,7 @@ async function sendFile(
   const id = known?.id ?? null;
   if (known && isSame(known, content, wanted)) return { status: "unchanged", id, title };
   const body = { ...(known ? { id: known.id } : {}), ...wanted, source_uri: source, ...content.body };
-  if (Buffer.byteLength(JSON.stringify(body)) > BODY_BYTES)
+  if (Buffer.byteLength(JSON.stringify(body)) > DOCUMENT_BYTES)
     return { status: "failed", id, title, reason: TOO_LARGE };
   if (wish.isDry) return { status: known ? "replaced" : "added", id, title };
   const response = await send(api, "POST", "/v1/vault/documents", body, stop);
@@ -153,12 +154,12 @@ async function sendFile(
 }
 
 const EMPTY = "is empty";
-const TOO_LARGE = `is too large: a document may have ${BODY_BYTES / 1024 ** 2} MiB as it is sent, a PDF or DOCX three quarters of that`;
+const TOO_LARGE = `is too large: a document may have ${DOCUMENT_BYTES / 1024 ** 2} MiB as it is sent, a PDF or DOCX three quarters of that`;
 
 /** What is sent of a file, or why it can't be. */
 async function read({ path, real, type }: FoundFile): Promise<FileContent | string> {
   try {
-    if ((await stat(real)).size > BODY_BYTES) return TOO_LARGE;
+    if ((await stat(real)).size > DOCUMENT_BYTES) return TOO_LARGE;
     const bytes = await readFile(real);
     return bytes.length === 0 ? EMPTY : contentOf(basename(path), bytes, type);
   } catch (error) {
@@ -185,7 +186,7 @@ function onInterrupt(tell: () => void): { readonly signal: AbortSignal; end(): v
   const controller = new AbortController();
   const interrupt = () => {
     if (controller.signal.aborted) process.exit(1);
-    controller.abort();
+    controller.abort(new Interrupted());
     tell();
   };
   process.on("SIGINT", interrupt);

@@ -1,7 +1,9 @@
-import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../access/memory-scope.ts";
-import { OperatorError } from "../base/errors.ts";
+import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../../access/memory-scope.ts";
+import { OperatorError } from "../../base/errors.ts";
+import { METADATA_KEY } from "../../vault/fields.ts";
 
 const SCOPE = new RegExp(MEMORY_SCOPE);
+const KEY = new RegExp(METADATA_KEY, "u");
 
 /** @throws OperatorError where it is no memory scope */
 export function checkScope(scope: string): void {
@@ -19,8 +21,9 @@ export type Pairs = Readonly<Record<string, string | number | boolean>>;
 export function readPairs(option: string, pairs: readonly string[] = []): Pairs {
   const read: Record<string, string | number | boolean> = {};
   for (const pair of pairs) {
-    const [, key = "", mark, text = ""] = /^([A-Za-z0-9_.-]{1,64})(:?=)(.*)$/s.exec(pair) ?? [];
-    if (key === "") throw wrong(option, "takes key=value, or key:=value for a number, true or false", pair);
+    const [, key = "", mark, text = ""] = /^([^=]*?)(:?=)(.*)$/s.exec(pair) ?? [];
+    if (!KEY.test(key))
+      throw wrong(option, "takes key=value, or key:=value for a number, true or false", pair);
     if (Object.hasOwn(read, key)) throw wrong(option, "names a key twice", key);
     const value = mark === "=" ? text : numberOrBoolean(text);
     if (value === undefined) throw wrong(option, "takes a number, true or false after :=", pair);

@@ -1,13 +1,14 @@
 import { type Command, Option } from "commander";
-import { listAll, withGateway } from "./operator.ts";
-import { type ConfigOptions, collect, command, plain, resolveConfig } from "./options.ts";
-import { printJson, printTable } from "./output.ts";
-import type { AddOptions } from "./vault-add.ts";
-import { checkScope } from "./vault-arguments.ts";
-import { EXTENSIONS } from "./vault-files.ts";
-import type { ListedDocument } from "./vault-known.ts";
-import { MODES, type SearchOptions, searchVault } from "./vault-search.ts";
-import { lineOf } from "./vault-text.ts";
+import { SEARCH_MODES } from "../../vault/fields.ts";
+import { listAll, withGateway } from "../operator.ts";
+import { type ConfigOptions, collect, command, plain, resolveConfig } from "../options.ts";
+import { printJson, printTable } from "../output.ts";
+import type { AddOptions } from "./add.ts";
+import { checkScope } from "./arguments.ts";
+import { EXTENSIONS } from "./files.ts";
+import type { ListedDocument } from "./known.ts";
+import { type SearchOptions, searchVault } from "./search.ts";
+import { lineOf } from "./text.ts";
 
 const ADD_HELP = `
 Read in folders: ${EXTENSIONS.join(" ")}.
@@ -51,7 +52,7 @@ export function vaultCommand(): Command {
         .addHelpText("after", ADD_HELP)
         .action(async (paths: string[], options: AddOptions) => {
           // Loaded when it is needed: it reads Markdown and HTML for their titles.
-          const { addFiles } = await import("./vault-add.ts");
+          const { addFiles } = await import("./add.ts");
           return addFiles(paths, options);
         }),
     )
@@ -61,7 +62,7 @@ export function vaultCommand(): Command {
         .option("--scope <scope>", "only here and below; may be given several times", collect)
         .option("--agent <agent>", "inside of this agent's memory scope")
         .option("--top-k <n>", "how many passages, 1 to 100 (default: 10)")
-        .addOption(new Option("--mode <mode>", "how to search (default: hybrid)").choices(MODES))
+        .addOption(new Option("--mode <mode>", "how to search (default: hybrid)").choices(SEARCH_MODES))
         .option("--filter <key=value>", "documents with this metadata; may be given several times", collect)
         .option("--explain", "say how each passage was found")
         .option("--json", "print JSON")

@@ -1,18 +1,11 @@
 import { extname } from "node:path";
-import { readHtml } from "../vault/read/html.ts";
-import { readMarkdown } from "../vault/read/markdown.ts";
-import { parseContentType } from "../vault/read/media-type.ts";
+import type { ContentType } from "../../vault/read/document.ts";
+import { parseContentType } from "../../vault/read/media-type.ts";
+import { statedTitle } from "../../vault/read/title.ts";
 
-/** What a document's body may have (contract, section 3). */
-export const BODY_BYTES = 50 * 1024 * 1024;
 /** A title stands near the top; the rest of a file is read by the gateway, not here. */
 const TITLE_CHARACTERS = 65_536;
 
-const TITLES: Readonly<Record<string, (text: string) => string | null>> = {
-  "text/markdown": (text) => readMarkdown(text).title,
-  "text/html": (text) => readHtml(text).title,
-  "application/xhtml+xml": (text) => readHtml(text, { xhtml: true }).title,
-};
 const BINARY = /^application\/(pdf|vnd\.)/;
 
 /** A file as it is sent. */
@@ -40,7 +33,7 @@ export function contentOf(name: string, bytes: Uint8Array, contentType: string):
   return {
     body,
     hash: new Bun.CryptoHasher("sha256").update(text ?? bytes).digest("hex"),
-    title: statedTitle(text, type) ?? readableName(name),
+    title: titleIn(text, type) ?? readableName(name),
   };
 }
 
@@ -52,10 +45,10 @@ function utf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-function statedTitle(text: string | undefined, type: string): string | null {
+function titleIn(text: string | undefined, type: ContentType): string | null {
   if (text === undefined) return null;
   try {
-    return TITLES[type]?.(text.slice(0, TITLE_CHARACTERS).toWellFormed()) ?? null;
+    return statedTitle(text.slice(0, TITLE_CHARACTERS).toWellFormed(), type);
   } catch {
     // What is wrong with the document the gateway says, and better.
     return null;

@@ -1,7 +1,7 @@
 import { type Dirent, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, extname, join, sep } from "node:path";
-import { OperatorError } from "../base/errors.ts";
-import type { ContentType } from "../vault/read/document.ts";
+import { OperatorError } from "../../base/errors.ts";
+import type { ContentType } from "../../vault/read/document.ts";
 
 /** What a file is, by the end of its name. */
 const TYPES: Readonly<Record<string, ContentType>> = {

@@ -1,6 +1,6 @@
-import type { OperatorApi } from "./operator.ts";
-import type { Pairs } from "./vault-arguments.ts";
-import { ask } from "./vault-send.ts";
+import type { OperatorApi } from "../operator.ts";
+import type { Pairs } from "./arguments.ts";
+import { ask } from "./send.ts";
 
 /** Up to so many files are looked up one by one; of more, the whole list is read, 200 documents a call. */
 const ONE_BY_ONE = 50;

@@ -1,4 +1,4 @@
-import { lineOf } from "./vault-text.ts";
+import { lineOf } from "./text.ts";
 
 const EACH = 100;
 const REDRAW_MS = 40;

@@ -1,8 +1,8 @@
-import { systemClock } from "../base/clock.ts";
-import { print } from "./output.ts";
-import type { Found } from "./vault-files.ts";
-import { Progress } from "./vault-progress.ts";
-import { lineOf } from "./vault-text.ts";
+import { systemClock } from "../../base/clock.ts";
+import { print } from "../output.ts";
+import type { Found } from "./files.ts";
+import { Progress } from "./progress.ts";
+import { lineOf } from "./text.ts";
 
 const STATUSES = ["added", "replaced", "unchanged", "skipped", "failed"] as const;
 export type Status = (typeof STATUSES)[number];

@@ -1,11 +1,11 @@
-import { OperatorError } from "../base/errors.ts";
-import { withGateway } from "./operator.ts";
-import { type ConfigOptions, resolveConfig } from "./options.ts";
-import { print, printJson } from "./output.ts";
-import { checkScope, readPairs } from "./vault-arguments.ts";
-import { lineOf, linesOf } from "./vault-text.ts";
+import { OperatorError } from "../../base/errors.ts";
+import type { SEARCH_MODES } from "../../vault/fields.ts";
+import { withGateway } from "../operator.ts";
+import { type ConfigOptions, resolveConfig } from "../options.ts";
+import { print, printJson } from "../output.ts";
+import { checkScope, readPairs } from "./arguments.ts";
+import { lineOf, linesOf } from "./text.ts";
 
-export const MODES = ["hybrid", "keyword", "vector"] as const;
 const COLUMNS = 100;
 const LINES = 6;
 
@@ -13,7 +13,7 @@ export interface SearchOptions extends ConfigOptions {
   readonly scope?: readonly string[];
   readonly agent?: string;
   readonly topK?: string;
-  readonly mode?: (typeof MODES)[number];
+  readonly mode?: (typeof SEARCH_MODES)[number];
   readonly filter?: readonly string[];
   readonly explain?: boolean;
   readonly workspace: string;

@@ -1,18 +1,19 @@
-import { OperatorError } from "../base/errors.ts";
-import { type OperatorApi, refusal } from "./operator.ts";
+import { pause, systemClock } from "../../base/clock.ts";
+import { OperatorError } from "../../base/errors.ts";
+import { type OperatorApi, refusal } from "../operator.ts";
 
 /** A gateway that is busy says when to come again; after so many times it is not going to be otherwise. */
 const TRIES = 60;
 const LONGEST_WAIT_SECONDS = 60;
 
-/** The user asked to stop: what was not sent yet is not sent. */
+/** The user asked to stop: what was not sent yet is not sent. What stops a call here is a signal with this reason. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
 }
 
 /**
  * A call, made again when the gateway asks to wait (429, and 503 with `Retry-After`).
- * @throws Interrupted while it waits, OperatorError where the gateway is gone
+ * @throws the reason of `stop` while it waits, OperatorError where the gateway is gone
  */
 export async function send(
   api: OperatorApi,
@@ -22,12 +23,12 @@ export async function send(
   stop: AbortSignal,
 ): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
-    if (stop.aborted) throw new Interrupted();
+    stop.throwIfAborted();
     const response = await api.fetch(method, path, body).catch(gone);
     const seconds = secondsToWait(response);
     if (seconds === undefined || attempt === TRIES) return response;
     await response.body?.cancel();
-    await wait(seconds * 1_000, stop);
+    await pause(seconds * 1_000, systemClock, stop);
   }
 }
 
@@ -55,20 +56,6 @@ function secondsToWait({ status, headers }: Response): number | undefined {
   const seconds = Number(headers.get("retry-after") ?? Number.NaN);
   if ((status !== 429 && status !== 503) || !(seconds >= 0)) return undefined;
   return Math.min(Math.max(seconds, 0.1), LONGEST_WAIT_SECONDS);
-}
-
-function wait(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const end = () => {
-      clearTimeout(timer);
-      reject(new Interrupted());
-    };
-    const timer = setTimeout(() => {
-      stop.removeEventListener("abort", end);
-      resolve();
-    }, ms);
-    stop.addEventListener("abort", end, { once: true });
-  });
 }
 
 function gone(error: unknown): never {

@@ -1,19 +1,19 @@
 import type { EmbeddingModelV4 } from "@ai-sdk/provider";
-import type { Clock } from "../base/clock.ts";
-import { OperatorError } from "../base/errors.ts";
-import { type RandomSource, systemRandom } from "../base/ids.ts";
-import type { Config } from "../config/config.ts";
-import { nextBatch, type Piece, pieceOf, shorter } from "./embed-batch.ts";
-import { QueryCache } from "./embed-cache.ts";
-import { type EmbeddingFault, embeddingFailed, faultOf, type RequestFault } from "./embed-failure.ts";
-import { Lane } from "./embed-lane.ts";
-import { type Prefixes, prefixesOf } from "./embed-prefix.ts";
-import { askOnce, backoff, pause } from "./embed-request.ts";
-import { inOrder, unitVectors } from "./embed-vectors.ts";
-import { createEmbeddingModel } from "./providers.ts";
+import { type Clock, pause } from "../../base/clock.ts";
+import { OperatorError } from "../../base/errors.ts";
+import { type RandomSource, systemRandom } from "../../base/ids.ts";
+import type { Config } from "../../config/config.ts";
+import { createEmbeddingModel } from "../providers.ts";
+import { nextBatch, type Piece, pieceOf, shorter } from "./batch.ts";
+import { QueryCache } from "./cache.ts";
+import { type EmbeddingFault, embeddingFailed, faultOf, type RequestFault } from "./failure.ts";
+import { Lane } from "./lane.ts";
+import { type Prefixes, prefixesOf } from "./prefix.ts";
+import { askOnce, backoff } from "./request.ts";
+import { inOrder, unitVectors } from "./vectors.ts";
 
-export { EmbeddingFailed } from "./embed-failure.ts";
-export { type Prefixes, prefixesOf } from "./embed-prefix.ts";
+export { EmbeddingFailed } from "./failure.ts";
+export { type Prefixes, prefixesOf } from "./prefix.ts";
 
 export type EmbeddingKind = "document" | "query";
 

@@ -1,5 +1,5 @@
 import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
-import { describeFailure } from "../agents/failure.ts";
+import { describeFailure } from "../../agents/failure.ts";
 
 /** A call for embeddings that failed. The message is safe to show: nothing of the upstream's text is in it. */
 export class EmbeddingFailed extends Error {

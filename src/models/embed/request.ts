@@ -1,6 +1,6 @@
 import type { EmbeddingModelV4, EmbeddingModelV4Result } from "@ai-sdk/provider";
-import type { Clock } from "../base/clock.ts";
-import type { RandomSource } from "../base/ids.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { RandomSource } from "../../base/ids.ts";
 
 const FIRST_BACKOFF_MS = 500;
 
@@ -41,20 +41,4 @@ export function backoff(attempt: number, random: RandomSource): number {
   const chance = new Uint8Array(1);
   random(chance);
   return FIRST_BACKOFF_MS * 2 ** (attempt - 1) * (1 - (chance[0] ?? 0) / 512);
-}
-
-/** Rejects with the signal's reason. */
-export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const giveUp = (): void => {
-      cancel();
-      reject(signal.reason);
-    };
-    const cancel = clock.after(ms, () => {
-      signal.removeEventListener("abort", giveUp);
-      resolve();
-    });
-    signal.addEventListener("abort", giveUp, { once: true });
-  });
 }

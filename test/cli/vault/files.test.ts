@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { OperatorError } from "../../src/base/errors.ts";
-import { contentOf, readableName } from "../../src/cli/vault-content.ts";
-import { type FindOptions, findFiles } from "../../src/cli/vault-files.ts";
-import { tempDir } from "../support/process.ts";
+import { OperatorError } from "../../../src/base/errors.ts";
+import { contentOf, readableName } from "../../../src/cli/vault/content.ts";
+import { type FindOptions, findFiles } from "../../../src/cli/vault/files.ts";
+import { tempDir } from "../../support/process.ts";
 
 const place = tempDir();
 const at = (path: string) => join(place.path, path);

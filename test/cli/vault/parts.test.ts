@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { OperatorError } from "../../src/base/errors.ts";
-import type { OperatorApi } from "../../src/cli/operator.ts";
-import { checkScope, readPairs } from "../../src/cli/vault-arguments.ts";
-import { knownDocuments } from "../../src/cli/vault-known.ts";
-import { Progress } from "../../src/cli/vault-progress.ts";
-import { documentsFault, Interrupted, send } from "../../src/cli/vault-send.ts";
-import { lineOf, linesOf } from "../../src/cli/vault-text.ts";
+import { OperatorError } from "../../../src/base/errors.ts";
+import type { OperatorApi } from "../../../src/cli/operator.ts";
+import { checkScope, readPairs } from "../../../src/cli/vault/arguments.ts";
+import { knownDocuments } from "../../../src/cli/vault/known.ts";
+import { Progress } from "../../../src/cli/vault/progress.ts";
+import { documentsFault, Interrupted, send } from "../../../src/cli/vault/send.ts";
+import { lineOf, linesOf } from "../../../src/cli/vault/text.ts";
 
 describe("key=value", () => {
   test("is text, and key:=value a number, true or false", () => {
@@ -21,7 +21,14 @@ describe("key=value", () => {
     expect(Object.keys(readPairs("--filter", ["__proto__=x"]))).toEqual(["__proto__"]);
   });
 
-  test.each(["team", "=x", "a b=x", "n:=soon", 'n:="text"', "n:=", "n:=[1]"])("%s is wrong usage", (pair) => {
+  test("a key may have spaces and colons", () => {
+    expect(readPairs("--metadata", ["Due date=May", "dc:year:=2026"])).toEqual({
+      "Due date": "May",
+      "dc:year": 2026,
+    });
+  });
+
+  test.each(["team", "=x", " a=x", "n:=soon", 'n:="text"', "n:=", "n:=[1]"])("%s is wrong usage", (pair) => {
     expect(() => readPairs("--filter", [pair])).toThrow(OperatorError);
   });
 
@@ -126,7 +133,7 @@ describe("a call", () => {
   test("that waits ends at once when the user asks to stop", async () => {
     const stop = new AbortController();
     const sent = send(api(problem(429, "busy", { "retry-after": "50" })).fake, "POST", "/p", {}, stop.signal);
-    setTimeout(() => stop.abort(), 10);
+    setTimeout(() => stop.abort(new Interrupted()), 10);
     await expect(sent).rejects.toBeInstanceOf(Interrupted);
   });
 

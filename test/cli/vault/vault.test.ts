@@ -3,12 +3,11 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { AGENT, type Desk, openDesk } from "./support.ts";
+import { fromSources } from "../../support/process.ts";
+import { AGENT, type Desk, openDesk } from "../support.ts";
 
 setDefaultTimeout(60_000);
 
-/** Not in one file: the vault's worker is a program of its own, beside the others. */
-const PROGRAM = [process.execPath, "--no-env-file", join(import.meta.dir, "../../src/main.ts")];
 const WIDE = 110;
 
 interface Listed {
@@ -43,7 +42,7 @@ describe.each([
   const add = (...args: string[]) => desk.cli(["vault", "add", ...args]);
 
   beforeAll(async () => {
-    desk = openDesk({ program: PROGRAM });
+    desk = openDesk();
     const admin = (await desk.out(["token", "create", "--name", "boss", "--scope", "admin"])).trim();
     const first = await desk.serve();
     expect((await desk.call(first, admin, "POST", "/v1/agents", AGENT)).status).toBe(201);
@@ -187,7 +186,7 @@ describe.each([
 
   test("Ctrl-C leaves whole documents, and the next time the rest is added", async () => {
     for (let n = 0; n < 300; n++) put(`many/${n}.md`, `# Note ${n}\n\n${`word${n} and more. `.repeat(200)}`);
-    const child = Bun.spawn([...PROGRAM, "vault", "add", "many", "--scope", "notes"], {
+    const child = Bun.spawn([...(await fromSources()), "vault", "add", "many", "--scope", "notes"], {
       cwd: desk.cwd,
       env: { PATH: "", HOME: desk.cwd },
       stdout: "pipe",
@@ -238,7 +237,7 @@ describe.each([
 describe("without anything to do", () => {
   let desk: Desk;
   beforeAll(() => {
-    desk = openDesk({ program: PROGRAM });
+    desk = openDesk();
     writeFileSync(join(desk.cwd, "a.md"), "text");
     writeFileSync(join(desk.cwd, "a.log"), "text");
   });

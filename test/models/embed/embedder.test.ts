@@ -1,16 +1,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { OperatorError } from "../../src/base/errors.ts";
-import type { ProviderConfig } from "../../src/config/config.ts";
-import { boundedFetch } from "../../src/models/embed-fetch.ts";
-import { createEmbedder, type Embedder, EmbeddingFailed } from "../../src/models/embedder.ts";
-import { FakeClock } from "../support/clock.ts";
+import { OperatorError } from "../../../src/base/errors.ts";
+import type { ProviderConfig } from "../../../src/config/config.ts";
+import { createEmbedder, type Embedder, EmbeddingFailed } from "../../../src/models/embed/embedder.ts";
+import { boundedFetch } from "../../../src/models/embed/fetch.ts";
+import { FakeClock } from "../../support/clock.ts";
 import {
   type EmbeddingsBehaviour,
   type EmbeddingsScript,
   type FakeEmbeddings,
   fakeVector,
   startFakeEmbeddings,
-} from "../support/fake-embeddings.ts";
+} from "../../support/fake-embeddings.ts";
 
 const TIMEOUT = 3_600_000;
 const DIMS = 64;

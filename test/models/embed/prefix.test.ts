@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { prefixesOf } from "../../src/models/embedder.ts";
+import { prefixesOf } from "../../../src/models/embed/embedder.ts";
 
 const SENTENCE = "Represent this sentence for searching relevant passages: ";
 const WEB = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";

@@ -47,8 +47,8 @@ describe("stays whole:", () => {
 });
 
 test("a document without text has no passages", () => {
-  expect(chunkDocument({ text: "", title: null, blocks: [] })).toEqual([]);
-  expect(chunkDocument({ text: " \n ", title: null, blocks: [] })).toEqual([]);
+  expect(chunkDocument({ text: "", blocks: [] })).toEqual([]);
+  expect(chunkDocument({ text: " \n ", blocks: [] })).toEqual([]);
 });
 
 test("long sections are passages of their own, with the headings above them", async () => {
@@ -124,7 +124,7 @@ test("text behind a row repeats nothing of the row", () => {
     { kind: "row", level: 0, start: 0, end: 456 },
     { kind: "code", level: 0, start: 456, end: 600 },
   ];
-  const chunks = chunkDocument({ text, title: null, blocks });
+  const chunks = chunkDocument({ text, blocks });
   expect(chunks[0]).toEqual({ start: 0, end: 600, headings: [] });
   expect(chunks.slice(1).every(({ start }) => start >= 456)).toBe(true);
 });
@@ -209,7 +209,7 @@ const documents = fc
       if (index % 5 === 4) return [];
       return [{ kind, level: kind === "heading" ? level : 0, start, end }];
     });
-    return { text, title: null, blocks };
+    return { text, blocks };
   });
 
 describe("whatever the document,", () => {

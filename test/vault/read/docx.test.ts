@@ -73,20 +73,9 @@ describe("a DOCX file is refused", () => {
 test("headings, paragraphs and tables are read", async () => {
   const table = `<w:tbl><w:tr>${cell("1")}${cell("2")}</w:tr><w:tr>${cell("3")}${cell("4")}</w:tr></w:tbl>`;
   const bytes = docx(wordXml(paragraph("A title", "Heading1") + paragraph("One &amp; two.") + table));
-  const { text, title, blocks } = await readBytes(bytes, DOCX);
+  const { text, blocks } = await readBytes(bytes, DOCX);
   expect(text).toBe("A title\n\nOne & two.\n\n1 | 2\n3 | 4");
-  expect(title).toBe("A title");
   expect(blocks.map(({ kind, level }) => kind + level)).toEqual(["heading1", "paragraph0", "row0", "row0"]);
-});
-
-test("the title is the one among its properties", async () => {
-  const core =
-    '<c xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>R&amp;D</dc:title><dc:x>n</dc:x></c>';
-  const { title } = await readBytes(
-    docx(wordXml(paragraph("A", "Heading1")), { "docProps/core.xml": core }),
-    DOCX,
-  );
-  expect(title).toBe("R&D");
 });
 
 test("pictures give their alternative text; outside ones are not fetched", async () => {

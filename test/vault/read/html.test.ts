@@ -103,14 +103,3 @@ test("XHTML closes elements by a slash and has character data", async () => {
   const xhtml = '<html><head><title/><script src="a"/></head><body><p>a<![CDATA[ <b> ]]></p></body></html>';
   expect(await blocksOf(xhtml, "application/xhtml+xml")).toEqual(["paragraph a <b>"]);
 });
-
-describe("the title is", () => {
-  test.each([
-    ["the page's", "<title> A &amp;\n b </title><h1>c</h1>", "A & b"],
-    ["the first of them", "<title>A</title>b<title>C</title>", "A"],
-    ["the first heading's", "<title> </title><h2>b</h2><h1>c</h1>", "b"],
-    ["nothing", "<p>a", null],
-  ])("%s", async (_, html, title) => {
-    expect((await readText(html, "text/html")).title).toBe(title);
-  });
-});

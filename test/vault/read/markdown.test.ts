@@ -72,18 +72,6 @@ describe("front matter", () => {
   });
 });
 
-describe("the title is", () => {
-  test.each([
-    ["the first heading of level 1", "## a\n\n# *b*  c #\n\n# d", "*b* c"],
-    ["also when underlined", "a\nb\n=\n", "a b"],
-    ["what front matter says", "---\nx: 1\ntitle: 'A title'\n---\n# b", "A title"],
-    ["nothing", "## a", null],
-    ["no empty heading", "#\n\n# b", "b"],
-  ])("%s", async (_, text, title) => {
-    expect((await readText(text, "text/markdown")).title).toBe(title);
-  });
-});
-
 const pieces = fc.constantFrom(
   ..."# A|## B b|### C ###|text|more text|1. one|- item|* item|  indented|    deep|> quote|> # f|- # h|  ```|\ttab|#no|```|```js|~~~|a\nb|D\n===|E\n---|***".split(
     "|",

@@ -86,7 +86,6 @@ test("plain text is stored as it came, in paragraphs", async () => {
   const text = "\n one\ntwo\r\n \t\r\nthree\u0007\n\n\n\nfour ";
   const document = await readText(text);
   expect(document.text).toBe(text);
-  expect(document.title).toBeNull();
   expect(document.blocks.map(({ start, end }) => text.slice(start, end).trim())).toEqual([
     "one\ntwo",
     "three\u0007",

@@ -4,7 +4,7 @@ import { Locks } from "../../../src/vault/locks.ts";
 import { analysePassage } from "../../../src/vault/prepare/analyse.ts";
 import { WordRanking } from "../../../src/vault/search/bm25.ts";
 import { correctionsOf, readQuestion } from "../../../src/vault/search/query.ts";
-import { Best, byScore } from "../../../src/vault/search/top-k.ts";
+import { byScore, TopK } from "../../../src/vault/search/top-k.ts";
 import { type PassageTerms, Segment } from "../../../src/vault/segments/segment.ts";
 import { encodeSegment, mergeSegments } from "../../../src/vault/segments/segment-writer.ts";
 
@@ -163,7 +163,7 @@ describe("Best", () => {
   test("keeps what sorting would put first, equals by their keys", () => {
     fc.assert(
       fc.property(scored, fc.integer({ min: 1, max: 20 }), (given, limit) => {
-        const best = new Best(limit);
+        const best = new TopK(limit);
         for (const { key, score } of given) best.offer(key, score);
         const expected = given
           .toSorted((left, right) => right.score - left.score || left.key - right.key)
@@ -177,7 +177,7 @@ describe("Best", () => {
   test("its threshold is what the worst of a full one scores", () => {
     fc.assert(
       fc.property(scored, fc.integer({ min: 1, max: 20 }), (given, limit) => {
-        const best = new Best(limit);
+        const best = new TopK(limit);
         for (const { key, score } of given) {
           const { threshold } = best;
           const before = best.sorted();

@@ -1,21 +1,23 @@
 /** The vectors of `builtin/lexical`, the very ones that Gatehouse's vault makes of these passages and questions. */
-import { LEXICAL_DIMENSIONS, lexicalVector } from "../../../../src/vault/terms/lexical.ts";
+import {
+  passageVector as formula,
+  LEXICAL_DIMENSIONS,
+  lexicalVector,
+} from "../../../../src/vault/terms/lexical.ts";
 import { wordsOf } from "../../../../src/vault/terms/words.ts";
 import type { Passage } from "../passages.ts";
 
 export const DIMENSIONS = LEXICAL_DIMENSIONS;
 
 export function passageVector({ title, text }: Passage): Float32Array {
-  const name = wordsOf(title);
-  return vectorOf([...name, ...name, ...wordsOf(text)]);
+  return there(formula({ title: wordsOf(title), headings: [], text: wordsOf(text) }));
 }
 
 export function questionVector(text: string): Float32Array {
-  return vectorOf(wordsOf(text));
+  return there(lexicalVector(wordsOf(text)));
 }
 
-function vectorOf(words: readonly string[]): Float32Array {
-  const vector = lexicalVector(words);
+function there(vector: Float32Array | null): Float32Array {
   if (vector === null) throw new Error("a text without words");
   return vector;
 }

@@ -1,0 +1,90 @@
+/** The vault of a running gateway, as tests use it: what MUST go well, goes well or throws. */
+import { SEARCH_MODES } from "../../src/vault/fields.ts";
+import type { TestGateway } from "./gateway.ts";
+
+export const MODES = SEARCH_MODES;
+
+/** The scopes of a token that may read and write documents. */
+export const AGENT_SCOPES = ["vault:read", "vault:write"];
+
+export interface Written {
+  readonly id: string;
+  readonly chunks: number;
+  readonly vectors: "ready" | "pending";
+}
+
+/** A passage as a search answers it. */
+export interface Found {
+  readonly document_id: string;
+  readonly chunk_id: string;
+  readonly title: string;
+  readonly text: string;
+  readonly scope: string;
+  readonly score: number;
+  readonly source_uri: string | null;
+  readonly start: number;
+  readonly end: number;
+  readonly metadata: object;
+  readonly explain?: {
+    readonly keyword: { readonly rank: number | null; readonly score: number } | null;
+    readonly vector: { readonly rank: number | null; readonly score: number } | null;
+    readonly recency: number | null;
+    readonly duplicates: readonly string[];
+  };
+}
+
+/** A search's answer. */
+export interface Answer {
+  readonly results: readonly Found[];
+  readonly mode: string;
+  readonly took_ms: number;
+  readonly explain?: object;
+}
+
+/** Whose vault: what has a door to call, and the token that calls. Default: the gateway's admin. */
+type Caller = Pick<TestGateway, "call">;
+
+/** Writes a document, called "A note" in the scope `support` where its body says nothing else. */
+export function write(gateway: Caller, document: object, token?: string): Promise<Written> {
+  const body = { title: "A note", scope: "support", ...document };
+  return must(gateway, [200, 201], "POST", "/v1/vault/documents", body, token);
+}
+
+export function search(gateway: Caller, body: object, token?: string): Promise<Answer> {
+  return must(gateway, [200], "POST", "/v1/vault/search", body, token);
+}
+
+export async function remove(gateway: Caller, id: string, query = "", token?: string): Promise<void> {
+  await must(gateway, [204], "DELETE", `/v1/vault/documents/${id}${query}`, undefined, token);
+}
+
+/** One call. @throws Error for an answer with another status */
+export async function must(
+  gateway: Caller,
+  statuses: readonly number[],
+  method: string,
+  path: string,
+  body?: object,
+  token?: string,
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+): Promise<any> {
+  const answer = await gateway.call(method, path, {
+    ...(body === undefined ? {} : { body }),
+    ...(token === undefined ? {} : { token }),
+  });
+  if (!statuses.includes(answer.status)) {
+    throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  }
+  return answer.body;
+}
+
+export const idsOf = (results: readonly Found[]): string[] => results.map(({ document_id }) => document_id);
+
+/** A text of so many paragraphs, each of words that stand nowhere else. */
+export function longText(name: string, paragraphs: number): string {
+  return Array.from(
+    { length: paragraphs },
+    (_, n) =>
+      `Paragraph ${n} of ${name}. ${Array.from({ length: 60 }, (_, w) => `${name}${n}x${w}`).join(" ")}.`,
+  ).join("\n\n");
+}

@@ -1,0 +1,101 @@
+/** What indexes held of deleted documents goes with them, also out of pages that were split and joined by many others. */
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { FakeClock } from "../support/clock.ts";
+import { startGateway } from "../support/gateway.ts";
+import { remove, search, write } from "../support/vault.ts";
+import { openFile } from "./files-support.ts";
+
+const DOCUMENTS = 1_500;
+const DELETED = 1_100;
+const AT_ONCE = 24;
+const SCOPES = ["support", "support/north", "sales", "legal/a/b"];
+/** What is marked, by one letter each: text, title, uri, name and value of metadata. */
+const KINDS = ["t", "h", "u", "n", "v"];
+
+/** Marks so often that a few bytes of what they stand in tell whose they were. */
+const mark = (kind: string, n: number, times = 1) => `${kind}${String(n).padStart(4, "0")}q`.repeat(times);
+/** Of varying length, so that the cells of a page are, too. */
+const spread = (n: number, most: number) => 1 + ((n * 7_919) % most);
+
+function documentOf(n: number) {
+  return {
+    title: `${mark("h", n, spread(n, 9))}`,
+    text: `Words of ${mark("t", n, spread(n + 1, 12))} and no others.`,
+    scope: SCOPES[n % SCOPES.length],
+    source_uri: `https://${mark("u", n, spread(n + 2, 40))}`,
+    metadata: { [mark("n", n, spread(n + 3, 9))]: mark("v", n, spread(n + 4, 60)), lot: n % 7 },
+  };
+}
+
+/** The marks in all files of the directory, each once. */
+function marksIn(directory: string): Set<string> {
+  const found = new Set<string>();
+  for (const name of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
+    const path = join(directory, name);
+    if (!statSync(path).isFile()) continue;
+    for (const [each] of readFileSync(path, "latin1").matchAll(/[thunv]\d{4}q/g)) found.add(each);
+  }
+  return found;
+}
+
+/** Runs them all, a few at once. */
+async function each<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = items.values();
+  const one = async () => {
+    for (const item of left) await work(item);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, one));
+}
+
+test("no file holds a mark of 1,100 documents that were deleted among 1,500", async () => {
+  const yaml = "limits: { requests_per_minute: 1000000 }";
+  const gateway = await startGateway({ clock: new FakeClock(), yaml });
+  try {
+    const numbers = Array.from({ length: DOCUMENTS }, (_, n) => n);
+    const ids = new Map<number, string>();
+    await each(numbers, async (n) => void ids.set(n, (await write(gateway, documentOf(n))).id));
+    const all = numbers.flatMap((n) => KINDS.map((kind) => mark(kind, n)));
+    expect(all.filter((one) => !marksIn(gateway.dataDir).has(one)).length).toBe(0);
+
+    // 577 and 1,500 have no common divisor: each number comes once, far from the one before.
+    const order = numbers.map((n) => (n * 577) % DOCUMENTS);
+    await each(order.slice(0, DELETED), (n) => remove(gateway, ids.get(n) ?? ""));
+
+    const kept = new Set(order.slice(DELETED).flatMap((n) => KINDS.map((kind) => mark(kind, n))));
+    const held = marksIn(gateway.dataDir);
+    expect([...held.difference(kept)]).toEqual([]);
+    expect([...kept.difference(held)]).toEqual([]);
+    const n = order.at(-1) ?? 0;
+    const { results } = await search(gateway, { query: "words", filter: documentOf(n).metadata });
+    expect(results.map(({ document_id }) => document_id)).toEqual([ids.get(n) ?? ""]);
+  } finally {
+    await gateway.stop();
+  }
+}, 180_000);
+
+test("no index holds text, but that of scopes", async () => {
+  const gateway = await startGateway();
+  try {
+    await write(gateway, documentOf(1));
+    const file = openFile(gateway.dataDir);
+    const indexed = file
+      .query<{ name: string }, []>(
+        `SELECT DISTINCT m.name || '.' || c.name AS name
+         FROM sqlite_schema AS m JOIN pragma_index_list(m.name) AS i JOIN pragma_index_info(i.name) AS c
+           JOIN pragma_table_info(m.name) AS t ON t.name = c.name
+         WHERE m.type = 'table' AND m.name LIKE 'vault%' AND t.type = 'TEXT' ORDER BY 1`,
+      )
+      .all();
+    file.close();
+    expect(indexed.map(({ name }) => name)).toEqual([
+      "vault_documents.id",
+      "vault_documents.state",
+      "vault_scopes.path",
+      "vault_spaces.name",
+    ]);
+  } finally {
+    await gateway.stop();
+  }
+});

@@ -1,0 +1,99 @@
+/** A vector is used again inside of its scope alone: else an answer's time would tell whether a text is known elsewhere. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { FakeClock } from "../support/clock.ts";
+import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { remove, type Written, write as writeTo } from "../support/vault.ts";
+import { until } from "../tasks/support.ts";
+import { openFile } from "./files-support.ts";
+
+let clock: FakeClock;
+let embeddings: FakeEmbeddings;
+let gateway: TestGateway;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  embeddings = startFakeEmbeddings();
+  const provider = `up: { kind: openai-compatible, base_url: "${embeddings.baseUrl}" }`;
+  gateway = await startGateway({
+    clock,
+    yaml: `providers:\n  ${provider}\nembeddings: { model: up/words }\n`,
+  });
+});
+
+afterEach(async () => {
+  await gateway.stop();
+  await embeddings.stop();
+});
+
+const write = (scope: string, more: object = {}): Promise<Written> =>
+  writeTo(gateway, { title: "Boats", text: "A sloop has one mast.", scope, ...more });
+const asked = () => embeddings.requests.length;
+
+test("the same title and text is asked for once in a scope", async () => {
+  for (let n = 0; n < 3; n++) expect((await write("support")).vectors).toBe("ready");
+  expect(asked()).toBe(1);
+});
+
+test("also where the document is replaced within its scope", async () => {
+  const { id } = await write("support");
+  await write("support", { id });
+  expect(asked()).toBe(1);
+});
+
+describe("the same title and text is asked for again", () => {
+  test.each(["support/below", "supportx", "suppor", "sales", "/"])("in %s, after support", async (scope) => {
+    await write("support");
+    expect((await write(scope)).vectors).toBe("ready");
+    expect(asked()).toBe(2);
+    await write(scope);
+    expect(asked()).toBe(2);
+  });
+
+  test("in a scope that the document is moved to", async () => {
+    const { id } = await write("support");
+    await write("sales", { id });
+    expect(asked()).toBe(2);
+  });
+
+  test("in the same scope of another workspace", async () => {
+    await write("support");
+    const other = await gateway.workspace("other");
+    await writeTo(gateway, { title: "Boats", text: "A sloop has one mast.", scope: "support" }, other);
+    expect(asked()).toBe(2);
+  });
+
+  test("after the one that had it was deleted", async () => {
+    await remove(gateway, (await write("support")).id);
+    await write("support");
+    expect(asked()).toBe(2);
+  });
+
+  test("under another title", async () => {
+    await write("support");
+    await write("support", { title: "Ships" });
+    expect(asked()).toBe(2);
+  });
+});
+
+test("what is filled in later is asked for once in each scope as well", async () => {
+  // Left alone for a while at the first failure: the others wait for nobody.
+  embeddings.script({ status: 429, headers: { "retry-after": "90" } });
+  for (const scope of ["support", "sales", "support", "sales", "support"]) {
+    expect((await write(scope)).vectors).toBe("pending");
+  }
+  expect(asked()).toBe(1);
+  await until(() => {
+    clock.advance(10_000);
+    return pending() === 0;
+  });
+  const texts = embeddings.requests.slice(1).flatMap(({ input }) => input);
+  expect(texts).toEqual(Array(2).fill("Boats\n\nA sloop has one mast."));
+
+  function pending(): number {
+    const file = openFile(gateway.dataDir);
+    const row = file.query<{ n: number }, []>("SELECT count(*) AS n FROM vault_pending").get();
+    file.close();
+    return row?.n ?? -1;
+  }
+});
