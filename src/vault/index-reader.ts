@@ -60,6 +60,11 @@ export class IndexReader {
     this.#database.exec("PRAGMA busy_timeout = 1000");
   }
 
+  /** What the segments take in memory now. */
+  get segmentBytes(): number {
+    return this.#segmentBytes;
+  }
+
   /** So many zeros, in the same memory each time: made anew for each search they grew the process by 100 MB. */
   zeros(length: number): Float64Array {
     if (this.#scratch.length < length) this.#scratch = new Float64Array(length * 2);

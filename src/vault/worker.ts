@@ -34,7 +34,22 @@ async function answer(message: JobMessage, setup: WorkerSetup): Promise<void> {
   } catch (error) {
     reply = { id, ok: false, failure: failureOf(error) };
   }
+  if (message.job === "search") tidyUp();
   self.postMessage(reply, reply.ok ? buffersOf(message.job, reply.answer) : []);
+}
+
+/**
+ * The segments in memory make the engine wait for as much garbage again before it collects: with 70 MB of them a load of
+ * searches took 340 MB, and 220 with this, for 5 to 9 % of a search's time. Small indexes are left alone.
+ */
+const COLLECT_EVERY = 256;
+const COLLECT_ABOVE_BYTES = 32 * 1024 * 1024;
+let sinceCollected = 0;
+
+function tidyUp(): void {
+  if (++sinceCollected < COLLECT_EVERY || (index?.segmentBytes ?? 0) < COLLECT_ABOVE_BYTES) return;
+  sinceCollected = 0;
+  Bun.gc(false);
 }
 
 /** What is handed over instead of being copied: of a long document, some hundred megabytes. */
