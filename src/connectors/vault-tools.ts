@@ -80,13 +80,17 @@ function readTool(parts: VaultToolParts, actor: ToolActor): Tool {
       const document = await parts.vault.find(actor.workspaceId, boundary, document_id).catch(asToolError);
       const from = Math.min(start, document.characters);
       const to = Math.max(from, Math.min(end, from + READ_CHARACTERS, document.characters));
-      const text = (await parts.vault.text(document, from, to)).toWellFormed();
+      const read = await parts.vault.text(document, from, to);
+      // The limit parts no pair: its first half comes with the rest.
+      const isParted = to < document.characters && to < end && /[\ud800-\udbff]$/.test(read);
+      const text = (isParted ? read.slice(0, -1) : read).toWellFormed();
+      const upTo = isParted ? to - 1 : to;
       return {
         ...viewDocument(document),
         start: from,
-        end: to,
+        end: upTo,
         text,
-        next_start: to < document.characters ? to : null,
+        next_start: upTo < document.characters ? upTo : null,
       };
     },
   });

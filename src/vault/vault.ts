@@ -186,6 +186,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     const cancel = clock.after(QUERY_MS, () => tooLong.abort());
     try {
       const [vector] = await asked.embed([query], "query", tooLong.signal);
+      filler.recovered(space);
       if (vector?.length === space.dimensions) return { space: space.id, vector };
       log.error("the embedding model is not the one that it was; words are searched", { model: asked.model });
     } catch (error) {

@@ -50,7 +50,7 @@ class Search {
   run(): { passages: FoundPassage[]; mode: SearchMode } {
     const vectors = this.#vectors();
     const mode = vectors === undefined ? "keyword" : this.#request.mode;
-    const ranked = this.#aged(this.#rank(mode, vectors ?? null));
+    const ranked = this.#aged(this.#rank(mode, vectors ?? null), mode);
     return { passages: gather(this.#index, this.#request, ranked, mode), mode };
   }
 
@@ -82,15 +82,17 @@ class Search {
   }
 
   /** Older documents count less, where that is asked for. */
-  #aged(candidates: readonly Candidate[]): readonly Candidate[] {
+  #aged(candidates: readonly Candidate[], mode: SearchMode): readonly Candidate[] {
     const { recency } = this.#request;
     if (recency === null) return candidates;
+    // A similarity may be below zero, where a factor would lift it.
+    const base = (score: number) => (mode === "vector" ? (1 + score) / 2 : score);
     const rows = this.#index.passages(candidates.map(({ key }) => key));
     return candidates
       .map((candidate) => {
         const age = Math.max(0, recency.now - (rows.get(candidate.key)?.updated_at ?? 0));
         const factor = 0.5 ** (age / recency.halfLifeMs);
-        return { ...candidate, score: Math.max(0, candidate.score) * factor, recency: factor };
+        return { ...candidate, score: base(candidate.score) * factor, recency: factor };
       })
       .sort(byScore);
   }

@@ -19,8 +19,11 @@ const UNSPACED_PARTS =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|[^\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu;
 const PLAIN = /^[\0-\x7f]*$/;
 const MARKS = /\p{M}/gu;
-/** Normalising takes the square of a run of marks: 100,000 of them took 18 seconds. No word has more than a few. */
-const MARK_RUN = /(\p{M}{8})\p{M}+/gu;
+/**
+ * Normalising takes the square of a run of marks: 100,000 of them took 18 seconds. No word has more than a few. The last two
+ * become marks by it.
+ */
+const MARK_RUN = /([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+/gu;
 
 /**
  * The words of a text, in order: lower case, without accents. What is written without spaces (Chinese, Japanese, Thai …)

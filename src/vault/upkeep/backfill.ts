@@ -91,6 +91,11 @@ export class Filler {
     return until > this.#parts.clock.monotonic();
   }
 
+  /** The space's model has answered. */
+  recovered(space: Space): void {
+    this.#rests.delete(space.id);
+  }
+
   /** The model failed a moment ago: a search does not ask it. */
   isResting(space: Space): boolean {
     return (this.#rests.get(space.id)?.until ?? 0) > this.#parts.clock.monotonic();

@@ -1,0 +1,146 @@
+/** A boundary is looked up, not filtered: what lies outside of it is not read, so that no time can tell of it. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { getLoadablePath } from "sqlite-vec";
+import type { Sql } from "../../src/store/db.ts";
+import { databasePath } from "../../src/store/directory.ts";
+import { IndexReader } from "../../src/vault/index-reader.ts";
+import { listDocuments } from "../../src/vault/rows/documents.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { write } from "../support/vault.ts";
+import { openFile } from "./files-support.ts";
+
+const SCOPES = ["/", "support", "support/north", "supportx", "sales", "legal/a"];
+const SOURCE = new Uint8Array(16).fill(7);
+/** As many numbers as `builtin/lexical` has. */
+const VECTOR = new Float32Array(256).fill(1);
+
+let gateway: TestGateway;
+let file: Database;
+let last: string;
+
+beforeAll(async () => {
+  gateway = await startGateway();
+  for (const scope of SCOPES) {
+    last = (await write(gateway, { scope, text: `Text of ${scope}.`, metadata: { lot: 1 } })).id;
+  }
+  file = openFile(gateway.dataDir);
+});
+afterAll(async () => {
+  file.close();
+  await gateway.stop();
+});
+
+/** The steps of a statement's plan that read something. */
+function stepsOf(sql: string): string[] {
+  const plan = file.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql.replace(/\$(\d+)/g, "?$1")}`);
+  return plan.all().flatMap(({ detail }) => (/^(SEARCH|SCAN)\b/.test(detail) ? [detail] : []));
+}
+
+type Filter = "source" | "before";
+
+/** The steps of a list's statement, as the store gets it. */
+async function listSteps(boundary: readonly string[], filters: readonly Filter[] = []): Promise<string[]> {
+  const statements: string[] = [];
+  const recorder = {
+    async all(sql: string) {
+      statements.push(sql);
+      return [];
+    },
+  } as unknown as Sql;
+  const source = filters.includes("source") ? SOURCE : undefined;
+  const before = filters.includes("before") ? last : undefined;
+  await listDocuments(recorder, 1, 1, boundary, { source }, 10, before);
+  return statements.flatMap(stepsOf);
+}
+
+/** The steps of all statements of a search's reading. */
+function searchSteps(boundary: readonly string[]): string[] {
+  const statements: string[] = [];
+  const original = Database.prototype.query;
+  const spy = spyOn(Database.prototype, "query").mockImplementation(function (this: Database, sql: string) {
+    statements.push(sql);
+    return original.call(this, sql);
+  } as typeof original);
+  try {
+    const reader = new IndexReader(databasePath(gateway.dataDir), getLoadablePath(), 1_000_000);
+    const { scopes, segments } = reader.reach(1, boundary);
+    const keys = segments.flatMap((segment) => Array.from(segment.keys));
+    expect(keys.length).toBeGreaterThan(0);
+    reader.documentsWith(scopes, [SOURCE]);
+    expect(reader.passages(keys).size).toBe(keys.length);
+    expect(reader.similarities(1, VECTOR, keys).size).toBe(keys.length);
+    expect(reader.nearest(1, VECTOR, scopes, 10).length).toBe(keys.length);
+    reader.text(1, 0, 10);
+    reader.close();
+  } finally {
+    spy.mockRestore();
+  }
+  return [...new Set(statements)].flatMap(stepsOf);
+}
+
+/** Scopes by their whole path or a range of paths; documents and segments of a scope alone. */
+const ALLOWED = [
+  /^SEARCH (s|vault_scopes) .*\(workspace_id=\? AND path(=\?|>\? AND path<\?)\)$/,
+  /^SEARCH d USING INDEX vault_documents_by_(scope \(scope_id=\? AND state=\?|source \(scope_id=\? AND source_hash=\?)/,
+  /^SEARCH g .*vault_segments_by_scope \(scope_id=\? AND live=\?\)$/,
+  /^SEARCH m USING PRIMARY KEY \(scope_id=\? AND hash=\?\)$/,
+  /^SEARCH p USING PRIMARY KEY \(space_id=\? AND chunk_key>\? AND chunk_key<\?\)$/,
+  /^SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
+  /^SEARCH vault_pages USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)$/,
+  // Lists of keys that the statement was given; and sqlite-vec, by a key (2) or in the partitions of given scopes (3).
+  /^SCAN (s|wanted|json_each) VIRTUAL TABLE INDEX 1:$/,
+  /^SCAN v VIRTUAL TABLE INDEX 5:2/,
+  /^SCAN vault_vectors_1 VIRTUAL TABLE INDEX 0:3.*\]A/,
+];
+const forbidden = (steps: readonly string[]) =>
+  steps.filter((step) => !ALLOWED.some((form) => form.test(step)));
+const WALK = "SEARCH s USING COVERING INDEX vault_scopes_by_path (workspace_id=?)";
+
+const BOUNDARIES = [["support"], ["support/north", "legal", "sales"]];
+
+describe.each(BOUNDARIES)("inside of %s", (...boundary) => {
+  test("a search looks up scopes by their paths, and everything else by them", () => {
+    const steps = searchSteps(boundary);
+    expect(forbidden(steps)).toEqual([]);
+    expect(steps.filter((step) => step.includes("AND path=?"))).toHaveLength(1);
+    expect(steps.filter((step) => step.includes("AND path>? AND path<?"))).toHaveLength(1);
+  });
+
+  const listed = async (filters: readonly Filter[]) => {
+    const steps = await listSteps(boundary, filters);
+    expect(forbidden(steps)).toEqual([]);
+    expect(steps.filter((step) => step.includes("AND path=?"))).toHaveLength(boundary.length);
+    expect(steps.filter((step) => step.includes("AND path>? AND path<?"))).toHaveLength(boundary.length);
+  };
+
+  test("a list does, too", () => listed([]));
+  test("a list of a source's documents does, too", () => listed(["source"]));
+  // It walks over all documents of the workspace that are older, once for each scope.
+  test("a list's next page does, too", () => listed(["before"]));
+  test("the next page of a source's documents does, too", () => listed(["source", "before"]));
+});
+
+describe("of a whole workspace", () => {
+  test("a search walks over its scopes alone", () => {
+    expect(forbidden(searchSteps(["/"]))).toEqual([WALK]);
+  });
+
+  test.each([[[]], [["before"]]] as const)(
+    "a list goes by the ids of its documents (%j)",
+    async (filters) => {
+      const [first, ...others] = await listSteps(["/"], filters);
+      expect(first).toStartWith("SEARCH d USING INDEX vault_documents_by_id (workspace_id=?");
+      expect(forbidden(others)).toEqual([]);
+    },
+  );
+
+  test("a list of a source's documents walks over its scopes alone", async () => {
+    const walk = WALK.replace(" s ", " vault_scopes ");
+    expect(forbidden(await listSteps(["/"], ["source"]))).toEqual([walk]);
+  });
+});
+
+test("nothing is looked up outside of an empty boundary, nor inside of it", async () => {
+  expect(await listSteps([])).toEqual([]);
+});
