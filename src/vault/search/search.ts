@@ -5,7 +5,6 @@ import { WordRanking } from "./bm25.ts";
 import { type Candidate, fuse } from "./fuse.ts";
 import { gather } from "./gather.ts";
 import { correctionsOf, type Question, readQuestion } from "./query.ts";
-import { byScore } from "./top-k.ts";
 import { lexicalSource, modelSource, type VectorSource } from "./vector-source.ts";
 
 /** Passages that are looked at more closely: at least so many, and so many for each that is asked for. */
@@ -50,7 +49,7 @@ class Search {
   run(): { passages: FoundPassage[]; mode: SearchMode } {
     const vectors = this.#vectors();
     const mode = vectors === undefined ? "keyword" : this.#request.mode;
-    const ranked = this.#aged(this.#rank(mode, vectors ?? null), mode);
+    const ranked = this.#aged(this.#rank(mode, vectors ?? null));
     return { passages: gather(this.#index, this.#request, ranked, mode), mode };
   }
 
@@ -82,18 +81,19 @@ class Search {
   }
 
   /** Older documents count less, where that is asked for. */
-  #aged(candidates: readonly Candidate[], mode: SearchMode): readonly Candidate[] {
+  #aged(candidates: readonly Candidate[]): readonly Candidate[] {
     const { recency } = this.#request;
     if (recency === null) return candidates;
-    // A similarity may be below zero, where a factor would lift it.
-    const base = (score: number) => (mode === "vector" ? (1 + score) / 2 : score);
     const rows = this.#index.passages(candidates.map(({ key }) => key));
     return candidates
       .map((candidate) => {
         const age = Math.max(0, recency.now - (rows.get(candidate.key)?.updated_at ?? 0));
         const factor = 0.5 ** (age / recency.halfLifeMs);
-        return { ...candidate, score: base(candidate.score) * factor, recency: factor };
+        return { ...candidate, score: Math.max(0, candidate.score) * factor, recency: factor };
       })
-      .sort(byScore);
+      .sort(
+        // A similarity may be below zero, and is none then: among those the newer comes first.
+        (left, right) => right.score - left.score || right.recency - left.recency || left.key - right.key,
+      );
   }
 }
