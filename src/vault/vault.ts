@@ -30,6 +30,9 @@ const CHARACTERS_AT_ONCE = 128 * 1024 * 1024;
 const MERGES_WAITING = 1_000;
 /** So long a search waits for its question's vector; words are searched without it. */
 const QUERY_MS = 2_000;
+/** A thread that has read many documents keeps some 40 MB; one that searches has the index in memory. */
+const IDLE_MS = 5_000;
+const SEARCHER_IDLE_MS = 600_000;
 /** The index of some 150,000 passages. */
 const SEARCH_CACHE_BYTES = 96 * 1024 * 1024;
 const MERGE_CACHE_BYTES = 8 * 1024 * 1024;
@@ -102,6 +105,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     timeoutMs: SEARCH_MS,
     atOnce: SEARCHES_AT_ONCE,
     waiting: SEARCHES_WAITING,
+    idleMs: SEARCHER_IDLE_MS,
   });
   const reader = new WorkerThread({
     program,
@@ -109,6 +113,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     timeoutMs: READ_MS,
     atOnce: 1,
     waiting: DOCUMENTS_WAITING,
+    idleMs: IDLE_MS,
   });
   const merger = new WorkerThread({
     program,
@@ -116,6 +121,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     timeoutMs: MERGE_MS,
     atOnce: 1,
     waiting: MERGES_WAITING,
+    idleMs: IDLE_MS,
   });
   const parts: VaultParts = {
     db,

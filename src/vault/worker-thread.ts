@@ -27,6 +27,8 @@ export interface WorkerThreadOptions {
   readonly atOnce: number;
   /** Jobs that may wait; past that a call is refused. */
   readonly waiting: number;
+  /** After so long without a job the thread is ended, and gives back what memory it took; the next job starts another. */
+  readonly idleMs: number;
 }
 
 interface Job {
@@ -45,6 +47,7 @@ export class WorkerThread {
   readonly #running = new Map<number, Job>();
   readonly #waiting: Job[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #idle: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
   constructor(options: WorkerThreadOptions) {
@@ -85,6 +88,7 @@ export class WorkerThread {
       const job = this.#waiting.shift();
       if (!job) break;
       const id = this.#nextId++;
+      clearTimeout(this.#idle);
       this.#running.set(id, job);
       this.#open().postMessage({ id, job: job.name, request: job.request });
     }
@@ -120,6 +124,9 @@ export class WorkerThread {
     if (reply.ok) job.resolve(reply.answer);
     else job.reject(errorOf(reply.failure));
     this.#next();
+    if (this.#running.size > 0) return;
+    this.#idle = setTimeout(() => this.#close(), this.#options.idleMs);
+    this.#idle.unref();
   }
 
   /** A thread that does not answer cannot be asked to stop: it is ended, and what else it was to do is done again. */
@@ -144,6 +151,7 @@ export class WorkerThread {
     this.#worker = null;
     this.#running.clear();
     this.#stopTimer();
+    clearTimeout(this.#idle);
     worker?.terminate();
   }
 

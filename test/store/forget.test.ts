@@ -101,3 +101,26 @@ function targetOf(fd: string): string {
     return "";
   }
 }
+
+test("a store is written anew where it is small enough, with all that it had", async () => {
+  await db.run("DELETE FROM payloads");
+  await db.run("UPDATE meta SET value = 'kept' WHERE key = 'ready'");
+  expect(await db.rewrite(1)).toBe(false);
+  expect(await db.rewrite(1_000_000_000)).toBe(true);
+  expect(holders()).toEqual([]);
+  expect(await db.get("SELECT value FROM meta WHERE key = 'ready'")).toEqual({ value: "kept" });
+  expect(await db.run("UPDATE meta SET value = 'on' WHERE key = 'ready'")).toBe(1);
+});
+
+test("a store that somebody reads is written anew beside them", async () => {
+  const reader = new Database(path, { readonly: true });
+  reader.exec("BEGIN");
+  expect(reader.query("SELECT count(*) AS n FROM payloads").get()).toEqual({ n: 1 });
+  await db.run("DELETE FROM payloads");
+  expect(await db.rewrite(1_000_000_000)).toBe(true);
+  expect(reader.query("SELECT count(*) AS n FROM payloads").get()).toEqual({ n: 1 });
+  reader.exec("COMMIT");
+  reader.close();
+  expect(await db.forget()).toBe(true);
+  expect(holders()).toEqual([]);
+});

@@ -131,6 +131,7 @@ test("a task that cannot be read at its start is read again after a pause, until
     run: fails,
     tx: fails,
     forget: async () => true,
+    rewrite: async () => true,
     close: async () => {},
   };
   const queued = { workspaceId: 1, taskId: "task_1", agentId: 1 };

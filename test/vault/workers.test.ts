@@ -12,10 +12,12 @@ import { WorkerThread, type WorkerThreadOptions } from "../../src/vault/worker-t
 import { startGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
 import { longText, remove, search, write } from "../support/vault.ts";
+import { until } from "../tasks/support.ts";
 
 /** A thread that does what the text of its job says. */
 const PROGRAM = `
   let setup;
+  let jobs = 0;
   self.onmessage = (event) => {
     if (!setup) { setup = event.data; return; }
     const { id, request } = event.data;
@@ -24,6 +26,8 @@ const PROGRAM = `
     if (what === "exit") process.exit(3);
     if (what === "hang") for (;;);
     if (what === "wait") { const end = performance.now() + Number(ms); while (performance.now() < end); }
+    jobs += 1;
+    if (what === "count") { self.postMessage({ id, ok: true, answer: jobs }); return; }
     if (what === "fail") self.postMessage({ id, ok: false, failure: { message: "no", field: "/text", isStore: false } });
     else self.postMessage({ id, ok: true, answer: request.content.text });
   };
@@ -48,7 +52,15 @@ afterAll(() => directory.remove());
 
 function make(options: Partial<WorkerThreadOptions> = {}): WorkerThread {
   const setup = { database: "", extension: null, cacheBytes: 0 };
-  const worker = new WorkerThread({ program, setup, timeoutMs: 60_000, atOnce: 1, waiting: 100, ...options });
+  const worker = new WorkerThread({
+    program,
+    setup,
+    timeoutMs: 60_000,
+    atOnce: 1,
+    waiting: 100,
+    idleMs: 60_000,
+    ...options,
+  });
   workers.push(worker);
   return worker;
 }
@@ -62,6 +74,18 @@ async function ask(worker: WorkerThread, text: string): Promise<string> {
     return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   }
 }
+
+test("a thread without a job is ended, and the next job starts another", async () => {
+  const busy = make();
+  expect([await ask(busy, "count"), await ask(busy, "count")]).toEqual(["1", "2"]);
+  const idle = make({ idleMs: 0 });
+  await until(async () => {
+    // In between there is a moment without a job.
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    return (await ask(idle, "count")) === "1" && (await ask(idle, "count")) !== "3";
+  });
+  expect(await ask(idle, "still")).toBe("still");
+});
 
 describe("a thread that", () => {
   test.each([

@@ -39,6 +39,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     ...reads,
     vectors,
     forget: () => forget(group),
+    rewrite: (most) => group.between((connection) => rewrite(connection, most)),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
     async close() {
@@ -67,6 +68,15 @@ async function forget(group: GroupCommit): Promise<boolean> {
     await new Promise((resolve) => setTimeout(resolve, FORGET_WAIT_MS));
   }
   return false;
+}
+
+function rewrite(connection: Connection, most: number): boolean {
+  const pages = connection.get<{ page_count: number }>("PRAGMA page_count")?.page_count ?? 0;
+  const size = connection.get<{ page_size: number }>("PRAGMA page_size")?.page_size ?? 0;
+  if (pages * size > most) return false;
+  connection.run("VACUUM");
+  connection.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  return true;
 }
 
 /** What the engine says when the file cannot be read now. A refusal to write (`READONLY`) is a fault of the program here. */

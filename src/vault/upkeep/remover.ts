@@ -7,6 +7,10 @@ import { deletePending, deleteVector } from "../rows/spaces.ts";
 const SLICE = 32;
 const RETRY_MS = 5_000;
 const FORGET_MS = 2_000;
+/** So long after a deletion a small store is written anew (some 60 ms); a larger one when the process ends in order. */
+const REWRITE_MS = 5_000;
+const REWRITE_BYTES = 16 * 1024 * 1024;
+const REWRITE_AT_END_BYTES = 64 * 1024 * 1024;
 
 export interface Leftover {
   readonly key: number;
@@ -27,6 +31,9 @@ export class Remover {
   #retrying: Promise<void> = Promise.resolve();
   #cancelRetry: (() => void) | null = null;
   #cancelForget: (() => void) | null = null;
+  #cancelRewrite: (() => void) | null = null;
+  /** Something was deleted since the store was written anew. */
+  #isStale = false;
   #stopped = false;
 
   constructor(parts: VaultParts, freed: (scopeId: number, passages: number) => void) {
@@ -45,7 +52,9 @@ export class Remover {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRetry?.();
+    this.#cancelRewrite?.();
     await this.#retrying;
+    if (this.#isStale && (await this.#rewrite(REWRITE_AT_END_BYTES))) return;
     if (this.#cancelForget === null) return;
     this.#cancelForget();
     await this.#parts.db.forget().catch(() => false);
@@ -55,6 +64,7 @@ export class Remover {
   async remove(document: Leftover): Promise<void> {
     try {
       await removeRest(this.#parts, document);
+      this.#rewriteSoon();
       this.#freed(document.scopeId, document.chunks);
     } catch (error) {
       this.#parts.log.warn("what a document left behind will be removed later", { error });
@@ -78,6 +88,27 @@ export class Remover {
       this.#cancelForget = null;
       void this.forget();
     });
+  }
+
+  #rewriteSoon(): void {
+    this.#isStale = true;
+    if (this.#cancelRewrite !== null || this.#stopped) return;
+    this.#cancelRewrite = this.#parts.clock.after(REWRITE_MS, () => {
+      this.#cancelRewrite = null;
+      this.#retrying = this.#retrying.then(async () => void (await this.#rewrite(REWRITE_BYTES)));
+    });
+  }
+
+  /** Never throws: what could not be done now is done after the next deletion, or at the end. */
+  async #rewrite(most: number): Promise<boolean> {
+    try {
+      const done = await this.#parts.db.rewrite(most);
+      if (done) this.#isStale = false;
+      return done;
+    } catch (error) {
+      this.#parts.log.warn("the store will be written anew later", { error });
+      return false;
+    }
   }
 
   #retrySoon(): void {
