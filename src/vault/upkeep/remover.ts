@@ -53,11 +53,11 @@ export class Remover {
     this.#stopped = true;
     this.#cancelRetry?.();
     this.#cancelRewrite?.();
+    const isOwed = this.#cancelForget !== null;
+    this.#cancelForget?.();
     await this.#retrying;
     if (this.#isStale && (await this.#rewrite(REWRITE_AT_END_BYTES))) return;
-    if (this.#cancelForget === null) return;
-    this.#cancelForget();
-    await this.#parts.db.forget().catch(() => false);
+    if (isOwed) await this.#parts.db.forget().catch(() => false);
   }
 
   /** Takes out a document that is hidden already. Never throws: where the store fails, it is tried again. */
