@@ -5,7 +5,7 @@ import { detached, hash53, isStopWord } from "./words.ts";
  * al. 2009). Texts with like spellings are near one another, whatever they mean: lexical, never semantic.
  */
 export const LEXICAL_DIMENSIONS = 256;
-/** Changes with everything that changes the vectors: another name is another space, and the vault fills it anew. */
+/** MUST change with everything that changes the vectors; the segments, which hold copies of them, have to be made anew then. */
 export const LEXICAL_SPACE = "builtin/lexical|256|3-5|1";
 
 const SHORTEST = 3;
