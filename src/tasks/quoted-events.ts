@@ -36,8 +36,7 @@ export async function eraseEvents(
 interface Frame {
   readonly id: number;
   readonly event: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a stored frame's data, of a form for each event.
-  readonly data: any;
+  readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** Frame for frame, in their order: what is left of it. Null: nothing. Undefined: all of it. */
@@ -54,7 +53,9 @@ function frameEraser(task: Task, intentSeq: number, erased: ReadonlySet<number>)
       erased.has(each.intentSeq) ? { ...each, arguments: null } : each,
     ),
   };
-  const silenced = new Set(task.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id));
+  const silenced: ReadonlySet<unknown> = new Set(
+    task.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id),
+  );
   return ({ id, event, data }) => {
     if (event === "tool.result" && data.id === call?.id) isAfter = true;
     const blank = (name: TaskEventName, value: object) => encodeFrame(id, name, value as never);

@@ -61,9 +61,9 @@ function findLibrary(): Library | undefined {
   return path === undefined ? undefined : { bytes: readFileSync(path), suffix: extname(path) };
 }
 
-/** Inside the compiled program an embedded file is read by its path, at once. */
+/** Inside the compiled program all modules and files lie in one folder, whatever the system calls it. */
 function embeddedBytes(name: string): Uint8Array {
-  return readFileSync(`/$bunfs/root/${name}`);
+  return readFileSync(join(import.meta.dir, name));
 }
 
 function packagePath(): string | undefined {

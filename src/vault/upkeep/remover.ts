@@ -101,21 +101,22 @@ export class Remover {
 
   /** Never throws: what could not be done now is done after the next deletion, or at the end. */
   async #rewrite(most: number): Promise<boolean> {
+    // Before it begins: what is deleted meanwhile makes it stale again.
+    this.#isStale = false;
     try {
-      const done = await this.#parts.db.rewrite(most);
-      if (done) this.#isStale = false;
-      return done;
+      if (await this.#parts.db.rewrite(most)) return true;
     } catch (error) {
       this.#parts.log.warn("the store will be written anew later", { error });
-      return false;
     }
+    this.#isStale = true;
+    return false;
   }
 
   #retrySoon(): void {
     if (this.#cancelRetry !== null || this.#stopped) return;
     this.#cancelRetry = this.#parts.clock.after(RETRY_MS, () => {
       this.#cancelRetry = null;
-      this.#retrying = this.#retry();
+      this.#retrying = this.#retrying.then(() => this.#retry());
     });
   }
 
