@@ -199,11 +199,10 @@ class Writing {
         await begin(tx);
         for (const slice of slices) await slice(tx);
       }
-      if (!this.#document) throw new Error("the document has no row");
       const created = replaced
         ? { at: replaced.createdAt, by: replaced.createdBy }
         : { at: now, by: this.#request.createdBy };
-      await showDocument(tx, this.#document, created);
+      await showDocument(tx, this.#begun(), created);
     };
     if (isSmall) return this.#replace(commit, show);
     await db.tx(begin);
@@ -326,19 +325,21 @@ class Writing {
       slices.push((tx) => this.#insertChunks(tx, from));
     }
     for (const segment of prepared.segments) {
-      slices.push(async (tx) => {
-        const { workspaceId, scope } = this.#request;
-        await insertSegment(tx, await scopeIdOf(tx, workspaceId, scope), key, segment);
-      });
+      slices.push((tx) => insertSegment(tx, this.#begun().scopeId, key, segment));
     }
     return slices;
   }
 
+  /** The document's row, which holds its scope's as well: both are there from before the first slice on. */
+  #begun(): NewDocument {
+    if (!this.#document) throw new Error("the document has no row");
+    return this.#document;
+  }
+
   async #insertChunks(tx: Tx, from: number): Promise<void> {
     const { ids, spaces } = this.#parts;
-    const { workspaceId, scope } = this.#request;
     const { key, prepared } = this.#content;
-    const scopeId = await scopeIdOf(tx, workspaceId, scope);
+    const { scopeId } = this.#begun();
     for (const [index, passage] of prepared.passages.slice(from, from + CHUNKS_AT_ONCE).entries()) {
       const place = from + index;
       await insertChunk(tx, key, place, ids("chk"), passage);

@@ -173,6 +173,20 @@ test("nothing of all that was written", async () => {
   );
 });
 
+describe("a body", () => {
+  const MIB = 1024 * 1024;
+  const blank = (mib: number) => `{"title":"T","scope":"a","text":"${" ".repeat(mib * MIB)}"}`;
+
+  test.each([
+    ["of a document may have 50 MiB", "/v1/vault/documents", 11, 422, "validation_failed"],
+    ["of a document may have no more", "/v1/vault/documents", 50, 413, "body_too_large"],
+    ["of a search may have 10 MiB", "/v1/vault/search", 10, 413, "body_too_large"],
+  ])("%s", async (_, path, mib, status, code) => {
+    const answer = await gateway.call("POST", path, { raw: blank(mib) });
+    expect([answer.status, answer.body.code]).toEqual([status, code]);
+  });
+});
+
 describe("what is at the edge of its limit is taken", () => {
   test.each<[string, object]>([
     ["a title of 1,000 characters", { title: "a".repeat(1_000) }],
