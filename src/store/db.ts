@@ -49,7 +49,7 @@ export interface Db extends Sql {
    * Writes the whole store anew, where it has `most` bytes or less: nobody else is served meanwhile, some 4 ms a megabyte.
    * `forget` overwrites rows; where the engine had moved a row before, a copy of it may be left in a part of a page that is
    * not used any more, and goes with this alone.
-   * @returns false where the store is larger
+   * @returns false where the store is larger, or somebody else has it for seconds
    */
   rewrite(most: number): Promise<boolean>;
   close(): Promise<void>;

@@ -39,7 +39,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     ...reads,
     vectors,
     forget: () => forget(group),
-    rewrite: (most) => group.between((connection) => rewrite(connection, most)),
+    rewrite: (most) => rewrite(group, most),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
     async close() {
@@ -52,31 +52,52 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   };
 }
 
-const FORGET_TRIES = 100;
-const FORGET_WAIT_MS = 20;
+const TRIES = 100;
+const WAIT_MS = 20;
 
 /**
  * Deleted rows are overwritten in the database's file (`secure_delete`), but the log still holds them as they were: it is
- * written back and emptied. A reader in the middle of a query keeps it for a moment.
+ * written back and emptied.
  */
-async function forget(group: GroupCommit): Promise<boolean> {
-  for (let attempt = 0; attempt < FORGET_TRIES; attempt++) {
-    const done = await group.between(
-      (connection) => connection.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0,
-    );
-    if (done) return true;
-    await new Promise((resolve) => setTimeout(resolve, FORGET_WAIT_MS));
+function forget(group: GroupCommit): Promise<boolean> {
+  return untilOthersLetGo(
+    group,
+    (connection) => connection.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0,
+  );
+}
+
+async function rewrite(group: GroupCommit, most: number): Promise<boolean> {
+  if ((await group.between(sizeOf)) > most) return false;
+  const isAnew = await untilOthersLetGo(group, vacuum);
+  return isAnew && (await forget(group));
+}
+
+/** Others hold the file for moments: a reader in the middle of a query, a worker's connection that opens or closes. */
+async function untilOthersLetGo(
+  group: GroupCommit,
+  work: (connection: Connection) => boolean,
+): Promise<boolean> {
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    if (await group.between(work)) return true;
+    await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
   }
   return false;
 }
 
-function rewrite(connection: Connection, most: number): boolean {
+function sizeOf(connection: Connection): number {
   const pages = connection.get<{ page_count: number }>("PRAGMA page_count")?.page_count ?? 0;
-  const size = connection.get<{ page_size: number }>("PRAGMA page_size")?.page_size ?? 0;
-  if (pages * size > most) return false;
-  connection.run("VACUUM");
-  connection.run("PRAGMA wal_checkpoint(TRUNCATE)");
-  return true;
+  return pages * (connection.get<{ page_size: number }>("PRAGMA page_size")?.page_size ?? 0);
+}
+
+/** @returns false where somebody else has the file */
+function vacuum(connection: Connection): boolean {
+  try {
+    connection.run("VACUUM");
+    return true;
+  } catch (error) {
+    if (sqliteCode(error).startsWith("SQLITE_BUSY")) return false;
+    throw error;
+  }
 }
 
 /** What the engine says when the file cannot be read now. A refusal to write (`READONLY`) is a fault of the program here. */
