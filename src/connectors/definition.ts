@@ -1,0 +1,39 @@
+import type { JsonObject } from "../agents/index.ts";
+
+/** A program on this machine that speaks MCP over its standard input and output. */
+export interface StdioTransport {
+  readonly type: "stdio";
+  readonly command: string;
+  readonly args: readonly string[];
+  /** The child's whole environment; where `command` is found on PATH, PATH and HOME are added. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A server that speaks MCP over HTTP: `http` is Streamable HTTP, `sse` the older HTTP+SSE. */
+export interface HttpTransport {
+  readonly type: "http" | "sse";
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface McpDefinition {
+  readonly kind: "mcp";
+  readonly transport: StdioTransport | HttpTransport;
+}
+
+export type OpenApiAuth =
+  | { readonly type: "bearer"; readonly token: string }
+  | { readonly type: "basic"; readonly username: string; readonly password: string }
+  | { readonly type: "header" | "query"; readonly name: string; readonly value: string };
+
+export interface OpenApiDefinition {
+  readonly kind: "openapi";
+  /** Where the document is (an http or https URL), its text (JSON or YAML), or the document itself. */
+  readonly spec: string | JsonObject;
+  /** Null: the document's first server. */
+  readonly baseUrl: string | null;
+  readonly auth: OpenApiAuth | null;
+}
+
+/** How a connector reaches what it connects. Kept encrypted as a whole, and never shown. */
+export type ConnectorDefinition = McpDefinition | OpenApiDefinition;
