@@ -17,7 +17,8 @@ import { type RequestLimit, RequestLimiter } from "./requests.ts";
 export interface Operation {
   /** `noun.verb`, as the ledger names it. */
   readonly action: string;
-  readonly scope: NamedScope | "admin";
+  /** Null: what it may touch is checked on its way, thing by thing. */
+  readonly scope: NamedScope | "admin" | null;
   /** False for streams, which do not count against the request limit; one that is refused is no stream, and counts. */
   readonly counted: boolean;
   /** Counted like another, but never refused for it: what stops work MUST get through while a flood has taken the limit. */
@@ -47,6 +48,9 @@ export type Answer<T> = (
   readonly limit: RequestLimit | null;
 };
 
+/** How the first two steps of a call end where it may not go on. */
+export type Refused = Extract<Answer<never>, { readonly ok: false }>;
+
 export interface Gate {
   /**
    * The one way of every call: authenticate, limit, check the scope, do, record, answer. It never
@@ -54,7 +58,24 @@ export interface Gate {
    * `ledger_unavailable`.
    */
   call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<Answer<T>>;
+  /**
+   * The way of `call` in three steps, for a door whose requests hold several calls, or none: who asks, whether the
+   * workspace's limit allows so many calls, and each of them. None of them throws.
+   */
+  identify(origin: Origin): Identified | Promise<Identified>;
+  count(origin: Origin, caller: Caller, calls: number): Promise<Counted>;
+  /** Refuses a call before it is asked who makes it; recorded as those of nobody knows whom are. */
+  turnAway(origin: Origin, problem: Problem): Promise<Refused>;
+  perform<T>(
+    operation: Operation,
+    origin: Origin,
+    admitted: { readonly caller: Caller; readonly limit: RequestLimit | null },
+    handle: (call: Call) => Promise<T>,
+  ): Promise<Answer<T>>;
 }
+
+export type Identified = { readonly ok: true; readonly caller: Caller } | Refused;
+export type Counted = { readonly ok: true; readonly limit: RequestLimit | null } | Refused;
 
 export interface GateParts {
   readonly db: Db;
@@ -111,58 +132,125 @@ export function createGate(parts: GateParts): Gate {
   }
 
   /** Tells of a limit that was passed, and says whether the call is refused for it. */
-  async function refuses(operation: Operation, caller: Caller): Promise<boolean> {
+  async function refuses(operation: Pick<Operation, "urgent">, caller: Caller): Promise<boolean> {
     const workspace = workspaces.get(caller.workspaceId);
     await notices.exceeded(workspace, "requests");
     return operation.urgent !== true && workspace.limits.enforcement === "enforced";
   }
 
+  function identify(origin: Origin): Identified | Promise<Identified> {
+    try {
+      const found = authenticate(origin.credential);
+      return found instanceof Promise
+        ? found.then(
+            (caller) => known(caller, origin),
+            (error) => refuse(error, origin),
+          )
+        : known(found, origin);
+    } catch (error) {
+      return refuse(error, origin);
+    }
+  }
+
+  function known(caller: Caller | undefined, origin: Origin): Identified | Promise<Refused> {
+    if (caller) return { ok: true, caller };
+    return refuse(unauthenticated("invalid_token", "The token is unknown, expired or revoked."), origin);
+  }
+
+  /** Of nobody knows whom. */
+  async function refuse(error: unknown, origin: Origin): Promise<Refused> {
+    let problem = toProblem(error, origin, log);
+    let ledgerSeq: number | null = null;
+    try {
+      const workspace = workspaces.find(DEFAULT_WORKSPACE);
+      if (workspace) ledgerSeq = await refused.note(workspace.id, origin, problem.code);
+    } catch (unrecorded) {
+      problem = toProblem(unrecorded, origin, log);
+    }
+    return { ok: false, problem, ledgerSeq, limit: null };
+  }
+
+  /** Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk. Never throws. */
+  async function overLimit(
+    origin: Origin,
+    operation: Pick<Operation, "urgent">,
+    caller: Caller,
+    limit: RequestLimit,
+  ): Promise<Refused | null> {
+    try {
+      if (!limit.exceeded || !(await refuses(operation, caller))) return null;
+      return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
+    } catch (error) {
+      return { ok: false, problem: toProblem(error, origin, log), ledgerSeq: null, limit };
+    }
+  }
+
+  async function perform<T>(
+    operation: Operation,
+    origin: Origin,
+    admitted: { readonly caller: Caller; readonly limit: RequestLimit | null },
+    handle: (call: Call) => Promise<T>,
+  ): Promise<Answer<T>> {
+    const { caller } = admitted;
+    let { limit } = admitted;
+    const { requestId, channel } = origin;
+    const call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger);
+    try {
+      if (operation.scope !== null && !hasScope(caller.scopes, operation.scope)) {
+        throw new Problem("scope_missing", `This needs a token with the scope ${operation.scope}.`);
+      }
+      const value = await handle(call);
+      if (call.ledgerSeq === null) await call.record("succeeded");
+      return { ok: true, value, ledgerSeq: call.ledgerSeq, limit };
+    } catch (error) {
+      let problem = toProblem(error, origin, log);
+      let { ledgerSeq } = call;
+      try {
+        if (ledgerSeq === null && problem.code !== "ledger_unavailable") {
+          if (!operation.counted && isLimited(origin)) {
+            limit = takeLimit(caller);
+            const over = await overLimit(origin, operation, caller, limit);
+            if (over) return over;
+          }
+          await call.record(problem.status >= 500 ? "failed" : "denied", problem.code);
+          ledgerSeq = call.ledgerSeq;
+        }
+      } catch (unrecorded) {
+        problem = toProblem(unrecorded, origin, log);
+      }
+      return { ok: false, problem, ledgerSeq, limit };
+    }
+  }
+
   return {
     async call(operation, origin, handle) {
-      let limit: RequestLimit | null = null;
-      let call: Call | null = null;
-      try {
-        const found = authenticate(origin.credential);
-        const caller = found instanceof Promise ? await found : found;
-        if (!caller) throw unauthenticated("invalid_token", "The token is unknown, expired or revoked.");
-        const { requestId, channel } = origin;
-        call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger);
-        if (operation.counted && isLimited(origin)) {
-          limit = takeLimit(caller);
-          // Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk.
-          if (limit.exceeded && (await refuses(operation, caller))) {
-            return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
-          }
-        }
-        if (!hasScope(caller.scopes, operation.scope)) {
-          throw new Problem("scope_missing", `This needs a token with the scope ${operation.scope}.`);
-        }
-        const value = await handle(call);
-        if (call.ledgerSeq === null) await call.record("succeeded");
-        return { ok: true, value, ledgerSeq: call.ledgerSeq, limit };
-      } catch (error) {
-        let problem = toProblem(error, origin, log);
-        let ledgerSeq = call?.ledgerSeq ?? null;
-        try {
-          if (call === null) {
-            const workspace = workspaces.find(DEFAULT_WORKSPACE);
-            if (workspace) ledgerSeq = await refused.note(workspace.id, origin, problem.code);
-          } else if (ledgerSeq === null && problem.code !== "ledger_unavailable") {
-            if (!operation.counted && isLimited(origin)) {
-              limit = takeLimit(call.caller);
-              if (limit.exceeded && (await refuses(operation, call.caller))) {
-                return { ok: false, problem: rateLimited(limit), ledgerSeq: null, limit };
-              }
-            }
-            await call.record(problem.status >= 500 ? "failed" : "denied", problem.code);
-            ledgerSeq = call.ledgerSeq;
-          }
-        } catch (unrecorded) {
-          problem = toProblem(unrecorded, origin, log);
-        }
-        return { ok: false, problem, ledgerSeq, limit };
+      const found = identify(origin);
+      const identified = found instanceof Promise ? await found : found;
+      if (!identified.ok) return identified;
+      const { caller } = identified;
+      if (!operation.counted || !isLimited(origin)) {
+        return perform(operation, origin, { caller, limit: null }, handle);
       }
+      const limit = takeLimit(caller);
+      if (limit.exceeded) {
+        const over = await overLimit(origin, operation, caller, limit);
+        if (over) return over;
+      }
+      return perform(operation, origin, { caller, limit }, handle);
     },
+    identify,
+    turnAway: (origin, problem) => refuse(problem, origin),
+    async count(origin, caller, calls) {
+      let limit: RequestLimit | null = null;
+      if (!isLimited(origin)) return { ok: true, limit };
+      for (let counted = 0; counted < calls; counted++) {
+        limit = takeLimit(caller);
+        const over = await overLimit(origin, {}, caller, limit);
+        if (over) return over;
+      }
+      return { ok: true, limit };
+    },
+    perform,
   };
 }
 

@@ -15,7 +15,7 @@ import { readQuery } from "./query.ts";
 
 /** What every endpoint stands on. */
 export interface Door {
-  readonly gate: Gate;
+  readonly gate: Pick<Gate, "call">;
   readonly ids: Ids;
   readonly metrics: Metrics;
   /** Known only to this process and to who may read its data directory. */

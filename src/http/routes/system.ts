@@ -15,7 +15,7 @@ export interface Readiness {
 
 export interface SystemRouteParts {
   readonly ids: Ids;
-  readonly gate: Gate;
+  readonly gate: Pick<Gate, "call">;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly operatorSecret: string;
