@@ -8,8 +8,9 @@ import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { type Config, publicUrl } from "./config/config.ts";
-import { builtinTools } from "./connectors/builtin.ts";
-import { createToolRegistry } from "./connectors/registry.ts";
+import { isLoopback } from "./config/listen.ts";
+import { openConnectors } from "./connectors/open.ts";
+import { reportLostCalls } from "./connectors/open-calls.ts";
 import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
 import { createLimitNotices } from "./gate/notices.ts";
@@ -18,6 +19,7 @@ import { createApp } from "./http/app.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createLedger } from "./ledger/ledger.ts";
+import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
 import type { Db } from "./store/db.ts";
@@ -49,7 +51,9 @@ export interface Gateway {
   handle(request: Request): Promise<Response>;
   /** A secret with which the command line on this machine is known; new at each start. */
   readonly operatorSecret: string;
-  /** Takes up what an earlier process left unfinished, and opens the door. @returns the URL that clients reach it at */
+  /** Takes up what an earlier process left unfinished, and opens no door: for who asks by `handle`. */
+  work(): Promise<void>;
+  /** Works, and opens the door. @returns the URL that clients reach it at */
   start(): Promise<string>;
   /**
    * Closes the door, breaks off what runs (a later start runs it again, or reports it as interrupted where it had called
@@ -111,7 +115,25 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       embedder: await createEmbedder(config, clock, random),
       formerEmbedder: (model) => formerEmbedder({ ...config, embeddings: { model } }, clock, random),
     });
-    const tools = createToolRegistry(builtinTools({ db, clock, vault, agents }));
+    const { connectors, registry, calls, ...tools } = await openConnectors(
+      {
+        config,
+        db,
+        ledger,
+        agents,
+        vault,
+        clock,
+        ids,
+        random,
+        log,
+        watch({ workspaceId, connector, outcome, durationMs }) {
+          const { name: workspace } = workspaces.get(workspaceId);
+          metrics.connectorCalls.inc({ workspace, connector, outcome });
+          metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
+        },
+      },
+      workspaces.list().map(({ id }) => id),
+    );
     const hub = new TaskEventHub(db);
     const tasks = new TaskService(
       {
@@ -120,7 +142,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         workspaces,
         agents,
         door,
-        tools,
+        tools: registry,
         hub,
         clock,
         ids,
@@ -143,17 +165,47 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 
     const quoted = new QuotedPayloads({ db, ledger, hub, clock, log });
 
+    const mcp = new LazyMcpDoor(async () => ({
+      gate,
+      registry,
+      calls,
+      agents,
+      tokens,
+      tasks,
+      vault,
+      clock,
+      ids,
+      random,
+      log,
+      publicUrl: config.publicUrl ?? null,
+      isLoopback: isLoopback(config.listen.host),
+      fixtures: config.mcpFixtures
+        ? (await import("./mcp/fixtures/conformance.ts")).createFixtures({ gate, clock })
+        : null,
+    }));
+
     const operatorSecret = createSecret(random);
     let stopping = false;
     const app = createApp({
       door: { gate, ids, metrics, operatorSecret },
       log,
       db,
-      agents: { agents, tokens, tasks, clock, tierNumbers: () => door.tiers.numbers() },
+      agents: {
+        agents,
+        tokens,
+        clock,
+        tierNumbers: () => door.tiers.numbers(),
+        async endWork(workspaceId, agent) {
+          calls.stopAgent(workspaceId, agent.id);
+          await tasks.stopAgent(workspaceId, agent);
+        },
+      },
       tasks: { tasks, clock },
       tokens: { tokens, agents },
       models: { door, agents },
       vault: { vault, agents, clock, quoted },
+      connectors: { connectors, catalogue: registry.catalogue, agents, workspaces },
+      mcp,
       workspace: {
         workspaces,
         usage: async (workspaceId) => ({
@@ -177,6 +229,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         measure() {
           metrics.tasksRunning.set(tasks.scheduler.totalRunning);
           metrics.tasksQueued.set(tasks.scheduler.totalWaiting);
+          metrics.mcpSessions.set(mcp.openSessions);
+          metrics.connectorUp.reset();
+          for (const { workspaceId, connector } of connectors.all()) {
+            const labels = { workspace: workspaces.get(workspaceId).name, connector: connector.name };
+            metrics.connectorUp.set(labels, connector.status === "ready" ? 1 : 0);
+          }
           metrics.residentBytes.set(process.memoryUsage.rss());
         },
       },
@@ -210,13 +268,19 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
+    async function work(): Promise<void> {
+      for (const { id } of workspaces.list()) await reportLostCalls(db, ledger, id);
+      await vault.start();
+      await tasks.start();
+      quoted.start();
+    }
+
     return {
       handle: (request) => app.handle(request),
       operatorSecret,
+      work,
       async start() {
-        await vault.start();
-        await tasks.start();
-        quoted.start();
+        await work();
         listener = listen(app, config.listen);
         const url = publicUrl(config, listener.port);
         writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
@@ -228,7 +292,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         stopping = true;
         endHousekeeping();
         listener?.refuse();
+        await mcp.stop();
         await tasks.stop();
+        await tools.stop();
         await listener?.close();
         await quoted.stop();
         await vault.stop();

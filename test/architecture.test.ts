@@ -37,7 +37,11 @@ describe("the checker allows", () => {
     ["the version", "base/version.ts", 'import { version } from "../../package.json";'],
     ["Elysia in http", "http/routes/agents.ts", 'import { Elysia } from "elysia";'],
     ["SQLite in the vault's index", "vault/index-sqlite.ts", 'import { Database } from "bun:sqlite";'],
-    ["the MCP client", "connectors/mcp-upstream.ts", 'import { C } from "@modelcontextprotocol/sdk/client";'],
+    [
+      "the MCP client",
+      "connectors/mcp-upstream/session.ts",
+      'import { C } from "@modelcontextprotocol/sdk/client";',
+    ],
     ["providers in their file", "models/providers.ts", 'import { createOpenAI } from "@ai-sdk/openai";'],
     ["a format's package in its reader", "vault/read/csv.ts", 'import { parse } from "csv-parse/sync";'],
     ["the stemmer among terms", "vault/terms/words.ts", 'import { stemmer } from "stemmer";'],

@@ -3,6 +3,10 @@ import { readAgent } from "./api/read-agent.ts";
 import { runTasks } from "./api/run-tasks.ts";
 import { start } from "./api/start.ts";
 import type { Figure } from "./figures.ts";
+import { callTool } from "./mcp/call-tool.ts";
+import { callUpstream } from "./mcp/call-upstream.ts";
+import { listTools } from "./mcp/list-tools.ts";
+import { sessions } from "./mcp/sessions.ts";
 import { fanOut } from "./stream/fan-out.ts";
 import { quiet } from "./stream/quiet.ts";
 import { relay } from "./stream/relay.ts";
@@ -27,6 +31,12 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "relaying a model's stream": relay,
     "one task, many readers": fanOut,
     "quiet streams": quiet,
+  },
+  mcp: {
+    "calling a tool": callTool,
+    "listing 200 tools": listTools,
+    "open sessions": sessions,
+    "calling an upstream's tool": callUpstream,
   },
   vault: {
     "quality of search": quality,

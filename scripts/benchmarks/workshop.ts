@@ -4,7 +4,7 @@ import { Gatehouse, type GatehouseOptions, programOf } from "./processes/gatehou
 import type { Household } from "./processes/household.ts";
 import { cpuMicros } from "./processes/usage.ts";
 import { Worker } from "./processes/worker.ts";
-import { type bareConfig, listening } from "./servers/config.ts";
+import { type bareConfig, type bareMcpConfig, listening } from "./servers/config.ts";
 import type { FilledVault } from "./vault/searchers.ts";
 
 export interface WorkshopOptions {
@@ -71,6 +71,10 @@ export class Workshop {
 
   bare(config: Static<typeof bareConfig.schema>): Promise<HelperServer> {
     return HelperServer.start(this.#household, "servers/bare.ts", config);
+  }
+
+  bareMcp(config: Static<typeof bareMcpConfig.schema>): Promise<HelperServer> {
+    return HelperServer.start(this.#household, "servers/bare-mcp.ts", config);
   }
 
   ceiling(): Promise<HelperServer> {

@@ -5,6 +5,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { checkConformance } from "./conformance/conformance.ts";
 import {
   add,
   isGood,
@@ -126,6 +127,7 @@ async function checkProgram(): Promise<Tally> {
   for (const folder of PROGRAM_TESTS) {
     if (hasTests(folder)) tally = add(tally, await runTests(folder, [`./${folder}/`]));
   }
+  tally = add(tally, await checkConformance(say));
   return add(tally, await runOnNode());
 }
 

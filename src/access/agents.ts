@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
+import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
 import type { TierPolicy } from "./policy.ts";
 
@@ -39,6 +40,8 @@ export interface Agent {
 export type AgentFields = Omit<Agent, "id" | "name" | "status" | "version" | "createdAt" | "updatedAt">;
 
 export interface Agents {
+  /** Emits the workspace of which an agent has changed, has come or has gone. */
+  readonly changed: Signal<number>;
   /** @throws Problem 404 `agent_not_found` */
   get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
   byId(workspaceId: number, id: number, sql?: Sql): Promise<Agent | undefined>;
@@ -90,12 +93,18 @@ const CACHE_LIMIT = 10_000;
 
 export function createAgents(db: Db, clock: Clock): Agents {
   const remembered = new Map<string, Agent>();
+  const changed = new Signal<number>();
   /** Grows with each change: what was read before a change is not remembered after it. */
   let generation = 0;
 
   function forget(): void {
     generation += 1;
     remembered.clear();
+  }
+
+  function hasChanged(workspaceId: number): void {
+    forget();
+    changed.emit(workspaceId);
   }
 
   /** Inside a transaction nothing is remembered or taken from memory: it may see what is not committed yet. */
@@ -129,7 +138,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
 
   async function write(tx: Tx, workspaceId: number, agent: Agent): Promise<Agent> {
     const next: Agent = { ...agent, version: agent.version + 1, updatedAt: clock.now() };
-    tx.onCommit(forget);
+    tx.onCommit(() => hasChanged(workspaceId));
     await tx.run(
       `UPDATE agents SET owner = $3, description = $4, instructions = $5, memory_scope = $6, tier_policy = $7,
          tools = $8, approvals = $9, max_steps = $10, credits_per_day = $11, status = $12, version = $13,
@@ -141,6 +150,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
   }
 
   return {
+    changed,
     get,
     byId: (workspaceId, id, sql = db) => find(workspaceId, "id", id, sql),
     async isActive(tx, workspaceId, id) {
@@ -168,6 +178,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
         [workspaceId, name, ...fieldValues(fields), now],
       );
       if (!row) throw new Problem("agent_exists", `An agent named ${name} exists already.`);
+      tx.onCommit(() => changed.emit(workspaceId));
       return fromRow(row);
     },
     async update(tx, workspaceId, name, change) {
@@ -181,7 +192,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
     async archive(tx, workspaceId, name) {
       const agent = await get(workspaceId, name, tx);
       const now = clock.now();
-      tx.onCommit(forget);
+      tx.onCommit(() => hasChanged(workspaceId));
       await tx.run(
         "UPDATE agents SET archived_at = $3, updated_at = $3 WHERE workspace_id = $1 AND id = $2",
         [workspaceId, agent.id, now],

@@ -1,3 +1,6 @@
+/** All of them, or two with which to find and to call the others. */
+export type ToolsMode = "all" | "search";
+
 /** Who makes a call, once authenticated. Everything it may do follows from here. */
 export interface Caller {
   readonly workspaceId: number;
@@ -7,6 +10,8 @@ export interface Caller {
   /** The agent that the token acts as. */
   readonly agent: { readonly id: number; readonly name: string } | null;
   readonly scopes: readonly string[];
+  /** How it is shown its tools over MCP. */
+  readonly toolsMode: ToolsMode;
   /** The token's name, or the operating system user's: stands for the person where none is named. */
   readonly name: string;
   /** The human who holds the token, and in what capacity. */

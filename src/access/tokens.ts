@@ -1,8 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
+import { Signal } from "../base/signal.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller, ToolsMode } from "./caller.ts";
 import { createSecret, hashSecret, hashSecretHex } from "./secret.ts";
 
 /** A token without its secret, which is shown once and never kept. */
@@ -11,6 +12,7 @@ export interface Token {
   readonly name: string;
   readonly agent: string | null;
   readonly scopes: readonly string[];
+  readonly toolsMode: ToolsMode;
   readonly person: string | null;
   readonly role: string | null;
   readonly expiresAt: number | null;
@@ -23,6 +25,8 @@ export interface TokenRequest {
   readonly name: string;
   readonly agent: { readonly id: number; readonly name: string } | null;
   readonly scopes: readonly string[];
+  /** Default `all`. */
+  readonly toolsMode?: ToolsMode | undefined;
   readonly person: string | null;
   readonly role: string | null;
   /** Milliseconds from now; null: never. */
@@ -35,6 +39,8 @@ export interface Tokens {
    * seen before.
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
+  /** Whether a secret would be taken now; it does not count as a use of it. */
+  isGood(secret: string): Promise<boolean>;
   /** Issues a token; with `secret` given, that one is set (the operator's own first token). */
   issue(
     tx: Tx,
@@ -51,6 +57,8 @@ export interface Tokens {
   rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Issued>;
   /** @throws Problem 404 `not_found` */
   revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
+  /** Emits when secrets that were good may be none any more. */
+  readonly changed: Signal<void>;
   /** Forgets what is remembered of secrets, after something that a token depends on has changed. */
   forget(): void;
   /** Writes when tokens were last used; called now and then and at the end. */
@@ -71,6 +79,7 @@ interface Row {
   readonly agent: string | null;
   readonly agent_archived_at: number | null;
   readonly scopes: string;
+  readonly tools_mode: ToolsMode;
   readonly person: string | null;
   readonly role: string | null;
   readonly expires_at: number | null;
@@ -80,7 +89,7 @@ interface Row {
 }
 
 const SELECT = `SELECT t.id, t.workspace_id, w.name AS workspace, t.name, t.agent_id, a.name AS agent,
-  a.archived_at AS agent_archived_at, t.scopes, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at
+  a.archived_at AS agent_archived_at, t.scopes, t.tools_mode, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at
   FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
 
 /** Secrets remembered, so that a call costs a hash and no query. */
@@ -101,12 +110,14 @@ interface LastUse {
 export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSource): Tokens {
   const known = new Map<string, Known>();
   const used = new Map<string, LastUse>();
+  const changed = new Signal<void>();
   /** Grows at each `forget`: what was read before then is not remembered after it. */
   let generation = 0;
 
   function forget(): void {
     generation += 1;
     known.clear();
+    changed.emit();
   }
 
   async function load(hash: Buffer): Promise<Known | undefined> {
@@ -123,6 +134,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       name: row.name,
       agent: row.agent_id === null || row.agent === null ? null : { id: row.agent_id, name: row.agent },
       scopes: JSON.parse(row.scopes) as string[],
+      toolsMode: row.tools_mode,
       person: row.person,
       role: row.role,
     };
@@ -158,6 +170,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
   }
 
   return {
+    changed,
     forget,
     get,
 
@@ -165,6 +178,12 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       const hash = hashSecretHex(secret);
       const entry = known.get(hash);
       return entry ? use(entry) : loadAndUse(hash);
+    },
+
+    async isGood(secret) {
+      const hash = hashSecretHex(secret);
+      const entry = known.get(hash) ?? (await load(Buffer.from(hash, "hex")));
+      return entry !== undefined && clock.now() < entry.until;
     },
 
     async issue(tx, workspaceId, createdBy, request, given) {
@@ -175,6 +194,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         name: request.name,
         agent: request.agent?.name ?? null,
         scopes: request.scopes,
+        toolsMode: request.toolsMode ?? "all",
         person: request.person,
         role: request.role,
         expiresAt: request.expiresIn === null ? null : now + request.expiresIn,
@@ -183,14 +203,15 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         lastUsedAt: null,
       };
       await tx.run(
-        `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, person, role, secret_hash, expires_at,
-           created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+        `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, tools_mode, person, role, secret_hash, expires_at,
+           created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
         [
           token.id,
           workspaceId,
           token.name,
           request.agent?.id ?? null,
           JSON.stringify(token.scopes),
+          token.toolsMode,
           token.person,
           token.role,
           hashSecret(secret),
@@ -260,6 +281,7 @@ function fromRow(row: Row, used: ReadonlyMap<string, LastUse>): Token {
     name: row.name,
     agent: row.agent,
     scopes: JSON.parse(row.scopes) as string[],
+    toolsMode: row.tools_mode,
     person: row.person,
     role: row.role,
     expiresAt: row.expires_at,

@@ -41,7 +41,7 @@ export async function withGateway<T>(
       }
     }
     const runtime = readRuntime(config.dataDir);
-    if (runtime && (await answers(runtime.url))) {
+    if (runtime && (await isAnswering(runtime.url))) {
       return work(operatorApi(runtime.url, runtime.secret, workspace, fetchHere));
     }
     // Another verb has the directory for a moment, or a server is starting or stopping.
@@ -55,7 +55,8 @@ export async function withGateway<T>(
   }
 }
 
-async function openUnlessInUse(config: Config): Promise<Gateway | null> {
+/** The gateway of a data directory in this process, or null where another one has it. */
+export async function openUnlessInUse(config: Config): Promise<Gateway | null> {
   const { openGateway } = await import("../gateway.ts");
   const log = createLog(config.logLevel === "info" ? "warn" : config.logLevel, systemClock);
   try {
@@ -71,7 +72,7 @@ function fetchHere(request: Request): Promise<Response> {
   return fetch(request, { proxy: false });
 }
 
-async function answers(url: string): Promise<boolean> {
+export async function isAnswering(url: string): Promise<boolean> {
   try {
     return (await fetchHere(new Request(`${url}/livez`, { signal: AbortSignal.timeout(2_000) }))).ok;
   } catch {

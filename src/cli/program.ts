@@ -1,6 +1,8 @@
 import { Command } from "commander";
 import { VERSION } from "../base/version.ts";
 import { configCommand } from "./config.ts";
+import { connectorCommand } from "./connector/command.ts";
+import { mcpCommand } from "./mcp.ts";
 import { serveCommand } from "./serve.ts";
 import { taskCommand } from "./task.ts";
 import { tokenCommand } from "./token.ts";
@@ -16,6 +18,7 @@ Examples:
   gatehouse task run --agent helper "What is new?"  dispatch a task and stream its answer
   gatehouse vault add ./docs --scope support        add a folder's documents, which agents then search
   gatehouse vault search "How long do refunds take?"
+  gatehouse connector add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs
   gatehouse config show                             every setting, its value, and where it comes from
 
 Verbs work whether or not a server is running on the data directory.
@@ -35,10 +38,12 @@ export function createProgram(): Command {
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
   for (const command of [
     serveCommand(),
+    mcpCommand(),
     taskCommand(),
     vaultCommand(),
     tokenCommand(),
     workspaceCommand(),
+    connectorCommand(),
     configCommand(),
     versionCommand(),
   ]) {

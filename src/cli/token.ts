@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { NAMED_SCOPES } from "../access/scopes.ts";
 import { createSecret } from "../access/secret.ts";
 import { systemRandom } from "../base/ids.ts";
@@ -26,6 +26,7 @@ interface CreateOptions extends WorkspaceOptions {
   readonly agent?: string;
   readonly scope?: readonly string[];
   readonly expires?: string;
+  readonly toolsMode?: "all" | "search";
   readonly person?: string;
   readonly role?: string;
 }
@@ -48,6 +49,12 @@ export function tokenCommand(): Command {
           collect,
         )
         .option("--expires <duration>", "such as 90d or 12h (default: never)")
+        .addOption(
+          new Option(
+            "--tools-mode <mode>",
+            "over MCP: all tools listed (the default), or two that search and call the others",
+          ).choices(["all", "search"]),
+        )
         .option("--person <person>", "the human who holds it")
         .option("--role <role>", "in what capacity")
         .option("--json", "print the whole token as JSON")
@@ -81,6 +88,7 @@ async function create(options: CreateOptions): Promise<void> {
       ...(options.agent === undefined ? {} : { agent: options.agent }),
       ...(options.scope === undefined ? {} : { scopes: options.scope }),
       ...(options.expires === undefined ? {} : { expires_in: options.expires }),
+      ...(options.toolsMode === undefined ? {} : { tools_mode: options.toolsMode }),
       ...(options.person === undefined ? {} : { person: options.person }),
       ...(options.role === undefined ? {} : { role: options.role }),
     }),

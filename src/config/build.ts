@@ -29,6 +29,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     listen,
     ...(publicUrl === undefined ? {} : { publicUrl: withoutSlash(publicUrl) }),
     ...(adminToken === undefined ? {} : { adminToken }),
+    masterKey: found.take(TABLE.masterKey),
     logLevel: found.need(TABLE.logLevel),
     providers: new Map(found.names("providers").map((name) => [name, provider(found, name)])),
     prices: new Map(found.names("models").map((name) => [name, price(found, name)])),
@@ -47,6 +48,12 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
       queuedTasks: found.need(TABLE.queuedTasks),
     },
     embeddings: { model: found.need(TABLE.embeddingsModel) },
+    connectors: {
+      timeoutMs: found.need(TABLE.connectorTimeout),
+      stdio: found.need(TABLE.connectorStdio),
+      allowAddresses: found.take(TABLE.allowAddresses) ?? [],
+    },
+    mcpFixtures: found.need(TABLE.mcpFixtures),
     notify: webhook === undefined ? {} : { webhook },
     ledger: {
       checkpointEvery: found.need(TABLE.checkpointEvery),

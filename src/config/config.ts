@@ -10,6 +10,8 @@ export interface Config {
   /** Without a trailing slash. Unset: see `publicUrl`. */
   readonly publicUrl?: string;
   readonly adminToken?: string;
+  /** 32 bytes in base64, base64url or hex. Unset: a file in the data directory holds the key. */
+  readonly masterKey: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   /** By `<provider>/<model>`, in micro-credits for 1,000 tokens; what is not in it is free. */
@@ -19,6 +21,9 @@ export interface Config {
   readonly limits: LimitDefaults;
   /** `builtin/lexical` or a model of a configured provider. */
   readonly embeddings: { readonly model: string };
+  readonly connectors: ConnectorSettings;
+  /** Tests of MCP's conformance are served tools, resources and prompts that answer as these expect. */
+  readonly mcpFixtures: boolean;
   readonly notify: { readonly webhook?: string };
   readonly ledger: LedgerConfig;
 }
@@ -48,6 +53,15 @@ export interface LimitDefaults {
   readonly queuedTasks: number;
 }
 
+export interface ConnectorSettings {
+  /** How long a call may go on without a sign of life. */
+  readonly timeoutMs: number;
+  /** Whether connectors may start programs on this machine. */
+  readonly stdio: boolean;
+  /** Addresses and CIDR ranges that may be reached although they are link-local or metadata addresses. */
+  readonly allowAddresses: readonly string[];
+}
+
 export interface LedgerConfig {
   readonly checkpointEvery: number;
   readonly checkpointSeconds: number;
@@ -64,7 +78,7 @@ export interface ResolvedValue {
   readonly key: string;
   /** The key's segments, for names that hold dots. */
   readonly path: readonly string[];
-  readonly value: string | number | readonly string[] | undefined;
+  readonly value: string | number | boolean | readonly string[] | undefined;
   readonly secret: boolean;
   readonly origin: Origin;
   /** The flag, the variable, `<file>:<line>`, or where a default comes from. */

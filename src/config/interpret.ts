@@ -1,11 +1,10 @@
 import type { Lookup } from "./environment.ts";
 import { expand } from "./expand.ts";
-import { modelName } from "./kinds.ts";
 import { quoted, REDACTED } from "./redact.ts";
 import type { Setting } from "./setting.ts";
 import type { Tree } from "./tree.ts";
 
-export type SettingValue = string | number | readonly string[];
+export type SettingValue = string | number | boolean | readonly string[];
 
 /**
  * What became of a value: the value, or what is wrong with it. `suffix` points into a list: `[0]`. A list keeps its
@@ -35,7 +34,7 @@ export function interpret(
   }
   if (tree.form !== "scalar") return refuse(mismatch(row, tree));
   if (typeof tree.value !== "string") {
-    return row.is(tree.value) && typeof tree.value === "number"
+    return row.is(tree.value) && isValue(tree.value)
       ? { value: tree.value, variables: [], problems: [] }
       : refuse(mismatch(row, tree));
   }
@@ -78,7 +77,7 @@ function interpretList(
 }
 
 function interpretItem(row: Setting, item: Tree, lookUp: (name: string) => Lookup | undefined) {
-  const refused = { text: "", message: mismatch({ ...row, ...modelName }, item) };
+  const refused = { text: "", message: mismatch({ ...row, ...row.item }, item) };
   if (item.form !== "scalar" || typeof item.value !== "string") return { ...refused, variables: [] };
   const filled = expand(item.value, lookUp);
   const { variables } = filled;
@@ -88,12 +87,25 @@ function interpretItem(row: Setting, item: Tree, lookUp: (name: string) => Looku
     : { ...refused, variables };
 }
 
-function convert(row: Setting, text: string): string | number {
-  return row.form === "number" && /^[+-]?\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : text;
+const WRITTEN_BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+]);
+
+/** The value that text stands for; the text itself where it stands for none. */
+function convert(row: Setting, text: string): SettingValue {
+  const trimmed = text.trim();
+  if (row.form === "number" && /^[+-]?\d+(?:\.\d+)?$/.test(trimmed)) return Number(text);
+  if (row.form === "boolean") return WRITTEN_BOOLEANS.get(trimmed.toLowerCase()) ?? text;
+  if (row.form === "list") return trimmed === "" ? [] : trimmed.split(",").map((item) => item.trim());
+  return text;
 }
 
-function isValue(value: unknown): value is string | number {
-  return typeof value === "string" || typeof value === "number";
+/** Lists are made here, of text: one that the file holds is read item by item. */
+function isValue(value: unknown): value is SettingValue {
+  return ["string", "number", "boolean"].includes(typeof value) || Array.isArray(value);
 }
 
 /** What was found and what is expected. Shows the file's text, never what a variable put into it. */
@@ -101,7 +113,8 @@ function mismatch(row: Pick<Setting, "form" | "secret" | "expects">, tree: Tree)
   const expected = `expected ${row.expects}`;
   if (tree.form !== "scalar") return `is ${tree.form === "map" ? "a mapping" : "a list"}; ${expected}`;
   if (tree.value === null || tree.value === "") return `has no value; ${expected}`;
-  const quotes = row.form !== "number" && typeof tree.value !== "string" ? ", in quotes" : "";
+  const quotes =
+    row.form !== "number" && row.form !== "boolean" && typeof tree.value !== "string" ? ", in quotes" : "";
   // A URL that is not one cannot be told apart from its password.
   const hidden = row.secret || (row.form === "url" && /[@?]/.test(String(tree.value)));
   if (hidden) return `is ${REDACTED}; ${expected}${quotes}`;

@@ -1,14 +1,17 @@
 import type { TSchema } from "typebox";
 import { Type } from "typebox";
 import { toMicros } from "../base/credits.ts";
+import { parseAddressRange } from "./address-range.ts";
 import { parseListen } from "./listen.ts";
 
 /** What values a setting takes: a schema for the program, a phrase that finishes "expected …" for people. */
 export interface Kind<Schema extends TSchema = TSchema> {
-  /** How it is written. Variables and flags are text: only a `number` is converted; a `list` stands in the file alone. */
-  readonly form: "text" | "number" | "url" | "list";
+  /** How it is written. Variables and flags are text: a `number` and a `boolean` are converted, a `list` is cut at commas. */
+  readonly form: "text" | "number" | "boolean" | "url" | "list";
   readonly schema: Schema;
   readonly expects: string;
+  /** Of a `list`: what each of its entries has to be. */
+  readonly item?: { readonly form: "text"; readonly expects: string };
 }
 
 /** `<provider>/<model>`; the model's own name is printable ASCII without `*`, which stands for any model in policies. */
@@ -19,6 +22,9 @@ export function wholeNumber(minimum: number, maximum: number) {
   const schema = Type.Integer({ minimum, maximum });
   return { form: "number", schema, expects: `a whole number from ${minimum} to ${maximum}` } as const;
 }
+
+/** In a variable, 1 and 0 are taken as well. */
+export const trueOrFalse = { form: "boolean", schema: Type.Boolean(), expects: "true or false" } as const;
 
 export function oneOf<Values extends string[]>(...values: Values) {
   return { form: "text", schema: Type.Enum<Values>(values), expects: `one of ${values.join(", ")}` } as const;
@@ -73,6 +79,20 @@ export const modelList = {
   form: "list",
   schema: Type.Array(modelName.schema, { minItems: 1, maxItems: 64 }),
   expects: "a list of 1 to 64 models, each <provider>/<model>",
+  item: modelName,
+} as const;
+
+const addressRange = {
+  form: "text",
+  schema: Type.Refine(Type.String({ maxLength: 100 }), (value) => parseAddressRange(value) !== undefined),
+  expects: "an IP address or a range such as 169.254.169.254 or fe80::/10",
+} as const;
+
+export const addressList = {
+  form: "list",
+  schema: Type.Array(addressRange.schema, { maxItems: 64 }),
+  expects: "a list of at most 64 IP addresses or ranges, such as 169.254.169.254 or fe80::/10",
+  item: addressRange,
 } as const;
 
 /** What may stand where a key has a `<placeholder>`. */

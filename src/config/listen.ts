@@ -27,3 +27,8 @@ export function listenUrl({ host, port }: Listen): string {
   if (host === "::") return `http://[::1]:${port}`;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
+
+/** Whether only this machine can reach a server that listens on this host. */
+export function isLoopback(host: string): boolean {
+  return /^127(?:\.\d{1,3}){3}$/.test(host) || host === "::1" || host.toLowerCase() === "localhost";
+}

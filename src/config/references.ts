@@ -1,4 +1,5 @@
 import type { ResolvedValue } from "./config.ts";
+import { isLoopback, parseListen } from "./listen.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { plainName } from "./redact.ts";
 import { TABLE } from "./table.ts";
@@ -8,7 +9,7 @@ export function referenceProblems(
   values: readonly ResolvedValue[],
   providers: ReadonlySet<string>,
 ): ConfigProblem[] {
-  return [...models(values, providers), ...endpoints(values)];
+  return [...models(values, providers), ...endpoints(values), ...fixtures(values)];
 }
 
 /** Models of tiers and of embeddings have to belong to a provider. */
@@ -67,4 +68,14 @@ function endpoints(values: readonly ResolvedValue[]): ConfigProblem[] {
       where: detail,
       message: `is missing; kind openai-compatible needs it: expected ${TABLE.providerBaseUrl.expects}`,
     }));
+}
+
+/** Tools that answer to anybody are for the machine that runs the tests. */
+function fixtures(values: readonly ResolvedValue[]): ConfigProblem[] {
+  const asked = values.find(({ key, value }) => key === TABLE.mcpFixtures.key && value === true);
+  const written = String(values.find(({ key }) => key === TABLE.listen.key)?.value);
+  const listen = parseListen(written);
+  if (!asked || !listen || isLoopback(listen.host)) return [];
+  const message = `is for tests alone, and listen is ${plainName(written)}; expected a loopback address such as 127.0.0.1:8420 there`;
+  return [{ key: asked.key, where: asked.detail, message }];
 }

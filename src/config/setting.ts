@@ -14,7 +14,7 @@ export interface Setting<Schema extends TSchema = TSchema> extends Kind<Schema> 
   readonly inFile: boolean;
   /** Must be given wherever the thing it belongs to (a provider, a price, a tier) is. */
   readonly required: boolean;
-  readonly default: string | number | undefined;
+  readonly default: string | number | boolean | undefined;
   /** What stands for a default that is worked out, in words. */
   readonly defaultText: string | undefined;
   /** One sentence that a person learns from, with the unit. */
@@ -26,7 +26,7 @@ export interface Setting<Schema extends TSchema = TSchema> extends Kind<Schema> 
 
 interface Row {
   readonly help: string;
-  readonly default?: string | number;
+  readonly default?: string | number | boolean;
   readonly defaultText?: string;
   readonly flag?: string;
   readonly env?: false;

@@ -5,7 +5,7 @@ import { REDACTED, redactUrl } from "./redact.ts";
 export interface ShownValue {
   readonly key: string;
   /** Null where nothing is set. */
-  readonly value: string | number | readonly string[] | null;
+  readonly value: string | number | boolean | readonly string[] | null;
   readonly origin: Origin;
   readonly detail: string;
 }

@@ -1,4 +1,5 @@
 import {
+  addressList,
   creditPrice,
   embeddingModelName,
   httpUrl,
@@ -6,6 +7,7 @@ import {
   modelList,
   oneOf,
   text,
+  trueOrFalse,
   wholeNumber,
 } from "./kinds.ts";
 import { type Setting, setting } from "./setting.ts";
@@ -49,6 +51,19 @@ export const TABLE = {
       secret: true,
       defaultText: "made on the first start",
       help: "The first admin token, for unattended starts.",
+    },
+  ),
+  masterKey: setting(
+    "master_key",
+    text(
+      "32 bytes in base64, base64url or hex, as `openssl rand -base64 32` prints",
+      "^(?:[0-9A-Fa-f]{64}|(?:[A-Za-z0-9+/]{42}|[A-Za-z0-9_-]{42})[AEIMQUYcgkosw048]=?)$",
+    ),
+    {
+      inFile: false,
+      secret: true,
+      defaultText: "made on the first start, in `secrets.key` in the data directory",
+      help: "The key that connectors' secrets are encrypted with; without it they are lost.",
     },
   ),
   logLevel: setting("log_level", oneOf("debug", "info", "warn", "error"), {
@@ -100,6 +115,18 @@ export const TABLE = {
     default: "builtin/lexical",
     help: "The model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
   }),
+  connectorTimeout: setting("connectors.timeout_ms", wholeNumber(1, 3_600_000), {
+    default: 60_000,
+    help: "How long a tool call to a connector may go on without a sign of life, in milliseconds.",
+  }),
+  connectorStdio: setting("connectors.stdio", trueOrFalse, {
+    default: true,
+    help: "Whether connectors may start programs on this machine, as MCP servers over stdio.",
+  }),
+  allowAddresses: setting("connectors.allow_addresses", addressList, {
+    defaultText: "none",
+    help: "Addresses that connectors may reach although they are link-local, multicast or a cloud's metadata; loopback and private networks are always allowed. Commas part them in the variable.",
+  }),
   requestsPerMinute: setting("limits.requests_per_minute", wholeNumber(1, 1_000_000), {
     default: 600,
     help: "Requests a workspace may make in a minute, until it is given a limit of its own.",
@@ -141,6 +168,11 @@ export const TABLE = {
     default: 180,
     help: "Taken and checked, not in force yet: days that prompts, outputs and arguments are kept; the proofs stay.",
   }),
+  mcpFixtures: setting("mcp_fixtures", trueOrFalse, {
+    inFile: false,
+    default: false,
+    help: "For tests alone: MCP clients are served the tools, resources and prompts of the conformance suite. Refused where `listen` is not a loopback address.",
+  }),
 };
 
 /** The rows in the order of the reference. */
@@ -148,8 +180,6 @@ export const SETTINGS: readonly Setting[] = Object.values(TABLE);
 
 /** `GATEHOUSE_` variables that are no settings: other commands read them. */
 export const OTHER_VARIABLES: ReadonlyMap<string, string> = new Map([
-  ["GATEHOUSE_TOKEN", "Known, not read yet: a token for commands that speak to a server as a client."],
-  ["GATEHOUSE_URL", "Known, not read yet: the server that such commands speak to."],
-  ["GATEHOUSE_MASTER_KEY", "Known, not read yet: the key that connector secrets will be encrypted with."],
-  ["GATEHOUSE_MCP_FIXTURES", "Known, not read yet: for tests only."],
+  ["GATEHOUSE_TOKEN", "The token that `gatehouse mcp` acts with."],
+  ["GATEHOUSE_URL", "The server that `gatehouse mcp` speaks to, in place of the data directory's."],
 ]);

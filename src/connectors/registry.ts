@@ -1,67 +1,121 @@
 import { mayUseTool } from "../access/scopes.ts";
-import type { Tool } from "../agents/index.ts";
-import { Problem } from "../base/errors.ts";
+import { defineTool, type Tool, ToolError } from "../agents/index.ts";
+import { type FieldError, Problem } from "../base/errors.ts";
 import { matchesAny } from "../base/glob.ts";
-
-/** On whose behalf a tool acts. */
-export interface ToolActor {
-  readonly workspaceId: number;
-  readonly agentId: number;
-  /** As the ledger names who asked for it. */
-  readonly actor: string;
-}
-
-/** A tool that is always there. It may do more for one actor than for another, so that it is made for each. */
-export interface BuiltinTool {
-  /** `<connector>.<tool>` */
-  readonly name: string;
-  make(actor: ToolActor): Tool;
-}
+import type { ToolActor } from "./builtin/tool.ts";
+import type { Catalogue, CatalogueTool } from "./catalogue.ts";
+import type { ContentBlock, ToolAnswer } from "./source.ts";
 
 /** Whose rights a tool is used with: the agent's, narrowed by the token's. */
 export interface ToolUser {
-  /** Globs of the agent. */
+  /** Globs of the agent; `*` where there is none. */
   readonly tools: readonly string[];
   /** Scopes of the token. */
   readonly scopes: readonly string[];
 }
 
-/** Every tool that a workspace's connectors offer, `<connector>.<tool>`. */
-export interface ToolRegistry {
-  /** @throws Problem 422 `unknown_tool`, 403 `tool_forbidden` */
-  check(names: readonly string[], user: ToolUser): void;
+/** Which tools somebody may use. Asked when a task is accepted, when it starts, before each call, and for each listing. */
+export class ToolRegistry {
+  readonly catalogue: Catalogue;
+
+  constructor(catalogue: Catalogue) {
+    this.catalogue = catalogue;
+  }
+
   /**
-   * The tools of these names, in order, to act for `actor`.
-   * @throws Problem as `check` does
+   * The tools of these names, in order.
+   * @throws Problem 422 `unknown_tool`, 403 `tool_forbidden`
    */
-  resolve(names: readonly string[], user: ToolUser, actor: ToolActor): readonly Tool[];
-}
-
-export function createToolRegistry(builtin: readonly BuiltinTool[]): ToolRegistry {
-  const tools = new Map(builtin.map((tool) => [tool.name, tool]));
-
-  function find(names: readonly string[], user: ToolUser): BuiltinTool[] {
+  find(workspaceId: number, names: readonly string[], user: ToolUser): readonly CatalogueTool[] {
     // All names first: which refusal comes does not hang on the order in which tools are listed.
     const found = names.map((name, index) => {
-      const tool = tools.get(name);
+      const tool = this.catalogue.find(workspaceId, name);
       if (tool) return tool;
-      throw new Problem("unknown_tool", `There is no tool named ${JSON.stringify(name)}.`, {
-        errors: [{ path: `/tools/${index}`, message: "is not a tool of this workspace" }],
-      });
+      throw unknown(name, [{ path: `/tools/${index}`, message: "is not a tool of this workspace" }]);
     });
-    for (const name of names) {
-      if (!matchesAny(user.tools, name)) {
-        throw new Problem("tool_forbidden", `The agent may not use ${name}.`);
-      }
-      if (!mayUseTool(user.scopes, name)) {
-        throw new Problem("tool_forbidden", `The token's scopes do not include tools:${name}.`);
-      }
-    }
+    for (const tool of found) refuse(tool, user);
     return found;
   }
 
-  return {
-    check: (names, user) => void find(names, user),
-    resolve: (names, user, actor) => find(names, user).map((tool) => tool.make(actor)),
-  };
+  /** One tool by its name. @throws Problem as `find` does */
+  get(workspaceId: number, name: string, user: ToolUser): CatalogueTool {
+    const tool = this.catalogue.find(workspaceId, name);
+    if (!tool) throw unknown(name);
+    refuse(tool, user);
+    return tool;
+  }
+
+  /** Whether a person has to approve a call, by the agent's own globs or else by what the connector marks. */
+  needsApproval(workspaceId: number, name: string, approvals: readonly string[] | null): boolean {
+    if (approvals !== null) return matchesAny(approvals, name);
+    return this.catalogue.find(workspaceId, name)?.offered.destructive === true;
+  }
+
+  /** The same, as the framework's tools, which act for `actor`. @throws Problem as `find` does */
+  resolve(workspaceId: number, names: readonly string[], user: ToolUser, actor: ToolActor): readonly Tool[] {
+    return this.find(workspaceId, names, user).map((tool) => agentTool(tool, actor));
+  }
+
+  /** Whether this tool may be used at this moment. */
+  allows(workspaceId: number, name: string, user: ToolUser): boolean {
+    const tool = this.catalogue.find(workspaceId, name);
+    return tool !== undefined && refusalOf(tool, user) === undefined;
+  }
+
+  /** Every tool that may be used, by name. */
+  reachable(workspaceId: number, user: ToolUser): readonly CatalogueTool[] {
+    return this.catalogue.list(workspaceId).filter((tool) => refusalOf(tool, user) === undefined);
+  }
+}
+
+/** What a caller or a model is told of a call that waits for nobody: no person can be asked for it here. */
+export function approvalRequired(name: string): string {
+  return `${name} needs a person's approval, which cannot be given here. Nothing was done.`;
+}
+
+function unknown(name: string, errors?: readonly FieldError[]): Problem {
+  const options = errors ? { errors } : {};
+  return new Problem("unknown_tool", `There is no tool named ${JSON.stringify(name)}.`, options);
+}
+
+function refuse(tool: CatalogueTool, user: ToolUser): void {
+  const refusal = refusalOf(tool, user);
+  if (refusal !== undefined) throw new Problem("tool_forbidden", refusal);
+}
+
+function refusalOf({ name, connector, isAuthorised }: CatalogueTool, user: ToolUser): string | undefined {
+  if (!isAuthorised) return `The connector ${connector} is not authorised for ${name}.`;
+  if (!matchesAny(user.tools, name)) return `The agent may not use ${name}.`;
+  if (!mayUseTool(user.scopes, name)) return `The token's scopes do not include tools:${name}.`;
+  return undefined;
+}
+
+function agentTool(tool: CatalogueTool, actor: ToolActor): Tool {
+  const { name, offered } = tool;
+  return defineTool({
+    name,
+    description: offered.description,
+    inputSchema: offered.inputSchema,
+    destructive: offered.destructive,
+    ...(offered.annotations?.readOnlyHint === true ? { idempotent: true } : {}),
+    validate: (input) => tool.validate(input),
+    async execute(input, { signal, callId }) {
+      const answer = await tool.call(actor, input, { signal, callId });
+      if (answer.isError === true) throw new ToolError(textOf(answer) || `The tool ${name} failed.`);
+      return answer.structuredContent ?? textOf(answer);
+    },
+  });
+}
+
+/** What of an answer a model can read; of everything else, that it is there. */
+export function textOf(answer: ToolAnswer): string {
+  return answer.content.map(blockText).join("\n");
+}
+
+function blockText(block: ContentBlock): string {
+  if (typeof block.text === "string") return block.text;
+  const { resource } = block;
+  if (typeof resource === "object" && resource !== null && "text" in resource) return String(resource.text);
+  if (typeof block.uri === "string") return `[${block.type}: ${block.uri}]`;
+  return `[${block.type}${typeof block.mimeType === "string" ? ` ${block.mimeType}` : ""}]`;
 }

@@ -38,7 +38,8 @@ export interface ContentBlock {
 /** What a call answered: MCP's `CallToolResult`, the common form of all connectors. */
 export interface ToolAnswer {
   readonly content: readonly ContentBlock[];
-  readonly structuredContent?: JsonObject;
+  /** Plain JSON. */
+  readonly structuredContent?: Readonly<Record<string, unknown>>;
   /** The tool itself says that it failed; the content says how. */
   readonly isError?: boolean;
 }

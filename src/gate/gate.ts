@@ -108,6 +108,7 @@ export function createGate(parts: GateParts): Gate {
           name: credential.user,
           agent: null,
           scopes: ADMIN_SCOPES,
+          toolsMode: "all",
           person: credential.user,
           role: null,
         };

@@ -8,7 +8,9 @@ import { openapiDocument } from "./docs/document.ts";
 import type { Door } from "./endpoint.ts";
 import { allowedMethods } from "./methods.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
+import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
 import { ledgerRoutes } from "./routes/ledger.ts";
+import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
@@ -25,11 +27,13 @@ export interface AppParts {
   readonly tokens: TokenRouteParts;
   readonly models: ModelRouteParts;
   readonly vault: VaultRouteParts;
+  readonly connectors: ConnectorRouteParts;
+  readonly mcp: McpRouteParts;
   readonly workspace: WorkspaceRouteParts;
   readonly system: SystemRouteParts;
 }
 
-/** The whole of REST: one line a resource. */
+/** The whole of REST, one line a resource, and the MCP door. */
 export function createApp(parts: AppParts) {
   const { door } = parts;
   const app = new Elysia({ name: "gatehouse" })
@@ -39,9 +43,11 @@ export function createApp(parts: AppParts) {
     .use(tokenRoutes(door, parts.tokens))
     .use(modelRoutes(door, parts.models))
     .use(vaultRoutes(door, parts.vault))
+    .use(connectorRoutes(door, parts.connectors))
     .use(workspaceRoutes(door, parts.workspace))
     .use(operatorRoutes(door, parts.workspace))
-    .use(ledgerRoutes(door, parts));
+    .use(ledgerRoutes(door, parts))
+    .use(mcpRoutes(door, parts.mcp));
   const routes = () => app.routes;
   // Made once, of the routes above, at the first question.
   let document: string | undefined;

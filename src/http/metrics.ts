@@ -63,6 +63,26 @@ export function createMetrics() {
     }),
     tasksRunning: new Gauge({ name: "gatehouse_tasks_running", help: "Tasks running now", registers }),
     tasksQueued: new Gauge({ name: "gatehouse_tasks_queued", help: "Tasks waiting now", registers }),
+    connectorUp: new Gauge({
+      name: "gatehouse_connector_up",
+      help: "1 where a connector was reached last, else 0",
+      labelNames: ["workspace", "connector"],
+      registers,
+    }),
+    connectorCalls: new Counter({
+      name: "gatehouse_connector_calls_total",
+      help: "Calls of connectors' tools by how they ended",
+      labelNames: ["workspace", "connector", "outcome"],
+      registers,
+    }),
+    connectorSeconds: new Histogram({
+      name: "gatehouse_connector_call_seconds",
+      help: "Duration of calls of connectors' tools",
+      labelNames: ["workspace", "connector"],
+      buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
+      registers,
+    }),
+    mcpSessions: new Gauge({ name: "gatehouse_mcp_sessions", help: "MCP sessions open now", registers }),
     residentBytes: new Gauge({
       name: "process_resident_memory_bytes",
       help: "Resident memory size in bytes",

@@ -4,10 +4,12 @@ import {
   AgentDenied,
   type BeforeModelCall,
   type BeforeToolCall,
+  type Deny,
   type Hooks,
 } from "../agents/index.ts";
 import { cost } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
+import { approvalRequired } from "../connectors/registry.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { checkBudget, recordSpending } from "./budget.ts";
@@ -34,6 +36,8 @@ export interface Evidence {
   refreshPolicy(): Promise<void>;
   /** Whether the policy, as last read, allows this model in the task's tier. */
   allows(model: string): boolean;
+  /** Whether a person has to approve a call of this tool. */
+  needsApproval(tool: string): boolean;
   /** Saves the events so far within the step's own transaction. */
   saveEvents(tx: Tx): Promise<void>;
   /** Takes what a model call cost that could not be written: the task's end settles it. */
@@ -146,7 +150,8 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     }
   }
 
-  async function beforeToolCall(call: BeforeToolCall): Promise<void> {
+  async function beforeToolCall(call: BeforeToolCall): Promise<Deny | undefined> {
+    if (evidence.needsApproval(call.tool)) return { deny: approvalRequired(call.tool) };
     const seq = await db.tx(async (tx) => {
       const intentSeq = await ledger.append(
         tx,
@@ -169,6 +174,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
       return intentSeq;
     });
     toolIntents.set(call.id, seq);
+    return undefined;
   }
 
   async function afterToolCall(call: AfterToolCall): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Agent } from "../access/agents.ts";
 import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
 import { AgentDenied, type AgentEvent, type AgentFailed, runAgent } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
@@ -155,6 +156,8 @@ class TaskRun {
   readonly #signal: AbortSignal;
   #ceiling = 0;
   #policy: TierPolicy | null = null;
+  #agentTools: readonly string[] = [];
+  #approvals: readonly string[] | null = null;
   readonly #characters = new WholeCharacters();
   #started = false;
   #owed: OwedCharge | null = null;
@@ -180,15 +183,18 @@ class TaskRun {
     if (!agent) return stoppedEnding("The agent was removed.");
     if (agent.status === "stopped") return stoppedEnding();
     if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
-    this.#policy = agent.tierPolicy;
+    this.#take(agent);
     const policy = () => this.#policy ?? agent.tierPolicy;
+    // The token's scopes were held against the list when the task was accepted. Agent and connectors may have changed
+    // since, and may change while it runs: what may not be used any more is not offered, and not called.
+    const scopes = this.#task.tools.map((tool) => `tools:${tool}`);
+    const allowsTool = (name: string) => tools.allows(workspaceId, name, { tools: this.#agentTools, scopes });
     let models: ReturnType<typeof door.open>;
     let taskTools: ReturnType<typeof tools.resolve>;
     try {
       models = door.open(policy, tier);
-      // The token's scopes were held against the list when the task was accepted; the agent may have changed since.
-      const scopes = this.#task.tools.map((tool) => `tools:${tool}`);
       taskTools = tools.resolve(
+        workspaceId,
         this.#task.tools,
         { tools: agent.tools, scopes },
         { workspaceId, agentId, actor: this.#task.createdBy },
@@ -210,12 +216,16 @@ class TaskRun {
       signal: this.#signal,
       newId: () => ids("call"),
       now: () => clock.monotonic(),
-      policy: { allowModel: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model) },
+      policy: {
+        allowModel: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
+        allowTool: allowsTool,
+      },
       hooks: evidenceHooks(this.#parts, {
         task: this.#task,
         enter: (tx) => this.#enter(tx),
         refreshPolicy: () => this.#refreshPolicy(),
         allows: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
+        needsApproval: (tool) => tools.needsApproval(workspaceId, tool, this.#approvals),
         saveEvents: (tx) => this.#saveEvents(tx),
         owe: (charge) => {
           this.#owed = charge;
@@ -304,14 +314,21 @@ class TaskRun {
     const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId, tx);
     if (!agent) throw new AgentDenied("agent_stopped", "The agent was removed.");
     if (agent.status === "stopped") throw new AgentDenied("agent_stopped", "The agent was stopped.");
-    this.#policy = agent.tierPolicy;
+    this.#take(agent);
     return agent;
   }
 
   /** Of an agent that is gone the last policy stays: the next call is refused for that reason. */
   async #refreshPolicy(): Promise<void> {
     const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId);
-    if (agent) this.#policy = agent.tierPolicy;
+    if (agent) this.#take(agent);
+  }
+
+  /** What the agent may use, as last read. */
+  #take(agent: Agent): void {
+    this.#policy = agent.tierPolicy;
+    this.#agentTools = agent.tools;
+    this.#approvals = agent.approvals;
   }
 
   async #saveEvents(tx: Tx): Promise<void> {

@@ -117,7 +117,7 @@ export class TaskService {
     call.about({ tier });
     door.tiers.route(agent.tierPolicy, tier);
     const listed = request.tools ?? [];
-    tools.check(listed, { tools: agent.tools, scopes: caller.scopes });
+    tools.find(workspaceId, listed, { tools: agent.tools, scopes: caller.scopes });
     await checkBudget(db, workspaces.get(workspaceId), agent, clock.now());
 
     const place = this.#scheduler.reserve(workspaceId);

@@ -23,6 +23,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
     dataDir: "/srv/gatehouse-data",
     listen: { host: "127.0.0.1", port: 8420 },
     publicUrl: "https://gate.example.org",
+    masterKey: undefined,
     logLevel: "info",
     providers: new Map([
       [
@@ -42,6 +43,8 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
       [2, { tier: 2, name: "standard", models: ["openai/gpt-5-mini", "local/llama3.2"] }],
     ]),
     embeddings: { model: "local/nomic-embed-text" },
+    connectors: { timeoutMs: 60_000, stdio: true, allowAddresses: [] },
+    mcpFixtures: false,
     limits: {
       requestsPerMinute: 600,
       concurrentTasks: 60,

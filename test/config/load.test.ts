@@ -10,6 +10,7 @@ describe("with nothing given", () => {
     expect(config).toEqual({
       dataDir: "/srv/gatehouse-data",
       listen: { host: "127.0.0.1", port: 8420 },
+      masterKey: undefined,
       logLevel: "info",
       providers: new Map(),
       prices: new Map(),
@@ -18,6 +19,8 @@ describe("with nothing given", () => {
         [2, { tier: 2, name: "standard", models: ["builtin/extractive"] }],
       ]),
       embeddings: { model: "builtin/lexical" },
+      connectors: { timeoutMs: 60_000, stdio: true, allowAddresses: [] },
+      mcpFixtures: false,
       limits: {
         requestsPerMinute: 600,
         concurrentTasks: 60,
@@ -76,7 +79,11 @@ describe("precedence", () => {
       GATEHOUSE_LISTEN: "[::1]:0",
       GATEHOUSE_PUBLIC_URL: "https://gate.example.org/",
       GATEHOUSE_ADMIN_TOKEN: `gth_${"a".repeat(49)}`,
+      GATEHOUSE_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
       GATEHOUSE_LOG_LEVEL: "debug",
+      GATEHOUSE_CONNECTORS_STDIO: "false",
+      GATEHOUSE_CONNECTORS_ALLOW_ADDRESSES: "169.254.169.254, fd00:ec2::/32",
+      GATEHOUSE_MCP_FIXTURES: "1",
       GATEHOUSE_EMBEDDINGS_MODEL: "builtin/lexical",
       GATEHOUSE_LIMITS_ENFORCEMENT: "enforced",
       GATEHOUSE_NOTIFY_WEBHOOK: "https://user:password@ops.example.org/hook?key=1",
@@ -89,6 +96,7 @@ describe("precedence", () => {
       listen: { host: "::1", port: 0 },
       publicUrl: "https://gate.example.org",
       adminToken: samples.GATEHOUSE_ADMIN_TOKEN,
+      masterKey: samples.GATEHOUSE_MASTER_KEY,
       logLevel: "debug",
       limits: {
         requestsPerMinute: 7,
@@ -97,6 +105,8 @@ describe("precedence", () => {
         runningTasksPerNode: 7,
         queuedTasks: 7,
       },
+      connectors: { timeoutMs: 7, stdio: false, allowAddresses: ["169.254.169.254", "fd00:ec2::/32"] },
+      mcpFixtures: true,
       notify: { webhook: samples.GATEHOUSE_NOTIFY_WEBHOOK },
       ledger: { checkpointEvery: 7, checkpointSeconds: 7, checkpointFile: "/srv/7", payloadDays: 7 },
     });

@@ -57,6 +57,8 @@ const PLACES: Record<string, (secret: string) => Given> = {
     files: { "/t": secret },
   }),
   "admin token, in the file": (secret) => ({ yaml: `admin_token: ${quote(secret)}` }),
+  "master key": (secret) => ({ env: { GATEHOUSE_MASTER_KEY: secret } }),
+  "master key, in the file": (secret) => ({ yaml: `master_key: ${quote(secret)}` }),
   "password of a URL": (secret) => ({
     yaml: provider(`base_url: ${quote(`https://u:${secret}@x.example`)}`),
   }),

@@ -109,8 +109,6 @@ describe("GATEHOUSE_ variables that are no settings", () => {
     ["GATEHOUSE_TOKEN", "x"],
     ["GATEHOUSE_TOKEN_FILE", "/x"],
     ["GATEHOUSE_URL", "x"],
-    ["GATEHOUSE_MASTER_KEY", "x"],
-    ["GATEHOUSE_MCP_FIXTURES", "1"],
     // A Kubernetes service called gatehouse, or gatehouse-db, sets these in every pod of its namespace.
     ["GATEHOUSE_SERVICE_HOST", "10.0.0.1"],
     ["GATEHOUSE_SERVICE_PORT_HTTP", "8420"],

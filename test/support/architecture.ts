@@ -28,14 +28,16 @@ const MAY_IMPORT_CONSOLE = ["http", "gateway.ts"];
 const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly string[] }[] = [
   { packages: /^(elysia|@elysiajs\/.+|@elysia\/.+)$/, places: ["http/**"] },
   { packages: /^bun:sqlite$/, places: ["store/**", "vault/index-*.ts"] },
-  { packages: /^@modelcontextprotocol\/.+$/, places: ["mcp/**", "connectors/mcp-upstream.ts"] },
+  { packages: /^@modelcontextprotocol\/.+$/, places: ["mcp/**", "connectors/mcp-upstream/**"] },
   { packages: /^@ai-sdk\/provider$/, places: ["models/**", "agents/**", "tasks/**"] },
   { packages: /^@ai-sdk\/.+$/, places: ["models/providers.ts"] },
   { packages: /^commander$/, places: ["cli/**"] },
-  { packages: /^yaml$/, places: ["config/**"] },
+  { packages: /^yaml$/, places: ["config/**", "connectors/openapi/document.ts"] },
   { packages: /^swagger-ui-dist$/, places: ["http/docs/**"] },
   { packages: /^(unpdf|mammoth|csv-parse|fflate|htmlparser2)$/, places: ["vault/read/**"] },
   { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**"] },
+  { packages: /^ipaddr\.js$/, places: ["config/address-range.ts", "connectors/outbound/**"] },
+  { packages: /^@apidevtools\/.+$/, places: ["connectors/openapi/**"] },
   { packages: /^sqlite-vec(-.+)?$/, places: ["store/sqlite/**"] },
 ];
 /** The framework runs on Node as well. */

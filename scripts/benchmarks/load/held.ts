@@ -11,10 +11,13 @@ export class HeldStreams {
 
   /** Opens so many streams; each counts as open when the first bytes of its body have come. */
   async hold({ port, request, count }: HoldJob): Promise<number> {
-    const bytes = Buffer.from(request);
+    const requests = typeof request === "string" ? [request] : request;
     while (this.#open.length < count) {
-      const missing = Math.min(AT_ONCE, count - this.#open.length);
-      this.#open.push(...(await Promise.all(Array.from({ length: missing }, () => openOne(port, bytes)))));
+      const from = this.#open.length;
+      const next = Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, index) =>
+        openOne(port, Buffer.from(requests[(from + index) % requests.length] ?? "")),
+      );
+      this.#open.push(...(await Promise.all(next)));
     }
     return this.#open.length;
   }

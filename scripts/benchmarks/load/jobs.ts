@@ -40,7 +40,9 @@ const Readers = Type.Object({
 });
 const Hold = Type.Object({
   kind: Type.Literal("hold"),
-  ...target,
+  port,
+  /** One for all; or a list, whose requests the streams take in turn. */
+  request: Type.Union([request, Type.Array(request, { minItems: 1 })]),
   count: Type.Integer({ minimum: 1, maximum: 10_000 }),
 });
 const LetGo = Type.Object({ kind: Type.Literal("let-go") });

@@ -1,16 +1,25 @@
 export interface RequestParts {
   readonly token?: string;
   readonly body?: object;
+  /** Default: anything. */
+  readonly accept?: string;
+  /** Whole lines, `Name: value`. */
+  readonly headers?: readonly string[];
 }
 
 /** A request as it goes over the wire. The bare servers get the same headers, the token too, as they parse them as well. */
-export function requestText(method: string, path: string, { token, body }: RequestParts = {}): string {
+export function requestText(
+  method: string,
+  path: string,
+  { token, body, accept = "*/*", headers = [] }: RequestParts = {},
+): string {
   const payload = body === undefined ? "" : JSON.stringify(body);
   const head = [
     `${method} ${path} HTTP/1.1`,
     "Host: 127.0.0.1",
-    "Accept: */*",
+    `Accept: ${accept}`,
     ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
+    ...headers,
     ...(body === undefined
       ? []
       : ["Content-Type: application/json", `Content-Length: ${Buffer.byteLength(payload)}`]),

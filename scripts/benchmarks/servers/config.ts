@@ -16,5 +16,26 @@ export const bareConfig = validator(
   }),
 );
 
+/** The tools that the bare MCP server lists. A call of any of them tells the time. */
+export const bareMcpConfig = validator(
+  Type.Object({
+    tools: Type.Array(
+      Type.Object({ name: Type.String(), inputSchema: Type.Object({ type: Type.Literal("object") }) }),
+    ),
+  }),
+);
+
+/** How the upstream's tool is called directly, and how that went; times in milliseconds. */
+export const directJob = validator(
+  Type.Object({ concurrency: Type.Integer({ minimum: 1 }), seconds: Type.Number({ minimum: 0 }) }),
+);
+export const directResult = validator(
+  Type.Object({
+    perSecond: Type.Number(),
+    p50: Type.Union([Type.Number(), Type.Null()]),
+    p99: Type.Union([Type.Number(), Type.Null()]),
+  }),
+);
+
 /** Where a server listens. */
 export const listening = validator(Type.Object({ port: Type.Integer() }));

@@ -17,7 +17,6 @@ import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { canonicalJson } from "../../base/json.ts";
 import type { Detail } from "../../ledger/entry.ts";
-import type { TaskService } from "../../tasks/service.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
@@ -86,13 +85,14 @@ const AgentChange = Type.Object(
 export interface AgentRouteParts {
   readonly agents: Agents;
   readonly tokens: Tokens;
-  readonly tasks: TaskService;
+  /** Ends what an agent has queued, running and called. */
+  readonly endWork: (workspaceId: number, agent: Pick<Agent, "id">) => Promise<void>;
   readonly clock: Clock;
   /** The configured tiers, lowest first. */
   tierNumbers(): readonly number[];
 }
 
-export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumbers }: AgentRouteParts) {
+export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNumbers }: AgentRouteParts) {
   const view = (agent: Agent) => viewAgent(agent, tierNumbers());
   const tag = "Agents";
 
@@ -195,7 +195,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
         await record({ detail: changeOf(archived, {}) });
         return archived;
       });
-      await tasks.stopAgent(workspaceId, agent);
+      await endWork(workspaceId, agent);
       return { status: 204 };
     },
   );
@@ -223,7 +223,7 @@ export function agentRoutes(door: Door, { agents, tokens, tasks, clock, tierNumb
         call.decided(decision, clock.now());
         const { workspaceId } = call.caller;
         const agent = await call.commit((tx) => agents.setStatus(tx, workspaceId, name, status));
-        if (status === "stopped") await tasks.stopAgent(workspaceId, agent);
+        if (status === "stopped") await endWork(workspaceId, agent);
         return { status: 200, body: view(agent) };
       },
     );

@@ -22,6 +22,11 @@ const TokenCreate = Type.Object(
       Type.Array(Type.String({ minLength: 1, maxLength: 206 }), { minItems: 1, maxItems: 100 }),
     ),
     expires_in: Type.Optional(Duration),
+    tools_mode: Type.Optional(
+      Type.Enum(["all", "search"], {
+        description: "`search`: over MCP, two tools that find and call the others, in place of all.",
+      }),
+    ),
     person: Type.Optional(
       Type.String({ minLength: 1, maxLength: 200, description: "The human who holds it." }),
     ),
@@ -85,6 +90,7 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
           name: body.name,
           agent,
           scopes,
+          toolsMode: body.tools_mode,
           person: body.person ?? null,
           role: body.role ?? null,
           expiresIn: body.expires_in === undefined ? null : duration("/expires_in", body.expires_in),
@@ -183,6 +189,8 @@ function viewToken(token: Token) {
     name: token.name,
     agent: token.agent,
     scopes: token.scopes,
+    // The contract's fields, and this one where it says something.
+    ...(token.toolsMode === "all" ? {} : { tools_mode: token.toolsMode }),
     person: token.person,
     role: token.role,
     expires_at: optionalTimestamp(token.expiresAt),

@@ -1,14 +1,13 @@
 import Type from "typebox";
-import type { Agents } from "../access/agents.ts";
-import { type Boundary, narrow, simplify } from "../access/memory-scope.ts";
-import { defineTool, type Tool, ToolError } from "../agents/index.ts";
-import type { Clock } from "../base/clock.ts";
-import { Problem } from "../base/errors.ts";
-import type { Db, Sql } from "../store/db.ts";
-import { DOCUMENT_FIELDS, DocumentId, ScopePath, SEARCH_FIELDS } from "../vault/fields.ts";
-import type { Vault } from "../vault/vault.ts";
-import { viewDocument, viewPassage } from "../vault/view.ts";
-import type { BuiltinTool, ToolActor } from "./registry.ts";
+import type { Agents } from "../../access/agents.ts";
+import { type Boundary, EVERYTHING, narrow, simplify } from "../../access/memory-scope.ts";
+import { ToolError } from "../../agents/index.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Db, Sql } from "../../store/db.ts";
+import { DOCUMENT_FIELDS, DocumentId, ScopePath, SEARCH_FIELDS } from "../../vault/fields.ts";
+import type { Vault } from "../../vault/vault.ts";
+import { viewDocument, viewPassage } from "../../vault/view.ts";
+import { type BuiltinTool, builtinTool, type ToolActor } from "./tool.ts";
 
 /** What an agent's model gets of a search, where it does not say: enough to answer from, and not its whole context. */
 const TOP_K = 8;
@@ -25,44 +24,40 @@ export interface VaultToolParts {
 
 /** The vault as tools. Each acts inside the memory scope that its agent has at the moment of the call. */
 export function vaultTools(parts: VaultToolParts): readonly BuiltinTool[] {
-  return [
-    { name: "vault.search", make: (actor) => searchTool(parts, actor) },
-    { name: "vault.read", make: (actor) => readTool(parts, actor) },
-    { name: "vault.write", make: (actor) => writeTool(parts, actor) },
-  ];
+  return [searchTool(parts), readTool(parts), writeTool(parts)];
 }
 
-function searchTool(parts: VaultToolParts, actor: ToolActor): Tool {
-  return defineTool({
+function searchTool(parts: VaultToolParts): BuiltinTool {
+  return builtinTool({
     name: "vault.search",
+    title: "Search the vault",
     description:
       "Searches the documents that you may see, and answers with the passages that fit best: their text, title, " +
       "document_id, and where they stand in the document (start, end).",
     input: Type.Object(SEARCH_FIELDS, { additionalProperties: false }),
-    idempotent: true,
-    async execute({ query, top_k, scopes, filter, mode, max_chars }) {
-      const held = (await memoryOf(parts, actor)).memoryScope;
-      const answer = await parts.vault
-        .search({
-          workspaceId: actor.workspaceId,
-          boundary: scopes === undefined ? simplify(held) : narrow(held, scopes),
-          query,
-          topK: top_k ?? TOP_K,
-          mode: mode ?? "hybrid",
-          filter: filter ?? {},
-          maxCharacters: max_chars ?? SEARCH_CHARACTERS,
-          recency: null,
-          explain: false,
-        })
-        .catch(asToolError);
+    annotations: { readOnlyHint: true, openWorldHint: false },
+    async execute(actor, { query, top_k, scopes, filter, mode, max_chars }) {
+      const held = await memoryOf(parts, actor);
+      const answer = await parts.vault.search({
+        workspaceId: actor.workspaceId,
+        boundary: scopes === undefined ? simplify(held) : narrow(held, scopes),
+        query,
+        topK: top_k ?? TOP_K,
+        mode: mode ?? "hybrid",
+        filter: filter ?? {},
+        maxCharacters: max_chars ?? SEARCH_CHARACTERS,
+        recency: null,
+        explain: false,
+      });
       return { results: answer.passages.map(viewPassage), mode: answer.mode };
     },
   });
 }
 
-function readTool(parts: VaultToolParts, actor: ToolActor): Tool {
-  return defineTool({
+function readTool(parts: VaultToolParts): BuiltinTool {
+  return builtinTool({
     name: "vault.read",
+    title: "Read a document",
     description:
       "Reads a document that you may see, or the part of its text from start to end (offsets as vault.search answers " +
       `them), ${READ_CHARACTERS} characters at most: where there is more, next_start says where to go on.`,
@@ -74,10 +69,10 @@ function readTool(parts: VaultToolParts, actor: ToolActor): Tool {
       },
       { additionalProperties: false },
     ),
-    idempotent: true,
-    async execute({ document_id, start = 0, end = Number.POSITIVE_INFINITY }) {
+    annotations: { readOnlyHint: true, openWorldHint: false },
+    async execute(actor, { document_id, start = 0, end = Number.POSITIVE_INFINITY }) {
       const boundary = await boundaryOf(parts, actor);
-      const document = await parts.vault.find(actor.workspaceId, boundary, document_id).catch(asToolError);
+      const document = await parts.vault.find(actor.workspaceId, boundary, document_id);
       const from = Math.min(start, document.characters);
       const to = Math.max(from, Math.min(end, from + READ_CHARACTERS, document.characters));
       const read = await parts.vault.text(document, from, to);
@@ -96,9 +91,10 @@ function readTool(parts: VaultToolParts, actor: ToolActor): Tool {
   });
 }
 
-function writeTool(parts: VaultToolParts, actor: ToolActor): Tool {
-  return defineTool({
+function writeTool(parts: VaultToolParts): BuiltinTool {
+  return builtinTool({
     name: "vault.write",
+    title: "Write a document",
     description:
       "Writes a document that you and others who share your memory can search from then on. With the id of a document it " +
       "takes that one's place.",
@@ -110,28 +106,27 @@ function writeTool(parts: VaultToolParts, actor: ToolActor): Tool {
       },
       { additionalProperties: false },
     ),
-    async execute({ title, text, scope, id, content_type, source_uri, metadata }) {
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+    async execute(actor, { title, text, scope, id, content_type, source_uri, metadata }) {
       const boundary = await boundaryOf(parts, actor);
       const first = boundary[0];
       if (first === undefined) throw new ToolError("You have no memory scope to write to.");
-      const { document } = await parts.vault
-        .write(
-          {
-            workspaceId: actor.workspaceId,
-            boundary,
-            id,
-            title,
-            scope: scope ?? first,
-            sourceUri: source_uri ?? null,
-            metadata: metadata ?? {},
-            content: { kind: "text", text, type: content_type ?? "text/plain" },
-            createdBy: actor.actor,
-          },
-          // The task's own evidence stands around the call.
-          (work) => parts.db.tx(async (tx) => work(tx, await boundaryOf(parts, actor, tx))),
-          () => {},
-        )
-        .catch(asToolError);
+      const { document } = await parts.vault.write(
+        {
+          workspaceId: actor.workspaceId,
+          boundary,
+          id,
+          title,
+          scope: scope ?? first,
+          sourceUri: source_uri ?? null,
+          metadata: metadata ?? {},
+          content: { kind: "text", text, type: content_type ?? "text/plain" },
+          createdBy: actor.actor,
+        },
+        // The task's own evidence stands around the call.
+        (work) => parts.db.tx(async (tx) => work(tx, await boundaryOf(parts, actor, tx))),
+        () => {},
+      );
       return viewDocument(document);
     },
   });
@@ -139,17 +134,12 @@ function writeTool(parts: VaultToolParts, actor: ToolActor): Tool {
 
 /** `sql`: as a transaction sees it. */
 async function boundaryOf(parts: VaultToolParts, actor: ToolActor, sql?: Sql): Promise<Boundary> {
-  return simplify((await memoryOf(parts, actor, sql)).memoryScope);
+  return simplify(await memoryOf(parts, actor, sql));
 }
 
-async function memoryOf({ agents }: VaultToolParts, actor: ToolActor, sql?: Sql) {
+async function memoryOf({ agents }: VaultToolParts, actor: ToolActor, sql?: Sql): Promise<Boundary> {
+  if (actor.agentId === null) return EVERYTHING;
   const agent = await agents.byId(actor.workspaceId, actor.agentId, sql);
   if (!agent) throw new ToolError("The agent was removed.");
-  return agent;
-}
-
-/** What a caller may know of a refusal, the model may know too. */
-function asToolError(error: unknown): never {
-  if (error instanceof Problem) throw new ToolError(error.message, { cause: error });
-  throw error;
+  return agent.memoryScope;
 }

@@ -1,0 +1,51 @@
+import { compared, type Figure } from "../figures.ts";
+import { residentBytes } from "../processes/usage.ts";
+import { alternate } from "../rounds.ts";
+import { settings } from "../setup.ts";
+import type { Workshop } from "../workshop.ts";
+import { callsIn, type McpServer, openSessions } from "./client.ts";
+import { CONNECTIONS, loadFigures } from "./load-figures.ts";
+
+const CALL = { method: "tools/call", params: { name: "time__now", arguments: {} } };
+const EXPECT = { status: 200, texts: ['"structuredContent":{"now":"20'] };
+const FEWER_CONNECTIONS = [1, 16];
+const RATE = { of: "ratio", relation: ">=", value: 0.8 } as const;
+const BYTES_PER_MB = 1_000_000;
+
+/** The call of a builtin tool: authenticated, limited, and in the ledger twice, before it is made and before it is answered. */
+export async function callTool(workshop: Workshop): Promise<Figure[]> {
+  const gatehouse = await workshop.gatehouse({ yaml: settings() });
+  const bare = await workshop.bareMcp({ tools: [{ name: "time__now", inputSchema: { type: "object" } }] });
+  const token = gatehouse.admin;
+  const requestsTo = async (server: McpServer) =>
+    callsIn(server, await openSessions(server, CONNECTIONS), CALL);
+  const bareRequests = await requestsTo({ port: bare.port, token });
+  const gatehouseRequests = await requestsTo({ port: gatehouse.port, token });
+
+  const figures: Figure[] = [];
+  for (const connections of [...FEWER_CONNECTIONS, CONNECTIONS]) {
+    const job = { connections, spreadMs: 0, expect: EXPECT };
+    const rounds = await alternate(
+      {
+        baseline: () => workshop.load(bare, { ...job, request: bareRequests }),
+        gatehouse: () => workshop.load(gatehouse, { ...job, request: gatehouseRequests }),
+      },
+      workshop.rounds,
+    );
+    const isWhole = connections === CONNECTIONS;
+    const id = isWhole ? "mcp.call_tool" : `mcp.call_tool_${connections}`;
+    const label = `MCP tools/call, ${connections} ${connections === 1 ? "session" : "sessions"}`;
+    figures.push(...loadFigures({ id, label }, rounds, isWhole ? RATE : undefined));
+  }
+  const resident = (pid: number): number | null => {
+    const bytes = residentBytes(pid);
+    return bytes === null ? null : bytes / BYTES_PER_MB;
+  };
+  figures.push(
+    compared({ id: "mcp.call_tool.resident", label: "  resident after all of these", unit: "MB" }, [
+      { baseline: resident(bare.pid), gatehouse: resident(gatehouse.pid) },
+    ]),
+  );
+  await Promise.all([gatehouse.stop(), bare.stop()]);
+  return figures;
+}

@@ -1,0 +1,14 @@
+/** Tells those who listen that something has changed. Listeners are called in turn, and MUST NOT throw. */
+export class Signal<Value> {
+  readonly #listeners = new Set<(value: Value) => void>();
+
+  /** @returns a function that ends the listening */
+  listen(listener: (value: Value) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  emit(value: Value): void {
+    for (const listener of this.#listeners) listener(value);
+  }
+}

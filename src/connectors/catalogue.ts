@@ -1,0 +1,135 @@
+import { defineTool, type JsonObject } from "../agents/index.ts";
+import type { FieldError } from "../base/errors.ts";
+import { matchesAny } from "../base/glob.ts";
+import { Signal } from "../base/signal.ts";
+import type { BuiltinTool, ToolActor } from "./builtin/tool.ts";
+import type { OfferedTool, SourceCall, ToolAnswer } from "./source.ts";
+
+/** A tool of a workspace, ready to be called. */
+export interface CatalogueTool {
+  readonly connector: string;
+  /** `<connector>.<tool>` */
+  readonly name: string;
+  readonly offered: OfferedTool;
+  /** Whether it is within the scopes that its connector was authorised with. */
+  readonly isAuthorised: boolean;
+  /** What is wrong with the arguments; empty when nothing is. */
+  validate(input: JsonObject): readonly FieldError[];
+  /** `input` is valid. @throws ToolError (a ConnectorError among them) with a message for whoever called */
+  call(actor: ToolActor, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
+}
+
+/** How the calls of one connector's tools are made. */
+export type CallTool = (tool: OfferedTool, input: JsonObject, context: SourceCall) => Promise<ToolAnswer>;
+
+/** Every tool of every workspace, in memory: each call and each listing looks here, and asks no store. */
+export class Catalogue {
+  readonly #builtin: readonly CatalogueTool[];
+  readonly #builtinByName: ReadonlyMap<string, CatalogueTool>;
+  readonly #workspaces = new Map<number, Map<string, readonly CatalogueTool[]>>();
+  readonly #byName = new Map<number, ReadonlyMap<string, CatalogueTool>>();
+  readonly #lists = new Map<number, readonly CatalogueTool[]>();
+  /** Emits the workspace whose tools are not what they were. */
+  readonly changed = new Signal<number>();
+
+  constructor(builtin: readonly BuiltinTool[]) {
+    this.#builtin = builtin.map((tool) => ({
+      connector: tool.connector,
+      name: `${tool.connector}.${tool.offered.name}`,
+      offered: tool.offered,
+      isAuthorised: true,
+      validate: (input) => tool.validate(input),
+      call: (actor, input, context) => tool.call(actor, input, context),
+    }));
+    this.#builtinByName = new Map(this.#builtin.map((tool) => [tool.name, tool]));
+  }
+
+  /** Also one that is not authorised. */
+  find(workspaceId: number, name: string): CatalogueTool | undefined {
+    return this.#builtinByName.get(name) ?? this.#names(workspaceId).get(name);
+  }
+
+  /** All that are authorised, by name. */
+  list(workspaceId: number): readonly CatalogueTool[] {
+    const known = this.#lists.get(workspaceId);
+    if (known) return known;
+    const own = [...(this.#workspaces.get(workspaceId)?.values() ?? [])].flat();
+    const list = [...this.#builtin, ...own]
+      .filter(({ isAuthorised }) => isAuthorised)
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    this.#lists.set(workspaceId, list);
+    return list;
+  }
+
+  /** The tools of one connector, those that are not authorised left out. */
+  toolsOf(workspaceId: number, connector: string): readonly CatalogueTool[] {
+    const tools =
+      this.#workspaces.get(workspaceId)?.get(connector) ??
+      this.#builtin.filter((tool) => tool.connector === connector);
+    return tools.filter(({ isAuthorised }) => isAuthorised);
+  }
+
+  /** Names of the connectors that are always there, in order. */
+  get builtinConnectors(): readonly string[] {
+    return [...new Set(this.#builtin.map(({ connector }) => connector))].sort();
+  }
+
+  /** Puts what a connector offers in the place of what it offered before. `scopes` are globs over its own tools' names. */
+  put(
+    workspaceId: number,
+    connector: string,
+    scopes: readonly string[],
+    offered: readonly OfferedTool[],
+    call: CallTool,
+  ): void {
+    const tools = offered.map((tool) => catalogued(connector, scopes, tool, call));
+    const connectors = this.#workspaces.get(workspaceId) ?? new Map<string, readonly CatalogueTool[]>();
+    connectors.set(connector, tools);
+    this.#workspaces.set(workspaceId, connectors);
+    this.#hasChanged(workspaceId);
+  }
+
+  drop(workspaceId: number, connector: string): void {
+    if (this.#workspaces.get(workspaceId)?.delete(connector)) this.#hasChanged(workspaceId);
+  }
+
+  #names(workspaceId: number): ReadonlyMap<string, CatalogueTool> {
+    const known = this.#byName.get(workspaceId);
+    if (known) return known;
+    const connectors = this.#workspaces.get(workspaceId);
+    if (!connectors) return new Map();
+    const names = new Map([...connectors.values()].flat().map((tool) => [tool.name, tool]));
+    this.#byName.set(workspaceId, names);
+    return names;
+  }
+
+  #hasChanged(workspaceId: number): void {
+    this.#byName.delete(workspaceId);
+    this.#lists.delete(workspaceId);
+    this.changed.emit(workspaceId);
+  }
+}
+
+function catalogued(
+  connector: string,
+  scopes: readonly string[],
+  offered: OfferedTool,
+  call: CallTool,
+): CatalogueTool {
+  const name = `${connector}.${offered.name}`;
+  // Compiled at the first call: a host lists hundreds of tools and calls a few.
+  const { validate } = defineTool({
+    name,
+    description: offered.description,
+    inputSchema: offered.inputSchema,
+    execute: () => null,
+  });
+  return {
+    connector,
+    name,
+    offered,
+    isAuthorised: matchesAny(scopes, offered.name),
+    validate,
+    call: (_actor, input, context) => call(offered, input, context),
+  };
+}

@@ -1,0 +1,294 @@
+import type { Clock } from "../base/clock.ts";
+import { invalidField, Problem } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Call } from "../gate/call.ts";
+import type { Detail } from "../ledger/entry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Db } from "../store/db.ts";
+import type { Catalogue } from "./catalogue.ts";
+import type { Connector, StoredConnector } from "./connector.ts";
+import type { ConnectorDefinition } from "./definition.ts";
+import { type CallWatch, LiveConnector, type Said } from "./live.ts";
+import { type ConnectorRequest, definitionOf } from "./request.ts";
+import { deleteConnector, insertConnector, loadConnectors, updateConnector } from "./rows.ts";
+import { ConnectorError, type ToolSource } from "./source.ts";
+
+/** Each may hold a process, a connection and a thousand tools in memory. */
+const PER_WORKSPACE = 200;
+/** How long creating and refreshing wait for the tools; it goes on by itself after that. */
+const LISTING_MS = 20_000;
+/** Names that a connector cannot have besides those of builtin ones: over MCP, agents are `agents__<name>`. */
+const RESERVED = ["agents"];
+
+const NOTHING_YET: Said = { status: "unreachable", error: "It has not been reached yet.", tools: [] };
+
+/** Keeps definitions, which hold secrets, so that only this installation reads them. */
+export interface DefinitionStore {
+  seal(workspaceId: number, name: string, definition: ConnectorDefinition): Uint8Array;
+  /** @throws Error with a message that may be shown, where the key is another or the bytes are damaged */
+  open(workspaceId: number, name: string, sealed: Uint8Array): ConnectorDefinition;
+}
+
+export interface ConnectorParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly catalogue: Catalogue;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly definitions: DefinitionStore;
+  readonly watch: CallWatch;
+  /** Refuses what configuration does not allow. @throws Problem 422 that names the field */
+  check(definition: ConnectorDefinition): void;
+  /** What cannot be made now is said in the error's message. @throws ConnectorError */
+  openSource(
+    name: string,
+    definition: ConnectorDefinition,
+    told: { readonly toolsChanged: () => void },
+  ): ToolSource;
+}
+
+/** The connectors of all workspaces: made, refreshed, removed, and kept at hand for their calls. */
+export class Connectors {
+  readonly #parts: ConnectorParts;
+  readonly #live = new Map<number, Map<string, LiveConnector>>();
+  /** Aborts when the process is told to stop. */
+  readonly #stopping = new AbortController();
+  /** What goes on behind answers that were given. */
+  readonly #background = new Set<Promise<void>>();
+
+  constructor(parts: ConnectorParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes up what is stored. Asks no upstream: what it offered last is what there is, until the first call reaches it. */
+  async load(workspaceIds: readonly number[]): Promise<void> {
+    for (const workspaceId of workspaceIds) {
+      for (const stored of await loadConnectors(this.#parts.db, workspaceId)) this.#takeUp(stored);
+    }
+  }
+
+  /** Ends every child and connection. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([...this.#live.values()].flatMap((all) => [...all.values()].map((live) => live.end())));
+    await Promise.all(this.#background);
+  }
+
+  /** By name, the builtin ones among them. */
+  list(workspaceId: number, createdAt: number): readonly Connector[] {
+    const builtin = this.#parts.catalogue.builtinConnectors.map((name) => builtinConnector(name, createdAt));
+    const own = [...(this.#live.get(workspaceId)?.values() ?? [])].map(({ connector }) => connector);
+    return [...builtin, ...own].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Every connector that has an upstream, for the metrics. */
+  all(): readonly { readonly workspaceId: number; readonly connector: Connector }[] {
+    return [...this.#live].flatMap(([workspaceId, connectors]) =>
+      [...connectors.values()].map(({ connector }) => ({ workspaceId, connector })),
+    );
+  }
+
+  /**
+   * Lets a connector in. Its authorisation is on disk before a program is started or a server asked for its tools; where
+   * it cannot be reached then, it is there all the same, as `unreachable`. An OpenAPI document is read before.
+   * @throws Problem 409 `connector_exists`, `connector_limit`, 422 `validation_failed`
+   */
+  async create(call: Call, request: ConnectorRequest): Promise<Connector> {
+    const { workspaceId, actor } = call.caller;
+    const { name, kind, scopes = ["*"] } = request;
+    call.about({ detail: { connector: name, kind, scopes: scopes.join(" ") } });
+    const definition = definitionOf(request);
+    this.#parts.check(definition);
+    this.#refuseTaken(workspaceId, name);
+    if ((this.#live.get(workspaceId)?.size ?? 0) >= PER_WORKSPACE) {
+      throw new Problem("connector_limit", `A workspace may have ${PER_WORKSPACE} connectors.`);
+    }
+    const offered = definition.kind === "openapi" ? await this.#readDocument(name, definition) : NOTHING_YET;
+    const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
+    const stored = await call.commit(async (tx) => {
+      const inserted = await insertConnector(tx, {
+        workspaceId,
+        name,
+        kind,
+        sealed,
+        scopes: [...new Set(scopes)],
+        ...offered,
+        authorisedBy: actor,
+        authorisedAt: this.#parts.clock.now(),
+      });
+      if (!inserted) throw taken(name);
+      return inserted;
+    });
+    const live = this.#takeUp(stored);
+    if (definition.kind === "mcp") await this.#relist(live);
+    return live.connector;
+  }
+
+  /** @throws Problem 404 `not_found`, 409 `connector_builtin` */
+  async remove(call: Call, name: string): Promise<void> {
+    const { db, catalogue } = this.#parts;
+    const { workspaceId } = call.caller;
+    const live = this.#find(workspaceId, name);
+    call.about({ detail: { connector: name } });
+    await call.commit(async (tx) => {
+      if (!(await deleteConnector(tx, live.stored))) throw unknown(name);
+    });
+    this.#live.get(workspaceId)?.delete(name);
+    catalogue.drop(workspaceId, name);
+    await live.end();
+    // What it was reached with leaves the file now, encrypted as it is. Where somebody reads all the time, later.
+    await db.forget();
+  }
+
+  /** Asks for the tools anew. @throws Problem 404 `not_found`, 409 `connector_builtin` */
+  async refresh(call: Call, name: string): Promise<Connector> {
+    const live = this.#find(call.caller.workspaceId, name);
+    const before = live.tools.length;
+    await this.#ask(live);
+    call.about({ detail: listed(live, before) });
+    await call.commit(async (tx) => {
+      // It may have been removed while it was asked.
+      if (!(await updateConnector(tx, live.stored, live.said))) throw unknown(name);
+    });
+    if (this.#isThere(live)) this.#show(live);
+    return live.connector;
+  }
+
+  /** A document that is none is refused; one that cannot be had now may be had later. */
+  async #readDocument(name: string, definition: ConnectorDefinition): Promise<Said> {
+    const source = this.#open(name, definition, () => {});
+    try {
+      return { status: "ready", error: null, tools: await this.#limited((signal) => source.list(signal)) };
+    } catch (error) {
+      if (!(error instanceof ConnectorError)) throw error;
+      const isGone = error.fault === "unreachable" || error.fault === "timeout";
+      if (!isGone) throw invalidField("/spec", error.message);
+      return { status: "unreachable", error: error.message, tools: [] };
+    } finally {
+      await source.close();
+    }
+  }
+
+  #takeUp(stored: StoredConnector): LiveConnector {
+    const { log, clock, watch, definitions } = this.#parts;
+    const { workspaceId, name } = stored;
+    const parts = { log, watch, now: () => clock.monotonic() };
+    let live: LiveConnector;
+    try {
+      const definition = definitions.open(workspaceId, name, stored.sealed);
+      this.#parts.check(definition);
+      const source = this.#open(name, definition, () => this.#inBackground(() => this.#relist(live)));
+      live = new LiveConnector(stored, source, parts);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : "unknown";
+      log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
+      live = new LiveConnector({ ...stored, status: "disabled", error: why }, null, parts);
+    }
+    const own = this.#live.get(workspaceId) ?? new Map<string, LiveConnector>();
+    own.set(name, live);
+    this.#live.set(workspaceId, own);
+    this.#show(live);
+    return live;
+  }
+
+  #open(name: string, definition: ConnectorDefinition, toolsChanged: () => void): ToolSource {
+    return this.#parts.openSource(name, definition, { toolsChanged });
+  }
+
+  /** Asks for the tools by itself, and keeps what came. Never throws. */
+  async #relist(live: LiveConnector): Promise<void> {
+    const { db, ledger, log } = this.#parts;
+    const { workspaceId, name } = live.stored;
+    const before = live.tools.length;
+    await this.#ask(live);
+    if (!this.#isThere(live)) return;
+    this.#show(live);
+    try {
+      await db.tx(async (tx) => {
+        if (!(await updateConnector(tx, live.stored, live.said))) return;
+        await ledger.append(tx, workspaceId, {
+          phase: "single",
+          action: "connector.refresh",
+          outcome: live.connector.status === "ready" ? "succeeded" : "failed",
+          channel: "system",
+          actor: "system",
+          detail: listed(live, before),
+        });
+      });
+    } catch (error) {
+      // It is asked again at the next refresh; until a start, what came is used all the same.
+      log.warn("what a connector offers cannot be written", { connector: name, error });
+    }
+  }
+
+  #ask(live: LiveConnector): Promise<boolean> {
+    return this.#limited((signal) => live.list(signal));
+  }
+
+  async #limited<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const late = new AbortController();
+    const cancel = this.#parts.clock.after(LISTING_MS, () => late.abort());
+    try {
+      return await work(AbortSignal.any([late.signal, this.#stopping.signal]));
+    } finally {
+      cancel();
+    }
+  }
+
+  #show(live: LiveConnector): void {
+    const { workspaceId, name, scopes } = live.stored;
+    this.#parts.catalogue.put(workspaceId, name, scopes, live.tools, (tool, input, context) =>
+      live.call(tool, input, context),
+    );
+  }
+
+  #isThere(live: LiveConnector): boolean {
+    const { workspaceId, name } = live.stored;
+    return this.#live.get(workspaceId)?.get(name) === live;
+  }
+
+  #find(workspaceId: number, name: string): LiveConnector {
+    const live = this.#live.get(workspaceId)?.get(name);
+    if (live) return live;
+    if (this.#parts.catalogue.builtinConnectors.includes(name)) {
+      throw new Problem("connector_builtin", `The connector ${name} is always there.`);
+    }
+    throw unknown(name);
+  }
+
+  #refuseTaken(workspaceId: number, name: string): void {
+    const isBuiltin = this.#parts.catalogue.builtinConnectors.includes(name) || RESERVED.includes(name);
+    if (isBuiltin || this.#live.get(workspaceId)?.has(name)) throw taken(name);
+  }
+
+  #inBackground(work: () => Promise<void>): void {
+    if (this.#stopping.signal.aborted) return;
+    const working = work().finally(() => this.#background.delete(working));
+    this.#background.add(working);
+  }
+}
+
+function listed(live: LiveConnector, before: number): Detail {
+  const { name, status } = live.connector;
+  return { connector: name, status, tools: live.tools.length, before };
+}
+
+function builtinConnector(name: string, createdAt: number): Connector {
+  return {
+    name,
+    kind: "builtin",
+    status: "ready",
+    error: null,
+    scopes: ["*"],
+    authorisedBy: "system",
+    authorisedAt: createdAt,
+  };
+}
+
+function taken(name: string): Problem {
+  return new Problem("connector_exists", `A connector named ${name} exists already.`);
+}
+
+function unknown(name: string): Problem {
+  return new Problem("not_found", `There is no connector named ${JSON.stringify(name.slice(0, 100))}.`);
+}

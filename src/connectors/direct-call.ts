@@ -1,0 +1,215 @@
+import type { Agent, Agents } from "../access/agents.ts";
+import { type JsonObject, ToolError } from "../agents/index.ts";
+import type { Clock } from "../base/clock.ts";
+import { type FieldError, Problem } from "../base/errors.ts";
+import type { Ids } from "../base/ids.ts";
+import { type Log, redact } from "../base/log.ts";
+import type { Call } from "../gate/call.ts";
+import type { Draft } from "../ledger/entry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Db } from "../store/db.ts";
+import { closeCall, openCall } from "./open-calls.ts";
+import { approvalRequired, type ToolRegistry } from "./registry.ts";
+import type { Progress, ToolAnswer } from "./source.ts";
+
+export interface DirectCallParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly agents: Agents;
+  readonly registry: ToolRegistry;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+}
+
+export interface DirectCallContext {
+  /** Aborts when the caller gives up. */
+  readonly signal: AbortSignal;
+  readonly progress?: (progress: Progress) => void;
+}
+
+/** Calls of one workspace that may be out at once: each holds an answer that is still to come. */
+const CALLS_PER_WORKSPACE = 1_000;
+
+/** Why a call was ended from here; the reason of its abort signal. */
+type Interruption = "agent_stopped" | "shutdown";
+
+interface RunningCall {
+  readonly workspaceId: number;
+  readonly agentId: number | null;
+  readonly abort: AbortController;
+  /** Resolves when its outcome is written, or cannot be. */
+  readonly ended: PromiseWithResolvers<void>;
+}
+
+/**
+ * Calls of tools that a caller makes itself, in no task: checked, and with an intent on disk before anything is sent and an
+ * outcome before it is answered, as a task's are.
+ */
+export class DirectCalls {
+  readonly #parts: DirectCallParts;
+  readonly #running = new Set<RunningCall>();
+
+  constructor(parts: DirectCallParts) {
+    this.#parts = parts;
+  }
+
+  #runningIn(workspaceId: number): number {
+    // Far fewer than the limit are out: counting is a look at the size.
+    if (this.#running.size < CALLS_PER_WORKSPACE) return 0;
+    return [...this.#running].filter((running) => running.workspaceId === workspaceId).length;
+  }
+
+  /** Ends what an agent has called; the upstreams are told. */
+  stopAgent(workspaceId: number, agentId: number): void {
+    for (const call of this.#running) {
+      if (call.workspaceId === workspaceId && call.agentId === agentId) call.abort.abort("agent_stopped");
+    }
+  }
+
+  /** Ends every call, for the process ends; resolves when their outcomes are written. */
+  async stop(): Promise<void> {
+    for (const call of this.#running) call.abort.abort("shutdown" satisfies Interruption);
+    await Promise.all([...this.#running].map(({ ended }) => ended.promise));
+  }
+
+  /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped` */
+  async #agentOf({ caller }: Call): Promise<Agent | null> {
+    if (!caller.agent) return null;
+    const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
+    if (!agent) throw new Problem("agent_not_found", "The agent that this token acts as was removed.");
+    if (agent.status === "stopped") throw stopped(agent.name);
+    return agent;
+  }
+
+  /**
+   * Calls a tool by its name, `<connector>.<tool>`. What the tool, its connector or the caller's arguments did wrong is an
+   * answer with `isError`, for a model to read.
+   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, before anything is sent
+   */
+  async call(call: Call, name: string, input: JsonObject, context: DirectCallContext): Promise<ToolAnswer> {
+    const { db, ledger, registry, clock, ids, agents } = this.#parts;
+    const { workspaceId, actor, scopes } = call.caller;
+    if (isToolName(name)) call.about({ tool: name });
+    const agent = await this.#agentOf(call);
+    const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
+    const text = JSON.stringify(input);
+    const faults = tool.validate(input);
+    if (faults.length > 0) return deny(call, text, "invalid_arguments", wordsOf(faults));
+    if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
+      return deny(call, text, "approval_required", approvalRequired(name));
+    }
+    if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany();
+
+    const running: RunningCall = {
+      workspaceId,
+      agentId: agent?.id ?? null,
+      abort: new AbortController(),
+      ended: Promise.withResolvers(),
+    };
+    this.#running.add(running);
+    try {
+      const intent = await call.commit(async (tx, record) => {
+        // The agent as it is now: a stop that came in between holds.
+        if (agent && !(await agents.isActive(tx, workspaceId, agent.id))) throw stopped(agent.name);
+        const seq = await record({ phase: "intent", outcome: "allowed", input: text });
+        await openCall(tx, workspaceId, seq, call.draft("allowed"));
+        return seq;
+      });
+      const began = clock.monotonic();
+      const signal = AbortSignal.any([context.signal, running.abort.signal]);
+      const callId = ids("call");
+      const { answer, outcome, code } = await this.#outcome(signal, running.abort.signal, () =>
+        tool.call({ workspaceId, agentId: running.agentId, actor }, input, { ...context, signal, callId }),
+      );
+      const draft: Draft = {
+        ...call.draft(outcome, code),
+        phase: "outcome",
+        ref: intent,
+        output: JSON.stringify(answer.structuredContent ?? answer.content),
+        detail: { duration_ms: Math.round(clock.monotonic() - began) },
+      };
+      await db.tx(async (tx) => {
+        await ledger.append(tx, workspaceId, draft);
+        await closeCall(tx, workspaceId, intent);
+      });
+      if (code === "agent_stopped" && agent) throw stopped(agent.name);
+      return answer;
+    } finally {
+      this.#running.delete(running);
+      running.ended.resolve();
+    }
+  }
+
+  async #outcome(
+    signal: AbortSignal,
+    ended: AbortSignal,
+    work: () => Promise<ToolAnswer>,
+  ): Promise<{ answer: ToolAnswer; outcome: Draft["outcome"]; code?: string }> {
+    try {
+      const answer = await abandonable(signal, work);
+      return answer.isError === true
+        ? { answer, outcome: "failed", code: "tool_error" }
+        : { answer, outcome: "succeeded" };
+    } catch (error) {
+      if (ended.aborted) {
+        const code = ended.reason as Interruption;
+        return { answer: failure("The call was ended."), outcome: "cancelled", code };
+      }
+      if (signal.aborted) return { answer: failure("The call was cancelled."), outcome: "cancelled" };
+      if (error instanceof ToolError) {
+        const code = "fault" in error && typeof error.fault === "string" ? error.fault : "tool_error";
+        return { answer: failure(error.message), outcome: "failed", code };
+      }
+      this.#parts.log.error("a tool failed here", { error });
+      return { answer: failure("The tool failed."), outcome: "failed", code: "internal" };
+    }
+  }
+}
+
+/** What a client names stays in the ledger for ever: only what can be a tool's name, and no secret put in its place. */
+function isToolName(name: string): boolean {
+  return /^[\w.-]{1,128}$/.test(name) && redact(name) === name;
+}
+
+/** Refuses a call in words that a model can read, before anything is sent. */
+async function deny(call: Call, input: string, code: string, words: string): Promise<ToolAnswer> {
+  const answer = failure(words);
+  const output = JSON.stringify(answer.content);
+  await call.commit(async (_tx, record) => void (await record({ outcome: "denied", code, input, output })));
+  return answer;
+}
+
+/** Waits no longer than the signal lets it: a tool that ignores the signal is left alone. */
+async function abandonable<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+  signal.throwIfAborted();
+  let leave = (): void => {};
+  const left = new Promise<never>((_resolve, reject) => {
+    leave = () => reject(signal.reason);
+    signal.addEventListener("abort", leave, { once: true });
+  });
+  try {
+    return await Promise.race([work(), left]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
+}
+
+function failure(message: string): ToolAnswer {
+  return { content: [{ type: "text", text: message }], isError: true };
+}
+
+function wordsOf(faults: readonly FieldError[]): string {
+  const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
+  return `The arguments are not valid. ${list}`;
+}
+
+function tooMany(): Problem {
+  return new Problem("rate_limited", `The workspace has ${CALLS_PER_WORKSPACE} tool calls out.`, {
+    headers: { "Retry-After": "1" },
+  });
+}
+
+function stopped(agent: string): Problem {
+  return new Problem("agent_stopped", `The agent ${agent} is stopped.`);
+}

@@ -1,0 +1,75 @@
+import type { Result } from "@modelcontextprotocol/sdk/types.js";
+import { ConnectorError, type ContentBlock, type ToolAnswer } from "../source.ts";
+import type { UpstreamParts } from "./parts.ts";
+import { firstOf, isObject } from "./shape.ts";
+
+/** Characters of one answer, over all of its content; of its structured content as JSON as well. */
+const ANSWER_LIMIT = 1_000_000;
+const MOST_BLOCKS = 1_000;
+
+/**
+ * An upstream's result of `tools/call` (specification 2025-11-25, `CallToolResult`), masked and cut to what is taken.
+ * @throws ConnectorError `invalid_answer`
+ */
+export function toolAnswer(result: Result, parts: Pick<UpstreamParts, "name" | "mask">): ToolAnswer {
+  const { content, structuredContent, isError } = result;
+  if (content === undefined && structuredContent === undefined)
+    throw invalid("neither content nor structuredContent");
+  if (content !== undefined && !isContent(content))
+    throw invalid("content that is no list of content blocks");
+  if (structuredContent !== undefined && !isObject(structuredContent)) {
+    throw invalid("structuredContent that is no object");
+  }
+  const failed = isError === true ? { isError: true } : {};
+  // Masked before it is cut: half of a secret would not be found.
+  const blocks = cutBlocks(parts.mask.json(content ?? []));
+  if (structuredContent === undefined) return { content: blocks, ...failed };
+  const structured = parts.mask.json(structuredContent);
+  const length = JSON.stringify(structured).length;
+  if (length > ANSWER_LIMIT) {
+    const text = `The answer's structured content is too large: ${length} characters, and ${ANSWER_LIMIT} are taken.`;
+    return { content: [{ type: "text", text }], isError: true };
+  }
+  return { content: blocks, structuredContent: structured, ...failed };
+
+  function invalid(what: string): ConnectorError {
+    return new ConnectorError("invalid_answer", `The connector ${parts.name} answered a call with ${what}.`);
+  }
+}
+
+function isContent(value: unknown): value is readonly ContentBlock[] {
+  return Array.isArray(value) && value.every((block) => isObject(block) && typeof block.type === "string");
+}
+
+/** Texts are cut where the limit falls; of anything else a part is worth nothing, so that a sentence takes its place. */
+function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
+  const taken: ContentBlock[] = [];
+  let left = ANSWER_LIMIT;
+  for (const block of blocks.slice(0, MOST_BLOCKS)) {
+    const text = block.type === "text" && typeof block.text === "string" ? block.text : undefined;
+    const length = text === undefined ? JSON.stringify(block).length : text.length;
+    if (length <= left) {
+      taken.push(block);
+      left -= length;
+    } else if (text === undefined) {
+      taken.push(note(`left out: ${what(block)} of ${length} characters`));
+    } else {
+      const kept = firstOf(text, left);
+      if (kept !== "") taken.push({ ...block, text: kept });
+      taken.push(note(`cut: the first ${kept.length} of ${length} characters`));
+      left = 0;
+    }
+  }
+  const more = blocks.length - MOST_BLOCKS;
+  if (more > 0) taken.push(note(`left out: ${more} more blocks`));
+  return taken;
+}
+
+function note(text: string): ContentBlock {
+  return { type: "text", text: `[${text}]` };
+}
+
+function what({ type, mimeType }: ContentBlock): string {
+  const media = typeof mimeType === "string" ? ` (${firstOf(mimeType, 100)})` : "";
+  return `${firstOf(type, 100)}${media}`;
+}

@@ -1,0 +1,183 @@
+import type { McpDefinition } from "../definition.ts";
+import { ConnectorError } from "../source.ts";
+import { Breaker, type Permit } from "./breaker.ts";
+import { cancelled, closed, NotTaken } from "./faults.ts";
+import { SseLink } from "./http/sse-link.ts";
+import { StreamableLink } from "./http/streamable-link.ts";
+import type { Link } from "./link.ts";
+import type { UpstreamParts } from "./parts.ts";
+import { Session } from "./session.ts";
+import { StdioLink } from "./stdio/stdio-link.ts";
+
+/** Requests of one upstream that may be out at once. */
+const MOST_OUT = 256;
+
+/**
+ * The one connection of a source, which all of its callers share: made at the first request, made again after it was lost,
+ * left alone for a while where that fails.
+ */
+export class Connection {
+  readonly #transport: McpDefinition["transport"];
+  readonly #parts: UpstreamParts;
+  readonly #breaker: Breaker;
+  readonly #changed: () => void;
+  /** Open ones, and those that are still being ended. */
+  readonly #links = new Set<Link>();
+  #session: Session | undefined;
+  #connecting: Promise<Session> | undefined;
+  /** Why it is left alone. */
+  #fault: ConnectorError | undefined;
+  #out = 0;
+  #closed = false;
+
+  /** @param changed the upstream says that its tools are others now */
+  constructor(transport: McpDefinition["transport"], parts: UpstreamParts, changed: () => void) {
+    this.#transport = transport;
+    this.#parts = parts;
+    this.#breaker = new Breaker(parts.clock, parts.random);
+    this.#changed = changed;
+  }
+
+  /**
+   * Does `work` on the connection. Where the upstream has certainly not taken its request, it is done once more on another
+   * connection. @throws ConnectorError
+   */
+  async use<Answer>(signal: AbortSignal, work: (session: Session) => Promise<Answer>): Promise<Answer> {
+    const permit = this.#enter();
+    let session: Session | undefined;
+    try {
+      session = await this.#connected(signal);
+      let answer: Answer;
+      try {
+        answer = await work(session);
+      } catch (error) {
+        if (!(error instanceof NotTaken)) throw error;
+        this.#leave(session);
+        session = undefined;
+        session = await this.#connected(signal);
+        answer = await work(session);
+      }
+      this.#breaker.answered(permit);
+      return answer;
+    } catch (error) {
+      const fault = error instanceof NotTaken ? error.fault : error;
+      this.#report(permit, fault, session);
+      throw fault;
+    } finally {
+      this.#out -= 1;
+    }
+  }
+
+  /** Ends what is open; what is out fails. Resolves when nothing is left. Never throws. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#session = undefined;
+    await Promise.all([...this.#links].map((link) => link.close()));
+  }
+
+  #enter(): Permit {
+    if (this.#closed) throw closed(this.#parts);
+    if (this.#out >= MOST_OUT)
+      throw this.#unavailable(`has ${MOST_OUT} calls out already, and takes no more`);
+    this.#refuseWhileOpen();
+    const permit = this.#breaker.enter();
+    if (!permit) throw this.#unavailable("has not answered for some time, and one call is trying it now");
+    this.#out += 1;
+    return permit;
+  }
+
+  #refuseWhileOpen(): void {
+    const waitMs = this.#breaker.waitMs();
+    if (waitMs === 0) return;
+    const wait = waitMs < 1_000 ? `${waitMs} ms` : `${Math.ceil(waitMs / 1_000)} s`;
+    const { failures } = this.#breaker;
+    const often = failures > 1 ? ` ${failures} times in a row` : "";
+    const why = this.#fault ? ` ${this.#fault.message}` : "";
+    throw this.#unavailable(`has failed${often} and is tried again in ${wait}`, why);
+  }
+
+  #unavailable(what: string, why = ""): ConnectorError {
+    return new ConnectorError("unavailable", `The connector ${this.#parts.name} ${what}.${why}`);
+  }
+
+  /** What came of a call, for the breaker. */
+  #report(permit: Permit, fault: unknown, session: Session | undefined): void {
+    const kind = fault instanceof ConnectorError ? fault.fault : undefined;
+    // Without a session, connecting has reported already, or nothing was tried.
+    if (!session || kind === "cancelled" || kind === undefined) {
+      this.#breaker.withdrawn(permit);
+    } else if (session.closed || kind === "timeout" || kind === "unreachable") {
+      if (!this.#breaker.lost(permit)) return;
+      this.#left(fault);
+      this.#leave(session);
+    } else {
+      this.#breaker.answered(permit);
+    }
+  }
+
+  /** The connection, shared by all who ask for it while it is made. A caller that gives up leaves it to the others. */
+  #connected(signal: AbortSignal): Promise<Session> {
+    if (signal.aborted) return Promise.reject(cancelled(this.#parts));
+    if (this.#session && !this.#session.closed) return Promise.resolve(this.#session);
+    return new Promise((resolve, reject) => {
+      if (!this.#connecting) {
+        this.#refuseWhileOpen();
+        this.#connecting = this.#connect().finally(() => {
+          this.#connecting = undefined;
+        });
+      }
+      const giveUp = (): void => reject(cancelled(this.#parts));
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#connecting.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
+    });
+  }
+
+  async #connect(): Promise<Session> {
+    // One process at a time: the one before may hold a lock, a port, a file.
+    if (this.#transport.type === "stdio") await Promise.all([...this.#links].map(({ ended }) => ended));
+    try {
+      if (this.#closed) throw closed(this.#parts);
+      const link = this.#makeLink();
+      this.#links.add(link);
+      void link.ended.then(() => this.#links.delete(link));
+      const session = await Session.open(link, this.#parts, this.#changed);
+      this.#breaker.connected();
+      this.#session = session;
+      if (this.#fault) this.#parts.log.info("a connector was reached again", { connector: this.#parts.name });
+      this.#fault = undefined;
+      return session;
+    } catch (error) {
+      if (!this.#closed) {
+        this.#breaker.connectFailed();
+        this.#left(error);
+      }
+      throw error;
+    }
+  }
+
+  #makeLink(): Link {
+    const transport = this.#transport;
+    switch (transport.type) {
+      case "stdio":
+        return new StdioLink(transport, this.#parts);
+      case "http":
+        return new StreamableLink(transport, this.#parts);
+      case "sse":
+        return new SseLink(transport, this.#parts);
+    }
+  }
+
+  /** Others may have another one by now. */
+  #leave(session: Session): void {
+    if (this.#session === session) this.#session = undefined;
+    session.retire();
+  }
+
+  #left(fault: unknown): void {
+    if (!(fault instanceof ConnectorError)) return;
+    const { name, log } = this.#parts;
+    if (!this.#fault)
+      log.warn("a connector is left alone for a while", { connector: name, why: fault.message });
+    this.#fault = fault;
+  }
+}

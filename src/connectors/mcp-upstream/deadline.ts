@@ -1,0 +1,45 @@
+import type { Clock } from "../../base/clock.ts";
+
+/** What ran out: nothing was heard for too long, or it took too long in all. */
+export type Expiry = "silence" | "total";
+
+/** Calls `expire` once, when nothing was heard for `silenceMs` or after `totalMs` in all; not after `end`. */
+export class Deadline {
+  readonly #clock: Clock;
+  readonly #silenceMs: number;
+  readonly #end: number;
+  readonly #expire: (expiry: Expiry) => void;
+  #since: number;
+  #cancel = () => {};
+
+  constructor(
+    clock: Clock,
+    limits: { readonly silenceMs: number; readonly totalMs: number },
+    expire: (expiry: Expiry) => void,
+  ) {
+    this.#clock = clock;
+    this.#silenceMs = limits.silenceMs;
+    this.#expire = expire;
+    this.#since = clock.monotonic();
+    this.#end = this.#since + limits.totalMs;
+    this.#arm();
+  }
+
+  /** The other side lives. Only notes the time, since a sign may come thousands of times a second. */
+  heard(): void {
+    this.#since = this.#clock.monotonic();
+  }
+
+  end(): void {
+    this.#cancel();
+  }
+
+  #arm(): void {
+    const now = this.#clock.monotonic();
+    const silence = this.#since + this.#silenceMs - now;
+    const total = this.#end - now;
+    if (total <= 0) this.#expire("total");
+    else if (silence <= 0) this.#expire("silence");
+    else this.#cancel = this.#clock.after(Math.min(silence, total), () => this.#arm());
+  }
+}

@@ -1,0 +1,49 @@
+import type { McpError } from "@modelcontextprotocol/sdk/types.js";
+import { ConnectorError } from "../source.ts";
+import type { UpstreamParts } from "./parts.ts";
+
+/** Characters of what an upstream wrote that an error repeats. */
+const MESSAGE_LIMIT = 1_000;
+
+/**
+ * The upstream has certainly not taken the request: its session was gone, or nothing listened. Made again on another
+ * connection, it cannot be done twice. Never leaves this folder.
+ */
+export class NotTaken extends Error {
+  override readonly name = "NotTaken";
+  readonly fault: ConnectorError;
+
+  constructor(fault: ConnectorError) {
+    super(fault.message);
+    this.fault = fault;
+  }
+}
+
+/** What an upstream wrote, as it may be shown: masked, then cut, so that no half of a secret stays. */
+export function shown(text: string, { mask }: Pick<UpstreamParts, "mask">, limit = MESSAGE_LIMIT): string {
+  const masked = mask.text(text).trim();
+  return masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked;
+}
+
+export function cancelled({ name }: UpstreamParts): ConnectorError {
+  return new ConnectorError("cancelled", `The call to the connector ${name} was cancelled.`);
+}
+
+export function closed({ name }: UpstreamParts): ConnectorError {
+  return new ConnectorError("unreachable", `The connector ${name} was closed.`);
+}
+
+/** The upstream's own JSON-RPC error. It has no cause: that would carry what is masked here into a log. */
+export function refusal(error: McpError, parts: UpstreamParts): ConnectorError {
+  // The SDK puts the code in front.
+  const said = shown(error.message.replace(/^MCP error -?\d+: /, ""), parts);
+  return new ConnectorError(
+    "refused",
+    `The connector ${parts.name} answered with error ${error.code}: ${said}`,
+  );
+}
+
+/** The same fault, with a sentence more. */
+export function adding(fault: ConnectorError, sentence: string): ConnectorError {
+  return new ConnectorError(fault.fault, `${fault.message} ${sentence}`, { cause: fault.cause });
+}

@@ -1,0 +1,37 @@
+import { asConnectorError, codeOf } from "../../outbound/errors.ts";
+import { ConnectorError } from "../../source.ts";
+import { NotTaken } from "../faults.ts";
+import type { UpstreamParts } from "../parts.ts";
+
+/** Bytes of one message from an upstream over HTTP, as JSON or as one event: more than any answer that is taken. */
+export const MESSAGE_BYTES = 16 * 1024 * 1024;
+/** Nothing listened at the address: the request was never sent. Bun's word and Node's. */
+const NEVER_SENT = ["ConnectionRefused", "ECONNREFUSED"];
+
+/** One HTTP request to the upstream. @throws ConnectorError; NotTaken where nothing listened */
+export async function ask(url: string | URL, init: RequestInit, parts: UpstreamParts): Promise<Response> {
+  try {
+    return await parts.fetch(url, init);
+  } catch (error) {
+    const fault = asConnectorError(error, `The connector ${parts.name}`);
+    throw NEVER_SENT.includes(codeOf(error) ?? "") ? new NotTaken(fault) : fault;
+  }
+}
+
+export function tooLarge({ name }: UpstreamParts): ConnectorError {
+  const mebibytes = MESSAGE_BYTES / 1024 / 1024;
+  return new ConnectorError(
+    "too_large",
+    `The connector ${name} sent a message of more than ${mebibytes} MiB.`,
+  );
+}
+
+/** Whether the cap on an answer says so, which does not know whose it was. */
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof ConnectorError && error.fault === "too_large";
+}
+
+/** Whether the SDK says that what it read is no message. It reports there, too, what it throws. */
+export function isUnreadable(error: Error): boolean {
+  return error.name === "ZodError" || error.name === "SyntaxError";
+}

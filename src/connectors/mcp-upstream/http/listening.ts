@@ -1,0 +1,33 @@
+import type { Clock } from "../../../base/clock.ts";
+
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+const RESUME_WAIT_MS = 200;
+/** A stream that lasted so long was in order. */
+const LASTING_MS = 60_000;
+
+/**
+ * How long to wait before a stream is opened again. The SDK comes back after the time that the upstream names, which may
+ * be none, as often as it ends the stream.
+ */
+export class Listening {
+  readonly #clock: Pick<Clock, "monotonic">;
+  #openings = 0;
+  #opened = 0;
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+  }
+
+  /** @param resumes it is for the rest of one answer, which has its own timeout */
+  waitMs(resumes: boolean): number {
+    if (resumes) return RESUME_WAIT_MS;
+    const now = this.#clock.monotonic();
+    if (now - this.#opened >= LASTING_MS) this.#openings = 0;
+    this.#openings += 1;
+    const wait =
+      this.#openings === 1 ? 0 : Math.min(FIRST_WAIT_MS * 2 ** (this.#openings - 2), LONGEST_WAIT_MS);
+    this.#opened = now + wait;
+    return wait;
+  }
+}

@@ -1,0 +1,93 @@
+import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import type { HttpTransport } from "../../definition.ts";
+import { capStream } from "../../outbound/read.ts";
+import { ConnectorError } from "../../source.ts";
+import { closed, type NotTaken } from "../faults.ts";
+import { Link } from "../link.ts";
+import type { UpstreamParts } from "../parts.ts";
+import { ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
+import { isEndMarker, markEnd } from "./end-marker.ts";
+import { refusedStatus } from "./refused.ts";
+
+/**
+ * The older HTTP+SSE (specification 2024-11-05) by the SDK's transport: one stream for all answers. Where the SDK would
+ * open it again, and go on in a session that the upstream does not know, the connection is over.
+ */
+export class SseLink extends Link {
+  readonly #inner: SSEClientTransport;
+  readonly #released = Promise.withResolvers<never>();
+  #opened = false;
+  /** What went wrong last: the SDK turns it into words of its own. */
+  #last: ConnectorError | NotTaken | undefined;
+
+  constructor(transport: HttpTransport, parts: UpstreamParts) {
+    super(parts);
+    this.#inner = new SSEClientTransport(new URL(transport.url), {
+      requestInit: { headers: { ...transport.headers } },
+      fetch: (url, init) => this.#fetch(url, init ?? {}),
+    });
+    this.#released.promise.catch(() => {});
+    this.#inner.onmessage = (message) => (isEndMarker(message) ? this.#ended() : this.received(message));
+    this.#inner.onerror = (error) => {
+      if (isUnreadable(error)) this.garbled();
+    };
+  }
+
+  async start(): Promise<void> {
+    try {
+      // An upstream that never names its endpoint is waited for until the connection is closed.
+      await Promise.race([this.#inner.start(), this.#released.promise]);
+    } catch {
+      throw this.#last ?? this.invalid("no event stream with its endpoint");
+    }
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#inner.setProtocolVersion(version);
+  }
+
+  protected write(message: JSONRPCMessage): Promise<void> {
+    return this.#inner.send(message);
+  }
+
+  protected async release(): Promise<void> {
+    this.#released.reject(closed(this.parts));
+    await this.#inner.close();
+  }
+
+  async #fetch(url: string | URL, init: RequestInit): Promise<Response> {
+    try {
+      return init.method === "POST" ? await this.#post(url, init) : await this.#open(url, init);
+    } catch (error) {
+      this.#last = this.asFault(error);
+      throw this.#last;
+    }
+  }
+
+  async #open(url: string | URL, init: RequestInit): Promise<Response> {
+    if (this.#opened) throw closed(this.parts);
+    this.#opened = true;
+    const response = await ask(url, init, this.parts);
+    if (!response.ok) throw await refusedStatus(response, false, this.parts);
+    return markEnd(capStream(response, MESSAGE_BYTES), (error) => {
+      if (isTooLarge(error)) this.lose(tooLarge(this.parts));
+      return !isTooLarge(error);
+    });
+  }
+
+  async #post(url: string | URL, init: RequestInit): Promise<Response> {
+    if (this.closed) throw closed(this.parts);
+    const response = await ask(url, init, this.parts);
+    if (!response.ok) throw await refusedStatus(response, true, this.parts);
+    return response;
+  }
+
+  #ended(): void {
+    const ended = new ConnectorError(
+      "unreachable",
+      `The connector ${this.parts.name} ended its event stream.`,
+    );
+    this.lose(ended);
+  }
+}

@@ -1,0 +1,185 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { isJSONRPCRequest, type JSONRPCMessage, type RequestId } from "@modelcontextprotocol/sdk/types.js";
+import { pause } from "../../../base/clock.ts";
+import type { HttpTransport } from "../../definition.ts";
+import { capStream } from "../../outbound/read.ts";
+import { ConnectorError } from "../../source.ts";
+import { closed, NotTaken } from "../faults.ts";
+import { Link } from "../link.ts";
+import type { UpstreamParts } from "../parts.ts";
+import { ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
+import { isEndMarker, markEnd } from "./end-marker.ts";
+import { Listening } from "./listening.ts";
+import { refusedStatus } from "./refused.ts";
+
+/** How long a stream may stay open after the answer that it was for. */
+const LINGER_MS = 1_000;
+/** How long the upstream is given to end its session. */
+const GOODBYE_MS = 2_000;
+
+/** One request and the streams that its answer may come on. */
+interface Exchange {
+  readonly id: RequestId;
+  readonly abort: AbortController;
+  /** Its answer comes as a stream, whose end is told in it. */
+  streams: boolean;
+  /** An event with an id came: where the stream ends early, the SDK asks for the rest. */
+  resumable: boolean;
+  garbled: boolean;
+  stopLingering: () => void;
+}
+
+/** Streamable HTTP (specification 2025-11-25) by the SDK's transport, with an end for each request and each stream. */
+export class StreamableLink extends Link {
+  readonly #inner: StreamableHTTPClientTransport;
+  /** For whose request the SDK is at work, also when it comes back later for the rest of an answer. */
+  readonly #current = new AsyncLocalStorage<Exchange | undefined>();
+  readonly #exchanges = new Map<number, Exchange>();
+  readonly #listening: Listening;
+  readonly #what: string;
+  /** There is none to end any more. */
+  #sessionLost = false;
+
+  constructor(transport: HttpTransport, parts: UpstreamParts) {
+    super(parts);
+    this.#what = `The connector ${parts.name}`;
+    this.#listening = new Listening(parts.clock);
+    this.#inner = new StreamableHTTPClientTransport(new URL(transport.url), {
+      requestInit: { headers: { ...transport.headers } },
+      fetch: (url, init) => this.#fetch(url, init ?? {}),
+    });
+    this.#inner.onmessage = (message) =>
+      isEndMarker(message) ? this.#streamEnded() : this.received(message);
+    this.#inner.onerror = (error) => this.#erred(error);
+  }
+
+  start(): Promise<void> {
+    return this.#inner.start();
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#inner.setProtocolVersion(version);
+  }
+
+  protected async write(message: JSONRPCMessage): Promise<void> {
+    if (!isJSONRPCRequest(message)) {
+      await this.#current.run(undefined, () => this.#inner.send(message));
+      return;
+    }
+    const { id } = message;
+    const exchange: Exchange = {
+      id,
+      abort: new AbortController(),
+      streams: false,
+      resumable: false,
+      garbled: false,
+      stopLingering: () => {},
+    };
+    this.#exchanges.set(Number(id), exchange);
+    const onresumptiontoken = (): void => {
+      exchange.resumable = true;
+    };
+    try {
+      await this.#current.run(exchange, () => this.#inner.send(message, { onresumptiontoken }));
+    } catch (error) {
+      if (error instanceof NotTaken) this.#sessionLost = true;
+      throw isTooLarge(error) ? tooLarge(this.parts) : error;
+    }
+    if (exchange.streams) return;
+    exchange.stopLingering();
+    this.fail(id, this.invalid("something else in place of the answer"));
+  }
+
+  protected override settled(id: number): void {
+    const exchange = this.#exchanges.get(id);
+    this.#exchanges.delete(id);
+    if (exchange) exchange.stopLingering = this.parts.clock.after(LINGER_MS, () => exchange.abort.abort());
+  }
+
+  protected async release(): Promise<void> {
+    for (const { abort } of this.#exchanges.values()) abort.abort();
+    if (this.#inner.sessionId !== undefined && !this.#sessionLost) {
+      let stop = () => {};
+      const enough = new Promise<void>((resolve) => {
+        stop = this.parts.clock.after(GOODBYE_MS, resolve);
+      });
+      const goodbye = this.#current.run(undefined, () => this.#inner.terminateSession());
+      // An upstream that does not take it ends the session by itself one day.
+      await Promise.race([goodbye.catch(() => {}), enough]);
+      stop();
+    }
+    await this.#inner.close();
+  }
+
+  async #fetch(url: string | URL, init: RequestInit): Promise<Response> {
+    const exchange = this.#current.getStore();
+    const over = this.closed ? init.method !== "DELETE" : exchange && !this.waitsFor(exchange.id);
+    if (over) throw closed(this.parts);
+    const signals = [init.signal, exchange?.abort.signal].filter((signal) => signal instanceof AbortSignal);
+    const signal = AbortSignal.any(signals);
+    const inSession = new Headers(init.headers).has("mcp-session-id");
+    if (init.method === "GET") return this.#listen(url, { ...init, signal }, inSession, exchange);
+    const response = await ask(url, { ...init, signal }, this.parts);
+    if (init.method === "DELETE") return response;
+    if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
+    if (!exchange) return response;
+    const type = response.headers.get("content-type") ?? "";
+    const capped = capStream(response, MESSAGE_BYTES);
+    if (!type.includes("text/event-stream")) return capped;
+    exchange.streams = true;
+    return this.#watched(capped, exchange);
+  }
+
+  /** The stream of what the upstream says by itself, or the rest of an answer. */
+  async #listen(
+    url: string | URL,
+    init: RequestInit & { readonly signal: AbortSignal },
+    inSession: boolean,
+    exchange: Exchange | undefined,
+  ): Promise<Response> {
+    const waitMs = this.#listening.waitMs(exchange !== undefined);
+    if (waitMs > 0) await pause(waitMs, this.parts.clock, init.signal);
+    try {
+      const response = await ask(url, init, this.parts);
+      // 405: it says nothing by itself.
+      if (response.status === 405 && !exchange) return response;
+      if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
+      const capped = capStream(response, MESSAGE_BYTES);
+      return exchange ? this.#watched(capped, exchange) : capped;
+    } catch (error) {
+      if (exchange) this.fail(exchange.id, this.#brokenOff());
+      throw error;
+    }
+  }
+
+  #watched(response: Response, { id }: Exchange): Response {
+    return markEnd(response, (error) => {
+      // What is too large would be put together and parsed at the mark, for nothing.
+      if (isTooLarge(error)) this.fail(id, tooLarge(this.parts));
+      return !isTooLarge(error);
+    });
+  }
+
+  #streamEnded(): void {
+    const exchange = this.#current.getStore();
+    if (!exchange) return;
+    exchange.stopLingering();
+    if (!this.waitsFor(exchange.id)) return;
+    const { garbled, resumable, id } = exchange;
+    if (resumable) return;
+    if (garbled) this.fail(id, this.invalid("a stream that holds no answer"));
+    else this.fail(id, this.#brokenOff());
+  }
+
+  #brokenOff(): ConnectorError {
+    return new ConnectorError("unreachable", `${this.#what} broke off before it had answered.`);
+  }
+
+  #erred(error: Error): void {
+    if (!isUnreadable(error)) return;
+    const exchange = this.#current.getStore();
+    if (exchange) exchange.garbled = true;
+    this.garbled();
+  }
+}

@@ -1,0 +1,30 @@
+import type { Clock } from "../../base/clock.ts";
+import type { RandomSource } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import type { OutboundFetch } from "../outbound/fetch.ts";
+import type { Mask } from "../secrets/mask.ts";
+
+/** What an upstream MCP server's source is given. */
+export interface McpParts {
+  /** Guards addresses and refuses redirects; every HTTP request goes through it. */
+  readonly fetch: OutboundFetch;
+  /** Of the definition's secrets: whatever an upstream says goes through it before anybody sees it. */
+  readonly mask: Mask;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+  /** How long a call may go on without a sign of life. */
+  readonly timeoutMs: number;
+  /** How long a handshake, and asking for all tools, may take; `timeoutMs` where that is less. Default: 10 s. */
+  readonly handshakeMs?: number;
+  /** Where programs are found by name: PATH and HOME are taken from it. Default: the process's own. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** The upstream has said that its tools are others now: they should be asked for anew. */
+  readonly toolsChanged: () => void;
+}
+
+/** What its insides need: the same, and whose they are. */
+export interface UpstreamParts extends McpParts {
+  readonly name: string;
+  readonly handshakeMs: number;
+}

@@ -1,0 +1,209 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import {
+  ErrorCode,
+  McpError,
+  type Progress,
+  type Result,
+  ResultSchema,
+  ToolListChangedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import { VERSION } from "../../base/version.ts";
+import { ConnectorError } from "../source.ts";
+import { Allowance } from "./allowance.ts";
+import { Deadline, type Expiry } from "./deadline.ts";
+import { adding, cancelled, NotTaken, refusal, shown } from "./faults.ts";
+import type { Link } from "./link.ts";
+import type { UpstreamParts } from "./parts.ts";
+
+/** The SDK's own timers know no clock but the system's: they are set past every deadline of ours. */
+const NO_SDK_TIMEOUT_MS = 2_147_483_647;
+/** Lines of the log about what nobody waits for. */
+const UNEXPECTED_A_MINUTE = 20;
+/** Of the SDK's error for what was out when its link was closed. */
+const CLOSED = `MCP error ${ErrorCode.ConnectionClosed}: Connection closed`;
+
+export interface RequestOptions {
+  readonly signal: AbortSignal;
+  /** Silence that is borne; each sign of progress begins it anew. */
+  readonly silenceMs: number;
+  readonly totalMs: number;
+  /** It may change something: where its outcome cannot be known, the error says so. */
+  readonly acts: boolean;
+  readonly progress?: (progress: Progress) => void;
+}
+
+/** One connection to an upstream after its handshake. Not made again: its connection makes another. */
+export class Session {
+  readonly #client: Client;
+  readonly #link: Link;
+  readonly #parts: UpstreamParts;
+  #out = 0;
+  #retired = false;
+
+  private constructor(client: Client, link: Link, parts: UpstreamParts) {
+    this.#client = client;
+    this.#link = link;
+    this.#parts = parts;
+  }
+
+  /**
+   * Starts the link and shakes hands.
+   * @param changed the upstream says that its tools are others now
+   * @throws ConnectorError; then the link is being closed
+   */
+  static async open(link: Link, parts: UpstreamParts, changed: () => void): Promise<Session> {
+    const client = new Client(
+      { name: "gatehouse", version: VERSION },
+      // No roots, sampling, elicitation or tasks: the SDK answers requests for them with "Method not found".
+      { capabilities: {}, jsonSchemaValidator: { getValidator: unusedValidator } },
+    );
+    client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
+    // Its errors reach the calls that they concern; what remains says that something came too late.
+    const allowance = new Allowance(parts.clock, UNEXPECTED_A_MINUTE, 60_000);
+    client.onerror = (error) => {
+      if (!allowance.take()) return;
+      parts.log.debug("a connector sent something unexpected", {
+        connector: parts.name,
+        error: shown(error.message, parts),
+      });
+    };
+    try {
+      await handshake(client, link, parts);
+    } catch (error) {
+      void link.close();
+      throw handshakeFault(error, link, parts);
+    }
+    return new Session(client, link, parts);
+  }
+
+  get closed(): boolean {
+    return this.#link.closed;
+  }
+
+  /** Whether its upstream says that it has tools. */
+  get hasTools(): boolean {
+    return this.#client.getServerCapabilities()?.tools !== undefined;
+  }
+
+  /** Asks, and waits for the answer. @throws ConnectorError, and NotTaken */
+  async request(method: string, params: Record<string, unknown>, options: RequestOptions): Promise<Result> {
+    const { signal, progress } = options;
+    if (signal.aborted) throw cancelled(this.#parts);
+    // One for each request: the SDK leaves its listener behind, and tells the upstream of an abort after the answer.
+    const giveUp = new AbortController();
+    let expiry: Expiry | undefined;
+    const deadline = new Deadline(this.#parts.clock, options, (what) => {
+      expiry = what;
+      giveUp.abort("no answer in time");
+    });
+    const onAbort = (): void => giveUp.abort("cancelled by the caller");
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#out += 1;
+    try {
+      return await this.#client.request({ method, params }, ResultSchema, {
+        signal: giveUp.signal,
+        timeout: NO_SDK_TIMEOUT_MS,
+        onprogress: (said) => {
+          deadline.heard();
+          progress?.(said);
+        },
+      });
+    } catch (error) {
+      if (expiry) throw this.#late(expiry, options);
+      if (signal.aborted) throw cancelled(this.#parts);
+      throw this.#fault(error, options);
+    } finally {
+      deadline.end();
+      signal.removeEventListener("abort", onAbort);
+      this.#out -= 1;
+      if (this.#retired && this.#out === 0) void this.close();
+    }
+  }
+
+  /** Nothing is asked any more; what is out may still be answered. */
+  retire(): void {
+    this.#retired = true;
+    if (this.#out === 0) void this.close();
+  }
+
+  /** Resolves when nothing of it is left. Never throws. */
+  close(): Promise<void> {
+    return this.#link.close();
+  }
+
+  #late(expiry: Expiry, { silenceMs, totalMs, acts }: RequestOptions): ConnectorError {
+    const what =
+      expiry === "silence"
+        ? `gave no answer and no sign of life for ${silenceMs} ms`
+        : `had not answered after ${totalMs} ms`;
+    return unknowing(new ConnectorError("timeout", `The connector ${this.#parts.name} ${what}.`), acts);
+  }
+
+  #fault(error: unknown, { acts }: RequestOptions): ConnectorError | NotTaken {
+    if (error instanceof McpError) {
+      const { data } = error;
+      if (data instanceof NotTaken) return data;
+      if (data instanceof ConnectorError) return data.fault === "unreachable" ? unknowing(data, acts) : data;
+      if (!this.#link.closed) return refusal(error, this.#parts);
+    }
+    if (this.#link.closed) return unknowing(lost(this.#link, this.#parts), acts);
+    // A result that is no object, which the SDK's schema refused.
+    return new ConnectorError(
+      "invalid_answer",
+      `The connector ${this.#parts.name} sent an answer that is not MCP.`,
+    );
+  }
+}
+
+/** Outputs are passed on as they came: nothing is compiled for them. */
+function unusedValidator(): never {
+  throw new Error("outputs are not validated here");
+}
+
+async function handshake(client: Client, link: Link, parts: UpstreamParts): Promise<void> {
+  const { handshakeMs, name } = parts;
+  let deadline: Deadline | undefined;
+  const cut = new Promise<never>((_, reject) => {
+    deadline = new Deadline(parts.clock, { silenceMs: handshakeMs, totalMs: handshakeMs }, () =>
+      reject(
+        new ConnectorError(
+          "timeout",
+          `The connector ${name} did not finish the handshake within ${handshakeMs} ms.`,
+        ),
+      ),
+    );
+  });
+  cut.catch(() => {});
+  try {
+    await Promise.race([client.connect(link, { timeout: NO_SDK_TIMEOUT_MS }), cut]);
+  } finally {
+    deadline?.end();
+  }
+}
+
+function handshakeFault(error: unknown, link: Link, parts: UpstreamParts): ConnectorError {
+  if (error instanceof ConnectorError) return link.fault ?? error;
+  if (error instanceof NotTaken) return error.fault;
+  if (error instanceof McpError) {
+    if (error.data instanceof ConnectorError) return error.data;
+    if (error.data instanceof NotTaken) return error.data.fault;
+    // The SDK closes the link when it is refused, and says itself when the link was closed before.
+    if (error.message !== CLOSED) return refusal(error, parts);
+    return lost(link, parts);
+  }
+  if (link.fault) return link.fault;
+  const why = error instanceof Error && error.name === "Error" ? shown(error.message, parts) : "";
+  const text = `The connector ${parts.name} did not answer the handshake as MCP says${why && `: ${why}`}`;
+  return new ConnectorError("invalid_answer", text);
+}
+
+function lost(link: Link, parts: UpstreamParts): ConnectorError {
+  return (
+    link.fault ??
+    new ConnectorError("unreachable", `The connection to the connector ${parts.name} was closed.`)
+  );
+}
+
+function unknowing(fault: ConnectorError, acts: boolean): ConnectorError {
+  return acts ? adding(fault, "Whether the call was done is not known.") : fault;
+}

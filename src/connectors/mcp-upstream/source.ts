@@ -1,0 +1,105 @@
+import type { Result } from "@modelcontextprotocol/sdk/types.js";
+import type { JsonObject } from "../../agents/index.ts";
+import type { McpDefinition } from "../definition.ts";
+import {
+  ConnectorError,
+  type OfferedTool,
+  type SourceCall,
+  type ToolAnswer,
+  type ToolSource,
+} from "../source.ts";
+import { toolAnswer } from "./answer.ts";
+import { Changes } from "./changes.ts";
+import { Connection } from "./connection.ts";
+import type { McpParts, UpstreamParts } from "./parts.ts";
+import { progressTo } from "./progress.ts";
+import { listTools } from "./tools.ts";
+
+/** For a handshake, and for all pages of the tools. */
+const HANDSHAKE_MS = 10_000;
+/** A call that shows signs of life may take so many times its timeout. */
+const TOTAL_TIMEOUTS = 10;
+/** Of what was left out, what a warning names. */
+const MOST_WARNED = 20;
+
+/**
+ * The tools of an upstream MCP server (specifications 2024-11-05 to 2025-11-25), over stdio, Streamable HTTP or the older
+ * HTTP+SSE. Nothing is started before the first `list` or `call`; all share one connection, which is made again after it
+ * was lost. `close` ends a child with all that it started.
+ */
+export function mcpSource(
+  connector: { readonly name: string },
+  definition: McpDefinition,
+  given: McpParts,
+): ToolSource {
+  const parts: UpstreamParts = {
+    ...given,
+    name: connector.name,
+    handshakeMs: Math.min(given.handshakeMs ?? HANDSHAKE_MS, given.timeoutMs),
+  };
+  return new McpSource(definition, parts);
+}
+
+class McpSource implements ToolSource {
+  readonly #parts: UpstreamParts;
+  readonly #connection: Connection;
+  readonly #changes: Changes;
+  #warned = "";
+
+  constructor(definition: McpDefinition, parts: UpstreamParts) {
+    this.#parts = parts;
+    this.#changes = new Changes(parts.clock, parts.toolsChanged);
+    this.#connection = new Connection(definition.transport, parts, () => this.#changes.noticed());
+  }
+
+  async list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
+    return this.#connection.use(signal, async (session) => {
+      const end = this.#parts.clock.monotonic() + this.#parts.handshakeMs;
+      const page = (cursor: string | undefined): Promise<Result> => {
+        const left = Math.max(0, end - this.#parts.clock.monotonic());
+        const options = { signal, silenceMs: left, totalMs: left, acts: false };
+        return session.request("tools/list", cursor === undefined ? {} : { cursor }, options);
+      };
+      try {
+        const { tools, leftOut } = await listTools(page, this.#parts);
+        this.#warn(leftOut);
+        return tools;
+      } catch (error) {
+        // Some servers have tools and forget to say so; of the others, a refusal is what there is to expect.
+        if (!session.hasTools && error instanceof ConnectorError && error.fault === "refused") return [];
+        throw error;
+      }
+    });
+  }
+
+  async call(tool: OfferedTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
+    const { timeoutMs } = this.#parts;
+    const own = tool.binding?.name;
+    const params = { name: typeof own === "string" ? own : tool.name, arguments: input };
+    return this.#connection.use(context.signal, async (session) => {
+      const result = await session.request("tools/call", params, {
+        signal: context.signal,
+        silenceMs: timeoutMs,
+        totalMs: TOTAL_TIMEOUTS * timeoutMs,
+        acts: true,
+        ...(context.progress ? { progress: progressTo(context.progress, this.#parts) } : {}),
+      });
+      return toolAnswer(result, this.#parts);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#changes.end();
+    await this.#connection.close();
+  }
+
+  /** Once for the same: the tools may be asked for often. */
+  #warn(leftOut: readonly string[]): void {
+    const text = [...new Set(leftOut)].slice(0, MOST_WARNED).join("; ");
+    if (text !== "" && text !== this.#warned) {
+      const { log, name } = this.#parts;
+      log.warn("a connector's tools are not all offered", { connector: name, left_out: text });
+    }
+    this.#warned = text;
+  }
+}

@@ -1,0 +1,47 @@
+const NEWLINE = 0x0a;
+
+export class LineTooLong extends Error {
+  override readonly name = "LineTooLong";
+}
+
+/** Cuts a stream of bytes into lines. Bytes that wait for their line's end are kept in pieces: each is copied once. */
+export class Lines {
+  readonly #limit: number;
+  #pieces: Uint8Array[] = [];
+  #waiting = 0;
+
+  /** @param limit bytes of one line, without its end */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /**
+   * The lines that end in this chunk, without their `\n`. MUST be read to its end.
+   * @throws LineTooLong at a line longer than the limit; nothing may be pushed after that
+   */
+  *push(chunk: Uint8Array): Generator<string> {
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+      this.#hold(chunk.subarray(from, end));
+      yield this.#take();
+      from = end + 1;
+    }
+    if (from < chunk.length) this.#hold(chunk.subarray(from));
+  }
+
+  #hold(piece: Uint8Array): void {
+    this.#waiting += piece.length;
+    if (this.#waiting > this.#limit) {
+      this.#pieces = [];
+      throw new LineTooLong(`a line is longer than ${this.#limit} bytes`);
+    }
+    this.#pieces.push(piece);
+  }
+
+  #take(): string {
+    const line = Buffer.concat(this.#pieces, this.#waiting).toString("utf8");
+    this.#pieces = [];
+    this.#waiting = 0;
+    return line;
+  }
+}

@@ -1,0 +1,166 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
+import type { StdioTransport } from "../../definition.ts";
+import { ConnectorError } from "../../source.ts";
+import { shown } from "../faults.ts";
+import { Link } from "../link.ts";
+import type { UpstreamParts } from "../parts.ts";
+import { childEnvironment } from "./environment.ts";
+import { Lines, LineTooLong } from "./lines.ts";
+import { endGroup } from "./process-group.ts";
+import { Said } from "./said.ts";
+
+/** Bytes of one message: more than any answer that is taken. */
+const LINE_LIMIT = 16 * 1024 * 1024;
+/** Bytes that wait for a child that does not read. */
+const QUEUE_LIMIT = 64 * 1024 * 1024;
+/** How long what a child wrote before it ended is waited for: one of its own children may hold the pipe open. */
+const DRAIN_MS = 500;
+
+/**
+ * MCP over a child's standard input and output, a JSON-RPC message a line (specification 2025-11-25, "stdio"). In place of
+ * the SDK's own: the child gets no variable that was not declared, it is ended with all that it started, and both
+ * directions have a cap.
+ */
+export class StdioLink extends Link {
+  readonly #transport: StdioTransport;
+  readonly #lines = new Lines(LINE_LIMIT);
+  readonly #said: Said;
+  readonly #collected = Promise.withResolvers<void>();
+  #child: ChildProcessWithoutNullStreams | undefined;
+  #queued = 0;
+
+  constructor(transport: StdioTransport, parts: UpstreamParts) {
+    super(parts);
+    this.#transport = transport;
+    this.#said = new Said(parts);
+  }
+
+  /** Of the group that holds the child and all that it started. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  start(): Promise<void> {
+    const { command, args } = this.#transport;
+    const env = childEnvironment(this.#transport, this.parts.environment ?? process.env);
+    return new Promise((resolve, reject) => {
+      let child: ChildProcessWithoutNullStreams;
+      try {
+        // Detached: a group of its own, which can be ended as a whole, and which Ctrl-C in our terminal does not reach.
+        child = spawn(command, args, { env, stdio: "pipe", detached: true, windowsHide: true });
+      } catch (error) {
+        reject(this.#cannotStart(error));
+        return;
+      }
+      this.#child = child;
+      child.once("spawn", () => resolve());
+      child.on("error", (error) => {
+        reject(this.#cannotStart(error));
+        this.lose(this.#cannotStart(error));
+      });
+      child.stdout.on("data", (chunk: Uint8Array) => this.#take(chunk));
+      child.stderr.on("data", (chunk: Uint8Array) => this.#said.push(chunk));
+      // Broken pipes are the child's end, which has its own event and its own words.
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {});
+      child.once("exit", (code, signal) => this.#exited(child, code, signal));
+    });
+  }
+
+  protected write(message: JSONRPCMessage): Promise<void> {
+    const child = this.#child;
+    const bytes = Buffer.from(`${JSON.stringify(message)}\n`, "utf8");
+    return new Promise((resolve, reject) => {
+      if (!child?.stdin.writable) throw this.#lost("does not read any more");
+      if (this.#queued + bytes.length > QUEUE_LIMIT) {
+        throw this.#lost(`does not read: ${QUEUE_LIMIT / 1024 / 1024} MiB wait for it`);
+      }
+      this.#queued += bytes.length;
+      child.stdin.write(bytes, (error) => {
+        this.#queued -= bytes.length;
+        if (error) reject(this.#lost("does not read any more"));
+        else resolve();
+      });
+    });
+  }
+
+  protected async release(): Promise<void> {
+    const child = this.#child;
+    if (child?.pid === undefined) return;
+    child.stdin.end();
+    if (process.platform === "win32") child.kill();
+    // Until it is collected it counts as a process of ours.
+    else if (await endGroup(child.pid, this.parts.clock)) await this.#collected.promise;
+    // A child of its own that left the group may hold these open.
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+  }
+
+  setProtocolVersion(): void {
+    // Every message of this transport is the same in all versions.
+  }
+
+  #take(chunk: Uint8Array): void {
+    if (this.closed) return;
+    try {
+      for (const line of this.#lines.push(chunk)) this.#read(line);
+    } catch (error) {
+      if (!(error instanceof LineTooLong)) throw error;
+      const text = `The program of the connector ${this.parts.name} wrote a line of more than ${LINE_LIMIT / 1024 / 1024} MiB.`;
+      this.lose(new ConnectorError("too_large", text));
+    }
+  }
+
+  #read(line: string): void {
+    if (line.trim() === "") return;
+    let value: unknown;
+    try {
+      value = JSON.parse(line);
+    } catch {
+      // A program that greets on its standard output is common; only one that does nothing else is given up.
+      this.garbled();
+      return;
+    }
+    const message = JSONRPCMessageSchema.safeParse(value);
+    if (message.success) {
+      this.received(message.data);
+      return;
+    }
+    if (hasId(value)) this.fail(value.id, this.invalid("an answer that is not JSON-RPC"));
+    this.garbled();
+  }
+
+  #exited(child: ChildProcessWithoutNullStreams, code: number | null, signal: NodeJS.Signals | null): void {
+    this.#collected.resolve();
+    const how = signal === null ? `with code ${code}` : `by ${signal}`;
+    const end = (): void => {
+      cancel();
+      const said = this.#said.tail();
+      const text = `The program of the connector ${this.parts.name} ended ${how}${said && `. It said: ${said}`}`;
+      this.lose(new ConnectorError("unreachable", said ? text : `${text}.`));
+    };
+    const cancel = this.parts.clock.after(DRAIN_MS, end);
+    child.once("close", end);
+  }
+
+  #lost(what: string): ConnectorError {
+    return new ConnectorError("unreachable", `The program of the connector ${this.parts.name} ${what}.`);
+  }
+
+  #cannotStart(error: unknown): ConnectorError {
+    const { command } = this.#transport;
+    const why = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+    const text =
+      why === "ENOENT"
+        ? `was not found${command.includes("/") ? "" : " on PATH"}`
+        : `cannot be started (${why})`;
+    const program = shown(JSON.stringify(command), this.parts);
+    return new ConnectorError(
+      "unreachable",
+      `The program ${program} of the connector ${this.parts.name} ${text}.`,
+    );
+  }
+}
+
+function hasId(value: unknown): value is { readonly id: number } {
+  return typeof value === "object" && value !== null && "id" in value && typeof value.id === "number";
+}

@@ -1,0 +1,137 @@
+import type { Agents } from "../access/agents.ts";
+import type { Clock } from "../base/clock.ts";
+import { invalidField } from "../base/errors.ts";
+import type { Ids, RandomSource } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config/config.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Db } from "../store/db.ts";
+import type { Vault } from "../vault/vault.ts";
+import { builtinTools } from "./builtin/all.ts";
+import { Catalogue } from "./catalogue.ts";
+import { Connectors, type DefinitionStore } from "./connectors.ts";
+import type { ConnectorDefinition } from "./definition.ts";
+import { DirectCalls } from "./direct-call.ts";
+import { LazySource } from "./lazy-source.ts";
+import type { CallWatch } from "./live.ts";
+import { createOutbound, type Outbound } from "./outbound/fetch.ts";
+import { ToolRegistry } from "./registry.ts";
+import { openSecretKey } from "./secrets/key.ts";
+import { createMask } from "./secrets/mask.ts";
+import { open, seal } from "./secrets/seal.ts";
+import { secretsOf } from "./secrets/secrets-of.ts";
+import { ConnectorError, type ToolSource } from "./source.ts";
+
+export interface OpenConnectorsParts {
+  readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors">;
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly agents: Agents;
+  readonly vault: Vault;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: RandomSource;
+  readonly log: Log;
+  readonly watch: CallWatch;
+}
+
+/** The whole of the connectors, put together: what there is, who may use it, and calls outside of tasks. */
+export interface OpenedConnectors {
+  readonly connectors: Connectors;
+  readonly registry: ToolRegistry;
+  readonly calls: DirectCalls;
+  /** Ends every child and connection. */
+  stop(): Promise<void>;
+}
+
+/** @throws OperatorError where the key of the secrets cannot be had */
+export async function openConnectors(
+  parts: OpenConnectorsParts,
+  workspaceIds: readonly number[],
+): Promise<OpenedConnectors> {
+  const { config, db, ledger, agents, clock, ids, log, watch } = parts;
+  const outbound = createOutbound({ allow: config.connectors.allowAddresses });
+  const catalogue = new Catalogue(builtinTools(parts));
+  const registry = new ToolRegistry(catalogue);
+  const connectors = new Connectors({
+    db,
+    ledger,
+    catalogue,
+    clock,
+    log,
+    watch,
+    definitions: definitionStore(parts),
+    check: (definition) => checkDefinition(definition, outbound, config.connectors.stdio),
+    openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told.toolsChanged),
+  });
+  await connectors.load(workspaceIds);
+  const calls = new DirectCalls({ db, ledger, agents, registry, clock, ids, log });
+  return {
+    connectors,
+    registry,
+    calls,
+    async stop() {
+      await calls.stop();
+      await connectors.stop();
+      outbound.close();
+    },
+  };
+}
+
+function openSource(
+  { config, clock, random, log }: OpenConnectorsParts,
+  outbound: Outbound,
+  name: string,
+  definition: ConnectorDefinition,
+  toolsChanged: () => void,
+): ToolSource {
+  const { timeoutMs } = config.connectors;
+  const mask = createMask(secretsOf(definition));
+  const given = { fetch: outbound.fetch, mask, clock, random, log, timeoutMs };
+  return new LazySource(async () => {
+    if (definition.kind === "mcp") {
+      const { mcpSource } = await import("./mcp-upstream/source.ts");
+      return mcpSource({ name }, definition, { ...given, toolsChanged });
+    }
+    const { openApiSource } = await import("./openapi/source.ts");
+    return openApiSource({ name }, definition, given);
+  });
+}
+
+function definitionStore({ config, random }: OpenConnectorsParts): DefinitionStore {
+  const key = openSecretKey({ masterKey: config.masterKey, dataDir: config.dataDir, random });
+  // A definition that was moved to another row opens no more.
+  const context = (workspaceId: number, name: string) => `connector\n${workspaceId}\n${name}`;
+  return {
+    seal: (workspaceId, name, definition) =>
+      seal(key, JSON.stringify(definition), context(workspaceId, name), random),
+    open: (workspaceId, name, sealed) =>
+      JSON.parse(
+        Buffer.from(open(key, sealed, context(workspaceId, name))).toString(),
+      ) as ConnectorDefinition,
+  };
+}
+
+/** What configuration refuses is refused when a connector is let in, and at each start. @throws Problem 422 */
+function checkDefinition(definition: ConnectorDefinition, outbound: Outbound, mayStart: boolean): void {
+  if (definition.kind === "mcp") {
+    const { transport } = definition;
+    if (transport.type !== "stdio") checkUrl("/transport/url", transport.url, outbound);
+    else if (!mayStart) {
+      throw invalidField("/transport/type", "stdio is switched off here (connectors.stdio)");
+    }
+    return;
+  }
+  const { spec, baseUrl } = definition;
+  if (typeof spec === "string" && /^https?:/i.test(spec)) checkUrl("/spec", spec, outbound);
+  if (baseUrl !== null) checkUrl("/base_url", baseUrl, outbound);
+}
+
+function checkUrl(path: string, url: string, outbound: Outbound): void {
+  try {
+    outbound.checkUrl(url);
+  } catch (error) {
+    if (!(error instanceof ConnectorError)) throw error;
+    throw invalidField(path, error.message);
+  }
+}

@@ -1,0 +1,131 @@
+import type { JsonObject } from "../../../agents/index.ts";
+import type { Mask } from "../../secrets/mask.ts";
+import type { ContentBlock, ToolAnswer } from "../../source.ts";
+import { essence, isJson } from "../operations/media-type.ts";
+import { type Beginning, readUpTo } from "./read-up-to.ts";
+
+/** Bytes of an answer that are read. */
+const MAX_BYTES = 1_024 * 1_024;
+/** Characters of it that are handed on. */
+const MAX_TEXT = 1_000_000;
+const MAX_ERROR = 4_000;
+/** Levels of structured content; what is deeper is text alone. */
+const MAX_DEPTH = 100;
+/** Where the bytes were cut there may be the beginning of a secret, which no mask finds: this much is left out. */
+const MAX_SECRET = 16_384;
+
+/**
+ * What an API answered, as a tool's answer: JSON and other text as text, JSON objects as structured content too, images,
+ * sounds and other bytes as blocks of their own. A status that is no success is an error with what the body says.
+ * @throws as `readUpTo` does
+ */
+export async function answerOf(
+  response: Response,
+  url: URL,
+  mask: Mask,
+  signal: AbortSignal,
+): Promise<ToolAnswer> {
+  const body = await readUpTo(response, MAX_BYTES, signal);
+  const type = response.headers.get("content-type") ?? "";
+  if (!response.ok) return { content: [textBlock(failure(response, body, type, mask))], isError: true };
+  if (body.bytes.length === 0) return { content: [textBlock(emptiness(response, mask))] };
+  const text = textOf(body.bytes, type, body.isCut);
+  if (text === undefined) return { content: [bytesBlock(body, type, url, mask)] };
+  const structured = isJson(type) && !body.isCut ? structuredOf(text, mask) : undefined;
+  return {
+    content: textBlocks(text, body.isCut, mask),
+    ...(structured ? { structuredContent: structured } : {}),
+  };
+}
+
+function textBlocks(text: string, isCut: boolean, mask: Mask): ContentBlock[] {
+  const masked = mask.text(text);
+  const end = isCut ? Math.min(MAX_TEXT, Math.max(0, masked.length - MAX_SECRET)) : MAX_TEXT;
+  if (!isCut && masked.length <= end) return [textBlock(masked)];
+  const shown = masked.slice(0, end).toWellFormed();
+  return [
+    textBlock(shown),
+    textBlock(`The answer is longer: only its first ${shown.length} characters are here.`),
+  ];
+}
+
+function structuredOf(text: string, mask: Mask): JsonObject | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // It says that it is JSON and is not: its text tells more than a refusal would.
+    return undefined;
+  }
+  const masked = mask.json(value);
+  return isShallowObject(masked) ? masked : undefined;
+}
+
+/** An object that JSON.parse has made, and that whoever walks it by recursion comes to the end of. */
+function isShallowObject(value: unknown): value is JsonObject {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return false;
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+  }
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function failure(response: Response, body: Beginning, type: string, mask: Mask): string {
+  const text = textOf(body.bytes, type, body.isCut);
+  const masked = mask.text(text ?? "").trim();
+  const shown = masked.length > MAX_ERROR ? `${masked.slice(0, MAX_ERROR).toWellFormed()}…` : masked;
+  const status = `The API answered with status ${statusOf(response, mask)}`;
+  return shown === "" ? `${status}.` : `${status}:\n${shown}`;
+}
+
+function emptiness(response: Response, mask: Mask): string {
+  const location = response.headers.get("location");
+  const where = location === null ? "" : ` Location: ${mask.text(location).slice(0, MAX_ERROR)}`;
+  return `The API answered with status ${statusOf(response, mask)} and nothing else.${where}`;
+}
+
+function statusOf({ status, statusText }: Response, mask: Mask): string {
+  return statusText === "" ? String(status) : `${status} ${mask.text(statusText).slice(0, 100)}`;
+}
+
+/** The text that these bytes are; undefined where they are none. */
+function textOf(bytes: Uint8Array, contentType: string, isCut: boolean): string | undefined {
+  const type = essence(contentType);
+  const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(contentType)?.[1];
+  const isText =
+    isJson(type) ||
+    /^text\/|[/+](?:xml|yaml|x-yaml|javascript|x-www-form-urlencoded|x-ndjson|graphql)$/.test(type);
+  if (isText || charset !== undefined) return decoderOf(charset).decode(bytes);
+  if (type !== "") return undefined;
+  try {
+    // In a stream, the last character may be half.
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
+  } catch {
+    return undefined; // of no type, and no text: bytes
+  }
+}
+
+function decoderOf(charset: string | undefined): Pick<TextDecoder, "decode"> {
+  try {
+    return new TextDecoder((charset ?? "utf-8") as Bun.Encoding);
+  } catch {
+    return new TextDecoder(); // a charset that nobody knows: what is ASCII in it can be read
+  }
+}
+
+function bytesBlock(body: Beginning, contentType: string, url: URL, mask: Mask): ContentBlock {
+  const mimeType = mask.text(essence(contentType)) || "application/octet-stream";
+  const leftOut = (why: string) => textBlock(`The answer is of type ${mimeType} and ${why}: it is left out.`);
+  if (body.isCut) return leftOut(`larger than ${MAX_BYTES} bytes`);
+  const data = Buffer.from(body.bytes).toString("base64");
+  if (mask.text(data) !== data) return leftOut("holds a secret of the connector");
+  if (/^(?:image|audio)\//.test(mimeType)) return { type: mimeType.slice(0, 5), data, mimeType };
+  // Without its query, which may carry the connector's secret.
+  const uri = mask.text(`${url.origin}${url.pathname}`);
+  return { type: "resource", resource: { uri, mimeType, blob: data } };
+}
+
+function textBlock(text: string): ContentBlock {
+  return { type: "text", text };
+}

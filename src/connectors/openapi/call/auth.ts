@@ -1,0 +1,28 @@
+import type { OpenApiAuth } from "../../definition.ts";
+import type { ReservedName } from "../operations/parameters.ts";
+import { percentEncode } from "./encode.ts";
+
+/** The name that the connector's own secret goes by in requests, where no header that is reserved anyway carries it. */
+export function reservedName(auth: OpenApiAuth | null): ReservedName | null {
+  return auth?.type === "header" || auth?.type === "query" ? { in: auth.type, name: auth.name } : null;
+}
+
+/** Puts the connector's secret into a request. The last thing that is put there: nothing else may take its place. */
+export function authorise(auth: OpenApiAuth, url: URL, headers: Headers): void {
+  switch (auth.type) {
+    case "bearer":
+      headers.set("authorization", `Bearer ${auth.token}`);
+      return;
+    case "basic": {
+      // RFC 7617 in UTF-8.
+      const pair = Buffer.from(`${auth.username}:${auth.password}`).toString("base64");
+      headers.set("authorization", `Basic ${pair}`);
+      return;
+    }
+    case "header":
+      headers.set(auth.name, auth.value);
+      return;
+    case "query":
+      url.search = `${url.search === "" ? "?" : `${url.search}&`}${percentEncode(auth.name)}=${percentEncode(auth.value)}`;
+  }
+}

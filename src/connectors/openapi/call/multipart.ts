@@ -1,0 +1,45 @@
+import { createHash } from "node:crypto";
+
+/** One part of a form. */
+export interface FormPart {
+  readonly name: string;
+  readonly content: string | Uint8Array;
+  /** Undefined: a text. */
+  readonly type?: string;
+  readonly filename?: string;
+}
+
+export interface Multipart {
+  readonly content: Uint8Array<ArrayBuffer>;
+  /** With the boundary. */
+  readonly type: string;
+}
+
+/**
+ * `multipart/form-data` (RFC 7578). `FormData` gives a part with a type of its own an empty file name, which servers take for
+ * a file that was not chosen. The boundary is a hash of what it parts, which that cannot hold.
+ */
+export function multipart(parts: readonly FormPart[]): Multipart {
+  const heads = parts.map(headOf);
+  const hash = createHash("sha256");
+  for (const [index, { content }] of parts.entries()) hash.update(heads[index] ?? "").update(content);
+  const boundary = `gatehouse-${hash.digest("hex").slice(0, 40)}`;
+  const pieces = parts.flatMap(({ content }, index) => [
+    Buffer.from(`--${boundary}\r\n${heads[index]}\r\n\r\n`),
+    Buffer.from(content),
+    Buffer.from("\r\n"),
+  ]);
+  const content = Uint8Array.from(Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]));
+  return { content, type: `multipart/form-data; boundary=${boundary}` };
+}
+
+function headOf({ name, type, filename }: FormPart): string {
+  const file = filename === undefined ? "" : `; filename="${escaped(filename)}"`;
+  const line = `Content-Disposition: form-data; name="${escaped(name)}"${file}`;
+  return type === undefined ? line : `${line}\r\nContent-Type: ${type}`;
+}
+
+/** As browsers do it (HTML standard, "multipart/form-data encoding algorithm"). */
+function escaped(name: string): string {
+  return name.replaceAll("\n", "%0A").replaceAll("\r", "%0D").replaceAll('"', "%22");
+}

@@ -1,0 +1,87 @@
+import { DocumentFault, quote } from "./fault.ts";
+import { isMap, type JsonMap, own, ownMap } from "./json.ts";
+
+/** Objects and lists inside each other. Real documents have thirty or so. */
+const MAX_DEPTH = 100;
+/** Objects and lists that are looked at; 10 MiB of JSON hold fewer, YAML's aliases can make more of them. */
+const MAX_CONTAINERS = 5_500_000;
+/** Fields of one object: those that many operations share are looked at for each of them. */
+const MAX_FIELDS = 20_000;
+/** Fields whose value is data and no part of the description: a `$ref` there refers to nothing that is followed. */
+const DATA: ReadonlySet<string> = new Set(["example", "examples", "default", "const", "enum", "value"]);
+
+/** OpenAPI's versions that are taken: 3.2 reads as 3.1 does, its additions are left out. */
+const VERSION = /^3\.[012](?:\.\d+)?(?:-[\w.-]+)?$/;
+
+/**
+ * The document's root, once it is known to be one that can be read without harm: no deeper than 100 levels, without
+ * `__proto__`, and without a reference to another document, which would make the gateway read a file or an address.
+ * @throws DocumentFault
+ */
+export function checkDocument(value: unknown): JsonMap {
+  if (!isMap(value)) throw new DocumentFault("it is not an object");
+  checkVersion(value);
+  if (ownMap(value, "paths") === undefined) throw new DocumentFault('its field "paths" is missing');
+  checkValues(value);
+  return value;
+}
+
+function checkVersion(root: JsonMap): void {
+  const swagger = own(root, "swagger");
+  if (swagger !== undefined) {
+    throw new DocumentFault(
+      `it is Swagger ${quote(String(swagger))}, an older format that converters make OpenAPI 3.0 of`,
+    );
+  }
+  const version = own(root, "openapi");
+  if (version === undefined) throw new DocumentFault('its field "openapi", the version, is missing');
+  if (typeof version !== "string")
+    throw new DocumentFault('its field "openapi" is not a text such as "3.1.0"');
+  if (!VERSION.test(version)) throw new DocumentFault(`its version is ${quote(version)}`);
+}
+
+interface Waiting {
+  readonly value: object;
+  readonly depth: number;
+  readonly isData: boolean;
+}
+
+/** Without recursion: how deep it is has to be found out first. */
+function checkValues(root: JsonMap): void {
+  const waiting: Waiting[] = [{ value: root, depth: 1, isData: false }];
+  let containers = 0;
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const { value, depth, isData } = next;
+    containers++;
+    if (containers > MAX_CONTAINERS) throw new DocumentFault("its aliases make too much of it");
+    if (depth > MAX_DEPTH) throw new DocumentFault(`it is deeper than ${MAX_DEPTH} levels, or holds itself`);
+    if (Array.isArray(value)) {
+      for (const item of value) {
+        if (typeof item === "object" && item !== null)
+          waiting.push({ value: item, depth: depth + 1, isData });
+      }
+      continue;
+    }
+    const fields = Object.entries(value);
+    if (fields.length > MAX_FIELDS)
+      throw new DocumentFault(`one of its objects has more than ${MAX_FIELDS} fields`);
+    for (const [key, item] of fields) {
+      if (key === "__proto__") throw new DocumentFault('it has a field named "__proto__"');
+      if (key === "$ref" && !isData) refuseExternal(item);
+      if (typeof item === "object" && item !== null) {
+        waiting.push({
+          value: item,
+          depth: depth + 1,
+          isData: isData || DATA.has(key) || key.startsWith("x-"),
+        });
+      }
+    }
+  }
+}
+
+function refuseExternal(reference: unknown): void {
+  if (typeof reference !== "string" || reference.startsWith("#")) return;
+  throw new DocumentFault(
+    `its reference ${quote(reference)} leads to another document, which is never read; only references inside it ("#/…") are followed`,
+  );
+}

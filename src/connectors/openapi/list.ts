@@ -1,0 +1,66 @@
+import type { OfferedTool } from "../source.ts";
+import { DocumentFault, DocumentTooLarge } from "./fault.ts";
+import { own } from "./json.ts";
+import { collectOperations } from "./operations/collect.ts";
+import { ToolNames } from "./operations/names.ts";
+import type { ReservedName } from "./operations/parameters.ts";
+import { checkBase, firstServer } from "./operations/servers.ts";
+import { toolOf } from "./operations/tool.ts";
+import type { ApiDocument } from "./read.ts";
+import { openReferences } from "./references.ts";
+import { Work } from "./schema/budget.ts";
+
+/** Operations that are made tools of before others get their turn. */
+const SLICE = 20;
+
+export interface ListOptions {
+  /** What stands for all servers of the document. */
+  readonly baseUrl: string | null;
+  readonly reserved: ReservedName | null;
+  /** Told of each operation that is left out, and why. */
+  readonly leaveOut: (operation: string, reason: string) => void;
+}
+
+/**
+ * The operations of a document as tools. One that cannot be called is left out; where all are, that is the document's
+ * fault.
+ * @throws DocumentFault, and the signal's reason
+ */
+export async function listTools(
+  document: ApiDocument,
+  options: ListOptions,
+  signal: AbortSignal,
+): Promise<OfferedTool[]> {
+  const server = options.baseUrl === null ? serverOf(document) : null;
+  const work = new Work();
+  const references = await openReferences(document.root, work);
+  const collected = collectOperations(document.root, references);
+  const { reserved, leaveOut } = options;
+  const parts = { references, work, names: new ToolNames(), server, documentUrl: document.url, reserved };
+  const tools: OfferedTool[] = [];
+  let firstFault: string | undefined;
+  for (const [index, each] of collected.entries()) {
+    if (index % SLICE === SLICE - 1) {
+      await new Promise<void>((resume) => setImmediate(resume));
+      signal.throwIfAborted();
+    }
+    try {
+      if ("fault" in each) throw each.fault;
+      tools.push(toolOf(each.operation, parts));
+    } catch (error) {
+      if (!(error instanceof DocumentFault) || error instanceof DocumentTooLarge) throw error;
+      firstFault ??= `${each.title}: ${error.message}`;
+      leaveOut(each.title, error.message);
+    }
+  }
+  if (tools.length > 0) return tools;
+  throw new DocumentFault(`none of its operations can be called (${firstFault})`);
+}
+
+/** OpenAPI 3.1.1, 4.8.1.1: without servers it is the root of where the document was found. */
+function serverOf({ root, url }: ApiDocument): string {
+  const server = firstServer(own(root, "servers"), url);
+  if (server !== undefined) return server;
+  if (url === null) throw new DocumentFault("it names no server: base_url has to name one");
+  return checkBase(new URL(url).origin, "the spec's URL");
+}

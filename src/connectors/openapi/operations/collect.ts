@@ -1,0 +1,88 @@
+import { DocumentFault, quote } from "../fault.ts";
+import { isMap, type JsonMap, own, ownList, ownMap, ownText } from "../json.ts";
+import type { References } from "../references.ts";
+import { methodsOf, type Operation, titleOf } from "./operation.ts";
+
+/** Operations of one document. A model cannot choose among more, nor does a list of tools stay readable. */
+export const MAX_OPERATIONS = 1_000;
+/** Parameters of one operation, the path's among them. */
+const MAX_PARAMETERS = 200;
+
+/** An operation, or why it cannot be offered. */
+export type Collected = { readonly title: string } & (
+  | { readonly operation: Operation }
+  | { readonly fault: DocumentFault }
+);
+
+/**
+ * The operations of a document in its order.
+ * @throws DocumentFault where there are none, or too many
+ */
+export function collectOperations(root: JsonMap, references: References): Collected[] {
+  const found = pathsOf(root, references).flatMap(({ path, item }) =>
+    methodsOf(item).map((method) => ({ path, item, method })),
+  );
+  if (found.length === 0) throw new DocumentFault("it has no operations");
+  return found.map(({ path, item, method }) => {
+    const title = titleOf({ method: method.toUpperCase(), path });
+    try {
+      return { title, operation: operationOf(path, item, method, references) };
+    } catch (fault) {
+      if (!(fault instanceof DocumentFault)) throw fault;
+      return { title, fault };
+    }
+  });
+}
+
+interface Path {
+  readonly path: string;
+  readonly item: JsonMap;
+}
+
+/** Paths with their items; counted on the way, since a document may have a million of them. */
+function pathsOf(root: JsonMap, references: References): Path[] {
+  const paths: Path[] = [];
+  let operations = 0;
+  for (const [path, value] of Object.entries(ownMap(root, "paths") ?? {})) {
+    if (!path.startsWith("/")) continue;
+    const item = references.follow(value);
+    if (!item) continue;
+    operations += methodsOf(item).length;
+    if (operations > MAX_OPERATIONS) {
+      throw new DocumentFault(
+        `it has more than ${MAX_OPERATIONS} operations: a connector takes a part of it, with fewer`,
+      );
+    }
+    paths.push({ path, item });
+  }
+  return paths;
+}
+
+function operationOf(path: string, item: JsonMap, method: string, references: References): Operation {
+  const fields = own(item, method);
+  if (!isMap(fields)) throw new DocumentFault("it is not an object");
+  if (method === "trace") throw new DocumentFault("TRACE is never sent");
+  const declared = [...ownList(item, "parameters"), ...ownList(fields, "parameters")];
+  if (declared.length > MAX_PARAMETERS)
+    throw new DocumentFault(`it has more than ${MAX_PARAMETERS} parameters`);
+  // A map keeps the place of what came first and takes the value of what came last: the operation's own wins.
+  const parameters = new Map<string, JsonMap>();
+  for (const value of declared) {
+    const parameter = references.follow(value);
+    const name = parameter && ownText(parameter, "name");
+    const place = parameter && ownText(parameter, "in");
+    if (!parameter || name === undefined || place === undefined) {
+      throw new DocumentFault("one of its parameters has no name, or does not say where it goes");
+    }
+    if (name === "__proto__") throw new DocumentFault(`it has a parameter named ${quote(name)}`);
+    // RFC 9110: names of headers are the same in all cases.
+    parameters.set(`${place} ${place === "header" ? name.toLowerCase() : name}`, parameter);
+  }
+  return {
+    method: method.toUpperCase(),
+    path,
+    fields,
+    parameters: [...parameters.values()],
+    servers: own(fields, "servers") ?? own(item, "servers"),
+  };
+}

@@ -1,0 +1,105 @@
+import type { ParameterBinding, WritingStyle } from "../binding.ts";
+import { isHeaderName, isReservedHeader } from "../call/headers.ts";
+import { DocumentFault, quote } from "../fault.ts";
+import { isMap, type JsonMap, own, ownBoolean, ownMap, ownText } from "../json.ts";
+import type { Argument } from "../schema/input.ts";
+import type { ArgumentNames } from "./arguments.ts";
+import { isJson } from "./media-type.ts";
+import type { Operation, Place } from "./operation.ts";
+
+/** Where the connector's own `auth` goes: a parameter of that name is not the caller's to set. */
+export interface ReservedName {
+  readonly in: "header" | "query";
+  readonly name: string;
+}
+
+export interface TakenParameter {
+  readonly binding: ParameterBinding;
+  readonly argument: Argument;
+}
+
+const PLACES: Readonly<Record<Place, readonly WritingStyle["style"][]>> = {
+  path: ["simple", "label", "matrix"],
+  query: ["form", "spaceDelimited", "pipeDelimited", "deepObject"],
+  header: ["simple"],
+  cookie: ["form"],
+};
+
+/**
+ * An operation's parameters as arguments, those left out that the gateway sets itself. A place in the path that nothing
+ * describes takes a text.
+ * @throws DocumentFault
+ */
+export function takeParameters(
+  operation: Operation,
+  names: ArgumentNames,
+  reserved: ReservedName | null,
+): TakenParameter[] {
+  const inPath = new Set([...operation.path.matchAll(/\{([^{}]+)\}/g)].map(([, name = ""]) => name));
+  const taken: TakenParameter[] = [];
+  for (const parameter of operation.parameters) {
+    const { name, place } = identityOf(parameter);
+    // What the path has no place for cannot be sent.
+    if (place === "path" && !inPath.delete(name)) continue;
+    if (place === "header") {
+      if (isReservedHeader(name)) continue;
+      if (!isHeaderName(name)) throw new DocumentFault(`its parameter ${quote(name)} is not a header's name`);
+    }
+    if (reserved && isSame(reserved, place, name)) continue;
+    taken.push(takeParameter(parameter, name, place, names.take(name, place)));
+  }
+  for (const name of inPath) {
+    const argument = names.take(name, "path");
+    taken.push({
+      binding: { argument, name, in: "path", style: "simple", explode: false },
+      argument: { name: argument, schema: { type: "string" }, description: undefined, required: true },
+    });
+  }
+  return taken;
+}
+
+function takeParameter(parameter: JsonMap, name: string, place: Place, argument: string): TakenParameter {
+  const style = styleOf(parameter, name, place);
+  const content = Object.entries(ownMap(parameter, "content") ?? {})[0];
+  const media: unknown = content?.[1];
+  return {
+    binding: {
+      argument,
+      name,
+      in: place,
+      style,
+      explode: ownBoolean(parameter, "explode") ?? style === "form",
+      ...(place === "query" && ownBoolean(parameter, "allowReserved") ? { allowReserved: true } : {}),
+      ...(content && isJson(content[0]) ? { json: true } : {}),
+    },
+    argument: {
+      name: argument,
+      schema: isMap(media) ? own(media, "schema") : own(parameter, "schema"),
+      description: ownText(parameter, "description"),
+      required: place === "path" || ownBoolean(parameter, "required") === true,
+    },
+  };
+}
+
+function styleOf(parameter: JsonMap, name: string, place: Place): WritingStyle["style"] {
+  const given = own(parameter, "style");
+  const styles = PLACES[place];
+  const style = styles.find((each) => (given === undefined ? true : each === given));
+  if (style === undefined) {
+    throw new DocumentFault(`its parameter ${quote(name)} in ${place} has the style ${quote(String(given))}`);
+  }
+  return style;
+}
+
+function identityOf(parameter: JsonMap): { readonly name: string; readonly place: Place } {
+  const name = ownText(parameter, "name") ?? "";
+  const given = own(parameter, "in");
+  for (const place of ["path", "query", "header", "cookie"] as const)
+    if (given === place) return { name, place };
+  throw new DocumentFault(`its parameter ${quote(name)} is in ${quote(String(given))}`);
+}
+
+function isSame(reserved: ReservedName, place: Place, name: string): boolean {
+  if (reserved.in !== place) return false;
+  return place === "header" ? reserved.name.toLowerCase() === name.toLowerCase() : reserved.name === name;
+}

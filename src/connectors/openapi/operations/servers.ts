@@ -1,0 +1,42 @@
+import { DocumentFault, quote } from "../fault.ts";
+import { isMap, own, ownMap, ownText } from "../json.ts";
+
+/**
+ * The address that operations are below, without a `/` at its end.
+ * @throws DocumentFault where it is none, or holds what would go along with every request
+ */
+export function checkBase(text: string, what: string): string {
+  const url = URL.parse(text);
+  if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw new DocumentFault(`${what} is not an http or https URL`);
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new DocumentFault(`${what} must not hold a user or a password`);
+  }
+  if (url.search !== "" || url.hash !== "")
+    throw new DocumentFault(`${what} must not hold a query or a fragment`);
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/**
+ * The first server of a `servers` list (OpenAPI 3.1.1, 4.8.5), its variables at their defaults.
+ * @param documentUrl what a relative one is resolved against
+ * @returns undefined where there is none: the document's own, or the root of where it was fetched, stands for it
+ * @throws DocumentFault
+ */
+export function firstServer(servers: unknown, documentUrl: string | null): string | undefined {
+  const first: unknown = Array.isArray(servers) ? servers[0] : undefined;
+  const url = isMap(first) ? own(first, "url") : undefined;
+  if (!isMap(first) || typeof url !== "string") return undefined;
+  const variables = ownMap(first, "variables") ?? {};
+  const filled = url.replace(/\{([^{}]*)\}/g, (_, name: string) => {
+    const value = ownText(ownMap(variables, name) ?? {}, "default");
+    if (value === undefined) throw new DocumentFault(`the server ${quote(url)} has no default for {${name}}`);
+    return value;
+  });
+  const absolute = URL.parse(filled, documentUrl ?? undefined);
+  if (!absolute) {
+    throw new DocumentFault(`its server ${quote(url)} is not an absolute URL: base_url has to name one`);
+  }
+  return checkBase(absolute.href, `its server ${quote(url)}`);
+}

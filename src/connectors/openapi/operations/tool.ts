@@ -1,0 +1,83 @@
+import type { OfferedTool, ToolAnnotations } from "../../source.ts";
+import type { OperationBinding } from "../binding.ts";
+import { own, ownText } from "../json.ts";
+import { checkPath } from "../path.ts";
+import type { References } from "../references.ts";
+import type { Work } from "../schema/budget.ts";
+import { inputSchema } from "../schema/input.ts";
+import { ArgumentNames } from "./arguments.ts";
+import { BODY_ARGUMENT, takeBody } from "./body.ts";
+import type { ToolNames } from "./names.ts";
+import { isSafe, type Operation, titleOf } from "./operation.ts";
+import { type ReservedName, takeParameters } from "./parameters.ts";
+import { firstServer } from "./servers.ts";
+
+const DESCRIPTION_LIMIT = 4_000;
+const TITLE_LIMIT = 200;
+
+/** What all operations of a document share. */
+export interface ToolParts {
+  readonly references: References;
+  readonly work: Work;
+  readonly names: ToolNames;
+  /** The document's own server; null where `base_url` stands for all of them. */
+  readonly server: string | null;
+  readonly documentUrl: string | null;
+  readonly reserved: ReservedName | null;
+}
+
+/**
+ * The tool that an operation becomes.
+ * @throws DocumentFault where it cannot be called, with the reason
+ */
+export function toolOf(operation: Operation, parts: ToolParts): OfferedTool {
+  checkPath(operation.path);
+  const body = takeBody(operation, parts.references);
+  const names = new ArgumentNames(body ? [BODY_ARGUMENT] : []);
+  const parameters = takeParameters(operation, names, parts.reserved);
+  const argumentList = [...parameters.map(({ argument }) => argument), ...(body ? [body.argument] : [])];
+  const itsServer = parts.server === null ? undefined : firstServer(operation.servers, parts.documentUrl);
+  const binding: OperationBinding = {
+    method: operation.method,
+    path: operation.path,
+    server: itsServer ?? parts.server,
+    trusted: itsServer === undefined || new URL(itsServer).origin === new URL(parts.server ?? "").origin,
+    parameters: parameters.map(({ binding }) => binding),
+    body: body?.binding ?? null,
+  };
+  const schema = inputSchema(argumentList, parts.references, parts.work);
+  const summary = ownText(operation.fields, "summary");
+  const operationId = ownText(operation.fields, "operationId");
+  const title = (summary ?? operationId)?.slice(0, TITLE_LIMIT).toWellFormed();
+  return {
+    // Last, so that what is left out takes no name.
+    name: parts.names.take(operationId, operation.method, operation.path),
+    ...(title === undefined ? {} : { title }),
+    description: descriptionOf(operation, summary),
+    inputSchema: schema,
+    annotations: annotationsOf(operation.method, title),
+    destructive: !isSafe(operation.method),
+    binding: { ...binding },
+  };
+}
+
+function descriptionOf(operation: Operation, summary: string | undefined): string {
+  const description = ownText(operation.fields, "description");
+  const said = [summary, description === summary ? undefined : description].filter(
+    (each) => each !== undefined,
+  );
+  const texts = said.length === 0 ? [titleOf(operation)] : said;
+  if (own(operation.fields, "deprecated") === true) texts.unshift("Deprecated.");
+  return texts.join("\n\n").slice(0, DESCRIPTION_LIMIT).toWellFormed();
+}
+
+/** What HTTP says of the method (RFC 9110, 9.2); what the operation does besides cannot be known. */
+function annotationsOf(method: string, title: string | undefined): ToolAnnotations {
+  return {
+    ...(title === undefined ? {} : { title }),
+    readOnlyHint: isSafe(method),
+    destructiveHint: !isSafe(method),
+    idempotentHint: isSafe(method) || method === "PUT" || method === "DELETE",
+    openWorldHint: true,
+  };
+}

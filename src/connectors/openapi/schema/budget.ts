@@ -1,0 +1,56 @@
+import { DocumentTooLarge } from "../fault.ts";
+
+/** One schema got larger than what was allowed for it. Never leaves this folder. */
+export class TooLarge extends Error {
+  override readonly name = "TooLarge";
+}
+
+/** What a document may cost to read, in characters written and fields looked at, whether they are used or not. */
+const MAX_WORK = 20_000_000;
+
+/** Counts for all schemas of a document together, so that none of them can be large a thousand times. */
+export class Work {
+  #left = MAX_WORK;
+
+  /** @throws DocumentTooLarge */
+  spend(amount: number): void {
+    this.#left -= amount;
+    if (this.#left < 0) throw new DocumentTooLarge("what its references lead to is too large altogether");
+  }
+}
+
+/** Counts for one schema. */
+export class Budget {
+  readonly #work: Work;
+  #left: number;
+
+  constructor(characters: number, work: Work) {
+    this.#left = characters;
+    this.#work = work;
+  }
+
+  /** @throws TooLarge, DocumentTooLarge */
+  spend(amount: number): void {
+    this.#work.spend(amount);
+    this.#left -= amount;
+    if (this.#left < 0) throw new TooLarge();
+  }
+
+  /** What a value takes as JSON, counted until it is too much. @throws TooLarge, DocumentTooLarge */
+  spendValue(value: unknown): void {
+    const waiting: unknown[] = [value];
+    while (waiting.length > 0) {
+      const next = waiting.pop();
+      if (typeof next === "string") this.spend(next.length + 3);
+      else if (typeof next !== "object" || next === null) this.spend(6);
+      else this.#spendContainer(next, waiting);
+    }
+  }
+
+  #spendContainer(container: object, waiting: unknown[]): void {
+    const keys = Object.keys(container);
+    this.spend(2 + keys.length * 4);
+    if (!Array.isArray(container)) for (const key of keys) this.spend(key.length);
+    for (const item of Object.values(container)) waiting.push(item);
+  }
+}

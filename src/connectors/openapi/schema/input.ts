@@ -1,0 +1,67 @@
+import type { JsonSchema } from "../../../agents/index.ts";
+import { DocumentFault } from "../fault.ts";
+import type { References } from "../references.ts";
+import { Budget, TooLarge, type Work } from "./budget.ts";
+import type { Draft } from "./keywords.ts";
+import { Recursion, SchemaWriter } from "./writer.ts";
+
+/** One argument of an operation. */
+export interface Argument {
+  readonly name: string;
+  /** A Schema Object; anything where it is none. */
+  readonly schema: unknown;
+  readonly description: string | undefined;
+  readonly required: boolean;
+}
+
+/** Bytes of a tool's schema as JSON. */
+const MAX_SCHEMA = 64 * 1_024;
+/** Up to this size references are written out, which all models understand; larger ones keep them. */
+const MAX_WRITTEN_OUT = 16 * 1_024;
+const DESCRIPTION_LIMIT = 4_000;
+
+/**
+ * The schema of a tool's input. References are written out where that stays small; else, and where a schema holds itself,
+ * they lead to `$defs`.
+ * @throws DocumentFault
+ */
+export function inputSchema(
+  argumentList: readonly Argument[],
+  references: References,
+  work: Work,
+): JsonSchema {
+  try {
+    return write(argumentList, new SchemaWriter(references, new Budget(MAX_WRITTEN_OUT, work), false));
+  } catch (error) {
+    if (!(error instanceof TooLarge || error instanceof Recursion)) throw error;
+  }
+  try {
+    const schema = write(argumentList, new SchemaWriter(references, new Budget(2 * MAX_SCHEMA, work), true));
+    if (Buffer.byteLength(JSON.stringify(schema)) <= MAX_SCHEMA) return schema;
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error;
+  }
+  throw new DocumentFault(`the schema of its arguments is larger than ${MAX_SCHEMA} bytes`);
+}
+
+function write(argumentList: readonly Argument[], writer: SchemaWriter): JsonSchema {
+  const properties = argumentList.map(({ name, schema, description }): [string, Draft] => {
+    const written = writer.write(schema);
+    return [name, described(written, description)];
+  });
+  const definitions = writer.definitions();
+  return {
+    type: "object",
+    properties: Object.fromEntries(properties),
+    required: argumentList.filter(({ required }) => required).map(({ name }) => name),
+    additionalProperties: false,
+    ...(definitions ? { $defs: definitions } : {}),
+  };
+}
+
+/** The argument's own description, with what its schema says besides. */
+function described(schema: Draft, description: string | undefined): Draft {
+  if (description === undefined || description === schema.description) return schema;
+  const both = typeof schema.description === "string" ? `${description}\n${schema.description}` : description;
+  return { ...schema, description: both.slice(0, DESCRIPTION_LIMIT).toWellFormed() };
+}

@@ -1,0 +1,127 @@
+import { type JsonMap, own } from "../json.ts";
+import { isBinary } from "./binary.ts";
+
+const TYPES: ReadonlySet<unknown> = new Set([
+  "string",
+  "number",
+  "integer",
+  "boolean",
+  "object",
+  "array",
+  "null",
+]);
+const TEXTS = ["title", "description", "format", "contentEncoding", "contentMediaType"] as const;
+const FLAGS = ["uniqueItems", "deprecated"] as const;
+const NUMBERS = ["maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"] as const;
+const COUNTS = [
+  "maxLength",
+  "minLength",
+  "maxItems",
+  "minItems",
+  "maxProperties",
+  "minProperties",
+  "minContains",
+  "maxContains",
+] as const;
+
+const TEXT_LIMIT = 4_000;
+/** Characters of a pattern that a description repeats. */
+const PATTERN_LIMIT = 200;
+
+/** A schema on its way to another: own fields in their order. */
+export type Draft = Record<string, unknown>;
+
+/**
+ * The keywords of a Schema Object that hold no schema, as JSON Schema 2020-12 has them: what OpenAPI 3.0 writes in its own
+ * way is written anew, what is not JSON Schema (`xml`, `discriminator`, `x-…`) or malformed is left out.
+ *
+ * A pattern becomes a part of the description: the upstream checks it, and a regular expression of a stranger could hold
+ * everyone for hours.
+ */
+export function plainKeywords(schema: JsonMap): Draft {
+  const draft: Draft = {};
+  const type = typeOf(schema);
+  if (type !== undefined) draft.type = type;
+  for (const key of TEXTS) {
+    const value = own(schema, key);
+    if (typeof value === "string") draft[key] = value.slice(0, TEXT_LIMIT).toWellFormed();
+  }
+  for (const key of FLAGS) if (own(schema, key) === true) draft[key] = true;
+  for (const key of NUMBERS) {
+    const value = own(schema, key);
+    if (Number.isFinite(value)) draft[key] = value;
+  }
+  for (const key of COUNTS) {
+    const value = own(schema, key);
+    if (Number.isSafeInteger(value) && Number(value) >= 0) draft[key] = value;
+  }
+  const multipleOf = own(schema, "multipleOf");
+  if (Number.isFinite(multipleOf) && Number(multipleOf) > 0) draft.multipleOf = multipleOf;
+  moveBound(schema, draft, "minimum", "exclusiveMinimum");
+  moveBound(schema, draft, "maximum", "exclusiveMaximum");
+  const pattern = own(schema, "pattern");
+  if (typeof pattern === "string")
+    describe(draft, `Pattern: ${pattern.slice(0, PATTERN_LIMIT).toWellFormed()}`);
+  if (isBinary(schema)) asBase64(draft);
+  return draft;
+}
+
+/** Data that a schema holds; to be counted before it is taken. */
+export function dataKeywords(schema: JsonMap): Draft {
+  const draft: Draft = {};
+  const values = own(schema, "enum");
+  if (Array.isArray(values) && values.length > 0) draft.enum = values;
+  if (Object.hasOwn(schema, "const")) draft.const = schema.const;
+  if (Object.hasOwn(schema, "default")) draft.default = schema.default;
+  const examples = own(schema, "examples");
+  if (Array.isArray(examples)) draft.examples = examples;
+  else if (Object.hasOwn(schema, "example")) draft.examples = [schema.example];
+  return draft;
+}
+
+/** 3.0 says with `nullable` what 3.1 says with the type `null`. */
+export function allowNull(draft: Draft): Draft {
+  if (Array.isArray(draft.enum) && !draft.enum.includes(null)) draft.enum = [...draft.enum, null];
+  if (draft.type !== undefined) {
+    const types = Array.isArray(draft.type) ? draft.type : [draft.type];
+    draft.type = types.includes("null") ? types : [...types, "null"];
+    return draft;
+  }
+  const isOpen = ["$ref", "allOf", "anyOf", "oneOf"].every((key) => draft[key] === undefined);
+  if (isOpen) return draft;
+  const { description, title, ...rest } = draft;
+  return {
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    anyOf: [rest, { type: "null" }],
+  };
+}
+
+function typeOf(schema: JsonMap): string | string[] | undefined {
+  const type = own(schema, "type");
+  if (typeof type === "string") return TYPES.has(type) ? type : undefined;
+  if (!Array.isArray(type) || type.length > TYPES.size) return undefined;
+  const known = [...new Set(type)].filter((each): each is string => TYPES.has(each));
+  return known.length === 0 ? undefined : known;
+}
+
+/** 3.0: `exclusiveMinimum: true` makes `minimum` the bound that is not reached. */
+function moveBound(schema: JsonMap, draft: Draft, bound: string, exclusive: string): void {
+  if (own(schema, exclusive) !== true || draft[bound] === undefined) return;
+  draft[exclusive] = draft[bound];
+  delete draft[bound];
+}
+
+function asBase64(draft: Draft): void {
+  draft.type = Array.isArray(draft.type) && draft.type.includes("null") ? ["string", "null"] : "string";
+  draft.contentEncoding = "base64";
+  delete draft.format;
+  // They count bytes there, and would count base64's characters here.
+  delete draft.minLength;
+  delete draft.maxLength;
+  describe(draft, "The bytes in base64.");
+}
+
+function describe(draft: Draft, sentence: string): void {
+  draft.description = typeof draft.description === "string" ? `${draft.description}\n${sentence}` : sentence;
+}

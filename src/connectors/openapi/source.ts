@@ -1,0 +1,175 @@
+import type { JsonObject } from "../../agents/index.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { OpenApiDefinition } from "../definition.ts";
+import { asConnectorError } from "../outbound/errors.ts";
+import type { OutboundFetch } from "../outbound/fetch.ts";
+import type { Mask } from "../secrets/mask.ts";
+import { ConnectorError, type OfferedTool, type ToolAnswer, type ToolSource } from "../source.ts";
+import { answerOf } from "./answer/answer.ts";
+import { asOperationBinding } from "./binding.ts";
+import { reservedName } from "./call/auth.ts";
+import { type ApiRequest, requestOf } from "./call/request.ts";
+import { ArgumentFault, DocumentFault } from "./fault.ts";
+import { listTools } from "./list.ts";
+import { checkBase } from "./operations/servers.ts";
+import { readDocument } from "./read.ts";
+
+/** What an HTTP API's source is given. */
+export interface OpenApiParts {
+  /** Guards addresses and follows no redirect to another host; every request goes through it. */
+  readonly fetch: OutboundFetch;
+  /** Of the definition's secrets: whatever the API says goes through it before anybody sees it. */
+  readonly mask: Mask;
+  readonly clock: Clock;
+  /** Told of operations that cannot be offered. */
+  readonly log: Log;
+  /** How long a call, or asking for the tools, may take in all. */
+  readonly timeoutMs: number;
+}
+
+/** Operations that are left out and named in the log, of one document. */
+const MAX_NAMED = 20;
+/** Characters of a message about a document. */
+const MESSAGE_LIMIT = 1_000;
+
+/**
+ * The tools of an HTTP API that an OpenAPI document (3.0, 3.1) describes: one for each operation. A call is one request,
+ * never made again by itself; no connection is held between calls.
+ */
+export function openApiSource(
+  { name }: { readonly name: string },
+  definition: OpenApiDefinition,
+  parts: OpenApiParts,
+): ToolSource {
+  const { fetch, mask, clock, log, timeoutMs } = parts;
+  const who = `The connector ${name}`;
+  const closing = new AbortController();
+  const open = new Set<Promise<unknown>>();
+
+  /** Runs `work` under the time limit. @throws ConnectorError */
+  function within<Value>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
+    const running = run(signal, work);
+    const ended = running.then(
+      () => {},
+      () => {}, // the caller has the reason
+    );
+    open.add(ended);
+    void ended.then(() => open.delete(ended));
+    return running;
+  }
+
+  async function run<Value>(
+    caller: AbortSignal,
+    work: (signal: AbortSignal) => Promise<Value>,
+  ): Promise<Value> {
+    const limit = new AbortController();
+    const cancel = clock.after(timeoutMs, () => limit.abort());
+    const signal = AbortSignal.any([caller, closing.signal, limit.signal]);
+    try {
+      signal.throwIfAborted();
+      return await work(signal);
+    } catch (error) {
+      // In this order: what an abort breaks has errors of its own.
+      if (closing.signal.aborted) throw new ConnectorError("unreachable", `${who} was closed.`);
+      if (caller.aborted)
+        throw new ConnectorError("cancelled", `The call to the connector ${name} was cancelled.`);
+      if (limit.signal.aborted) {
+        throw new ConnectorError("timeout", `${who} did not answer within ${timeoutMs} ms.`);
+      }
+      throw worded(error);
+    } finally {
+      cancel();
+    }
+  }
+
+  /** What is none of these is a mistake of the gateway's own. */
+  function worded(error: unknown): unknown {
+    if (error instanceof DocumentFault) {
+      // Without its cause, which carries what is masked here.
+      return new ConnectorError("invalid_answer", `${who}: ${shown(error.message)}.`);
+    }
+    if (!(error instanceof ConnectorError) || error.message.startsWith(who)) return error;
+    return new ConnectorError(error.fault, `${who}: ${shown(error.message)}`);
+  }
+
+  async function ask(url: string | URL, init?: RequestInit): Promise<Response> {
+    try {
+      return await fetch(url, init);
+    } catch (error) {
+      throw asConnectorError(error, who);
+    }
+  }
+
+  function shown(text: string): string {
+    const masked = mask.text(text);
+    return masked.length > MESSAGE_LIMIT ? `${masked.slice(0, MESSAGE_LIMIT).toWellFormed()}…` : masked;
+  }
+
+  const baseUrl = () => (definition.baseUrl === null ? null : checkBase(definition.baseUrl, "base_url"));
+
+  function requestFor(tool: OfferedTool, input: JsonObject): ApiRequest {
+    const binding = asOperationBinding(tool.binding);
+    const base = baseUrl() ?? binding?.server;
+    if (binding === undefined || base == null) {
+      throw new ConnectorError(
+        "invalid_answer",
+        `${who} has to be asked for its tools anew: ${tool.name} has changed.`,
+      );
+    }
+    const isMeant = definition.baseUrl !== null || binding.trusted;
+    return requestOf(binding, base, isMeant ? definition.auth : null, input);
+  }
+
+  async function list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
+    const base = baseUrl();
+    const document = await readDocument(definition.spec, ask, signal);
+    const leftOut: string[] = [];
+    const tools = await listTools(
+      document,
+      {
+        baseUrl: base,
+        reserved: reservedName(definition.auth),
+        leaveOut: (operation, reason) => void leftOut.push(shown(`${operation}: ${reason}`)),
+      },
+      signal,
+    );
+    if (leftOut.length > 0) {
+      const operations = leftOut.slice(0, MAX_NAMED);
+      log.warn("operations of a connector are left out", {
+        connector: name,
+        count: leftOut.length,
+        operations,
+      });
+    }
+    return tools.map(masked);
+  }
+
+  /** An API may write into its document what it was asked with. */
+  function masked({ name, destructive, binding, ...told }: OfferedTool): OfferedTool {
+    return { ...mask.json(told), name, destructive, ...(binding ? { binding } : {}) };
+  }
+
+  async function call(tool: OfferedTool, input: JsonObject, signal: AbortSignal): Promise<ToolAnswer> {
+    let request: ApiRequest;
+    try {
+      request = requestFor(tool, input);
+    } catch (error) {
+      if (!(error instanceof ArgumentFault)) throw error;
+      // Nothing is wrong with the connector: whoever called can call better.
+      const text = `Nothing was sent: ${shown(error.message)}.`;
+      return { content: [{ type: "text", text }], isError: true };
+    }
+    const response = await ask(request.url, { ...request.init, signal });
+    return answerOf(response, request.url, mask, signal);
+  }
+
+  return {
+    list: (signal) => within(signal, list),
+    call: (tool, input, { signal }) => within(signal, (limited) => call(tool, input, limited)),
+    async close() {
+      closing.abort();
+      await Promise.all(open);
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { ConnectorError, type ConnectorFault } from "../source.ts";
+
+type Meaning = readonly [fault: ConnectorFault, words: string];
+
+/** What the codes of Bun, of Node and of OpenSSL's certificate check mean. The words finish a sentence about the server. */
+const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
+  ...entries("unreachable", "cannot be reached: the connection was refused", [
+    "ECONNREFUSED",
+    "ConnectionRefused",
+  ]),
+  ...entries("unreachable", "cannot be reached: its name is not known", [
+    "ENOTFOUND",
+    "ENODATA",
+    "EAI_AGAIN",
+    "EAI_NONAME",
+    "EAI_NODATA",
+    "EAI_FAIL",
+  ]),
+  ...entries("unreachable", "cannot be reached: no way leads to its address", [
+    "EHOSTUNREACH",
+    "ENETUNREACH",
+    "EADDRNOTAVAIL",
+    "EAFNOSUPPORT",
+    "EINVAL",
+    "FailedToOpenSocket",
+  ]),
+  ...entries("unreachable", "closed the connection", [
+    "ECONNRESET",
+    "ConnectionClosed",
+    "ECONNABORTED",
+    "EPIPE",
+  ]),
+  ...entries("unreachable", "does not speak TLS as https needs it", [
+    "EPROTO",
+    "ERR_SSL_WRONG_VERSION_NUMBER",
+  ]),
+  ...entries("timeout", "did not answer in time", ["ETIMEDOUT", "Timeout"]),
+  ...entries("unreachable", "has a certificate for another name", ["ERR_TLS_CERT_ALTNAME_INVALID"]),
+  ...entries("unreachable", "has a certificate that has expired", ["CERT_HAS_EXPIRED"]),
+  ...entries("unreachable", "has a certificate that is not valid yet", ["CERT_NOT_YET_VALID"]),
+  ...entries("unreachable", "has a certificate that no known authority has signed", [
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "SELF_SIGNED_CERT_IN_CHAIN",
+    "UNABLE_TO_GET_ISSUER_CERT",
+    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  ]),
+  ...entries("too_large", "sent headers that are too large", [
+    "ResponseHeadersTooLarge",
+    "HPE_HEADER_OVERFLOW",
+  ]),
+  ...entries("invalid_answer", "did not answer in HTTP", ["Malformed_HTTP_Response", "InvalidHTTPResponse"]),
+  ...entries("invalid_answer", "sent a body that cannot be decompressed", [
+    "ZlibError",
+    "BrotliDecompressionError",
+    "ZstdDecompressionError",
+  ]),
+]);
+
+/** How far causes are followed. */
+const CAUSES = 5;
+
+/**
+ * What went wrong with a request, in words that may be shown. Nothing of the error's own message is in it: Bun's repeat
+ * the URL with its query.
+ *
+ * @param what who was asked, as a sentence begins: "The connector github"
+ */
+export function asConnectorError(error: unknown, what: string): ConnectorError {
+  let code: string | undefined;
+  let isCoded = false;
+  for (let each = error, depth = 0; each instanceof Error && depth < CAUSES; each = each.cause, depth++) {
+    if (each instanceof ConnectorError) return each;
+    if (each.name === "AbortError") return new ConnectorError("cancelled", `${what} was not waited for.`);
+    if (each.name === "TimeoutError") return new ConnectorError("timeout", `${what} did not answer in time.`);
+    code ??= codeOf(each);
+    isCoded ||= "code" in each;
+  }
+  const meaning = code === undefined ? undefined : (MEANINGS.get(code) ?? certificate(code));
+  if (meaning) return new ConnectorError(meaning[0], `${what} ${meaning[1]}.`);
+  const words = code === undefined ? `${what} cannot be reached.` : `${what} cannot be reached (${code}).`;
+  // A code says that it comes from the network, where the error may hold the URL; anything else is a fault to be found.
+  return new ConnectorError("unreachable", words, isCoded ? {} : { cause: error });
+}
+
+/** OpenSSL has some thirty more of them. */
+function certificate(code: string): Meaning | undefined {
+  return /CERT|CRL|ISSUER|SELF_SIGNED|HOSTNAME/.test(code)
+    ? ["unreachable", `has a certificate that is not accepted (${code})`]
+    : undefined;
+}
+
+/** Codes are words; what is none could be anything. */
+export function codeOf(error: unknown): string | undefined {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && /^\w{1,60}$/.test(code) ? code : undefined;
+}
+
+function entries(fault: ConnectorFault, words: string, codes: readonly string[]): [string, Meaning][] {
+  return codes.map((code) => [code, [fault, words]]);
+}

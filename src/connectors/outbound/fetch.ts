@@ -1,0 +1,187 @@
+import { lookup } from "node:dns/promises";
+import { isAddress } from "../../config/address-range.ts";
+import { ConnectorError } from "../source.ts";
+import { type AddressRules, createAddressRules } from "./addresses.ts";
+import { codeOf } from "./errors.ts";
+import { checkUrl, forbidden, plainHost } from "./url.ts";
+
+/**
+ * `fetch` for what connectors ask of the network. It rejects with ConnectorError for what it refuses, with the signal's
+ * reason where that aborts, and else as `fetch` does: those errors may hold the URL with its query, so that they MUST go
+ * through `asConnectorError` before anybody sees them. The response's `url` is not the one that was asked for.
+ *
+ * Of `init`, method, headers, body and signal are taken. There is no time limit but the signal's.
+ */
+export type OutboundFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** The addresses of a name, IPv4 or IPv6 as text. Rejects as `node:dns` does. */
+export type Resolve = (host: string) => Promise<readonly string[]>;
+
+export interface OutboundOptions {
+  /** Addresses and CIDR ranges that may be reached although they are link-local or metadata addresses. */
+  readonly allow: readonly string[];
+  readonly resolve?: Resolve;
+  /** PEM certificates of the authorities that servers are checked against. Default: the runtime's own. */
+  readonly authorities?: string;
+}
+
+export interface Outbound {
+  readonly fetch: OutboundFetch;
+  /** What can be told of a URL before anything is asked of it. @throws ConnectorError `forbidden_address` */
+  checkUrl(text: string | URL): URL;
+  /** Closes connections that wait for a next request. */
+  close(): void;
+}
+
+const MAX_REDIRECTS = 3;
+/** Addresses of one name that are tried; all that it has are checked. */
+const MAX_ATTEMPTS = 4;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** There was no connection, so that nothing can have been done: another address of the name may be tried. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ConnectionRefused",
+  "FailedToOpenSocket",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "EAFNOSUPPORT",
+]);
+
+/**
+ * Requests that reach only addresses that were checked. A name is resolved for each request, all of its addresses are
+ * checked, and the connection goes to one of them by number, so that the name cannot mean another address in between (DNS
+ * rebinding); the certificate is still checked against the name, which goes into SNI and `Host`. Redirects are followed
+ * within the origin alone. Proxies of the environment (`HTTPS_PROXY`) are not used: they would resolve the name again.
+ */
+export function createOutbound(options: OutboundOptions): Outbound {
+  const rules = createAddressRules(options.allow);
+  const resolve = options.resolve ?? systemResolve;
+  // A pool of its own: a connection that others opened was not checked.
+  const session = new Bun.FetchSession();
+
+  /** One request, to the first address that takes the connection. */
+  async function send(url: URL, request: Outgoing): Promise<Response> {
+    const addresses = await addressesOf(url, rules, resolve, request.signal);
+    const [first = "", ...others] = addresses;
+    // A stream can be sent once.
+    const fallbacks = request.body instanceof ReadableStream ? [] : others.slice(0, MAX_ATTEMPTS - 1);
+    let address = first;
+    for (;;) {
+      try {
+        return await ask(url, address, request);
+      } catch (error) {
+        const next = NOT_CONNECTED.has(codeOf(error) ?? "") ? fallbacks.shift() : undefined;
+        if (next === undefined) throw error;
+        address = next;
+      }
+    }
+  }
+
+  function ask(url: URL, address: string, request: Outgoing): Promise<Response> {
+    const host = plainHost(url);
+    const pinned = new URL(url);
+    pinned.hostname = address.includes(":") ? `[${address}]` : address;
+    // A URL keeps its host where it does not take another: the name would be resolved again.
+    if (!isAddress(plainHost(pinned))) throw new Error("the address does not fit into a URL");
+    const headers = new Headers(request.headers);
+    headers.set("host", url.host);
+    return session.fetch(pinned.href, {
+      method: request.method,
+      headers,
+      redirect: "manual",
+      proxy: false,
+      timeout: false,
+      ...(request.body == null ? {} : { body: request.body }),
+      ...(request.signal ? { signal: request.signal } : {}),
+      tls: {
+        // Explicit: NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
+        rejectUnauthorized: true,
+        ...(isAddress(host) ? {} : { serverName: host }),
+        ...(options.authorities === undefined ? {} : { ca: options.authorities }),
+      },
+    });
+  }
+
+  return {
+    checkUrl: (text) => checkUrl(text, rules),
+    close: () => session.close(),
+    async fetch(text, init = {}) {
+      const request: Outgoing = {
+        method: (init.method ?? "GET").toUpperCase(),
+        headers: new Headers(init.headers),
+        body: init.body,
+        signal: init.signal,
+      };
+      let url = checkUrl(text, rules);
+      for (let redirects = 0; ; redirects++) {
+        request.signal?.throwIfAborted();
+        const response = await send(url, request);
+        const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+        if (location === null) return response;
+        // Nobody reads the page that a redirect carries, nor cares whether it breaks off.
+        response.body?.cancel().catch(() => {});
+        url = redirected(url, location, request, response.status, redirects);
+      }
+    },
+  };
+}
+
+interface Outgoing {
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body: RequestInit["body"];
+  readonly signal: RequestInit["signal"];
+}
+
+const systemResolve: Resolve = async (host) => {
+  const found = await lookup(host, { all: true });
+  return found.map(({ address }) => address);
+};
+
+/** @throws ConnectorError `forbidden_address` where any of them is; as `resolve` does */
+async function addressesOf(
+  url: URL,
+  rules: AddressRules,
+  resolve: Resolve,
+  signal: RequestInit["signal"],
+): Promise<readonly string[]> {
+  const host = plainHost(url);
+  if (isAddress(host)) return [host];
+  const found = await unlessAborted(resolve(url.hostname), signal);
+  if (found.length === 0) throw new ConnectorError("unreachable", `The name ${host} has no address.`);
+  if (found.some((address) => rules.refuses(address))) {
+    throw new ConnectorError("forbidden_address", `The URL ${forbidden(host)}.`);
+  }
+  return found;
+}
+
+/** A resolver cannot be told to stop; what it finds later is not looked at. */
+function unlessAborted<Value>(promise: Promise<Value>, signal: RequestInit["signal"]): Promise<Value> {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason);
+    signal.addEventListener("abort", giveUp, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
+  });
+}
+
+/** Where a redirect leads, in words without its path: that and its query may hold what is secret. @throws ConnectorError */
+function redirected(from: URL, location: string, request: Outgoing, status: number, redirects: number): URL {
+  const refused = (words: string) => new ConnectorError("refused", `The server at ${from.origin} ${words}.`);
+  const to = URL.parse(location, from.href);
+  if (!to) throw refused("redirects to something that is no URL");
+  if (to.origin !== from.origin) {
+    throw refused(`redirects to another host, ${to.origin}, which is not followed`);
+  }
+  const again = status === 307 || status === 308;
+  if (request.method !== "GET" && request.method !== "HEAD" && !again) {
+    throw refused(`redirects a ${request.method} with status ${status}, which would make it a GET`);
+  }
+  if (request.body instanceof ReadableStream) throw refused("redirects a body that was sent as a stream");
+  if (redirects >= MAX_REDIRECTS) throw refused(`redirects more than ${MAX_REDIRECTS} times`);
+  // A fragment of the location is never sent, a user in it would be.
+  to.username = "";
+  to.password = "";
+  return to;
+}

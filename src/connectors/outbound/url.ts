@@ -1,0 +1,50 @@
+import { isAddress } from "../../config/address-range.ts";
+import { ConnectorError } from "../source.ts";
+import type { AddressRules } from "./addresses.ts";
+
+/** Servers take 8,000 or so; more than this is a mistake or an attack. */
+const MAX_URL_CHARACTERS = 16_384;
+
+/** Names that stand for nothing but a cloud's metadata, whatever the resolver says of them. */
+const METADATA_NAMES: ReadonlySet<string> = new Set([
+  "metadata.google.internal",
+  "metadata.goog",
+  "metadata.azure.internal",
+  "instance-data.ec2.internal",
+  "metadata.tencentyun.com",
+]);
+
+/**
+ * The URL, where connectors may ask for it as far as can be told without resolving its name: http or https, no user or
+ * password in it, no refused address in any spelling. The error's message starts with "The URL" and repeats at most its host.
+ *
+ * @throws ConnectorError `forbidden_address`
+ */
+export function checkUrl(text: string | URL, rules: AddressRules): URL {
+  const problem = (words: string) => new ConnectorError("forbidden_address", `The URL ${words}.`);
+  const written = String(text);
+  if (written.length > MAX_URL_CHARACTERS) throw problem(`is longer than ${MAX_URL_CHARACTERS} characters`);
+  const url = URL.parse(written);
+  if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw problem("has to be one of http:// or https://");
+  }
+  if (url.username !== "" || url.password !== "") throw problem("must not hold a user or a password");
+  const host = plainHost(url);
+  if (host === "") throw problem("names no host");
+  const address = isAddress(host);
+  if (METADATA_NAMES.has(host) || (address && rules.refuses(host))) throw problem(forbidden(host));
+  return url;
+}
+
+/** The host without the brackets of IPv6 and without the dots at a name's end. */
+export function plainHost(url: URL): string {
+  const host = url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
+  let end = host.length;
+  while (host[end - 1] === ".") end--;
+  return host.slice(0, end);
+}
+
+/** Reads on from "The URL": which address it was is not said, since a name may stand for one that is not public. */
+export function forbidden(host: string): string {
+  return `leads to ${host}, a link-local, metadata or multicast address, which connectors may not reach (see connectors.allow_addresses)`;
+}

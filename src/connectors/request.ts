@@ -1,0 +1,157 @@
+import Type, { type Static } from "typebox";
+import type { JsonObject } from "../agents/index.ts";
+import { invalidField } from "../base/errors.ts";
+import { CONNECTOR_NAME, CONNECTOR_NAME_LENGTH } from "./connector.ts";
+import type { ConnectorDefinition, McpDefinition, OpenApiAuth, OpenApiDefinition } from "./definition.ts";
+
+const closed = { additionalProperties: false } as const;
+const Url = Type.String({ minLength: 1, maxLength: 4_096 });
+const Secret = Type.String({ maxLength: 16_384 });
+
+const Transport = Type.Object(
+  {
+    type: Type.Enum(["stdio", "http", "sse"]),
+    command: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096, pattern: "^[^\\x00]+$" })),
+    args: Type.Optional(
+      Type.Array(Type.String({ maxLength: 16_384, pattern: "^[^\\x00]*$" }), { maxItems: 200 }),
+    ),
+    env: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}$" }),
+        Type.String({ maxLength: 16_384, pattern: "^[^\\x00]*$" }),
+        { maxProperties: 200, ...closed },
+      ),
+    ),
+    url: Type.Optional(Url),
+    headers: Type.Optional(
+      Type.Record(
+        // RFC 9110, section 5.6.2; what HTTP cannot carry would be refused later, in an error that quotes it.
+        Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
+        Type.String({ maxLength: 16_384, pattern: "^[\\t -~]*$" }),
+        { maxProperties: 100, ...closed },
+      ),
+    ),
+  },
+  closed,
+);
+
+const Auth = Type.Object(
+  {
+    type: Type.Enum(["bearer", "basic", "header", "query"]),
+    token: Type.Optional(Secret),
+    username: Type.Optional(Secret),
+    password: Type.Optional(Secret),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    value: Type.Optional(Secret),
+  },
+  closed,
+);
+
+/** What creates a connector (contract, section 6). */
+export const ConnectorCreate = Type.Object(
+  {
+    name: Type.String({ pattern: CONNECTOR_NAME, maxLength: CONNECTOR_NAME_LENGTH }),
+    kind: Type.Enum(["mcp", "openapi"]),
+    scopes: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_.*-]+$" }), {
+        minItems: 1,
+        maxItems: 100,
+        description: "Globs over its own tools' names; default all.",
+      }),
+    ),
+    transport: Type.Optional(Transport),
+    spec: Type.Optional(
+      Type.Union([
+        Type.String({ minLength: 1, description: "A URL, or the document's text." }),
+        Type.Record(Type.String(), Type.Unknown(), { description: "The document." }),
+      ]),
+    ),
+    base_url: Type.Optional(Url),
+    auth: Type.Optional(Auth),
+  },
+  closed,
+);
+
+export type ConnectorRequest = Static<typeof ConnectorCreate>;
+
+/** Fields of a transport or of an auth, by its type: what it needs, and what it may have besides. */
+const TRANSPORT_FIELDS = {
+  stdio: { needs: ["command"], may: ["args", "env"] },
+  http: { needs: ["url"], may: ["headers"] },
+  sse: { needs: ["url"], may: ["headers"] },
+} as const;
+const AUTH_FIELDS = {
+  bearer: { needs: ["token"], may: [] },
+  basic: { needs: ["username", "password"], may: [] },
+  header: { needs: ["name", "value"], may: [] },
+  query: { needs: ["name", "value"], may: [] },
+} as const;
+
+/** The definition that a request asks for. @throws Problem 422 for fields that do not go together */
+export function definitionOf(request: ConnectorRequest): ConnectorDefinition {
+  return request.kind === "mcp" ? mcpOf(request) : openApiOf(request);
+}
+
+function mcpOf(request: ConnectorRequest): McpDefinition {
+  refuseFields(request, ["spec", "base_url", "auth"], "is for kind openapi");
+  const { transport } = request;
+  if (!transport) throw invalidField("/transport", "is required for kind mcp");
+  checkFields("/transport", transport, TRANSPORT_FIELDS[transport.type]);
+  const { type, command = "", args = [], env = {}, url = "", headers = {} } = transport;
+  return {
+    kind: "mcp",
+    transport: type === "stdio" ? { type, command, args, env } : { type, url, headers },
+  };
+}
+
+function openApiOf(request: ConnectorRequest): OpenApiDefinition {
+  refuseFields(request, ["transport"], "is for kind mcp");
+  const { spec } = request;
+  if (spec === undefined) throw invalidField("/spec", "is required for kind openapi");
+  return {
+    kind: "openapi",
+    // What came as JSON is JSON.
+    spec: spec as string | JsonObject,
+    baseUrl: request.base_url ?? null,
+    auth: request.auth ? authOf(request.auth) : null,
+  };
+}
+
+function authOf(auth: Static<typeof Auth>): OpenApiAuth {
+  checkFields("/auth", auth, AUTH_FIELDS[auth.type]);
+  const { type, token = "", username = "", password = "", name = "", value = "" } = auth;
+  for (const [field, text] of Object.entries({ token, username, password, value })) {
+    if (!/^[\t -~]*$/.test(text) && type !== "query" && type !== "basic") {
+      throw invalidField(`/auth/${field}`, "must be printable ASCII: a header carries it");
+    }
+  }
+  if (type === "bearer") return { type, token };
+  if (type === "basic") return { type, username, password };
+  if (type === "header" && !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
+    throw invalidField("/auth/name", "is not a header's name");
+  }
+  return { type, name, value };
+}
+
+function checkFields(
+  path: string,
+  given: Readonly<Record<string, unknown>> & { readonly type: string },
+  { needs, may }: { readonly needs: readonly string[]; readonly may: readonly string[] },
+): void {
+  for (const field of needs) {
+    if (given[field] === undefined) throw invalidField(`${path}/${field}`, `is required for ${given.type}`);
+  }
+  for (const field of Object.keys(given)) {
+    if (field !== "type" && !needs.includes(field) && !may.includes(field)) {
+      throw invalidField(`${path}/${field}`, `is not for ${given.type}`);
+    }
+  }
+}
+
+function refuseFields(
+  request: ConnectorRequest,
+  fields: readonly (keyof ConnectorRequest)[],
+  message: string,
+): void {
+  for (const field of fields) if (request[field] !== undefined) throw invalidField(`/${field}`, message);
+}

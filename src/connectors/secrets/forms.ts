@@ -1,0 +1,63 @@
+/** Fewer characters of base64 stand in any text by chance. */
+const MIN_INNER_CHARACTERS = 6;
+
+/**
+ * The ways in which a secret may come back: as it is; percent-encoded by one rule or another; as in a form; escaped as in
+ * JSON or HTML; and inside of base64 or base64url, by itself or as a part of something longer (`user:password`).
+ */
+export function formsOf(secret: string): string[] {
+  if (secret === "") return [];
+  const percent = percentEncoded(secret);
+  const json = JSON.stringify(secret).slice(1, -1);
+  const forms = [
+    secret,
+    ...percent.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())]),
+    json,
+    json.replaceAll("/", "\\/"),
+    json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
+    ...htmlEscaped(secret),
+    ...insideBase64(Buffer.from(secret)),
+  ];
+  return [...new Set(forms)];
+}
+
+function percentEncoded(secret: string): string[] {
+  const component = encodeURIComponent(secret.toWellFormed());
+  const form = new URLSearchParams([["", secret]]).toString().slice(1);
+  // RFC 3986 reserves what encodeURIComponent leaves; encodeURI leaves what stands in URLs.
+  const strict = component.replace(/[!'()*]/g, (character) => `%${hex(character)}`);
+  return [component, strict, encodeURI(secret.toWellFormed()), form, form.replaceAll("+", "%20")];
+}
+
+function hex(character: string): string {
+  return character.charCodeAt(0).toString(16).toUpperCase();
+}
+
+function htmlEscaped(secret: string): string[] {
+  const named = secret
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+  return [named, named.replaceAll("'", "&#39;"), named.replaceAll("'", "&#x27;")];
+}
+
+/**
+ * The characters that stand for these bytes alone, where they begin at the first, second or third byte of a group of three:
+ * those at the edges also carry bits of their neighbours. And all characters, for where the bytes stand alone.
+ */
+function insideBase64(bytes: Buffer): string[] {
+  const forms: string[] = [];
+  for (const encoding of ["base64", "base64url"] as const) {
+    forms.push(bytes.toString(encoding));
+    for (const before of [0, 1, 2]) {
+      const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64url");
+      const first = Math.ceil((before * 8) / 6);
+      const end = Math.floor(((before + bytes.length) * 8) / 6);
+      const inner = text.slice(first, end);
+      if (inner.length < MIN_INNER_CHARACTERS) continue;
+      forms.push(encoding === "base64" ? inner.replaceAll("-", "+").replaceAll("_", "/") : inner);
+    }
+  }
+  return forms;
+}

@@ -1,0 +1,140 @@
+import { formsOf } from "./forms.ts";
+
+export const REDACTED = "[redacted]";
+
+/** Takes secrets out of what an upstream sent. */
+export interface Mask {
+  text(text: string): string;
+  /**
+   * The JSON value with the secrets taken out of every string, also out of keys; the same object where there are none. A
+   * number that is written as a secret is becomes text.
+   */
+  json<Value>(value: Value): Value;
+}
+
+/**
+ * Replaces each of the secrets, in every form that `formsOf` names, by "[redacted]". Where they overlap or touch, one
+ * "[redacted]" stands for all of them, so that no rest shows. Each form costs one fast search through a text.
+ */
+export function createMask(secrets: readonly string[]): Mask {
+  const forms = [...new Set(secrets.flatMap(formsOf))].map(form);
+  const exact = new Set(secrets);
+  const text = (given: string): string => masked(given, forms);
+  const leaf = (value: unknown): unknown => {
+    if (typeof value === "string") return text(value);
+    return typeof value === "number" && exact.has(String(value)) ? REDACTED : value;
+  };
+  return {
+    text,
+    json<Value>(value: Value): Value {
+      if (forms.length === 0 || !isTouched(value, leaf)) return value;
+      return copied(value, leaf, text) as Value;
+    },
+  };
+}
+
+interface Form {
+  readonly text: string;
+  /** Its last part, that it goes on with where it stands twice with an overlap: "ab" of "ababab". */
+  readonly period: string;
+}
+
+/** The smallest period by the failure function of Knuth, Morris and Pratt. */
+function form(text: string): Form {
+  const borders = [0];
+  for (let index = 1, length = 0; index < text.length; index++) {
+    while (length > 0 && text[index] !== text[length]) length = borders[length - 1] ?? 0;
+    if (text[index] === text[length]) length++;
+    borders.push(length);
+  }
+  return { text, period: text.slice(borders.at(-1)) };
+}
+
+type Span = readonly [start: number, end: number];
+
+function masked(text: string, forms: readonly Form[]): string {
+  const spans = forms.flatMap((each) => spansOf(text, each)).sort((a, b) => a[0] - b[0] || b[1] - a[1]);
+  if (spans.length === 0) return text;
+  let result = "";
+  let shown = 0;
+  for (const [start, end] of spans) {
+    if (start > shown || shown === 0) result += text.slice(shown, start) + REDACTED;
+    shown = Math.max(shown, end);
+  }
+  return result + text.slice(shown);
+}
+
+/** Where a form stands, those that overlap taken together: text that repeats it would else be searched again and again. */
+function spansOf(text: string, { text: form, period }: Form): Span[] {
+  const spans: Span[] = [];
+  for (let start = text.indexOf(form); start !== -1; ) {
+    let end = start + form.length;
+    while (text.startsWith(period, end)) end += period.length;
+    spans.push([start, end]);
+    start = text.indexOf(form, end - form.length + 1);
+  }
+  return spans;
+}
+
+type Leaf = (value: unknown) => unknown;
+
+/** Without recursion, as `copied`: what an upstream nests would use up the stack. */
+function isTouched(root: unknown, leaf: Leaf): boolean {
+  const waiting: unknown[] = [root];
+  while (waiting.length > 0) {
+    const value = waiting.pop();
+    if (typeof value !== "object" || value === null) {
+      if (leaf(value) !== value) return true;
+    } else if (Array.isArray(value)) {
+      for (const item of value) waiting.push(item);
+    } else {
+      for (const [key, item] of Object.entries(value)) {
+        if (leaf(key) !== key) return true;
+        waiting.push(item);
+      }
+    }
+  }
+  return false;
+}
+
+/** One object or list whose copy is there already, and still empty. */
+type Pending = readonly [source: object, copy: object];
+
+function copied(root: unknown, leaf: Leaf, text: (given: string) => string): unknown {
+  const waiting: Pending[] = [];
+  const place = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null) return leaf(value);
+    const copy = Array.isArray(value) ? [] : {};
+    waiting.push([value, copy]);
+    return copy;
+  };
+  const result = place(root);
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const [source, copy] = next;
+    if (Array.isArray(source) && Array.isArray(copy)) {
+      for (const item of source) copy.push(place(item));
+      continue;
+    }
+    const numbers = new Map<string, number>();
+    for (const [key, item] of Object.entries(source)) {
+      // Defined, not assigned: "__proto__" is a key like others.
+      const name = unused(copy, text(key), numbers);
+      Object.defineProperty(copy, name, {
+        value: place(item),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    }
+  }
+  return result;
+}
+
+/** Two keys may look the same once they are masked; both are kept. `numbers` is how far each name was counted. */
+function unused(target: object, name: string, numbers: Map<string, number>): string {
+  if (!Object.hasOwn(target, name)) return name;
+  let number = numbers.get(name) ?? 2;
+  while (Object.hasOwn(target, `${name} ${number}`)) number++;
+  numbers.set(name, number + 1);
+  return `${name} ${number}`;
+}

@@ -1,0 +1,76 @@
+import { createCipheriv, createDecipheriv } from "node:crypto";
+import { type RandomSource, systemRandom } from "../../base/ids.ts";
+import { KEY_ID_BYTES, type SecretKey } from "./key.ts";
+
+/** It was sealed with another key. The message may be shown. */
+export class WrongKey extends Error {
+  override readonly name = "WrongKey";
+
+  constructor() {
+    super("It was sealed with another key: set master_key, or put back secrets.key, as it was.");
+  }
+}
+
+/** Its bytes were changed or cut, or it was moved here from another place. The message may be shown. */
+export class Damaged extends Error {
+  override readonly name = "Damaged";
+
+  constructor() {
+    super("The sealed bytes are damaged, or belong to something else.");
+  }
+}
+
+const VERSION = 1;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEADER_BYTES = 1 + KEY_ID_BYTES;
+const OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
+const ALGORITHM = "aes-256-gcm";
+
+/**
+ * AES-256-GCM (NIST SP 800-38D) under a fresh random nonce, good for 2^32 values of one key. The bytes: version (1), the
+ * key's id (8), nonce (12), ciphertext, tag (16).
+ *
+ * @param context names the place of the value, such as "connector\n<workspace>\n<name>"; opening takes the same, so that a
+ *   sealed value means nothing in another place
+ */
+export function seal(
+  key: SecretKey,
+  plaintext: Uint8Array | string,
+  context: string,
+  random: RandomSource = systemRandom,
+): Uint8Array {
+  const nonce = new Uint8Array(NONCE_BYTES);
+  random(nonce);
+  const header = headerOf(key);
+  const cipher = createCipheriv(ALGORITHM, key.secret, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(additionalData(header, context));
+  const text = typeof plaintext === "string" ? Buffer.from(plaintext) : plaintext;
+  return Buffer.concat([header, nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** What was sealed. @throws WrongKey, Damaged */
+export function open(key: SecretKey, sealed: Uint8Array, context: string): Buffer {
+  if (sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION) throw new Damaged();
+  const header = sealed.subarray(0, HEADER_BYTES);
+  if (!headerOf(key).equals(header)) throw new WrongKey();
+  const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES);
+  const decipher = createDecipheriv(ALGORITHM, key.secret, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(additionalData(header, context));
+  decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+  const text = decipher.update(sealed.subarray(HEADER_BYTES + NONCE_BYTES, -TAG_BYTES));
+  try {
+    return Buffer.concat([text, decipher.final()]);
+  } catch {
+    // The tag does not fit; OpenSSL has no more to say.
+    throw new Damaged();
+  }
+}
+
+function headerOf(key: SecretKey): Buffer {
+  return Buffer.concat([Uint8Array.of(VERSION), key.id]);
+}
+
+function additionalData(header: Uint8Array, context: string): Buffer {
+  return Buffer.concat([header, Buffer.from(context)]);
+}

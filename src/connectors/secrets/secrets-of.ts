@@ -1,0 +1,139 @@
+import type { ConnectorDefinition, HttpTransport, OpenApiAuth, StdioTransport } from "../definition.ts";
+
+/** Shorter ones stand in any text: masking them would ruin results and hide nothing. */
+const MIN_CHARACTERS = 6;
+/** Single lines of a key in PEM and the like, which a program may print line by line. */
+const MIN_LINE_CHARACTERS = 16;
+
+/** What is named so holds a secret. */
+const SECRET_NAME = /key|token|secret|password|passwd|passphrase|auth|credential|bearer|cookie/i;
+/** Headers and variables whose values are words that results hold, too. */
+const PLAIN_HEADERS =
+  /^(?:accept(?:-.*)?|content-(?:type|language|encoding)|user-agent|cache-control|pragma|connection|host|origin|referer|mcp-protocol-version)$/i;
+const PLAIN_VARIABLES =
+  /^(?:path|home|pwd|user|logname|shell|term|tz|lang|language|lc_\w+|node_env|log_level|no_color|force_color)$/i;
+/** Begins as a path and holds only what paths hold; base64 may begin with a slash, too. */
+const PATH = /^(?:\.{0,2}\/|~|[A-Za-z]:[\\/])[\w.@ /\\:-]*$/;
+
+/**
+ * What of a definition must never be seen again: values of variables and headers, authentication, values of a query,
+ * passwords in URLs, and arguments that are named like secrets. Left out is what would ruin results: fewer than 6
+ * characters, paths of files, URLs with neither password nor query.
+ */
+export function secretsOf(definition: ConnectorDefinition): string[] {
+  const found = definition.kind === "mcp" ? ofTransport(definition.transport) : ofOpenApi(definition);
+  const lines = found.flatMap((secret) => (secret.includes("\n") ? longLines(secret) : []));
+  return [...new Set([...found, ...lines])].filter(isMasked);
+}
+
+function ofTransport(transport: StdioTransport | HttpTransport): string[] {
+  if (transport.type === "stdio") return [...ofEnvironment(transport.env), ...ofArguments(transport.args)];
+  const headers = Object.entries(transport.headers).flatMap(([name, value]) => ofHeader(name, value));
+  return [...headers, ...ofUrl(transport.url)];
+}
+
+function ofOpenApi(definition: Extract<ConnectorDefinition, { kind: "openapi" }>): string[] {
+  const { spec, baseUrl, auth } = definition;
+  return [
+    ...(typeof spec === "string" ? ofUrl(spec) : []),
+    ...(baseUrl === null ? [] : ofUrl(baseUrl)),
+    ...(auth === null ? [] : ofAuth(auth)),
+  ];
+}
+
+function ofAuth(auth: OpenApiAuth): string[] {
+  switch (auth.type) {
+    case "bearer":
+      return [auth.token];
+    case "basic":
+      return [auth.password, basic(`${auth.username}:${auth.password}`)];
+    case "header":
+      return ofHeader("authorization", auth.value);
+    case "query":
+      return [auth.value];
+  }
+}
+
+function ofEnvironment(env: Readonly<Record<string, string>>): string[] {
+  return Object.entries(env).flatMap(([name, value]) => {
+    return PLAIN_VARIABLES.test(name) || isPath(name, value) ? [] : [value, ...ofUrl(value)];
+  });
+}
+
+/** The value, the part after its scheme ("Bearer "), what "Basic " encodes, and each value of a cookie. */
+function ofHeader(name: string, value: string): string[] {
+  if (PLAIN_HEADERS.test(name)) return [];
+  const [, scheme = "", rest = ""] = /^\s*([A-Za-z][\w-]*)\s+(.*\S)/s.exec(value) ?? [];
+  const decoded = scheme.toLowerCase() === "basic" ? Buffer.from(rest, "base64").toString() : "";
+  const password = decoded.slice(decoded.indexOf(":") + 1);
+  const cookies = name.toLowerCase() === "cookie" ? value.split(";").map(afterEquals) : [];
+  return [value, rest, decoded, password, ...cookies];
+}
+
+/** `--token=x`, `--api-key x`, `TOKEN=x`, `Authorization: Bearer x`, and what URLs hold, as those of databases do. */
+function ofArguments(args: readonly string[]): string[] {
+  return args.flatMap((argument, index) => {
+    const [, header = "", headerValue = ""] = /^(?:--?\w[\w-]*=)?([\w-]+):\s*([^/].*)$/s.exec(argument) ?? [];
+    const [, name = "", value = ""] = /^-{0,2}(\w[\w.-]*)=(.*)$/s.exec(argument) ?? [];
+    const before = /^--?(\w[\w.-]*)$/.exec(args[index - 1] ?? "")?.[1] ?? "";
+    const isOption = argument.startsWith("--");
+    return [
+      ...(SECRET_NAME.test(header) ? ofHeader(header, headerValue) : []),
+      ...(SECRET_NAME.test(name) && !isPath(name, value) ? [value] : []),
+      ...(SECRET_NAME.test(before) && !isOption && !isPath(before, argument) ? [argument] : []),
+      ...ofUrl(value === "" ? argument : value),
+      // --env=TOKEN=x
+      ...(value.includes("=") ? ofArguments([value]) : []),
+    ];
+  });
+}
+
+/** The password and the query's values of a URL of any kind, and the whole of it where it holds either. */
+function ofUrl(text: string): string[] {
+  const url = /^(?:[a-z][a-z0-9+.-]*:\/\/|https?:)/i.test(text) ? URL.parse(text) : null;
+  if (!url) return [];
+  const query = [...url.searchParams.values()];
+  const password = decoded(url.password);
+  // A token may stand in the user's place, as in https://TOKEN@host.
+  const user = password === "" ? decoded(url.username) : "";
+  const parts = [password, url.password, user, ...query].filter((part) => part !== "");
+  return parts.length === 0 ? [] : [text, ...parts];
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    // A lone % stands for itself.
+    return part;
+  }
+}
+
+function isMasked(value: string): boolean {
+  if (value.trim().length < MIN_CHARACTERS || /^(?:true|false)$/i.test(value)) return false;
+  return !isPlainUrl(value);
+}
+
+/** Where the name says that a secret follows, one slash is not enough. */
+function isPath(name: string, value: string): boolean {
+  return PATH.test(value) && (!SECRET_NAME.test(name) || /[\\/].*[\\/]/.test(value));
+}
+
+function isPlainUrl(value: string): boolean {
+  return /^https?:/i.test(value) && URL.canParse(value) && ofUrl(value).length === 0;
+}
+
+function basic(credentials: string): string {
+  return Buffer.from(credentials).toString("base64");
+}
+
+function afterEquals(pair: string): string {
+  return pair.slice(pair.indexOf("=") + 1).trim();
+}
+
+function longLines(secret: string): string[] {
+  return secret
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line.length >= MIN_LINE_CHARACTERS && !line.startsWith("-----"));
+}

@@ -1,0 +1,78 @@
+import type { Server } from "bun";
+import { Elysia } from "elysia";
+import type { Problem } from "../../base/errors.ts";
+import type { Credential } from "../../gate/gate.ts";
+import type { RequestLimit } from "../../gate/requests.ts";
+import { callHeaders, problemResponse } from "../answer.ts";
+import { readJson } from "../body.ts";
+import { readCredential } from "../credential.ts";
+import type { Door } from "../endpoint.ts";
+
+/** What stands behind these routes; they carry HTTP to it, and its answer back. */
+export interface McpRouteParts {
+  handle(asked: {
+    readonly request: Request;
+    readonly requestId: string;
+    readonly credential: Credential;
+    readonly source: string;
+    readonly speaksSse: boolean;
+    readonly sseSession: string | null;
+    readBody(): Promise<unknown>;
+    keepOpen(): void;
+  }): Promise<{
+    readonly limit: RequestLimit | null;
+    readonly ledgerSeq: number | null;
+    readonly outcome: { readonly response: Response } | { readonly problem: Problem };
+  }>;
+}
+
+interface Context {
+  readonly request: Request;
+  readonly server: Server<unknown> | null;
+}
+
+/** Streamable HTTP at `/mcp`, and both transports at `/mcp/sse` (contract, section 8). */
+export function mcpRoutes(door: Door, mcp: McpRouteParts) {
+  async function answer({ request, server }: Context, speaksSse: boolean): Promise<Response> {
+    const requestId = door.ids("req");
+    const { limit, ledgerSeq, outcome } = await mcp.handle({
+      request,
+      requestId,
+      credential: readCredential(request.headers, door.operatorSecret),
+      get source() {
+        return server?.requestIP(request)?.address ?? "local";
+      },
+      speaksSse,
+      sseSession: speaksSse ? sessionOf(request.url) : null,
+      readBody: () => readJson(request),
+      keepOpen: () => server?.timeout(request, 0),
+    });
+    const headers = callHeaders({ requestId, ledgerSeq, limit });
+    if ("problem" in outcome) {
+      door.metrics.answered[outcome.problem.status < 500 ? "4xx" : "5xx"].inc();
+      return problemResponse(outcome.problem, headers, requestId);
+    }
+    const { response } = outcome;
+    door.metrics.answered[response.status < 400 ? "2xx" : "4xx"].inc();
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+    return response;
+  }
+
+  // Who calls, and whether they may, is settled before a byte of a body is read.
+  const hook = { parse: "none", detail: { hide: true } } as const;
+  const streamable = ({ request, server }: Context) => answer({ request, server }, false);
+  const both = ({ request, server }: Context) => answer({ request, server }, true);
+  return new Elysia({ prefix: "/mcp" })
+    .post("", streamable, hook)
+    .get("", streamable, hook)
+    .delete("", streamable, hook)
+    .post("/sse", both, hook)
+    .get("/sse", both, hook)
+    .delete("/sse", both, hook);
+}
+
+/** Not with `URL`, which refuses what a client may have put into its Host header. */
+function sessionOf(url: string): string | null {
+  const mark = url.indexOf("?");
+  return mark < 0 ? null : new URLSearchParams(url.slice(mark + 1)).get("sessionId");
+}

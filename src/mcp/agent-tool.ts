@@ -1,0 +1,48 @@
+import type { Agent } from "../access/agents.ts";
+import type { ToolView } from "./tool-view.ts";
+
+/** Stands where a connector's name stands; no connector can be named so. */
+export const AGENTS = "agents";
+
+export function agentToolName(agent: string): string {
+  return `${AGENTS}.${agent}`;
+}
+
+/** The agent behind a dotted name, or undefined for a connector's tool. */
+export function agentOf(name: string): string | undefined {
+  return name.startsWith(`${AGENTS}.`) ? name.slice(AGENTS.length + 1) : undefined;
+}
+
+const INPUT_SCHEMA = {
+  type: "object",
+  properties: {
+    prompt: { type: "string", minLength: 1, maxLength: 1_000_000, description: "What it shall do." },
+    tier: { type: "integer", minimum: 1, description: "Which models it may use; default the lowest tier." },
+  },
+  required: ["prompt"],
+  additionalProperties: false,
+} as const;
+
+const OUTPUT_SCHEMA = {
+  type: "object",
+  properties: {
+    task: { type: "string" },
+    status: { type: "string", enum: ["succeeded", "failed", "cancelled"] },
+    output: { type: ["string", "null"] },
+    credits_consumed: { type: "number" },
+  },
+  required: ["task", "status", "output", "credits_consumed"],
+} as const;
+
+/** An agent, as a tool that gives it a task and waits for its end. */
+export function agentTool(shown: string, agent: Agent): ToolView {
+  const about = agent.description === null ? "" : ` ${agent.description}`;
+  return {
+    name: shown,
+    title: agentToolName(agent.name),
+    description: `Gives the agent ${agent.name} a task and answers with its output.${about}`,
+    inputSchema: INPUT_SCHEMA,
+    outputSchema: OUTPUT_SCHEMA,
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  };
+}

@@ -1,0 +1,100 @@
+import type { Readable, Writable } from "node:stream";
+import type { Clock } from "../base/clock.ts";
+import { Carrier } from "./bridge/carrier.ts";
+import { type Line, LineReader } from "./bridge/lines.ts";
+import { readMessages, requestId } from "./bridge/message.ts";
+import type { DoorAddress } from "./bridge/session.ts";
+
+export interface BridgeOptions {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** `{mcp_url}`, and how it is asked. */
+  readonly door: DoorAddress;
+  readonly clock: Clock;
+  /** Told of what a person at the terminal should know. */
+  readonly warn: (message: string) => void;
+  /** Aborts when the process is told to end: what is out is given up. */
+  readonly signal: AbortSignal;
+}
+
+/** Once the client has ended its input, answers that are still out are waited for so long. */
+const DRAIN_MS = 60_000;
+/** Bytes of a message that the door takes (contract, section 3). */
+const MESSAGE_BYTES = 10 * 1024 * 1024;
+/** Bytes of a line that is read, to answer the one who wrote it. */
+const LINE_BYTES = 64 * 1024 * 1024;
+/** Characters on their way to the door; past that the client's next ones have to wait. */
+const MOST_SENDING = 64 * 1024 * 1024;
+
+/**
+ * Carries MCP's messages between a client on standard input and output and the door over Streamable HTTP, so that both
+ * take one way. Resolves when the input has ended and what was asked has been answered, or when it is told to end; the
+ * streams stay open.
+ */
+export async function bridge(options: BridgeOptions): Promise<void> {
+  const { input, output, door, clock, warn, signal } = options;
+  const ended = Promise.withResolvers<void>();
+  const gone = Promise.withResolvers<void>();
+  const carrier = new Carrier({ door, clock, warn, toClient: writer(output, gone.promise) });
+  const lines = new LineReader(LINE_BYTES);
+  const take = (line: Line): void => {
+    if (line === null) warn(`a line of more than ${LINE_BYTES / 1024 / 1024} MiB was skipped`);
+    else if (line.trim() !== "") takeLine(line.trim(), carrier, warn);
+  };
+  const read = (chunk: Uint8Array): void => {
+    for (const line of lines.push(chunk)) take(line);
+    if (carrier.bytes > MOST_SENDING) input.pause();
+  };
+  carrier.onSent = () => {
+    if (carrier.bytes <= MOST_SENDING && input.isPaused() && !signal.aborted) input.resume();
+  };
+  signal.addEventListener("abort", () => gone.resolve(), { once: true });
+  if (signal.aborted) gone.resolve();
+  for (const stream of [output, input]) stream.once("error", gone.resolve);
+  output.once("close", gone.resolve);
+  input.once("close", ended.resolve);
+  input.once("end", () => {
+    take(lines.rest());
+    ended.resolve();
+  });
+  input.on("data", read);
+
+  await Promise.race([ended.promise, gone.promise]);
+  const late = Promise.withResolvers<void>();
+  const cancel = clock.after(DRAIN_MS, late.resolve);
+  await Promise.race([carrier.done(), late.promise, gone.promise]);
+  cancel();
+  input.off("data", read);
+  input.pause();
+  await carrier.close();
+}
+
+function takeLine(line: string, carrier: Carrier, warn: (message: string) => void): void {
+  const messages = readMessages(line);
+  if (!messages) {
+    warn("a line that is no JSON-RPC message was skipped");
+    return;
+  }
+  // What the door would not take is not sent there: it may close the connection before it has read it all.
+  const isTooLong = Buffer.byteLength(line) > MESSAGE_BYTES;
+  for (const message of messages) {
+    const id = requestId(message);
+    if (!isTooLong) carrier.take(message);
+    else if (id !== undefined) carrier.refuse(id, `A message may have ${MESSAGE_BYTES} bytes.`);
+    else warn(`a message of more than ${MESSAGE_BYTES} bytes was skipped`);
+  }
+}
+
+/** Writes lines; each resolves when the client has read enough to be given more, or is gone. */
+function writer(output: Writable, gone: Promise<void>): (text: string) => Promise<void> {
+  let draining: Promise<void> | null = null;
+  return async (text) => {
+    if (output.destroyed || output.write(`${text}\n`)) return;
+    draining ??= Promise.race([new Promise<void>((resolve) => output.once("drain", resolve)), gone]).then(
+      () => {
+        draining = null;
+      },
+    );
+    await draining;
+  };
+}

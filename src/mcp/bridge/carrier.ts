@@ -1,0 +1,350 @@
+import { type Clock, pause } from "../../base/clock.ts";
+import { RPC } from "../rpc-error.ts";
+import { answeredId, type Message, type MessageId, requestId } from "./message.ts";
+import { BridgeError, SessionLost } from "./refusal.ts";
+import { type DoorAddress, DoorSession, eventsOf } from "./session.ts";
+
+export interface CarrierParts {
+  readonly door: DoorAddress;
+  readonly clock: Clock;
+  /** Writes a line for the client; resolves when it may be given the next. Never rejects. */
+  readonly toClient: (text: string) => Promise<void>;
+  /** Told of what a person at the terminal should know. */
+  readonly warn: (message: string) => void;
+}
+
+/** Requests that are out at once, and other messages on their way. */
+const MOST_OUT = 1_000;
+/** How long a request may be on its way to the door before what cancels it is sent after it. */
+const OVERTAKE_MS = 500;
+/** How often in a row the rest of an answer is asked for, where its stream broke off. */
+const MOST_RESUMES = 5;
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 10_000;
+
+const INITIALIZED = note("notifications/initialized");
+const TOOLS_CHANGED = note("notifications/tools/list_changed");
+
+/** A request of the client that has no answer yet. */
+interface Out {
+  readonly abort: AbortController;
+  readonly accepted: PromiseWithResolvers<void>;
+}
+
+/** The bridge's side of the door: one session for the client, made anew where the server has lost it. */
+export class Carrier {
+  readonly #parts: CarrierParts;
+  readonly #out = new Map<MessageId, Out>();
+  #session: DoorSession | null = null;
+  /** What the client introduced itself with, to do so again. */
+  #hello: Message | null = null;
+  /** A session is being made: what else the client says comes after that. */
+  #opening: Promise<void> | null = null;
+  #isInitialized = false;
+  #notes = 0;
+  #bytes = 0;
+  #whenDone: (() => void) | null = null;
+  /** Called when bytes have got through. */
+  onSent: () => void = () => {};
+
+  constructor(parts: CarrierParts) {
+    this.#parts = parts;
+  }
+
+  /** Bytes of messages that are on their way to the door. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** A message of the client. Never throws. */
+  take(message: Message): void {
+    const id = requestId(message);
+    if (id === undefined) {
+      if (this.#notes >= MOST_OUT) this.#parts.warn(`a message was dropped: ${MOST_OUT} are on their way`);
+      else if (message.cancels !== undefined) void this.#cancel(message, message.cancels);
+      else void this.#notify(message);
+      return;
+    }
+    if (this.#out.has(id)) {
+      // An answer would be taken for the first one's.
+      this.#parts.warn("a request was dropped: its id is that of another one that is out");
+      return;
+    }
+    if (this.#out.size >= MOST_OUT) {
+      this.#answer(id, new BridgeError(RPC.rateLimited, `${MOST_OUT} requests are out.`));
+      return;
+    }
+    const out = { abort: new AbortController(), accepted: Promise.withResolvers<void>() };
+    this.#out.set(id, out);
+    if (message.method === "initialize") void this.#open(message, id, out);
+    else void this.#request(message, id, out);
+  }
+
+  /** Answers a request that is not passed on. */
+  refuse(id: MessageId, message: string): void {
+    if (!this.#out.has(id)) this.#answer(id, new BridgeError(RPC.invalidRequest, message));
+  }
+
+  /** Resolves when all that was asked is answered. */
+  done(): Promise<void> {
+    if (this.#out.size === 0) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#whenDone = resolve;
+    return promise;
+  }
+
+  /** Gives up what is out, and the session. Never throws. */
+  async close(): Promise<void> {
+    for (const id of this.#out.keys()) {
+      this.#fail(id, new BridgeError(RPC.unavailable, "The bridge was ended before the answer came."));
+    }
+    await this.#session?.end();
+  }
+
+  #open(hello: Message, id: MessageId, out: Out): Promise<void> {
+    return this.#inTurn(async () => {
+      void this.#session?.end();
+      const session = new DoorSession(this.#parts.door);
+      this.#session = session;
+      this.#hello = hello;
+      this.#isInitialized = false;
+      try {
+        const response = await this.#post(session, hello, out);
+        await this.#carry(session, response, id, out);
+      } catch (error) {
+        this.#session = null;
+        this.#fail(id, error);
+      }
+    });
+  }
+
+  async #request(message: Message, id: MessageId, out: Out): Promise<void> {
+    try {
+      const [session, response] = await this.#reach(message, out);
+      await this.#carry(session, response, id, out);
+    } catch (error) {
+      this.#fail(id, error);
+    }
+  }
+
+  async #notify(message: Message): Promise<void> {
+    this.#notes += 1;
+    try {
+      const [session, response] = await this.#reach(message, null);
+      await response.body?.cancel();
+      if (message.method !== INITIALIZED.method || this.#isInitialized) return;
+      this.#isInitialized = true;
+      void this.#listen(session);
+    } catch (error) {
+      this.#parts.warn(wordsOf(error));
+    } finally {
+      this.#notes -= 1;
+    }
+  }
+
+  /** A request that is cancelled gets no answer any more (specification, "Cancellation"). */
+  async #cancel(message: Message, id: MessageId): Promise<void> {
+    const out = this.#out.get(id);
+    if (!out) return;
+    this.#settle(id);
+    const late = Promise.withResolvers<void>();
+    const stop = this.#parts.clock.after(OVERTAKE_MS, late.resolve);
+    await Promise.race([out.accepted.promise, late.promise]);
+    stop();
+    await this.#notify(message);
+    out.abort.abort();
+  }
+
+  /** Sends it within the session, or a new one where that is lost: what the door did not know the session of, it did not take. */
+  async #reach(message: Message, out: Out | null): Promise<readonly [DoorSession, Response]> {
+    this.#bytes += message.text.length;
+    try {
+      while (this.#opening) await this.#opening;
+      const session = this.#session;
+      if (!session) throw new BridgeError(RPC.invalidRequest, "There is no session: send initialize first.");
+      try {
+        return [session, await this.#post(session, message, out)];
+      } catch (error) {
+        if (!(error instanceof SessionLost)) throw error;
+        const renewed = await this.#renew(session);
+        return [renewed, await this.#post(renewed, message, out)];
+      }
+    } finally {
+      this.#bytes -= message.text.length;
+      this.onSent();
+    }
+  }
+
+  async #post(session: DoorSession, message: Message, out: Out | null): Promise<Response> {
+    const response = await session.post(message, out?.abort.signal ?? session.signal);
+    out?.accepted.resolve();
+    return response;
+  }
+
+  /** Hands on what comes for a request until its answer is there. @throws BridgeError */
+  async #carry(session: DoorSession, first: Response, id: MessageId, { abort }: Out): Promise<void> {
+    const signal = AbortSignal.any([abort.signal, session.signal]);
+    let response = first;
+    let last: string | undefined;
+    for (let resumes = 0; ; resumes += 1) {
+      try {
+        for await (const event of eventsOf(response, signal)) {
+          last = event.id ?? last;
+          if (event.messages.length > 0) resumes = 0;
+          for (const message of event.messages) {
+            if (answeredId(message) === id) session.version ??= message.protocolVersion ?? null;
+            await this.#deliver(message);
+          }
+        }
+      } catch (error) {
+        if (error instanceof BridgeError) throw error;
+        // The connection broke, which is the same as an end without an answer.
+      }
+      if (!this.#out.has(id)) return;
+      if (last === undefined || resumes >= MOST_RESUMES) throw brokenOff();
+      try {
+        await pause(FIRST_WAIT_MS, this.#parts.clock, signal);
+        response = await session.listen(last, signal);
+      } catch {
+        throw brokenOff();
+      }
+    }
+  }
+
+  async #deliver(message: Message): Promise<void> {
+    const id = answeredId(message);
+    // Late: it was cancelled meanwhile.
+    if (id !== undefined && !this.#out.has(id)) return;
+    const written = this.#parts.toClient(message.text);
+    if (id !== undefined) this.#settle(id);
+    await written;
+  }
+
+  /** What the server says by itself, for as long as this is the client's session. Never throws. */
+  async #listen(session: DoorSession): Promise<void> {
+    let last: string | undefined;
+    let waitMs = FIRST_WAIT_MS;
+    while (this.#session === session && session.isOpen) {
+      try {
+        const response = await session.listen(last, session.signal);
+        for await (const event of eventsOf(response, session.signal)) {
+          waitMs = FIRST_WAIT_MS;
+          last = event.id ?? last;
+          for (const message of event.messages) await this.#deliver(message);
+        }
+      } catch (error) {
+        if (session.signal.aborted) return;
+        if (error instanceof SessionLost) {
+          if (await this.#isRenewed(session)) return;
+        } else if (error instanceof BridgeError && error.status !== undefined && error.status < 500) {
+          // 405: it says nothing by itself. Anything else, each request is told as well.
+          if (error.status !== 405) this.#parts.warn(error.message);
+          return;
+        }
+        // The server is away, or what it kept of the stream is gone: it is listened to anew.
+        last = undefined;
+      }
+      try {
+        await pause(waitMs, this.#parts.clock, session.signal);
+      } catch {
+        // The session was given up.
+        return;
+      }
+      waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
+    }
+  }
+
+  async #isRenewed(lost: DoorSession): Promise<boolean> {
+    try {
+      await this.#renew(lost);
+      return true;
+    } catch (error) {
+      this.#parts.warn(wordsOf(error));
+      return false;
+    }
+  }
+
+  /** Those who find the session lost together share one new one. @throws BridgeError */
+  async #renew(lost: DoorSession): Promise<DoorSession> {
+    while (this.#opening) await this.#opening;
+    if (this.#session === lost) {
+      let failure: unknown;
+      await this.#inTurn(async () => {
+        try {
+          await this.#introduce(lost);
+        } catch (error) {
+          failure = error;
+        }
+      });
+      if (failure !== undefined) throw failure;
+    }
+    if (!this.#session || this.#session === lost) {
+      throw new BridgeError(RPC.unavailable, "The session was lost, and no new one could be made.");
+    }
+    return this.#session;
+  }
+
+  async #introduce(lost: DoorSession): Promise<void> {
+    const hello = this.#hello;
+    if (!hello || lost.signal.aborted) return;
+    const session = new DoorSession(this.#parts.door);
+    const { signal } = lost;
+    const response = await session.post(hello, signal);
+    for await (const { messages } of eventsOf(response, signal)) {
+      // The client has had its answer, from the session that was lost.
+      for (const { protocolVersion } of messages) session.version ??= protocolVersion ?? null;
+    }
+    if (session.version === null) throw new BridgeError(RPC.unavailable, "The server made no new session.");
+    if (this.#isInitialized) await (await session.post(INITIALIZED, signal)).body?.cancel();
+    this.#session = session;
+    void lost.end();
+    if (!this.#isInitialized) return;
+    void this.#listen(session);
+    // What there is now may be another version's.
+    void this.#deliver(TOOLS_CHANGED);
+  }
+
+  /** One session is made at a time. `work` MUST NOT throw. */
+  async #inTurn(work: () => Promise<void>): Promise<void> {
+    while (this.#opening) await this.#opening;
+    const opening = work();
+    this.#opening = opening;
+    await opening;
+    this.#opening = null;
+  }
+
+  /** Answers in the door's place; does nothing where there is an answer, or nobody waits for one. */
+  #fail(id: MessageId, error: unknown): void {
+    if (!this.#out.has(id)) return;
+    this.#answer(id, error);
+    this.#settle(id);
+  }
+
+  #answer(id: MessageId, cause: unknown): void {
+    const isOwn = cause instanceof BridgeError;
+    const error = {
+      code: isOwn ? cause.code : RPC.internal,
+      message: wordsOf(cause),
+      ...(isOwn && cause.data ? { data: cause.data } : {}),
+    };
+    void this.#parts.toClient(JSON.stringify({ jsonrpc: "2.0", id, error }));
+  }
+
+  #settle(id: MessageId): void {
+    this.#out.delete(id);
+    if (this.#out.size === 0) this.#whenDone?.();
+  }
+}
+
+function note(method: string): Message {
+  return { method, text: JSON.stringify({ jsonrpc: "2.0", method }) };
+}
+
+function brokenOff(): BridgeError {
+  const message = "The server broke off before it had answered. Whether it did what was asked is not known.";
+  return new BridgeError(RPC.unavailable, message);
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,65 @@
+export type MessageId = string | number;
+
+/** A JSON-RPC message, as far as the bridge looks into it: what is in it is for the door and the client. */
+export interface Message {
+  readonly id?: MessageId;
+  readonly method?: string;
+  /** Of `notifications/cancelled`: the request that is given up. */
+  readonly cancels?: MessageId;
+  /** Of the answer to `initialize`. */
+  readonly protocolVersion?: string;
+  /** As it was written, on one line. */
+  readonly text: string;
+}
+
+/** The messages of a line: one, or those of a batch (version 2025-03-26). Undefined where it is not JSON-RPC. */
+export function readMessages(line: string): readonly Message[] | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(value)) {
+    const message = readMessage(value, line);
+    return message && [message];
+  }
+  const messages = value.map((each: unknown) => readMessage(each));
+  return messages.every((message) => message !== undefined) ? messages : undefined;
+}
+
+/** @param text the message as it was written; made anew where it is left out, or stands on several lines */
+function readMessage(value: unknown, text = ""): Message | undefined {
+  if (!isRecord(value)) return undefined;
+  const { id, method, params, result } = value;
+  if (id !== undefined && id !== null && typeof id !== "string" && typeof id !== "number") return undefined;
+  if (method !== undefined && typeof method !== "string") return undefined;
+  const cancels =
+    method === "notifications/cancelled" && isRecord(params) ? idOf(params.requestId) : undefined;
+  const version = isRecord(result) ? result.protocolVersion : undefined;
+  return {
+    ...(id === undefined || id === null ? {} : { id }),
+    ...(method === undefined ? {} : { method }),
+    ...(cancels === undefined ? {} : { cancels }),
+    ...(typeof version === "string" ? { protocolVersion: version } : {}),
+    text: text === "" || /[\r\n]/.test(text) ? JSON.stringify(value) : text,
+  };
+}
+
+/** The id of a message that asks for an answer. */
+export function requestId({ id, method }: Message): MessageId | undefined {
+  return method === undefined ? undefined : id;
+}
+
+/** The id that a message answers. */
+export function answeredId({ id, method }: Message): MessageId | undefined {
+  return method === undefined ? id : undefined;
+}
+
+function idOf(value: unknown): MessageId | undefined {
+  return typeof value === "string" || typeof value === "number" ? value : undefined;
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

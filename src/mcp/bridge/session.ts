@@ -1,0 +1,159 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { RPC } from "../rpc-error.ts";
+import { type Message, readMessages } from "./message.ts";
+import { BridgeError, refusalOf } from "./refusal.ts";
+
+export interface DoorAddress {
+  /** Of the MCP door. */
+  readonly url: URL;
+  readonly token: string;
+  /** How the door is asked: over the network, or within this process. */
+  readonly fetch: (url: URL, init: RequestInit) => Promise<Response>;
+}
+
+export interface DoorEvent {
+  /** From which a stream that broke off is read on. */
+  readonly id: string | undefined;
+  readonly messages: readonly Message[];
+}
+
+/** Characters of one event: more than any answer that a connector may give. */
+const EVENT_CHARACTERS = 64 * 1024 * 1024;
+/** How long the door is given to take a goodbye. */
+const GOODBYE_MS = 2_000;
+
+/** One session at the door, over Streamable HTTP (specification 2025-11-25, "Transports"). */
+export class DoorSession {
+  readonly #address: DoorAddress;
+  /** Aborts what is out when the session is given up. */
+  readonly #ending = new AbortController();
+  #id: string | null = null;
+  /** The version that was agreed on; a header of every request after that. */
+  version: string | null = null;
+
+  constructor(address: DoorAddress) {
+    this.#address = address;
+  }
+
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** Whether the door has made a session of it. */
+  get isOpen(): boolean {
+    return this.#id !== null && !this.signal.aborted;
+  }
+
+  /** Sends a message. @returns the door's answer, which is in order. @throws BridgeError, SessionLost */
+  async post(message: Message, signal: AbortSignal): Promise<Response> {
+    const response = await this.#ask(
+      { method: "POST", body: message.text },
+      { "content-type": "application/json", accept: "application/json, text/event-stream" },
+      signal,
+    );
+    this.#id = response.headers.get("mcp-session-id") ?? this.#id;
+    return response;
+  }
+
+  /** Opens what the door says by itself, or the rest of a stream. @throws BridgeError, SessionLost */
+  listen(lastEventId: string | undefined, signal: AbortSignal): Promise<Response> {
+    const resumed = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
+    return this.#ask({ method: "GET" }, { accept: "text/event-stream", ...resumed }, signal);
+  }
+
+  /** Ends the session here, and says goodbye where there is somebody to take it. Never throws. */
+  async end(): Promise<void> {
+    const isOpen = this.isOpen;
+    this.#ending.abort();
+    if (!isOpen) return;
+    try {
+      const goodbye = AbortSignal.timeout(GOODBYE_MS);
+      const { fetch, url } = this.#address;
+      const response = await fetch(url, { method: "DELETE", headers: this.#headers({}), signal: goodbye });
+      await response.body?.cancel();
+    } catch {
+      // The server has gone, and its session with it; or it sweeps it one day.
+    }
+  }
+
+  async #ask(init: RequestInit, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+    const inSession = this.isOpen;
+    const either = AbortSignal.any([signal, this.signal]);
+    // In this process nothing else would hold it back.
+    if (either.aborted) throw new BridgeError(RPC.unavailable, "It was given up before it was sent.");
+    let response: Response;
+    try {
+      const { fetch, url } = this.#address;
+      // Nobody's redirect gets the token.
+      response = await fetch(url, {
+        ...init,
+        headers: this.#headers(headers),
+        signal: either,
+        redirect: "manual",
+      });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new BridgeError(
+        RPC.unavailable,
+        `The server ${this.#address.url.origin} cannot be reached: ${why}`,
+      );
+    }
+    if (!response.ok) throw await refusalOf(response, inSession);
+    return response;
+  }
+
+  #headers(others: Record<string, string>): Record<string, string> {
+    return {
+      authorization: `Bearer ${this.#address.token}`,
+      ...(this.#id === null ? {} : { "mcp-session-id": this.#id }),
+      ...(this.version === null ? {} : { "mcp-protocol-version": this.version }),
+      ...others,
+    };
+  }
+}
+
+/** The events of an answer: one where it is JSON, as they come where it is a stream. @throws BridgeError */
+export async function* eventsOf(response: Response, signal: AbortSignal): AsyncGenerator<DoorEvent, void> {
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("application/json")) {
+    yield { id: undefined, messages: messagesOf(await response.text()) };
+    return;
+  }
+  if (!type.startsWith("text/event-stream") || !response.body) {
+    await response.body?.cancel();
+    throw new BridgeError(RPC.unavailable, "The server answered with something that is not MCP.");
+  }
+  const reader = response.body.getReader();
+  // An answer that was made in this process does not know that nobody waits for it any more.
+  const leave = (): void => void reader.cancel().catch(() => {}); // it has ended by itself
+  signal.addEventListener("abort", leave, { once: true });
+  try {
+    const waiting: EventSourceMessage[] = [];
+    let tooLong = false;
+    const parser = createParser({
+      onEvent: (event) => waiting.push(event),
+      onError: ({ type }) => {
+        tooLong ||= type === "max-buffer-size-exceeded";
+      },
+      maxBufferSize: EVENT_CHARACTERS,
+    });
+    const decoder = new TextDecoder();
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      parser.feed(decoder.decode(part.value, { stream: true }));
+      if (tooLong) throw new BridgeError(RPC.internal, `An answer has over ${EVENT_CHARACTERS} characters.`);
+      for (const { id, data } of waiting.splice(0)) {
+        yield { id, messages: data === "" ? [] : messagesOf(data) };
+      }
+    }
+  } finally {
+    signal.removeEventListener("abort", leave);
+    leave();
+  }
+}
+
+function messagesOf(text: string): readonly Message[] {
+  const messages = readMessages(text);
+  if (!messages)
+    throw new BridgeError(RPC.unavailable, "The server answered with something that is not MCP.");
+  return messages;
+}

@@ -1,0 +1,161 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import Type, { type Static } from "typebox";
+import { validator } from "../base/schema.ts";
+import type { Progress } from "../connectors/source.ts";
+import type { EventReader } from "../tasks/events.ts";
+import type { McpParts } from "./parts.ts";
+import { perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
+import { RPC, RpcError } from "./rpc-error.ts";
+
+const Arguments = validator(
+  Type.Object(
+    {
+      prompt: Type.String({ minLength: 1, maxLength: 1_000_000 }),
+      tier: Type.Optional(Type.Integer({ minimum: 1 })),
+    },
+    { additionalProperties: false },
+  ),
+);
+const Finished = validator(
+  Type.Object({
+    status: Type.Enum(["succeeded", "failed", "cancelled"]),
+    output: Type.Union([Type.String(), Type.Null()]),
+    credits_consumed: Type.Number(),
+    error: Type.Union([Type.Null(), Type.Object({ code: Type.String(), message: Type.String() })]),
+  }),
+);
+
+/** Tools that a provider takes with one request. */
+const TOOLS = 128;
+/** Characters of output between two words of progress: a client is not sent each token twice. */
+const OUTPUT_STEP = 200;
+
+/**
+ * Gives an agent a task, with every tool that the agent and the caller may use, and waits for its end. Cancelling the call
+ * cancels the task; a client that only goes away does not.
+ */
+export async function callAgent(
+  parts: McpParts,
+  context: RequestContext,
+  agent: string,
+  input: object,
+): Promise<Result> {
+  const { caller } = context.visit;
+  const { value, ledgerSeq } = await perform(
+    parts,
+    context,
+    { action: "task.dispatch", scope: "tasks:write" },
+    async (call) => {
+      if (!Arguments.is(input)) {
+        await call.record("denied", "invalid_arguments");
+        return null;
+      }
+      const { tools } = await parts.agents.get(caller.workspaceId, agent);
+      const reachable = parts.registry.reachable(caller.workspaceId, { tools, scopes: caller.scopes });
+      const request = { agent, tools: reachable.slice(0, TOOLS).map(({ name }) => name), ...input };
+      return parts.tasks.dispatch(call, request, undefined);
+    },
+  );
+  if (value === null) return withLedger(wrongArguments(input), ledgerSeq);
+  const finished = await follow(parts, context, value.id);
+  const { status, output, credits_consumed, error } = finished;
+  const text = output ?? error?.message ?? `The task was ${status}.`;
+  const result = {
+    content: [{ type: "text", text }],
+    structuredContent: { task: value.id, status, output, credits_consumed },
+    ...(status === "succeeded" ? {} : { isError: true }),
+  };
+  return withLedger(result, ledgerSeq);
+}
+
+/** For a model to read. */
+function wrongArguments(input: object): Result {
+  const faults = Arguments.errors(input).map(({ path, message }) => `${path || "arguments"}: ${message}`);
+  const text = `The arguments are not valid. ${faults.join("; ")}`;
+  return { content: [{ type: "text", text }], isError: true };
+}
+
+async function follow(
+  parts: McpParts,
+  context: RequestContext,
+  id: string,
+): Promise<Static<typeof Finished.schema>> {
+  const { signal, visit } = context;
+  const { workspaceId } = visit.caller;
+  const reader = parts.tasks.read({ workspaceId, id }, 0);
+  const cancel = () => {
+    reader.close();
+    const operation = { action: "task.cancel", scope: "tasks:write", counted: false, urgent: true } as const;
+    // It never throws: that the task had ended before is no fault, and all else is recorded and logged there.
+    void parts.gate.perform(operation, visit.origin, visit, async (call) => {
+      call.about({ task: id });
+      await parts.tasks.cancel(visit.caller, id);
+    });
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  if (signal.aborted) cancel();
+  try {
+    const end = await endOf(reader, reporter(progressOf(context)));
+    if (end === null) {
+      throw new RpcError(RPC.unavailable, `The server is stopping; the task ${id} goes on after its start.`, {
+        code: "draining",
+        task: id,
+      });
+    }
+    return end;
+  } finally {
+    signal.removeEventListener("abort", cancel);
+    reader.close();
+  }
+}
+
+/** Null where the events end without one: the process stops, or the call was cancelled. */
+async function endOf(
+  reader: EventReader,
+  tell: (event: string, data: unknown) => void,
+): Promise<Static<typeof Finished.schema> | null> {
+  let end: Static<typeof Finished.schema> | null = null;
+  const decoder = new TextDecoder();
+  const parser = createParser({
+    onEvent({ event = "", data: text }: EventSourceMessage) {
+      const data: unknown = JSON.parse(text);
+      if (event === "task.finished" && Finished.is(data)) end = data;
+      else tell(event, data);
+    },
+  });
+  for (let frames = await reader.next(); frames !== null; frames = await reader.next()) {
+    for (const frame of frames) parser.feed(decoder.decode(frame, { stream: true }));
+  }
+  return end;
+}
+
+/** Puts a task's events into words of progress. */
+function reporter(
+  progress: ((progress: Progress) => void) | undefined,
+): (event: string, data: unknown) => void {
+  if (!progress) return () => {};
+  let step = 0;
+  let characters = 0;
+  let told = 0;
+  const say = (message: string) => {
+    step += 1;
+    progress({ progress: step, message });
+  };
+  const field = (data: unknown, name: string): string => {
+    const value: unknown = typeof data === "object" && data !== null ? Reflect.get(data, name) : undefined;
+    return typeof value === "string" ? value : "";
+  };
+  return (event, data) => {
+    if (event === "task.created") say("queued");
+    else if (event === "task.started") say(`running on ${field(data, "model")}`);
+    else if (event === "tool.call") say(`calling ${field(data, "tool")}`);
+    else if (event === "tool.result") say(`${field(data, "tool")} ${field(data, "status")}`);
+    else if (event === "model.fallback") say(`${field(data, "from")} failed, trying ${field(data, "to")}`);
+    else if (event === "output.delta") {
+      characters += field(data, "text").length;
+      if (characters - told < OUTPUT_STEP && told > 0) return;
+      told = characters;
+      say(`writing, ${characters} characters`);
+    }
+  };
+}

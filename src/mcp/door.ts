@@ -1,0 +1,364 @@
+import type { AuthInfo } from "@modelcontextprotocol/sdk/server/auth/types.js";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import { Problem } from "../base/errors.ts";
+import type { RandomSource } from "../base/ids.ts";
+import { redact } from "../base/log.ts";
+import type { Answer, Credential, Origin } from "../gate/gate.ts";
+import type { RequestLimit } from "../gate/requests.ts";
+import { asJson, takes, withAccept } from "./accept.ts";
+import { SessionEvents } from "./events.ts";
+import { countCalls, initializeOf } from "./messages.ts";
+import { Offers } from "./offer.ts";
+import { originOf, refuseForeign } from "./origins.ts";
+import type { McpParts } from "./parts.ts";
+import { RPC } from "./rpc-error.ts";
+import { createServer } from "./server.ts";
+import type { Session, SessionTransport } from "./session.ts";
+import { Sessions } from "./sessions.ts";
+import { SseTransport } from "./sse-transport.ts";
+import { opened } from "./stream.ts";
+import { ToolChanges } from "./tool-changes.ts";
+import type { ToolParts } from "./tools.ts";
+import { Visit } from "./visit.ts";
+
+/** An answer that is long in coming is shown to be on its way. */
+const KEEP_ALIVE_MS = 10_000;
+/** Messages of one body; as many as the SDK takes. Each is counted, so that a body of a million would hold up the rest. */
+const BATCH = 100;
+/** Where both transports are spoken. */
+const SSE_PATH = "/mcp/sse";
+/** How long a client that lost a stream shall wait before it comes again (specification 2025-11-25, `retry`). */
+const RETRY_MS = 1_000;
+
+/** One HTTP request to the MCP door, as `http` hands it over. */
+export interface McpRequest {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly credential: Credential;
+  /** The peer's address. */
+  readonly source: string;
+  /** Whether the path is the one on which the older transport is spoken as well. */
+  readonly speaksSse: boolean;
+  /** Query parameter of the older transport's endpoint. */
+  readonly sseSession: string | null;
+  /** @throws Problem 400, 413, 415 */
+  readBody(): Promise<unknown>;
+  /** Called for a stream: its connection is not given up for its silence. */
+  keepOpen(): void;
+}
+
+export interface McpAnswer {
+  readonly limit: RequestLimit | null;
+  readonly ledgerSeq: number | null;
+  readonly outcome: { readonly response: Response } | { readonly problem: Problem };
+}
+
+/** The MCP door over HTTP: both transports, their sessions, and the way of each request through the gate. */
+export class McpDoor {
+  readonly #parts: ToolParts;
+  readonly #sessions: Sessions;
+  readonly #changes: ToolChanges;
+  readonly #ends: (() => void)[];
+
+  constructor(parts: McpParts) {
+    const { clock, log, tokens } = parts;
+    const offers = new Offers(parts);
+    this.#parts = { ...parts, offers };
+    this.#sessions = new Sessions({
+      clock,
+      log,
+      isGood: async ({ credential }) =>
+        credential.kind === "operator" ||
+        (credential.kind === "bearer" && (await tokens.isGood(credential.secret))),
+    });
+    this.#changes = new ToolChanges({ clock, log, offers, sessions: this.#sessions });
+    this.#ends = [
+      tokens.changed.listen(() => this.#sessions.checkTokens()),
+      parts.agents.changed.listen((workspaceId) => this.#changes.note(workspaceId)),
+      parts.registry.catalogue.changed.listen((workspaceId) => this.#changes.note(workspaceId)),
+    ];
+  }
+
+  get openSessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Ends all sessions; what they asked for is broken off. */
+  async stop(): Promise<void> {
+    for (const end of this.#ends) end();
+    this.#changes.stop();
+    await this.#sessions.stop();
+  }
+
+  /** Never throws. */
+  async handle(asked: McpRequest): Promise<McpAnswer> {
+    const { gate } = this.#parts;
+    const origin: Origin = {
+      requestId: asked.requestId,
+      channel: "mcp",
+      credential: asked.credential,
+      source: asked.source,
+    };
+    try {
+      refuseForeign(asked.request.headers, this.#parts);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return refused(await gate.turnAway(origin, error));
+    }
+    const found = gate.identify(origin);
+    const identified = found instanceof Promise ? await found : found;
+    if (!identified.ok) return refused(identified);
+    const visit = new Visit(origin, identified.caller, null);
+    try {
+      switch (asked.request.method) {
+        case "POST":
+          return await this.#post(asked, visit);
+        case "GET":
+          return await this.#get(asked, visit);
+        case "DELETE":
+          return await this.#delete(asked, visit);
+        default:
+          // HEAD comes by GET's route; a session is neither opened nor ended by it.
+          throw new Problem("method_not_allowed", "A stream has no headers apart from it.", {
+            headers: { Allow: "DELETE, GET, POST" },
+          });
+      }
+    } catch (error) {
+      if (error instanceof Problem) return this.#refuse(visit, error);
+      this.#parts.log.error("an MCP request failed", { request_id: asked.requestId, error });
+      const problem = new Problem(
+        "internal",
+        "Something went wrong here. The request id finds it in the server's log.",
+      );
+      return { limit: null, ledgerSeq: null, outcome: { problem } };
+    }
+  }
+
+  /** What was refused before there was a call: recorded as a refused call is, and counted where nothing of it was yet. */
+  async #refuse(visit: Visit, problem: Problem): Promise<McpAnswer> {
+    const operation = { action: "session.use", scope: null, counted: visit.limit !== null } as const;
+    const answer = await this.#parts.gate.perform<never>(operation, visit.origin, visit, () =>
+      Promise.reject(problem),
+    );
+    return answer.ok ? answer.value : refused(answer);
+  }
+
+  async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+    const { caller, origin } = visit;
+    const body = await asked.readBody();
+    if (Array.isArray(body) && body.length > BATCH) {
+      const message = `A batch may have ${BATCH} messages.`;
+      return answered(rpcResponse(400, RPC.invalidRequest, message), visit);
+    }
+    const counted = await this.#parts.gate.count(origin, caller, countCalls(body));
+    if (!counted.ok) return refused(counted);
+    visit.limit = counted.limit;
+    if (asked.sseSession !== null) return this.#postToStream(asked.sseSession, body, visit);
+    const id = asked.request.headers.get("mcp-session-id");
+    if (id === null) return this.#initialize(asked, body, visit);
+    const session = this.#reach(id, visit, "streamable");
+    return answered(await this.#pass(session, asked, visit, body), visit);
+  }
+
+  /** A first message without a session begins one; any other has lost its way. */
+  async #initialize(asked: McpRequest, body: unknown, visit: Visit): Promise<McpAnswer> {
+    const hello = initializeOf(body);
+    if (!hello) {
+      return answered(rpcResponse(400, RPC.server, "Send initialize first, then Mcp-Session-Id."), visit);
+    }
+    const opening = await this.#open(visit, hello, (id) => ({
+      kind: "streamable",
+      transport: new WebStandardStreamableHTTPServerTransport({
+        sessionIdGenerator: () => id,
+        eventStore: new SessionEvents(),
+        keepAliveMs: KEEP_ALIVE_MS,
+        retryInterval: RETRY_MS,
+      }),
+    }));
+    if (!opening.ok) return refused(opening);
+    const session = opening.value;
+    const response = await this.#pass(session, asked, visit, body);
+    // It was refused in the end: nobody knows of the session.
+    if (!response.ok) this.#sessions.end(session);
+    return answered(response, visit, opening.ledgerSeq);
+  }
+
+  async #get(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+    const id = asked.request.headers.get("mcp-session-id");
+    if (id !== null) {
+      const session = this.#reach(id, visit, "streamable");
+      const response = await this.#pass(session, asked, visit);
+      if (!response.ok) return answered(response, visit);
+      asked.keepOpen();
+      return answered(this.#watched(session, response), visit);
+    }
+    if (!asked.speaksSse) {
+      throw new Problem("method_not_allowed", "A stream belongs to a session: send Mcp-Session-Id.", {
+        headers: { Allow: "POST" },
+      });
+    }
+    const origin = originOf(asked.request, this.#parts);
+    const opening = await this.#open(visit, { protocol: "2024-11-05", client: "" }, (sessionId) => ({
+      kind: "sse",
+      transport: new SseTransport(
+        sessionId,
+        `${origin}${SSE_PATH}?sessionId=${sessionId}`,
+        this.#parts.clock,
+      ),
+    }));
+    if (!opening.ok) return refused(opening);
+    const { by } = opening.value;
+    if (by.kind !== "sse") throw new Error("an older stream has its own transport");
+    asked.keepOpen();
+    return answered(this.#watched(opening.value, by.transport.response), visit, opening.ledgerSeq);
+  }
+
+  async #delete(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+    const id = asked.request.headers.get("mcp-session-id");
+    if (id === null) {
+      return answered(rpcResponse(400, RPC.server, "Mcp-Session-Id says which session to end."), visit);
+    }
+    const session = this.#reach(id, visit, "streamable");
+    const operation = { action: "session.close", scope: null, counted: false } as const;
+    const ended = await this.#parts.gate.perform(operation, visit.origin, visit, async () => {
+      this.#sessions.end(session);
+    });
+    if (!ended.ok) return refused(ended);
+    return answered(new Response(null, { status: 200 }), visit, ended.ledgerSeq);
+  }
+
+  /** A message of the older transport: its answer goes out by the stream. */
+  #postToStream(id: string, body: unknown, visit: Visit): McpAnswer {
+    const { by } = this.#reach(id, visit, "sse");
+    if (by.kind !== "sse") throw new Error("an older stream has its own transport");
+    try {
+      by.transport.receive(body, { authInfo: authInfo(visit) });
+    } catch {
+      return answered(rpcResponse(400, RPC.invalidRequest, "The body is not a JSON-RPC message."), visit);
+    }
+    return answered(new Response("Accepted", { status: 202 }), visit);
+  }
+
+  async #open(
+    visit: Visit,
+    hello: { readonly protocol: string; readonly client: string },
+    transportOf: (id: string) => SessionTransport,
+  ): Promise<Answer<Session>> {
+    const { gate, ids, clock, random } = this.#parts;
+    const { caller, origin } = visit;
+    const operation = { action: "session.open", scope: null, counted: true } as const;
+    let made: Session | undefined;
+    const opening = await gate.perform(operation, origin, visit, async (call) => {
+      const client = redact(hello.client);
+      call.about({ detail: { protocol: hello.protocol, ...(client === "" ? {} : { client }) } });
+      this.#sessions.makeRoom(caller.workspaceId);
+      // Random as a secret is: the specification asks for ids that cannot be guessed.
+      const id = `${ids("req").slice(4)}${secretPart(random)}`;
+      const by = transportOf(id);
+      const server = createServer(this.#parts, {
+        began() {
+          session.running += 1;
+        },
+        ended() {
+          session.running -= 1;
+          session.lastSeenAt = clock.monotonic();
+        },
+        cancelled(requestId) {
+          if (by.kind === "streamable") by.transport.closeSSEStream(requestId);
+        },
+      });
+      server.onerror = (error) =>
+        this.#parts.log.debug("an MCP session's protocol error", { error: redact(error.message) });
+      await server.connect(by.transport);
+      const session: Session = {
+        id,
+        workspaceId: caller.workspaceId,
+        actor: caller.actor,
+        server,
+        by,
+        caller,
+        credential: origin.credential,
+        lastSeenAt: clock.monotonic(),
+        streams: 0,
+        running: 0,
+        hadStream: false,
+        toldTools: (await this.#parts.offers.of(caller)).listed,
+      };
+      made = session;
+      this.#sessions.add(session);
+      // Also where the client goes, or the transport ends by itself.
+      server.onclose = () => this.#sessions.end(session);
+      return session;
+    });
+    // Its entry could not be written: nobody is told of the session.
+    if (!opening.ok && made) this.#sessions.end(made);
+    return opening;
+  }
+
+  /** @throws Problem 404 `not_found` */
+  #reach(id: string, { caller, origin }: Visit, kind: SessionTransport["kind"]): Session {
+    const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
+    if (session?.by.kind !== kind) {
+      throw new Problem(
+        "not_found",
+        "There is no such MCP session; it may have ended. Initialize a new one.",
+      );
+    }
+    session.lastSeenAt = this.#parts.clock.monotonic();
+    session.caller = caller;
+    session.credential = origin.credential;
+    return session;
+  }
+
+  async #pass(session: Session, asked: McpRequest, visit: Visit, body?: unknown): Promise<Response> {
+    if (session.by.kind !== "streamable") throw new Error("the older transport takes its messages itself");
+    const { request } = asked;
+    const taken = takes(request.headers);
+    const response = await session.by.transport.handleRequest(withAccept(request, taken), {
+      authInfo: authInfo(visit),
+      ...(body === undefined ? {} : { parsedBody: body }),
+    });
+    if (request.method !== "POST" || taken.stream || !taken.json) return response;
+    // Nothing is sent before the whole answer is there.
+    asked.keepOpen();
+    return asJson(response);
+  }
+
+  /** A stream that is open keeps its session. */
+  #watched(session: Session, response: Response): Response {
+    session.streams += 1;
+    session.hadStream = true;
+    return opened(response, () => {
+      session.streams -= 1;
+      session.lastSeenAt = this.#parts.clock.monotonic();
+    });
+  }
+}
+
+function secretPart(random: RandomSource): string {
+  const bytes = new Uint8Array(16);
+  random(bytes);
+  return Buffer.from(bytes).toString("hex");
+}
+
+/** How the SDK hands what the door knows to the handlers; the secret stays at the door. */
+function authInfo(visit: Visit): AuthInfo {
+  return { token: "", clientId: visit.caller.actor, scopes: [], extra: { visit } };
+}
+
+function rpcResponse(status: number, code: number, message: string): Response {
+  return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
+}
+
+function answered(response: Response, { limit }: Visit, ledgerSeq: number | null = null): McpAnswer {
+  return { limit, ledgerSeq, outcome: { response } };
+}
+
+function refused(answer: {
+  readonly problem: Problem;
+  readonly limit: RequestLimit | null;
+  readonly ledgerSeq: number | null;
+}): McpAnswer {
+  const { limit, ledgerSeq, problem } = answer;
+  return { limit, ledgerSeq, outcome: { problem } };
+}

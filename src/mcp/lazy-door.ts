@@ -1,0 +1,35 @@
+import type { McpAnswer, McpDoor, McpRequest } from "./door.ts";
+import type { McpParts } from "./parts.ts";
+
+/** The MCP door, loaded with the SDK when the first client comes: a start does not wait for it. */
+export class LazyMcpDoor {
+  readonly #load: () => Promise<McpParts>;
+  #door: McpDoor | null = null;
+  #opening: Promise<McpDoor> | null = null;
+
+  /** `load`: what the door stands on. */
+  constructor(load: () => Promise<McpParts>) {
+    this.#load = load;
+  }
+
+  get openSessions(): number {
+    return this.#door?.openSessions ?? 0;
+  }
+
+  handle(asked: McpRequest): Promise<McpAnswer> {
+    if (this.#door) return this.#door.handle(asked);
+    this.#opening ??= this.#open();
+    return this.#opening.then((door) => door.handle(asked));
+  }
+
+  /** Ends all sessions. */
+  async stop(): Promise<void> {
+    await (await this.#opening)?.stop();
+  }
+
+  async #open(): Promise<McpDoor> {
+    const { McpDoor: Door } = await import("./door.ts");
+    this.#door = new Door(await this.#load());
+    return this.#door;
+  }
+}

@@ -1,0 +1,113 @@
+import type { Agent, Agents } from "../access/agents.ts";
+import type { Caller } from "../access/caller.ts";
+import { hasScope } from "../access/scopes.ts";
+import type { CatalogueTool } from "../connectors/catalogue.ts";
+import type { ToolRegistry, ToolUser } from "../connectors/registry.ts";
+import { AGENTS, agentTool, agentToolName } from "./agent-tool.ts";
+import { FINDING_TOOLS } from "./find-tools.ts";
+import type { Fixtures } from "./fixtures/fixtures.ts";
+import { type ToolNames, toolNames } from "./names.ts";
+import { type ToolView, viewTool } from "./tool-view.ts";
+
+/** What one caller is offered. */
+export interface Offer {
+  /** In the order of their names. In search mode, the two tools that find and call the others. */
+  readonly listed: readonly ToolView[];
+  /** All that may be called. */
+  readonly reachable: readonly ToolView[];
+  /** Of all tools of the workspace, so that a name means the same for every token. */
+  readonly names: ToolNames;
+}
+
+/** Agents that are offered as tools. */
+const AGENT_LIMIT = 1_000;
+/** Kinds of callers remembered for a workspace: those with the same agent and scopes share one. */
+const OFFERS = 1_000;
+
+/** `made` while the catalogue was this one. Taken out when agents change, also where it is being made. */
+interface KnownOffers {
+  readonly catalogue: readonly CatalogueTool[];
+  readonly made: Promise<WorkspaceOffers>;
+}
+
+interface WorkspaceOffers {
+  readonly agents: readonly Agent[];
+  readonly names: ToolNames;
+  readonly offers: Map<string, Offer>;
+}
+
+/** Tool lists, made when somebody asks and kept until agents or connectors change. */
+export class Offers {
+  readonly #agents: Agents;
+  readonly #registry: ToolRegistry;
+  readonly #fixtures: Fixtures | null;
+  readonly #workspaces = new Map<number, KnownOffers>();
+
+  constructor(parts: {
+    readonly agents: Agents;
+    readonly registry: ToolRegistry;
+    readonly fixtures: Fixtures | null;
+  }) {
+    this.#agents = parts.agents;
+    this.#registry = parts.registry;
+    this.#fixtures = parts.fixtures;
+    parts.agents.changed.listen((workspaceId) => void this.#workspaces.delete(workspaceId));
+  }
+
+  async of(caller: Caller): Promise<Offer> {
+    const { workspaceId } = caller;
+    const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
+    const known = await this.#known(workspaceId);
+    const key = JSON.stringify([agent?.id, agent?.version, caller.scopes, caller.toolsMode]);
+    const kept = known.offers.get(key);
+    if (kept) return kept;
+    // Removed since it was authenticated: nothing can be reached.
+    const offer = agent === undefined ? this.#nothing(known) : this.#make(caller, agent, known);
+    if (known.offers.size >= OFFERS) known.offers.clear();
+    known.offers.set(key, offer);
+    return offer;
+  }
+
+  #known(workspaceId: number): Promise<WorkspaceOffers> {
+    const catalogue = this.#registry.catalogue.list(workspaceId);
+    const known = this.#workspaces.get(workspaceId);
+    if (known?.catalogue === catalogue) return known.made;
+    const making = { catalogue, made: this.#prepare(workspaceId, catalogue) };
+    this.#workspaces.set(workspaceId, making);
+    making.made.catch(() => {
+      // Whoever waits for it learns why; the next who asks tries again.
+      if (this.#workspaces.get(workspaceId) === making) this.#workspaces.delete(workspaceId);
+    });
+    return making.made;
+  }
+
+  async #prepare(workspaceId: number, catalogue: readonly CatalogueTool[]): Promise<WorkspaceOffers> {
+    const agents = await this.#agents.list(workspaceId, AGENT_LIMIT, undefined);
+    const names = toolNames([
+      ...catalogue.map(({ name }) => name),
+      ...agents.map(({ name }) => agentToolName(name)),
+    ]);
+    return { agents, names, offers: new Map() };
+  }
+
+  #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): Offer {
+    const user: ToolUser = { tools: agent?.tools ?? ["*"], scopes: caller.scopes };
+    const tools = this.#registry
+      .reachable(caller.workspaceId, user)
+      .map((tool) => viewTool(names.outward(tool.name) ?? tool.name, tool));
+    const dispatched = hasScope(caller.scopes, "tasks:write")
+      ? agents.filter(({ id }) => agent === null || id === agent.id)
+      : [];
+    const agentTools = dispatched.map((each) =>
+      agentTool(names.outward(agentToolName(each.name)) ?? `${AGENTS}__${each.name}`, each),
+    );
+    const reachable = [...tools, ...agentTools, ...(this.#fixtures?.tools ?? [])].sort((a, b) =>
+      a.name < b.name ? -1 : 1,
+    );
+    return { reachable, listed: caller.toolsMode === "search" ? FINDING_TOOLS : reachable, names };
+  }
+
+  #nothing({ names }: WorkspaceOffers): Offer {
+    return { reachable: [], listed: [], names };
+  }
+}

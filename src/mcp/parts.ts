@@ -1,0 +1,32 @@
+import type { Agents } from "../access/agents.ts";
+import type { Tokens } from "../access/tokens.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Ids, RandomSource } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { DirectCalls } from "../connectors/direct-call.ts";
+import type { ToolRegistry } from "../connectors/registry.ts";
+import type { Gate } from "../gate/gate.ts";
+import type { TaskService } from "../tasks/service.ts";
+import type { Vault } from "../vault/vault.ts";
+import type { Fixtures } from "./fixtures/fixtures.ts";
+
+/** What the MCP door stands on; put together in the composition root. */
+export interface McpParts {
+  readonly gate: Gate;
+  readonly registry: ToolRegistry;
+  readonly calls: DirectCalls;
+  readonly agents: Agents;
+  readonly tokens: Pick<Tokens, "isGood" | "changed">;
+  readonly tasks: Pick<TaskService, "dispatch" | "get" | "read" | "cancel">;
+  readonly vault: Pick<Vault, "find" | "list" | "text">;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: RandomSource;
+  readonly log: Log;
+  /** What clients see, where it is configured: `https://gate.example.org`. */
+  readonly publicUrl: string | null;
+  /** Whether the server listens on this machine alone. */
+  readonly isLoopback: boolean;
+  /** What the conformance suite asks for, in tests alone. */
+  readonly fixtures: Fixtures | null;
+}

@@ -1,0 +1,50 @@
+import type { Problem, ProblemCode } from "../base/errors.ts";
+import { redact } from "../base/log.ts";
+
+/** Codes of JSON-RPC 2.0, and those that MCP and this server add in the range that is left to servers. */
+export const RPC = {
+  parse: -32_700,
+  invalidRequest: -32_600,
+  methodNotFound: -32_601,
+  invalidParams: -32_602,
+  internal: -32_603,
+  server: -32_000,
+  sessionNotFound: -32_001,
+  resourceNotFound: -32_002,
+  forbidden: -32_003,
+  unavailable: -32_004,
+  rateLimited: -32_029,
+} as const;
+
+/** An error that a client is answered with. `data` says which of the REST errors it is, as `code`. */
+export class RpcError extends Error {
+  override readonly name = "RpcError";
+  readonly code: number;
+  readonly data: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(code: number, message: string, data?: Readonly<Record<string, unknown>>) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** A refusal of the gate, as MCP says it. */
+export function rpcError(problem: Problem, requestId: string): RpcError {
+  const { code, errors } = problem;
+  return new RpcError(rpcCode(problem.code, problem.status), redact(problem.message), {
+    code,
+    request_id: requestId,
+    ...(errors ? { errors: JSON.parse(redact(JSON.stringify(errors))) } : {}),
+  });
+}
+
+function rpcCode(code: ProblemCode, status: number): number {
+  if (code === "unknown_tool" || code === "validation_failed" || code === "agent_not_found") {
+    return RPC.invalidParams;
+  }
+  if (code === "not_found") return RPC.resourceNotFound;
+  if (code === "rate_limited" || code === "queue_full") return RPC.rateLimited;
+  if (status === 503) return RPC.unavailable;
+  return status >= 500 ? RPC.internal : RPC.forbidden;
+}

@@ -1,0 +1,98 @@
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import type { JSONRPCRequest, RequestId, Result as RpcResult } from "@modelcontextprotocol/sdk/types.js";
+import type { JsonSchemaValidator, jsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/types.js";
+import { redact } from "../base/log.ts";
+import { VERSION } from "../base/version.ts";
+import type { Params, RequestContext, Result } from "./request.ts";
+import { listResources, listResourceTemplates, readResource } from "./resources.ts";
+import { RPC, RpcError } from "./rpc-error.ts";
+import { callTool, listTools, type ToolParts } from "./tools.ts";
+import { Visit } from "./visit.ts";
+
+const INSTRUCTIONS =
+  "Gatehouse: the tools, agents and documents that this token may use. Each call is checked and recorded.";
+
+/**
+ * Validates nothing: this server asks its clients for nothing with a schema. Shared, since each Server would make an Ajv of
+ * its own otherwise.
+ */
+const NO_VALIDATOR: jsonSchemaValidator = {
+  getValidator<Value>(): JsonSchemaValidator<Value> {
+    return () => ({ valid: false, data: undefined, errorMessage: "no schema is expected here" });
+  },
+};
+
+/** What a server tells of its requests. */
+export interface ServerTold {
+  began(): void;
+  ended(): void;
+  /** This one gets no answer any more; its stream the SDK leaves open. */
+  cancelled(requestId: RequestId): void;
+}
+
+/**
+ * One session's server. The low-level class with one handler for all methods: it compares no schemas of its own with what
+ * is listed, which `McpServer` does anew at every list (100 lists/s against 4,800, with 200 tools).
+ */
+export function createServer(parts: ToolParts, told: ServerTold): Server {
+  const server = new Server(
+    { name: "gatehouse", title: "Gatehouse", version: VERSION },
+    {
+      capabilities: {
+        tools: { listChanged: true },
+        resources: {},
+        ...parts.fixtures?.capabilities,
+      },
+      instructions: INSTRUCTIONS,
+      jsonSchemaValidator: NO_VALIDATOR,
+    },
+  );
+  // The SDK would answer this one itself, past the gate.
+  server.removeRequestHandler("logging/setLevel");
+  server.fallbackRequestHandler = async (request: JSONRPCRequest, extra): Promise<RpcResult> => {
+    const visit: unknown = extra.authInfo?.extra?.visit;
+    // Without one, nobody has said who asks.
+    if (!(visit instanceof Visit)) throw new RpcError(RPC.invalidRequest, "The request came by no door.");
+    const { signal, requestId } = extra;
+    signal.addEventListener("abort", () => told.cancelled(requestId), { once: true });
+    const context: RequestContext = { visit, server, extra, signal };
+    told.began();
+    try {
+      return { ...(await answer(parts, context, request.method, request.params ?? {})) };
+    } catch (error) {
+      if (error instanceof RpcError) throw error;
+      parts.log.error("an MCP request failed", { request_id: visit.origin.requestId, error });
+      throw new RpcError(RPC.internal, "Something went wrong here. The request id finds it in the log.", {
+        code: "internal",
+        request_id: visit.origin.requestId,
+      });
+    } finally {
+      told.ended();
+    }
+  };
+  return server;
+}
+
+async function answer(
+  parts: ToolParts,
+  context: RequestContext,
+  method: string,
+  params: Params,
+): Promise<Result> {
+  const fixture = parts.fixtures?.handle(method, params, context);
+  if (fixture) return fixture;
+  switch (method) {
+    case "tools/list":
+      return listTools(parts, context, params);
+    case "tools/call":
+      return callTool(parts, context, params);
+    case "resources/list":
+      return listResources(parts, context, params);
+    case "resources/templates/list":
+      return listResourceTemplates(parts);
+    case "resources/read":
+      return readResource(parts, context, params);
+    default:
+      throw new RpcError(RPC.methodNotFound, `Method not found: ${redact(method.slice(0, 100))}`);
+  }
+}

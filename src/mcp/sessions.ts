@@ -1,0 +1,132 @@
+import { type Clock, every } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Session } from "./session.ts";
+
+/** Each takes some 20 KiB, and 256 KiB of events where it has been sent as much. */
+const PER_WORKSPACE = 2_000;
+const PER_NODE = 10_000;
+/** Without a request and without an open stream. A client that comes again is told so (404), and starts anew. */
+const IDLE_MS = 30 * 60_000;
+/** How long one that had a stream and lost it may take to come again. */
+const LOST_MS = 5 * 60_000;
+const SWEEP_MS = 15_000;
+const RETRY_SECONDS = 30;
+
+/** Whether a session's token is still good for it. */
+export type IsGood = (session: Session) => Promise<boolean>;
+
+/** The sessions that are open, all in memory: a restart ends them, and clients start anew. */
+export class Sessions {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #isGood: IsGood;
+  readonly #byId = new Map<string, Session>();
+  readonly #perWorkspace = new Map<number, number>();
+  readonly #endSweeps: () => void;
+  #checking: Promise<void> | null = null;
+  #isDue = false;
+
+  constructor(parts: { readonly clock: Clock; readonly log: Log; readonly isGood: IsGood }) {
+    this.#clock = parts.clock;
+    this.#log = parts.log;
+    this.#isGood = parts.isGood;
+    this.#endSweeps = every(parts.clock, SWEEP_MS, () => this.#sweep());
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Those of one workspace. */
+  of(workspaceId: number): Session[] {
+    return [...this.#byId.values()].filter((session) => session.workspaceId === workspaceId);
+  }
+
+  /** Of this token alone: another one's is not there. */
+  find(id: string, workspaceId: number, actor: string): Session | undefined {
+    const session = this.#byId.get(id);
+    return session?.workspaceId === workspaceId && session.actor === actor ? session : undefined;
+  }
+
+  /**
+   * Makes room for one more: where a workspace has as many as it may, the one that has been idle longest makes way.
+   * @throws Problem 429 `rate_limited` where all are in use
+   */
+  makeRoom(workspaceId: number): void {
+    const isFull = (this.#perWorkspace.get(workspaceId) ?? 0) >= PER_WORKSPACE || this.#byId.size >= PER_NODE;
+    if (!isFull) return;
+    const idle = this.of(workspaceId)
+      .filter((session) => !isInUse(session))
+      .sort((a, b) => a.lastSeenAt - b.lastSeenAt)[0];
+    if (!idle) {
+      throw new Problem("rate_limited", "There are as many MCP sessions as there may be, all in use.", {
+        headers: { "Retry-After": String(RETRY_SECONDS) },
+      });
+    }
+    this.end(idle);
+  }
+
+  add(session: Session): void {
+    this.#byId.set(session.id, session);
+    this.#perWorkspace.set(session.workspaceId, (this.#perWorkspace.get(session.workspaceId) ?? 0) + 1);
+  }
+
+  /** Takes it out, breaks off what it asked for and closes its streams. */
+  end(session: Session): void {
+    if (!this.#byId.delete(session.id)) return;
+    const left = (this.#perWorkspace.get(session.workspaceId) ?? 1) - 1;
+    if (left === 0) this.#perWorkspace.delete(session.workspaceId);
+    else this.#perWorkspace.set(session.workspaceId, left);
+    session.by.transport.close().catch((error: unknown) => {
+      this.#log.warn("an MCP session did not close cleanly", { error });
+    });
+  }
+
+  /** Looks whether the tokens are still good, after some have changed. One look at a time, and one more for what came meanwhile. */
+  checkTokens(): void {
+    if (this.#checking) {
+      this.#isDue = true;
+      return;
+    }
+    this.#checking = this.#check().finally(() => {
+      this.#checking = null;
+      if (!this.#isDue) return;
+      this.#isDue = false;
+      this.checkTokens();
+    });
+  }
+
+  /** Ends all. */
+  async stop(): Promise<void> {
+    this.#endSweeps();
+    for (const session of [...this.#byId.values()]) this.end(session);
+    await this.#checking;
+  }
+
+  #sweep(): void {
+    const now = this.#clock.monotonic();
+    for (const session of [...this.#byId.values()]) {
+      if (isInUse(session)) continue;
+      const limit = session.hadStream ? LOST_MS : IDLE_MS;
+      if (now - session.lastSeenAt >= limit) this.end(session);
+    }
+    this.checkTokens();
+  }
+
+  async #check(): Promise<void> {
+    for (const session of [...this.#byId.values()]) {
+      try {
+        if (!(await this.#isGood(session))) this.end(session);
+      } catch (error) {
+        // What cannot be known now is looked at again with the next sweep; each call is checked anyway.
+        this.#log.warn("whether an MCP session's token is good cannot be read", { error });
+        return;
+      }
+    }
+  }
+}
+
+function isInUse({ streams, running }: Session): boolean {
+  return streams > 0 || running > 0;
+}

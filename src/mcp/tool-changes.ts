@@ -1,0 +1,71 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Offers } from "./offer.ts";
+import type { Session } from "./session.ts";
+import type { Sessions } from "./sessions.ts";
+import type { ToolView } from "./tool-view.ts";
+
+type ToolList = readonly ToolView[];
+
+/** Changes that come together are told together. */
+const WAIT_MS = 100;
+
+export interface ToolChangeParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly offers: Offers;
+  readonly sessions: Sessions;
+}
+
+/** Tells clients when what their token may reach is not what they were told (`notifications/tools/list_changed`). */
+export class ToolChanges {
+  readonly #parts: ToolChangeParts;
+  readonly #due = new Set<number>();
+  #cancel: (() => void) | null = null;
+
+  constructor(parts: ToolChangeParts) {
+    this.#parts = parts;
+  }
+
+  /** Something has changed in a workspace: who is told is found out a little later. */
+  note(workspaceId: number): void {
+    this.#due.add(workspaceId);
+    this.#cancel ??= this.#parts.clock.after(WAIT_MS, () => {
+      this.#cancel = null;
+      const due = [...this.#due];
+      this.#due.clear();
+      void this.#tell(due);
+    });
+  }
+
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  async #tell(workspaces: readonly number[]): Promise<void> {
+    for (const workspaceId of workspaces) {
+      // Those who are offered the same were told the same: two long lists are compared once.
+      const compared = new Map<ToolList, Map<ToolList, boolean>>();
+      for (const session of this.#parts.sessions.of(workspaceId)) {
+        try {
+          await this.#tellOne(session, compared);
+        } catch (error) {
+          this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
+        }
+      }
+    }
+  }
+
+  async #tellOne(session: Session, compared: Map<ToolList, Map<ToolList, boolean>>): Promise<void> {
+    const before = session.toldTools;
+    const { listed } = await this.#parts.offers.of(session.caller);
+    if (before === listed) return;
+    session.toldTools = listed;
+    const known = compared.get(before) ?? new Map<ToolList, boolean>();
+    compared.set(before, known);
+    const isSame = known.get(listed) ?? JSON.stringify(before) === JSON.stringify(listed);
+    known.set(listed, isSame);
+    if (!isSame) await session.server.sendToolListChanged();
+  }
+}

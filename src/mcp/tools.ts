@@ -1,0 +1,143 @@
+import Type from "typebox";
+import type { JsonObject } from "../agents/index.ts";
+import { invalidField } from "../base/errors.ts";
+import { validator } from "../base/schema.ts";
+import type { ToolAnswer } from "../connectors/source.ts";
+import { agentOf } from "./agent-tool.ts";
+import { callAgent } from "./call-agent.ts";
+import { CALL_TOOL, FIND_TOOLS, findTools } from "./find-tools.ts";
+import type { Offer, Offers } from "./offer.ts";
+import type { McpParts } from "./parts.ts";
+import { type Params, perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
+import { RPC, RpcError } from "./rpc-error.ts";
+
+/** Tools in one page of a listing: many clients read only the first. */
+const PAGE = 1_000;
+
+const FindArguments = validator(
+  Type.Object(
+    {
+      query: Type.String({ minLength: 1, maxLength: 1_000 }),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
+    },
+    { additionalProperties: false },
+  ),
+);
+const CallArguments = validator(
+  Type.Object(
+    {
+      name: Type.String({ minLength: 1, maxLength: 200 }),
+      arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    },
+    { additionalProperties: false },
+  ),
+);
+
+export type ToolParts = McpParts & { readonly offers: Offers };
+
+export async function listTools(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
+  const { caller } = context.visit;
+  const { value, ledgerSeq } = await perform(parts, context, { action: "tool.list", scope: null }, async () =>
+    page((await parts.offers.of(caller)).listed, params.cursor),
+  );
+  return withLedger(value, ledgerSeq);
+}
+
+/** A cursor is the name of the last tool of the page before: tools that come or go between two pages harm nothing. */
+function page(tools: Offer["listed"], cursor: unknown): Result {
+  const after = cursor === undefined ? undefined : decode(cursor);
+  const rest = after === undefined ? tools : tools.filter(({ name }) => name > after);
+  const shown = rest.length > PAGE ? rest.slice(0, PAGE) : rest;
+  const last = shown.at(-1);
+  if (rest.length === shown.length || !last) return { tools: shown };
+  return { tools: shown, nextCursor: Buffer.from(last.name).toString("base64url") };
+}
+
+function decode(cursor: unknown): string {
+  const name = typeof cursor === "string" ? Buffer.from(cursor, "base64url").toString() : "";
+  if (!/^\w{1,64}$/.test(name)) throw invalidField("/cursor", "is not a cursor of this list");
+  return name;
+}
+
+export async function callTool(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
+  const { name, arguments: input = {} } = params;
+  if (typeof name !== "string") throw new RpcError(RPC.invalidParams, "params.name must be a string.");
+  if (typeof input !== "object" || input === null || Array.isArray(input)) {
+    throw new RpcError(RPC.invalidParams, "params.arguments must be an object.");
+  }
+  if (context.visit.caller.toolsMode === "search") {
+    if (name === FIND_TOOLS) return find(parts, context, input);
+    if (name === CALL_TOOL) {
+      const wish = checked(CallArguments, input);
+      if ("isError" in wish) return wish;
+      return call(parts, context, wish.value.name, wish.value.arguments ?? {});
+    }
+  }
+  return call(parts, context, name, input);
+}
+
+async function call(
+  parts: ToolParts,
+  context: RequestContext,
+  shown: string,
+  input: object,
+): Promise<Result> {
+  const { names } = await parts.offers.of(context.visit.caller);
+  // What no tool is named like is looked up as it is: the refusal, and its evidence, name it so.
+  const name = names.inward(shown) ?? shown;
+  const agent = agentOf(name);
+  if (agent !== undefined) return callAgent(parts, context, agent, input);
+  const progress = progressOf(context);
+  const { value, ledgerSeq } = await perform(parts, context, { action: "tool.call", scope: null }, (call) =>
+    // What came as JSON is JSON.
+    parts.calls.call(call, name, input as JsonObject, {
+      signal: context.signal,
+      ...(progress ? { progress } : {}),
+    }),
+  );
+  return withLedger(resultOf(value), ledgerSeq);
+}
+
+function resultOf({ content, structuredContent, isError }: ToolAnswer): Result {
+  return {
+    content,
+    ...(structuredContent === undefined ? {} : { structuredContent }),
+    ...(isError === true ? { isError } : {}),
+  };
+}
+
+async function find(parts: ToolParts, context: RequestContext, input: object): Promise<Result> {
+  const { value, ledgerSeq } = await perform(
+    parts,
+    context,
+    { action: "tool.find", scope: null },
+    async () => {
+      const wish = checked(FindArguments, input);
+      if ("isError" in wish) return wish;
+      const { reachable } = await parts.offers.of(context.visit.caller);
+      const tools = findTools(reachable, wish.value.query, wish.value.limit).map((tool) => ({
+        name: tool.name,
+        title: tool.title,
+        description: tool.description,
+        input_schema: tool.inputSchema,
+      }));
+      const answer = { tools, of: reachable.length };
+      return { content: [{ type: "text", text: JSON.stringify(answer) }], structuredContent: answer };
+    },
+  );
+  return withLedger(value, ledgerSeq);
+}
+
+/** The arguments, or an answer that says what is wrong with them, for a model to read. */
+function checked<Value>(
+  against: {
+    is(value: unknown): value is Value;
+    errors(value: unknown): { path: string; message: string }[];
+  },
+  input: object,
+): { readonly value: Value } | { readonly content: readonly object[]; readonly isError: true } {
+  if (against.is(input)) return { value: input };
+  const faults = against.errors(input).map(({ path, message }) => `${path || "arguments"}: ${message}`);
+  const text = `The arguments are not valid. ${faults.join("; ")}`;
+  return { content: [{ type: "text", text }], isError: true };
+}

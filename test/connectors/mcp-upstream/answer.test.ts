@@ -1,0 +1,112 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { toolAnswer } from "../../../src/connectors/mcp-upstream/answer.ts";
+import { createMask } from "../../../src/connectors/secrets/mask.ts";
+import { ConnectorError, type ToolAnswer } from "../../../src/connectors/source.ts";
+
+const LIMIT = 1_000_000;
+const answer = (result: Record<string, unknown>): ToolAnswer =>
+  toolAnswer(result, { name: "up", mask: createMask(["hunter22"]) });
+const text = (words: string) => ({ type: "text", text: words });
+
+describe("what is no CallToolResult is refused", () => {
+  test.each([
+    ["nothing", {}],
+    ["content that is no list", { content: "text" }],
+    ["a block that is no object", { content: ["text"] }],
+    ["a block without a type", { content: [{ text: "a" }] }],
+    ["structured content that is no object", { structuredContent: [1] }],
+  ])("%s", (_, result) => {
+    expect(() => answer(result)).toThrow(ConnectorError);
+  });
+});
+
+describe("is passed on", () => {
+  test.each([
+    ["an empty answer", { content: [] }],
+    ["an error of the tool", { content: [text("no")], isError: true }],
+    ["structured content", { content: [text("{}")], structuredContent: { a: [1] } }],
+    ["an image", { content: [{ type: "image", data: "aGk=", mimeType: "image/png" }] }],
+    ["audio", { content: [{ type: "audio", data: "aGk=", mimeType: "audio/wav" }] }],
+    ["a resource", { content: [{ type: "resource", resource: { uri: "file:///a", text: "b" } }] }],
+    ["a link", { content: [{ type: "resource_link", uri: "file:///a", name: "a" }] }],
+    ["a kind that nobody knows", { content: [{ type: "hologram", depth: 3 }] }],
+    ["annotations", { content: [{ ...text("a"), annotations: { audience: ["user"] } }] }],
+    ["a text that just fits", { content: [text("x".repeat(LIMIT))] }],
+  ])("%s", (_, result) => {
+    expect(answer(result)).toEqual(result);
+  });
+
+  test("structured content alone, with no content", () => {
+    expect(answer({ structuredContent: { a: 1 } })).toEqual({ content: [], structuredContent: { a: 1 } });
+  });
+
+  test("nothing else of the result", () => {
+    expect(answer({ content: [], _meta: { a: 1 }, isError: false, more: 1 })).toEqual({ content: [] });
+  });
+});
+
+test("secrets are masked in every part", () => {
+  const given = {
+    content: [text("it is hunter22"), { type: "resource", resource: { uri: "u?k=hunter22" } }],
+  };
+  const shown = JSON.stringify(answer({ ...given, structuredContent: { a: ["hunter22"] } }));
+  expect(shown).not.toContain("hunter22");
+});
+
+test("a secret at the place of the cut is masked whole", () => {
+  const { content } = answer({ content: [text(`${"x".repeat(LIMIT - 4)}hunter22 and more`)] });
+  expect(JSON.stringify(content)).not.toContain("hunt");
+});
+
+describe("what is too large", () => {
+  test("is cut where the limit falls, over all texts", () => {
+    const { content } = answer({
+      content: [text("a".repeat(600_000)), text("b".repeat(600_000)), text("c")],
+    });
+    expect(content).toEqual([
+      text("a".repeat(600_000)),
+      text("b".repeat(400_000)),
+      text("[cut: the first 400000 of 600000 characters]"),
+      text("[cut: the first 0 of 1 characters]"),
+    ]);
+  });
+
+  test("is left out where a part is worth nothing", () => {
+    const image = { type: "image", mimeType: "image/png", data: "A".repeat(LIMIT) };
+    expect(answer({ content: [image, text("after")] }).content).toEqual([
+      text(`[left out: image (image/png) of ${JSON.stringify(image).length} characters]`),
+      text("after"),
+    ]);
+  });
+
+  test("makes an error where it is structured", () => {
+    expect(answer({ content: [], structuredContent: { a: "x".repeat(LIMIT) } })).toEqual({
+      content: [
+        text("The answer's structured content is too large: 1000008 characters, and 1000000 are taken."),
+      ],
+      isError: true,
+    });
+  });
+
+  test("has a cap on blocks as well", () => {
+    const { content } = answer({ content: Array.from({ length: 5_000 }, () => text("")) });
+    expect(content).toHaveLength(1_001);
+    expect(content.at(-1)).toEqual(text("[left out: 4000 more blocks]"));
+  });
+});
+
+test("whatever comes, no more than the limit and its notes goes on, and no half of a character", () => {
+  const block = fc.oneof(
+    fc.nat(700_000).map((length) => text("😀".repeat(length))),
+    fc.nat(700_000).map((length) => ({ type: "image", data: "A".repeat(length) })),
+  );
+  fc.assert(
+    fc.property(fc.array(block, { maxLength: 4 }), (content) => {
+      const taken = answer({ content }).content;
+      expect(JSON.stringify(taken).length).toBeLessThan(LIMIT + 1_000);
+      for (const { text } of taken) if (typeof text === "string") expect(text.isWellFormed()).toBe(true);
+    }),
+    { numRuns: 20 },
+  );
+});

@@ -1,0 +1,6 @@
+/** A process with one upstream: says the upstream's pid, and waits to be killed. */
+import { openFake, pidOf } from "./support.ts";
+
+const up = openFake("plain");
+process.stdout.write(`${await pidOf(up)}\n`);
+setInterval(() => {}, 60_000);

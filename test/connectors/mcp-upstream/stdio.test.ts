@@ -1,0 +1,191 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import type { Progress } from "../../../src/connectors/source.ts";
+import { faultOf, open, openFake, pidOf, quickClock, SECRET, textOf } from "./support.ts";
+
+describe("a program that cannot be used", () => {
+  test.each([
+    [
+      "is not found on PATH",
+      "no-such-program-here",
+      '"no-such-program-here" of the connector up was not found on PATH',
+    ],
+    ["is not found by its path", "/no/such/program", '"/no/such/program" of the connector up was not found'],
+    ["is no program", import.meta.path, "of the connector up cannot be started (EACCES)"],
+  ])("%s", async (_, command, words) => {
+    await using up = open({ type: "stdio", command, args: [], env: {} });
+    const fault = await faultOf(up.list());
+    expect(fault).toStartWith("unreachable: The program ");
+    expect(fault).toContain(words);
+  });
+
+  test("ends at once: what it said is told, without its secret", async () => {
+    await using up = openFake("ends");
+    expect(await faultOf(up.list())).toBe(
+      "unreachable: The program of the connector up ended with code 3. It said: cannot log in with [redacted]",
+    );
+    expect(JSON.stringify(up.logged)).not.toContain(SECRET);
+  });
+
+  test("says nothing but what is no JSON-RPC", async () => {
+    await using up = openFake("garbage", {}, { clock: quickClock });
+    expect(await faultOf(up.list())).toBe(
+      "invalid_answer: The connector up sent 100 messages in a row that are not JSON-RPC.",
+    );
+  });
+
+  test("does not answer the handshake", async () => {
+    await using up = openFake("silent", {}, { handshakeMs: 50 });
+    expect(await faultOf(up.list())).toBe(
+      "timeout: The connector up did not finish the handshake within 50 ms.",
+    );
+  });
+
+  test("speaks a version that nobody knows", async () => {
+    await using up = openFake("plain", { version: "1999-01-01" });
+    expect(await faultOf(up.list())).toBe(
+      "invalid_answer: The connector up did not answer the handshake as MCP says: Server's protocol version is not supported: 1999-01-01",
+    );
+  });
+
+  test("writes a line without an end", async () => {
+    await using up = openFake("blares");
+    expect(await faultOf(up.list())).toBe(
+      "too_large: The program of the connector up wrote a line of more than 16 MiB.",
+    );
+  });
+});
+
+describe("a call", () => {
+  test("that the upstream refuses carries its words, without the secret that they repeat", async () => {
+    await using up = openFake("plain");
+    expect(await faultOf(up.call("fail"))).toBe(
+      "refused: The connector up answered with error -32000: refused with [redacted]",
+    );
+  });
+
+  test("whose program ends in the middle is not made again, and the next one reaches it anew", async () => {
+    await using up = openFake("plain");
+    const first = await pidOf(up);
+    expect(await faultOf(up.call("exit"))).toBe(
+      "unreachable: The program of the connector up ended with code 1. Whether the call was done is not known.",
+    );
+    expect(await pidOf(up)).not.toBe(first);
+    expect(JSON.parse(textOf(await up.call("heard")))).toMatchObject([
+      { method: "notifications/initialized" },
+    ]);
+  });
+
+  test.each([
+    ["a result that is no object", "garbled", {}],
+    ["a task", "task", {}],
+    ["content that is none", "wrong", { result: { content: "text" } }],
+    ["nothing", "wrong", { result: {} }],
+  ])("answered with %s is refused, and the connection goes on", async (_, name, input) => {
+    await using up = openFake("plain");
+    const pid = await pidOf(up);
+    expect(await faultOf(up.call(name, input))).toStartWith("invalid_answer: The connector up ");
+    expect(await pidOf(up)).toBe(pid);
+  });
+
+  test("answered with more than a line may hold ends the program", async () => {
+    await using up = openFake("plain");
+    const pid = await pidOf(up);
+    expect(await faultOf(up.call("big", { characters: 17 * 1024 * 1024 }))).toStartWith("too_large: ");
+    expect(await pidOf(up)).not.toBe(pid);
+  });
+
+  test("to a program that does not read fails when too much waits for it", async () => {
+    await using up = openFake("deaf", {}, { clock: quickClock, timeoutMs: 1_000_000 });
+    const text = "x".repeat(20 * 1024 * 1024);
+    const faults = await Promise.all(
+      [1, 2, 3, 4].map((call) =>
+        call < 4
+          ? up.call("echo", { text }).catch(() => "")
+          : faultOf(up.call("echo", { text }).finally(() => up.source.close())),
+      ),
+    );
+    expect(faults[3]).toStartWith(
+      "unreachable: The program of the connector up does not read: 64 MiB wait for it.",
+    );
+  });
+
+  test("is told of its progress, up to the last", async () => {
+    await using up = openFake("plain");
+    const told: Progress[] = [];
+    await up.call("progress", { steps: 3, text: SECRET }, { progress: (progress) => told.push(progress) });
+    expect(told).toEqual(
+      [1, 2, 3].map((step) => ({ progress: step, total: 3, message: `step ${step} [redacted]` })),
+    );
+  });
+
+  test("that is cancelled tells the upstream", async () => {
+    await using up = openFake("plain");
+    const caller = new AbortController();
+    const call = up.call(
+      "progress",
+      { steps: 1, hang: true },
+      { signal: caller.signal, progress: () => caller.abort() },
+    );
+    expect(await faultOf(call)).toBe("cancelled: The call to the connector up was cancelled.");
+    const heard = JSON.parse(textOf(await up.call("heard")));
+    expect(heard.at(-1)).toMatchObject({ method: "notifications/cancelled", params: { requestId: 1 } });
+  });
+
+  test("that was cancelled before is not made", async () => {
+    await using up = openFake("plain");
+    expect(await faultOf(up.call("echo", {}, { signal: AbortSignal.abort() }))).toStartWith("cancelled: ");
+  });
+});
+
+describe("the upstream", () => {
+  test("may greet on its standard output", async () => {
+    await using up = openFake("greets");
+    expect(textOf(await up.call("echo", { text: "hi" }))).toBe("hi");
+  });
+
+  test("that asks for a sample of a model gets none", async () => {
+    await using up = openFake("plain");
+    await up.call("ask");
+    expect(JSON.parse(textOf(await up.call("heard"))).at(-1)).toEqual({
+      jsonrpc: "2.0",
+      id: "mine",
+      error: { code: -32601, message: "Method not found" },
+    });
+  });
+
+  test("that says that its tools have changed is heard once", async () => {
+    const told = Promise.withResolvers<void>();
+    let times = 0;
+    await using up = openFake(
+      "plain",
+      {},
+      {
+        toolsChanged: () => {
+          times += 1;
+          told.resolve();
+        },
+      },
+    );
+    await up.call("change");
+    await told.promise;
+    expect(times).toBe(1);
+  });
+
+  test("finds in its environment what was declared, and nothing else", async () => {
+    await using up = openFake("plain");
+    const environment = readFileSync(`/proc/${await pidOf(up)}/environ`, "utf8");
+    expect(environment).toBe(`SECRET=${SECRET}\0`);
+    expect(textOf(await up.call("env"))).toBe('{"SECRET":"[redacted]"}');
+  });
+
+  test("is found on PATH, and gets PATH and HOME then", async () => {
+    const environment = { PATH: process.env.PATH, HOME: "/home/me", OTHER: "1" };
+    const args = ["-c", "cat /proc/$$/environ >&2"];
+    await using up = open({ type: "stdio", command: "sh", args, env: { A: "1" } }, { environment });
+    const fault = await faultOf(up.list());
+    expect(fault).toContain("A=1");
+    expect(fault).toContain("HOME=/home/me");
+    expect(fault).not.toContain("OTHER");
+  });
+});

@@ -1,0 +1,139 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { JsonObject } from "../../../src/agents/index.ts";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { systemRandom } from "../../../src/base/ids.ts";
+import { type LogFields, silentLog } from "../../../src/base/log.ts";
+import type { McpDefinition } from "../../../src/connectors/definition.ts";
+import type { McpParts } from "../../../src/connectors/mcp-upstream/parts.ts";
+import { mcpSource } from "../../../src/connectors/mcp-upstream/source.ts";
+import { createOutbound } from "../../../src/connectors/outbound/fetch.ts";
+import { createMask } from "../../../src/connectors/secrets/mask.ts";
+import {
+  ConnectorError,
+  type OfferedTool,
+  type SourceCall,
+  type ToolAnswer,
+  type ToolSource,
+} from "../../../src/connectors/source.ts";
+import type { Script } from "../../support/fake-mcp/upstream.ts";
+
+const FAKE_STDIO = join(import.meta.dir, "..", "..", "support", "fake-mcp", "stdio.ts");
+export const SECRET = "hunter22-long";
+
+/** Time runs twenty times as fast: ending a child that does not want to takes seconds. */
+export const quickClock: Clock = {
+  now: () => systemClock.now(),
+  monotonic: () => systemClock.monotonic() * 20,
+  after: (ms, task) => systemClock.after(ms / 20, task),
+};
+
+export interface Logged {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+export interface Opened {
+  readonly source: ToolSource;
+  readonly logged: readonly Logged[];
+  /** What it logs next, or has logged, of which this holds. */
+  logs(holds: (logged: Logged) => boolean): Promise<Logged>;
+  call(name: string, input?: JsonObject, context?: Partial<SourceCall>): Promise<ToolAnswer>;
+  list(): Promise<readonly OfferedTool[]>;
+}
+
+export type Given = Partial<McpParts>;
+
+/** A source with real parts, which is closed when the test ends. */
+export function open(transport: McpDefinition["transport"], given: Given = {}): Opened & AsyncDisposable {
+  const logged: Logged[] = [];
+  let noted = (): void => {};
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}): void => {
+      logged.push({ level, message, fields });
+      noted();
+    };
+  const outbound = createOutbound({ allow: [] });
+  const source = mcpSource(
+    { name: "up" },
+    { kind: "mcp", transport },
+    {
+      fetch: outbound.fetch,
+      mask: createMask([SECRET]),
+      clock: systemClock,
+      random: systemRandom,
+      log: { ...silentLog, debug: at("debug"), warn: at("warn"), info: at("info"), error: at("error") },
+      timeoutMs: 20_000,
+      toolsChanged: () => {},
+      ...given,
+    },
+  );
+  return {
+    source,
+    logged,
+    async logs(holds) {
+      for (;;) {
+        const found = logged.find(holds);
+        if (found) return found;
+        await new Promise<void>((resolve) => {
+          noted = resolve;
+        });
+      }
+    },
+    list: () => source.list(new AbortController().signal),
+    call: (name, input = {}, context = {}) =>
+      source.call(tool(name), input, { signal: new AbortController().signal, callId: "call_1", ...context }),
+    async [Symbol.asyncDispose]() {
+      await source.close();
+      outbound.close();
+    },
+  };
+}
+
+/** The scripted upstream over stdio, in a process of its own. */
+export function openFake(
+  behaviour: string,
+  script: Script = {},
+  given: Given = {},
+): Opened & AsyncDisposable {
+  const args = [FAKE_STDIO, behaviour, JSON.stringify(script)];
+  return open({ type: "stdio", command: process.execPath, args, env: { SECRET } }, given);
+}
+
+export function tool(name: string): OfferedTool {
+  return { name, description: "", inputSchema: { type: "object" }, destructive: false, binding: { name } };
+}
+
+/** What the one block of an answer says. */
+export function textOf(answer: ToolAnswer): string {
+  const [block] = answer.content;
+  return typeof block?.text === "string" ? block.text : "";
+}
+
+/** The error that a call is refused with, as `fault: message`. */
+export async function faultOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof ConnectorError) return `${error.fault}: ${error.message}`;
+    throw error;
+  }
+  throw new Error("it was expected to fail");
+}
+
+/** Whether the process is there and has not ended. */
+export function runs(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.[0] !== "Z";
+  } catch {
+    // No such process.
+    return false;
+  }
+}
+
+/** The process that answers, which is the leader of its group. */
+export async function pidOf(up: Opened): Promise<number> {
+  return Number(textOf(await up.call("pid")));
+}

@@ -1,0 +1,241 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { JsonObject } from "../../../src/agents/index.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { documentOf, type FakeApi, listOf, refusal, sourceOf, startApi } from "./api.ts";
+
+let api: FakeApi;
+beforeAll(() => {
+  api = startApi();
+});
+afterAll(() => api.close());
+
+const HEAD = {
+  openapi: "3.1.0",
+  info: { title: "x", version: "1" },
+  servers: [{ url: "https://x.example" }],
+};
+const body = (schema: JsonObject) => ({ requestBody: { content: { "application/json": { schema } } } });
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+
+function withSchemas(schemas: JsonObject, start: string): JsonObject {
+  return { ...HEAD, paths: { "/x": { post: body(ref(start)) } }, components: { schemas } };
+}
+
+describe("a document is refused, with what is wrong with it", () => {
+  test.each<readonly [what: string, spec: string | JsonObject, says: string]>([
+    ["no text", " ", "it is empty"],
+    ["broken JSON", '{"openapi":', "it is not valid JSON"],
+    ["broken YAML", "openapi: 3.1.0\npaths: [", "it is neither JSON nor valid YAML (line 2: "],
+    ["a text", "hello", "it is not an object"],
+    ["HTML", "<!DOCTYPE html><html></html>", "it is not an object"],
+    ["a list", "[]", "it is not an object"],
+    ["Swagger", { swagger: "2.0", paths: {} }, 'it is Swagger "2.0", an older format'],
+    ["no version", { paths: {} }, 'its field "openapi", the version, is missing'],
+    ["a number for a version", "openapi: 3.1\npaths: {}", 'its field "openapi" is not a text'],
+    ["a version to come", { openapi: "4.0.0", paths: {} }, 'its version is "4.0.0"'],
+    ["no paths", { openapi: "3.1.0" }, 'its field "paths" is missing'],
+    ["__proto__", '{"openapi":"3.1.0","paths":{},"x":{"__proto__":{"a":1}}}', 'a field named "__proto__"'],
+    ["__proto__ in YAML", "openapi: 3.1.0\npaths: {}\n__proto__: {a: 1}", 'a field named "__proto__"'],
+    ["YAML that holds itself", "openapi: 3.1.0\npaths: &a { b: *a }", "or holds itself"],
+    ["YAML's aliases of aliases", bombOfAliases(), "its YAML cannot be read"],
+    [
+      "many aliases",
+      `openapi: 3.1.0\npaths: {}\nx: &a 1\ny: [${"*a,".repeat(101)}]`,
+      "more than 100 aliases",
+    ],
+    ["keys that are collections", `openapi: 3.1.0\n${"? ".repeat(500)}a`, "nor valid YAML"],
+    ["YAML nested too deep", `a: ${"[".repeat(20_000)}`, "it is neither JSON nor valid YAML"],
+    ["large YAML", `openapi: 3.1.0\nx: ${"y".repeat(2 * 1_024 * 1_024)}`, "has to be JSON"],
+    ["JSON nested too deep", `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, "is missing"],
+    [
+      "JSON nested too deep with all fields",
+      `{"openapi":"3.1.0","paths":{},"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
+      "it is deeper than 100 levels",
+    ],
+    [
+      "an object of too many fields",
+      { ...HEAD, paths: {}, x: Object.fromEntries(Array.from({ length: 20_001 }, (_, n) => [`k${n}`, 0])) },
+      "more than 20000 fields",
+    ],
+  ])("%s", async (_, spec, says) => {
+    const { fault, message } = await refusal(listOf(spec));
+    expect(fault).toBe("invalid_answer");
+    expect(message).toStartWith("The connector shop: the given ");
+    expect(message).toContain(" is no OpenAPI 3.0 or 3.1 document: ");
+    expect(message).toContain(says);
+    expect(message.length).toBeLessThan(1_100);
+  });
+
+  test.each([
+    ["a file", "file:///etc/passwd"],
+    ["an address", "http://127.0.0.1:9/schema.json"],
+    ["a relative path", "./schemas.yaml#/Pet"],
+    ["an absolute path", "/etc/passwd"],
+  ])("a reference to %s is refused by name", async (_, target) => {
+    const { message } = await refusal(listOf(documentOf(body({ $ref: target }))));
+    expect(message).toContain(`its reference "${target}" leads to another document, which is never read`);
+  });
+
+  test.each([
+    ["no operations", { ...HEAD, paths: { "/x": { summary: "x" } } }, "it has no operations"],
+    ["a reference to nothing", withSchemas({}, "None"), "leads to nothing in the document"],
+    ["a reference to what is inherited", withSchemas({}, "toString"), "leads to nothing in the document"],
+    ["a reference to itself", withSchemas({ A: ref("A") }, "A"), "leads back to itself"],
+    [
+      "references in a circle about one value",
+      withSchemas({ A: { properties: { b: ref("B") }, anyOf: [ref("B")] }, B: { allOf: [ref("A")] } }, "A"),
+      "leads back to itself",
+    ],
+    ["no server", { ...documentOf({}), servers: [] }, "base_url has to name one"],
+    ["a relative server", { ...documentOf({}), servers: [{ url: "/v1" }] }, "base_url has to name one"],
+    [
+      "a server with a password",
+      { ...documentOf({}), servers: [{ url: "https://a:b@x.example" }] },
+      "a password",
+    ],
+    [
+      "another kind of server",
+      { ...documentOf({}), servers: [{ url: "file:///etc" }] },
+      "not an http or https URL",
+    ],
+    ["an unknown place", documentOf({ parameters: [{ name: "a", in: "body" }] }), 'is in "body"'],
+    [
+      "an unknown style",
+      documentOf({ parameters: [{ name: "a", in: "query", style: "simple" }] }),
+      '"simple"',
+    ],
+    ["a parameter __proto__", documentOf({ parameters: [{ name: "__proto__", in: "query" }] }), "__proto__"],
+    [
+      "a header that is none",
+      documentOf({ parameters: [{ name: "a:b\r\n", in: "header" }] }),
+      "a header's name",
+    ],
+    ["a path with a step up", documentOf({}, "/a/../../admin"), "a step such as"],
+    ["a path with an encoded step up", documentOf({}, "/a/%2e%2E/admin"), "a step such as"],
+    ["a path with a query", documentOf({}, "/a?b=c"), "a character that no path can have"],
+    ["a path with a backslash", documentOf({}, "/a\\..\\b"), "a character that no path can have"],
+    ["TRACE", documentOf({}, "/a", "trace"), "TRACE is never sent"],
+  ])("%s", async (_, spec, says) => {
+    const { fault, message } = await refusal(listOf(spec));
+    expect(fault).toBe("invalid_answer");
+    expect(message).toContain(says);
+  });
+
+  test("more than 1,000 operations, also where there are very many", async () => {
+    const paths = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`/p${n}`, { get: {} }]));
+    expect(await listOf({ ...HEAD, paths: paths(1_000) })).toHaveLength(1_000);
+    const { message } = await refusal(listOf({ ...HEAD, paths: paths(1_001) }));
+    expect(message).toContain("it has more than 1000 operations");
+  });
+});
+
+describe("schemas that expand", () => {
+  /** Each level refers to the one below ten times: 10^12 schemas, written out. */
+  function bomb(levels: number, beside: JsonObject): JsonObject {
+    const schemas: JsonObject = { L0: { type: "string" } };
+    for (let level = 1; level <= levels; level++) {
+      const each = { ...ref(`L${level - 1}`), ...beside };
+      schemas[`L${level}`] = {
+        properties: Object.fromEntries([..."abcdefghij"].map((name) => [name, each])),
+      };
+    }
+    return withSchemas(schemas, `L${levels}`);
+  }
+
+  test.each([
+    ["alone", {}],
+    ["with a description beside each", { description: "d" }],
+  ])("are written once each: references %s", async (_, beside) => {
+    const [tool] = await listOf(bomb(12, beside));
+    const text = JSON.stringify(tool?.inputSchema);
+    expect(text.length).toBeLessThan(16_384);
+    expect(text).toContain('"$ref":"#/$defs/L0"');
+  });
+
+  test("of more than 64 KiB: the operation is left out, the others stay", async () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 1_000 }, (_, n) => [`p${n}`, { title: "t".repeat(80) }]),
+    );
+    const paths = { "/large": { post: body({ properties }) }, "/small": { get: {} } };
+    const tools = await listOf({ ...HEAD, paths });
+    expect(tools.map(({ name }) => name)).toEqual(["get_small"]);
+    const { message } = await refusal(listOf({ ...HEAD, paths: { "/large": paths["/large"] } }));
+    expect(message).toContain("POST /large: the schema of its arguments is larger than 65536 bytes");
+  });
+
+  test("large ones that a thousand operations share are refused as a whole", async () => {
+    const properties = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`p${n}`, {}]));
+    const paths = Object.fromEntries(
+      Array.from({ length: 1_000 }, (_, n) => [`/p${n}`, { post: body(ref("Large")), get: {} }]).slice(
+        0,
+        500,
+      ),
+    );
+    const document = { ...HEAD, paths, components: { schemas: { Large: { properties } } } };
+    const tools = await listOf(document).catch((error: unknown) => error);
+    expect(String(tools)).toContain("what its references lead to is too large altogether");
+  });
+
+  test("chains of references are followed as far as they go", async () => {
+    const schemas: JsonObject = { C0: { type: "integer" } };
+    for (let n = 1; n <= 300; n++) schemas[`C${n}`] = { properties: { next: ref(`C${n - 1}`) } };
+    const [tool] = await listOf(withSchemas(schemas, "C300"));
+    expect(JSON.stringify(tool?.inputSchema)).toContain('"C0":{"type":"integer"}');
+  });
+});
+
+describe("a document that is fetched", () => {
+  test.each<readonly [what: string, answer: () => Response, fault: string, says: string]>([
+    ["is not there", () => new Response("no", { status: 404 }), "refused", "answered with status 404"],
+    [
+      "is too large",
+      () => new Response("x".repeat(10 * 1_024 * 1_024 + 1)),
+      "too_large",
+      "larger than 10485760 bytes",
+    ],
+    [
+      "is no text",
+      () => new Response(new Uint8Array([0xff, 0xfe, 0])),
+      "invalid_answer",
+      "is not UTF-8 text",
+    ],
+    ["is another page", () => new Response("<html>"), "invalid_answer", "it is not an object"],
+    [
+      "is elsewhere",
+      () => new Response(null, { status: 302, headers: { location: "https://elsewhere.example/" } }),
+      "refused",
+      "redirects to another host",
+    ],
+  ])("%s", async (_, answer, fault, says) => {
+    api.answer(answer);
+    const found = await refusal(listOf(`${api.url}/openapi.json?key=hidden`));
+    expect(found.fault).toBe(fault as typeof found.fault);
+    expect(found.message).toContain(says);
+    expect(found.message).toStartWith("The connector shop: ");
+    expect(found.message).not.toContain("hidden");
+  });
+
+  test("never comes: the time limit ends it", async () => {
+    const clock = new FakeClock();
+    const asked = Promise.withResolvers<void>();
+    api.answer((request) => {
+      asked.resolve();
+      return new Promise((resolve) =>
+        request.signal.addEventListener("abort", () => resolve(new Response())),
+      );
+    });
+    const listing = refusal(sourceOf(api.url, { clock, timeoutMs: 500 }).list(new AbortController().signal));
+    await asked.promise;
+    clock.advance(500);
+    expect(await listing).toMatchObject({ fault: "timeout" });
+  });
+});
+
+function bombOfAliases(): string {
+  const levels = ["a: &a [x,x,x,x,x,x,x,x,x]"];
+  for (const [below, name] of ["ab", "bc", "cd", "de"]) {
+    levels.push(`${name}: &${name} [${Array(9).fill(`*${below}`).join(",")}]`);
+  }
+  return `openapi: 3.1.0\npaths: {}\n${levels.join("\n")}`;
+}

@@ -1,0 +1,222 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { createOutbound } from "../../../src/connectors/outbound/fetch.ts";
+import { capStream, readCapped } from "../../../src/connectors/outbound/read.ts";
+import { ConnectorError } from "../../../src/connectors/source.ts";
+import { faultOf } from "./support.ts";
+
+const encoder = new TextEncoder();
+
+/** A response that sends these parts and then ends, or goes on for ever. */
+function response(parts: readonly string[], headers: Record<string, string> = {}, end = true) {
+  const state = { read: 0, cancelled: false };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const part = parts[state.read++];
+        if (part !== undefined) controller.enqueue(encoder.encode(part));
+        else if (end) controller.close();
+        else return new Promise(() => {});
+        return undefined;
+      },
+      cancel() {
+        state.cancelled = true;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return { response: new Response(body, { headers }), state };
+}
+
+const TOO_LARGE = ["too_large", "The answer is larger than 10 bytes."] as const;
+
+describe("readCapped", () => {
+  test("lets go of a body past its cap, without reading on", async () => {
+    const { response: given, state } = response(["12345", "678901", "never read"]);
+    expect(await faultOf(readCapped(given, 10))).toEqual(TOO_LARGE);
+    expect(state).toEqual({ read: 2, cancelled: true });
+  });
+
+  test("lets go of one that says beforehand that it is larger", async () => {
+    const { response: given, state } = response(["1"], { "content-length": "11" });
+    expect(await faultOf(readCapped(given, 10))).toEqual(TOO_LARGE);
+    expect(state).toEqual({ read: 0, cancelled: true });
+  });
+
+  test.each([
+    ["cancelled", new DOMException("x", "AbortError"), "The server was not waited for."],
+    ["timeout", new DOMException("x", "TimeoutError"), "The server did not answer in time."],
+    ["refused", new ConnectorError("refused", "In its own words."), "In its own words."],
+  ])("lets go when the signal says %s, before or meanwhile", async (fault, reason, message) => {
+    const before = response(["1"]);
+    expect(await faultOf(readCapped(before.response, 10, AbortSignal.abort(reason)))).toEqual([
+      fault,
+      message,
+    ]);
+    const meanwhile = response(["1"], {}, false);
+    const giveUp = new AbortController();
+    const reading = faultOf(readCapped(meanwhile.response, 10, giveUp.signal));
+    giveUp.abort(reason);
+    expect(await reading).toEqual([fault, message]);
+    expect([before.state.cancelled, meanwhile.state.cancelled]).toEqual([true, true]);
+  });
+
+  test("takes the whole of any other body", async () => {
+    expect(await readCapped(new Response(null), 10)).toEqual(new Uint8Array());
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.string(), { maxLength: 8 }), async (parts) => {
+        const bytes = encoder.encode(parts.join(""));
+        expect(await readCapped(response(parts).response, bytes.length)).toEqual(bytes);
+      }),
+    );
+  });
+});
+
+describe("capStream", () => {
+  const events = { "content-type": "text/event-stream; charset=utf-8" };
+
+  test.each([
+    ["a body that is larger in all", {}, ["12345", "6789", "01"], "123456789"],
+    ["an event that is larger, in one part", events, ["data: 12345"], ""],
+    ["an event that is larger, in many", events, ["data:", "12\n", "345"], "data:12\n"],
+    ["an event that ends in the part that is too much", events, ["data:12345\n\nx\n\n"], ""],
+    ["a line without an end", events, ["x\n\n", "1234567890", "1"], "x\n\n1234567890"],
+    ["lines that end in two characters", events, ["a\r\nb\r", "\nc\r\n", "d\r\n"], "a\r\nb\r\nc\r\n"],
+    ["lines that are not blank", events, ["a\nb\nc\nd\ne\n", "f"], "a\nb\nc\nd\ne\n"],
+    [
+      "another type that looks like events",
+      { "content-type": "application/json" },
+      ["1\n\n2\n\n3\n\n4\n\n5"],
+      "",
+    ],
+  ])("breaks off %s", async (_, headers, parts, before) => {
+    const { response: given, state } = response(parts, headers, false);
+    const reader = capStream(given, 10).body?.getReader();
+    let text = "";
+    const all = (async () => {
+      for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+        text += new TextDecoder().decode(part.value);
+      }
+    })();
+    expect(await faultOf(all)).toEqual(TOO_LARGE);
+    expect(text).toBe(before);
+    expect(state.cancelled).toBe(true);
+  });
+
+  test.each(["\n\n", "\r\r", "\r\n\r\n", "\n\r\n", "\r\n\n"])(
+    "counts anew after a blank line %j, however it is cut",
+    async (blank) => {
+      const text = `data:1234${blank}`.slice(0, 20).repeat(50);
+      await fc.assert(
+        fc.asyncProperty(fc.integer({ min: 1, max: 30 }), async (size) => {
+          const parts = text.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
+          expect(await capStream(response(parts, events).response, 13).text()).toBe(text);
+        }),
+        { numRuns: 30 },
+      );
+    },
+  );
+
+  test("hands on everything else", async () => {
+    const given = new Response("12345", {
+      status: 404,
+      statusText: "No",
+      headers: { "x-a": "b", "content-length": "5" },
+    });
+    const capped = capStream(given, 10);
+    expect([capped.status, capped.statusText, capped.headers.get("x-a")]).toEqual([404, "No", "b"]);
+    expect(capped.headers.get("content-length")).toBeNull();
+    expect(await capped.text()).toBe("12345");
+    const empty = new Response(null, { status: 202 });
+    expect(capStream(empty, 10)).toBe(empty);
+  });
+
+  test("reads nothing before it is asked, and tells the upstream when its reader leaves", async () => {
+    const { response: given, state } = response(["1", "2"], events, false);
+    const reader = capStream(given, 10).body?.getReader();
+    expect(state.read).toBe(0);
+    await reader?.read();
+    await reader?.cancel();
+    expect(state).toEqual({ read: 1, cancelled: true });
+  });
+});
+
+describe("a server that sends 100 MB", () => {
+  const TOTAL = 100 * 1024 * 1024;
+  const CAP = 1024 * 1024;
+  /** What stands in the sockets of both sides when a reader leaves, and in the buffers of fetch. */
+  const MOST_SENT = 24 * 1024 * 1024;
+  let stop = async () => {};
+
+  afterEach(() => stop());
+
+  function flood(type: string) {
+    const part = new Uint8Array(64 * 1024).fill(120);
+    const state = { sent: 0 };
+    const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () =>
+        new Response(
+          new ReadableStream({
+            async pull(controller) {
+              if (state.sent >= TOTAL) return controller.close();
+              controller.enqueue(part);
+              state.sent += part.length;
+              // A turn, in which the other side's leaving is noticed.
+              await new Promise<void>((resolve) => setImmediate(resolve));
+            },
+            cancel: () => leave(),
+          }),
+          { headers: { "content-type": type } },
+        ),
+    });
+    const outbound = createOutbound({ allow: [] });
+    stop = async () => {
+      outbound.close();
+      await server.stop(true);
+    };
+    return { state, left, fetch: () => outbound.fetch(`http://127.0.0.1:${server.port}/`) };
+  }
+
+  test.each(["application/json", "text/event-stream"])("is left early: %s", async (type) => {
+    const { state, left, fetch } = flood(type);
+    const capped = capStream(await fetch(), CAP);
+    expect((await faultOf(capped.bytes()))[0]).toBe("too_large");
+    await left;
+    expect(state.sent).toBeLessThan(MOST_SENT);
+  });
+
+  test("is left early by readCapped", async () => {
+    const { state, left, fetch } = flood("application/json");
+    expect((await faultOf(readCapped(await fetch(), CAP)))[0]).toBe("too_large");
+    await left;
+    expect(state.sent).toBeLessThan(MOST_SENT);
+  });
+
+  test("sends no more than fits in between while nobody reads", async () => {
+    const { state, left, fetch } = flood("text/event-stream");
+    const reader = capStream(await fetch(), CAP).body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    await left;
+    expect(state.sent).toBeLessThan(MOST_SENT);
+  });
+
+  test("once unpacked is left as early", async () => {
+    const bomb = Bun.gzipSync(new Uint8Array(TOTAL));
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response(bomb, { headers: { "content-encoding": "gzip" } }),
+    });
+    const outbound = createOutbound({ allow: [] });
+    stop = async () => {
+      outbound.close();
+      await server.stop(true);
+    };
+    const response = await outbound.fetch(`http://127.0.0.1:${server.port}/`);
+    expect((await faultOf(readCapped(response, CAP)))[0]).toBe("too_large");
+  });
+});

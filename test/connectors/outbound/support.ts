@@ -1,0 +1,12 @@
+import { ConnectorError } from "../../../src/connectors/source.ts";
+
+/** Which fault it ended with and in what words; what else came, where it did not end so. */
+export async function faultOf(promise: Promise<unknown>): Promise<readonly [fault: string, message: string]> {
+  try {
+    const value = await promise;
+    return ["none", value instanceof Response ? `status ${value.status}` : String(value)];
+  } catch (error) {
+    if (error instanceof ConnectorError) return [error.fault, error.message];
+    return ["no ConnectorError", String(error)];
+  }
+}

@@ -1,0 +1,177 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { formsOf } from "../../../src/connectors/secrets/forms.ts";
+import { createMask } from "../../../src/connectors/secrets/mask.ts";
+
+const SECRET = 's3cr&t/+"pä ss~';
+
+describe("a secret is taken out", () => {
+  const mask = createMask([SECRET]);
+  test.each([
+    ["as it is", SECRET],
+    ["percent-encoded", encodeURIComponent(SECRET)],
+    [
+      "percent-encoded in small letters",
+      encodeURIComponent(SECRET).replace(/%../g, (code) => code.toLowerCase()),
+    ],
+    ["as in a query or a form", new URLSearchParams({ a: SECRET }).toString().slice(2)],
+    ["as in JSON", JSON.stringify(SECRET).slice(1, -1)],
+    ["as in JSON with slashes escaped", JSON.stringify(SECRET).slice(1, -1).replace("/", "\\/")],
+    ["as in JSON of ASCII alone", JSON.stringify(SECRET).slice(1, -1).replace("ä", "\\u00e4")],
+    ["as in HTML", SECRET.replace("&", "&amp;").replace('"', "&quot;")],
+    ["in base64", Buffer.from(SECRET).toString("base64")],
+    ["in base64 without padding", Buffer.from(SECRET).toString("base64").replace(/=+$/, "")],
+    ["in base64url", Buffer.from(SECRET).toString("base64url")],
+  ])("%s", (_, form) => {
+    expect(mask.text(`before ${form} after`)).toBe("before [redacted] after");
+    expect(mask.text(`${form}${form}`)).toBe("[redacted]");
+  });
+
+  test.each(["u", "us", "use", "user"])("in base64 of a password after the name %j", (user) => {
+    const encoded = Buffer.from(`${user}:hunter2-hunter2`).toString("base64");
+    const shown = createMask(["hunter2-hunter2"]).text(`Basic ${encoded}.`);
+    expect(shown).toContain("[redacted]");
+    expect(Buffer.from(shown.replace(/[^A-Za-z0-9+/]/g, "A"), "base64").toString("latin1")).not.toContain(
+      "unter",
+    );
+  });
+});
+
+describe("of several secrets no rest shows", () => {
+  test.each([
+    ["one inside of another", ["secret", "my-secret-key"], "x my-secret-key x", "x [redacted] x"],
+    ["one at another's end", ["abcdef", "defghi"], "x abcdefghi x", "x [redacted] x"],
+    ["one beside another", ["abcdef", "ghijkl"], "x abcdefghijkl x", "x [redacted] x"],
+    ["one that overlaps itself", ["abcabc"], "x abcabcabcab x", "x [redacted]ab x"],
+    ["one that overlaps itself in two ways", ["aabaa"], "x aabaaabaabaa x", "x [redacted] x"],
+    ["one apart from another", ["abcdef", "ghijkl"], "abcdef ghijkl", "[redacted] [redacted]"],
+  ])("%s", (_, secrets, text, expected) => {
+    expect(createMask(secrets).text(text)).toBe(expected);
+  });
+
+  test("as marking every place of every form shows", () => {
+    const piece = fc.stringMatching(/^[ab]{1,8}$/);
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 4 }), fc.stringMatching(/^[ab]{0,60}$/), (secrets, text) => {
+        const marked = Array.from(text, () => false);
+        for (const form of secrets.flatMap(formsOf)) {
+          for (let at = 0; at < text.length; at++)
+            if (text.startsWith(form, at)) marked.fill(true, at, at + form.length);
+        }
+        const slow = Array.from(text, (character, at) => (marked[at] ? "*" : character)).join("");
+        expect(createMask(secrets).text(text)).toBe(slow.replace(/\*+/g, "[redacted]"));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("in any text around any secret", () => {
+    const secret = fc.string({ unit: "binary", minLength: 6, maxLength: 30 });
+    const plain = fc.stringMatching(/^[0-9 ]{0,20}$/);
+    fc.assert(
+      fc.property(secret, plain, plain, (text, before, after) => {
+        fc.pre(!formsOf(text).some((form) => "[redacted]".includes(form)));
+        const { text: mask } = createMask([text]);
+        for (const form of formsOf(text)) expect(mask(`${before}${form}${after}`)).not.toContain(form);
+      }),
+    );
+  });
+});
+
+describe("json", () => {
+  const mask = createMask(["token-123", "12345678"]);
+
+  test("what holds none is the same object", () => {
+    const value = { a: [1, "b", null, true, { c: 1.5 }], "": [] };
+    expect(mask.json(value)).toBe(value);
+    expect(createMask([]).json(value)).toBe(value);
+    expect(mask.json("plain")).toBe("plain");
+  });
+
+  test("texts, keys and numbers at any depth", () => {
+    const value = {
+      a: ["x token-123", { "token-123": 1, deep: [[["token-123"]]] }],
+      port: 12345678,
+      other: 1234,
+    };
+    const before = structuredClone(value);
+    expect(mask.json<unknown>(value)).toEqual({
+      a: ["x [redacted]", { "[redacted]": 1, deep: [[["[redacted]"]]] }],
+      port: "[redacted]",
+      other: 1234,
+    });
+    expect(value).toEqual(before);
+  });
+
+  test("keys that look alike once they are masked are all kept", () => {
+    const value = { "token-123": 1, dG9rZW4tMTIz: 2, "[redacted]": 3, "[redacted] 2": 4 };
+    expect(Object.values(mask.json(value))).toEqual([1, 2, 3, 4]);
+  });
+
+  test("a key that means something to objects", () => {
+    const value: unknown = JSON.parse('{"__proto__":{"x":"token-123"},"constructor":"token-123"}');
+    expect(JSON.stringify(mask.json(value))).toBe(
+      '{"__proto__":{"x":"[redacted]"},"constructor":"[redacted]"}',
+    );
+  });
+
+  test("nesting that would use up the stack", () => {
+    let value: unknown = "token-123";
+    for (let depth = 0; depth < 300_000; depth++) value = depth % 2 ? [value] : { a: value };
+    let shown = mask.json(value);
+    let depth = 0;
+    for (; typeof shown === "object" && shown !== null; depth++) shown = Object.values(shown)[0];
+    expect([depth, shown]).toEqual([300_000, "[redacted]"]);
+  });
+
+  test("any JSON: its text is masked, its form stays", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (given) => {
+        expect(mask.json(given)).toBe(given);
+        const masked = mask.json({ given, secret: "token-123" });
+        expect(masked).toEqual({ given, secret: "[redacted]" });
+      }),
+    );
+  });
+});
+
+test("nothing is masked where there is no secret, or an empty one", () => {
+  expect(createMask([]).text("text")).toBe("text");
+  expect(createMask([""]).text("text")).toBe("text");
+});
+
+describe("a megabyte against 20 secrets takes no quadratic work, which would not end in a test's time", () => {
+  const SIZE = 1_000_000;
+  const random = Array.from({ length: 20 }, (_, index) =>
+    Buffer.from(`secret-${index}/+ "&`).toString("base64").repeat(2),
+  );
+  const letters = "a".repeat(4000);
+  const ordinary = "The quick brown fox jumps. ".repeat(SIZE / 27);
+  const twenty = Array.from({ length: 20 }, (_, index) => "ab".repeat(100 + index));
+
+  test.each([
+    ["ordinary text", random, ordinary, ordinary.length],
+    [
+      "secrets everywhere",
+      random,
+      `${random.join("\n")}\n`.repeat(SIZE / 1000),
+      random.length * (SIZE / 1000) * 11,
+    ],
+    ["a secret's beginning, again and again", [`${letters}b`], "a".repeat(SIZE), SIZE],
+    ["a secret that overlaps itself everywhere", [letters], "a".repeat(SIZE), "[redacted]".length],
+    ["secrets that overlap each other", twenty, "ab".repeat(SIZE / 2), "[redacted]".length],
+  ])("%s", (_, secrets, text, length) => {
+    const mask = createMask(secrets);
+    expect(mask.text(text)).toHaveLength(length);
+    expect(mask.json({ text }).text).toHaveLength(length);
+  });
+
+  test("nor do keys that all look alike once they are masked", () => {
+    const forms = ["token-123", "dG9rZW4tMTIz"];
+    const keys = Array.from({ length: 60_000 }, (_, index) =>
+      Array.from({ length: 16 }, (_, bit) => forms[(index >> bit) & 1]).join(""),
+    );
+    const masked = createMask(["token-123"]).json(Object.fromEntries(keys.map((key) => [key, 1])));
+    expect(Object.keys(masked)).toHaveLength(keys.length);
+  });
+});

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import fc from "fast-check";
+import { SessionEvents } from "../../src/mcp/events.ts";
+
+const answer = (id: number, text = "x"): JSONRPCMessage => ({ jsonrpc: "2.0", id, result: { text } });
+
+async function replay(events: SessionEvents, after: string): Promise<{ stream: string; sent: string[] }> {
+  const sent: string[] = [];
+  const stream = await events.replayEventsAfter(after, {
+    send: async (id, message) => void sent.push(`${id} ${JSON.stringify(message)}`),
+  });
+  return { stream, sent };
+}
+
+describe("a resumed stream", () => {
+  test("is refused for an event that there never was, or is kept no more", async () => {
+    const events = new SessionEvents();
+    await events.storeEvent("a", answer(1));
+    for (const id of ["2", "0", "", "-1", "1 ", "one"]) {
+      expect(await events.getStreamIdForEventId(id)).toBeUndefined();
+      await expect(replay(events, id)).rejects.toThrow("not kept");
+    }
+    for (let more = 0; more < 64; more++) await events.storeEvent("a", answer(more));
+    await expect(replay(events, "1")).rejects.toThrow("not kept");
+  });
+
+  test("gets what its own stream said after that event, in order, and of no other stream", async () => {
+    const events = new SessionEvents();
+    await events.storeEvent("a", answer(1));
+    await events.storeEvent("b", answer(2));
+    await events.storeEvent("a", answer(3));
+    await events.storeEvent("b", answer(4));
+    expect(await replay(events, "1")).toEqual({ stream: "a", sent: [`3 ${JSON.stringify(answer(3))}`] });
+    expect(await replay(events, "3")).toEqual({ stream: "a", sent: [] });
+    expect(await replay(events, "2")).toEqual({ stream: "b", sent: [`4 ${JSON.stringify(answer(4))}`] });
+  });
+
+  test("is not sent the first event again, which carries no message", async () => {
+    const events = new SessionEvents();
+    // What the SDK stores to have an id to resume from.
+    const priming = await events.storeEvent("a", {} as JSONRPCMessage);
+    await events.storeEvent("a", {} as JSONRPCMessage);
+    await events.storeEvent("a", answer(1));
+    expect((await replay(events, priming)).sent).toEqual([`3 ${JSON.stringify(answer(1))}`]);
+  });
+});
+
+describe("what is kept", () => {
+  test("of answers that are too large is nothing, and the others stay", async () => {
+    const events = new SessionEvents();
+    await events.storeEvent("a", answer(1));
+    const id = await events.storeEvent("a", answer(2, "x".repeat(256 * 1024)));
+    expect(id).toBe("2");
+    expect(await events.getStreamIdForEventId("2")).toBeUndefined();
+    expect(await events.getStreamIdForEventId("1")).toBe("a");
+  });
+
+  test("has its limits, whatever is stored, and ids never repeat", async () => {
+    const text = fc.integer({ min: 0, max: 100_000 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(text, { maxLength: 120 }), async (lengths) => {
+        const events = new SessionEvents();
+        const ids = new Set<string>();
+        for (const length of lengths) {
+          ids.add(await events.storeEvent("a", answer(1, "x".repeat(length))));
+          expect(events.size.events).toBeLessThanOrEqual(64);
+          expect(events.size.characters).toBeLessThanOrEqual(256 * 1024);
+          expect(events.size.characters).toBeGreaterThanOrEqual(0);
+        }
+        expect(ids.size).toBe(lengths.length);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});

@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { SseTransport } from "../../src/mcp/sse-transport.ts";
+import { FakeClock } from "../support/clock.ts";
+
+const ENDPOINT = "http://127.0.0.1:8420/mcp/sse?sessionId=1";
+const MESSAGE = { jsonrpc: "2.0", method: "notifications/x" } as const;
+const decoder = new TextDecoder();
+
+function open() {
+  const clock = new FakeClock();
+  const transport = new SseTransport("1", ENDPOINT, clock);
+  let closed = 0;
+  transport.onclose = () => {
+    closed += 1;
+  };
+  const reader = transport.response.body?.getReader();
+  if (!reader) throw new Error("a stream has a body");
+  const next = async () => decoder.decode((await reader.read()).value);
+  return { clock, transport, reader, next, closed: () => closed };
+}
+
+test("what is no message is refused, and reaches nobody", () => {
+  const { transport } = open();
+  const heard: unknown[] = [];
+  transport.onmessage = (message) => void heard.push(message);
+  for (const body of [null, 1, "x", [], {}, { jsonrpc: "1.0", id: 1, method: "ping" }, { jsonrpc: "2.0" }]) {
+    expect(() => transport.receive(body, {})).toThrow();
+  }
+  expect(heard).toEqual([]);
+  transport.receive(MESSAGE, {});
+  expect(heard).toEqual([MESSAGE]);
+});
+
+test("the endpoint comes first, as an absolute URL, then the messages, and comments in between", async () => {
+  const { clock, transport, next } = open();
+  expect(await next()).toBe(`event: endpoint\ndata: ${ENDPOINT}\n\n`);
+  await transport.send(MESSAGE);
+  expect(await next()).toBe(`event: message\ndata: ${JSON.stringify(MESSAGE)}\n\n`);
+  clock.advance(10_000);
+  expect(await next()).toBe(": keep-alive\n\n");
+});
+
+test("a client that leaves ends it once, and its timer; nothing can be sent any more", async () => {
+  const { clock, transport, reader, closed } = open();
+  await reader.cancel();
+  expect(closed()).toBe(1);
+  await transport.close();
+  clock.advance(60_000);
+  expect(closed()).toBe(1);
+  await expect(transport.send(MESSAGE)).rejects.toThrow("gone");
+});
+
+test("ended from here, the stream is over after what was sent", async () => {
+  const { transport, reader, next, closed } = open();
+  await next();
+  await transport.send(MESSAGE);
+  await transport.close();
+  expect(await next()).toContain("notifications/x");
+  expect((await reader.read()).done).toBe(true);
+  expect(closed()).toBe(1);
+});
+
+test("a client that takes nothing is cut once 32 MiB wait for it", async () => {
+  const { transport, closed } = open();
+  const large = { ...MESSAGE, params: { text: "x".repeat(8 * 1024 * 1024) } };
+  for (let sent = 0; sent < 4; sent++) await transport.send(large);
+  expect(closed()).toBe(1);
+  await expect(transport.send(MESSAGE)).rejects.toThrow("gone");
+});

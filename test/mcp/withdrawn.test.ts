@@ -1,0 +1,171 @@
+/** Rights that were taken away a moment ago: what is asked now is refused, what is out is broken off. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { FakeClock } from "../support/clock.ts";
+import { type FakeMcp, startFakeMcp } from "../support/fake-mcp/http.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ledger, unsettled, until } from "../tasks/support.ts";
+import { addConnector, connect, post, request, watch } from "./support.ts";
+
+let gateway: TestGateway;
+let upstream: FakeMcp;
+let clock: FakeClock;
+let agents = 0;
+let agent: string;
+beforeAll(async () => {
+  clock = new FakeClock();
+  gateway = await startGateway({ clock });
+  upstream = startFakeMcp();
+  await addConnector(gateway, "up", upstream.url);
+});
+afterAll(async () => {
+  await gateway.stop();
+  await upstream.close();
+});
+beforeEach(async () => {
+  clock.advance(60_000);
+  agent = `agent-${++agents}`;
+  await gateway.agent(agent);
+});
+afterEach(async () => {
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+async function issue(more: object = {}): Promise<{ id: string; secret: string }> {
+  const { body } = await gateway.call("POST", "/v1/tokens", { body: { name: "t", agent, ...more } });
+  return body;
+}
+
+/** A call that its upstream never answers, once it is there. */
+async function hang(client: Awaited<ReturnType<typeof connect>>) {
+  const calls = () => upstream.heard.filter((method) => method === "tools/call").length;
+  const before = calls();
+  const response = await client.open(request("tools/call", { name: "up__hang", arguments: {} }));
+  await until(() => calls() > before);
+  return watch(response);
+}
+
+const cancelled = () => upstream.heard.filter((method) => method === "notifications/cancelled").length;
+
+test("a token that was revoked is refused at once, and its streams and calls end, the upstream being told", async () => {
+  const { id, secret } = await issue();
+  const client = await connect(gateway, { token: secret });
+  const stream = await client.listen();
+  const call = await hang(client);
+  const before = cancelled();
+  await gateway.call("DELETE", `/v1/tokens/${id}`);
+  const answer = await client.post(request("tools/list"));
+  expect([answer.status, answer.last.code]).toEqual([401, "invalid_token"]);
+  await Promise.all([stream.ended, call.ended]);
+  await until(() => cancelled() > before);
+  expect(call.text()).not.toContain('"result"');
+  const entries = await ledger(gateway);
+  expect(entries.filter(({ actor }) => actor === `token:${id}`).at(-1)).toMatchObject({
+    action: "tool.call",
+    phase: "outcome",
+    outcome: "cancelled",
+  });
+});
+
+test("other tokens' streams and sessions stay", async () => {
+  const kept = await connect(gateway, { token: (await issue()).secret });
+  const stream = await kept.listen();
+  const { id, secret } = await issue();
+  const lost = await (await connect(gateway, { token: secret })).listen();
+  await gateway.call("DELETE", `/v1/tokens/${id}`);
+  await lost.ended;
+  expect(await kept.toolNames()).toContain("up__echo");
+  stream.leave();
+});
+
+test("a token that has expired is refused, and its streams end with the next sweep", async () => {
+  const { secret } = await issue({ expires_in: "10m" });
+  const client = await connect(gateway, { token: secret });
+  const stream = await client.listen();
+  clock.advance(9 * 60_000);
+  expect(await client.toolNames()).toContain("up__echo");
+  clock.advance(60_000 + 15_000);
+  await stream.ended;
+  expect((await client.post(request("ping"))).status).toBe(401);
+});
+
+test("a rotated secret is refused, and the new one works on in the same session", async () => {
+  const { id, secret } = await issue();
+  const client = await connect(gateway, { token: secret });
+  const rotated = await gateway.call("POST", `/v1/tokens/${id}/rotate`);
+  expect((await client.post(request("ping"))).status).toBe(401);
+  const again = await connect(gateway, { token: rotated.body.secret });
+  expect(await again.toolNames()).toContain("up__echo");
+});
+
+test("tools that an agent has lost are refused in a session that was open before", async () => {
+  const client = await connect(gateway, { token: (await issue()).secret });
+  expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
+  await gateway.call("PATCH", `/v1/agents/${agent}`, { body: { tools: ["time.*"] } });
+  const refusal = await client.refusal("tools/call", { name: "up__echo", arguments: { text: "hi" } });
+  expect(refusal).toMatchObject({ code: -32_003, data: { code: "tool_forbidden" } });
+  expect(await client.toolNames()).not.toContain("up__echo");
+  await gateway.call("PATCH", `/v1/agents/${agent}`, { body: { tools: ["up.*"] } });
+  expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
+});
+
+test("an agent that was stopped has its calls ended and is refused new ones, until it is resumed", async () => {
+  const client = await connect(gateway, { token: (await issue()).secret });
+  const admin = await connect(gateway);
+  const own = await hang(client);
+  const other = await hang(admin);
+  const before = cancelled();
+  await gateway.call("POST", `/v1/agents/${agent}/stop`);
+  await own.ended;
+  expect(own.text()).toContain('"code":"agent_stopped"');
+  await until(() => cancelled() > before);
+  const refusal = await client.refusal("tools/call", { name: "up__echo", arguments: {} });
+  expect(refusal).toMatchObject({ code: -32_003, data: { code: "agent_stopped" } });
+  expect(cancelled()).toBe(before + 1);
+  const entries = await ledger(gateway);
+  expect(entries.filter((entry) => entry.agent === agent && entry.phase === "outcome")).toMatchObject([
+    { action: "tool.call", outcome: "cancelled", code: "agent_stopped", tool: "up.hang" },
+  ]);
+  await gateway.call("POST", `/v1/agents/${agent}/resume`);
+  expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
+  await admin.end();
+  await other.ended;
+});
+
+test("an agent that was removed takes its tokens with it, and their streams", async () => {
+  const client = await connect(gateway, { token: (await issue()).secret });
+  const stream = await client.listen();
+  const call = await hang(client);
+  await gateway.call("DELETE", `/v1/agents/${agent}`);
+  await Promise.all([stream.ended, call.ended]);
+  expect((await client.post(request("tools/list"))).status).toBe(401);
+});
+
+test("a session that is ended breaks off its calls", async () => {
+  const client = await connect(gateway);
+  const call = await hang(client);
+  const before = cancelled();
+  expect(await client.end()).toBe(200);
+  await call.ended;
+  await until(() => cancelled() > before);
+  expect((await client.post(request("ping"))).status).toBe(404);
+});
+
+test("a connector that was removed fails what is out, and its tools are unknown from then on", async () => {
+  const second = startFakeMcp();
+  await addConnector(gateway, "gone", second.url);
+  const client = await connect(gateway);
+  const response = client.post(request("tools/call", { name: "gone__hang", arguments: {} }));
+  await until(() => second.heard.includes("tools/call"));
+  expect((await gateway.call("DELETE", "/v1/connectors/gone")).status).toBe(204);
+  expect((await response).last.result.isError).toBe(true);
+  const refusal = await client.refusal("tools/call", { name: "gone__echo" });
+  expect(refusal.data.code).toBe("unknown_tool");
+  await second.close();
+});
+
+test("nobody's session is reached once its workspace's token is another's", async () => {
+  const other = await gateway.workspace("elsewhere");
+  const { id } = await connect(gateway);
+  const headers = { "mcp-session-id": id };
+  expect((await post(gateway, request("tools/list"), { token: other, headers })).status).toBe(404);
+});

@@ -1,0 +1,52 @@
+/**
+ * A scripted MCP server over stdio. Arguments: how it behaves, and the script as JSON.
+ *
+ * - `plain`, `greets` (some lines that are no JSON-RPC first), `garbage` (nothing but such lines), `silent` (never answers),
+ *   `ends` (says why and ends), `blares` (a line of 17 MiB without an end), `deaf` (shakes hands, then never reads),
+ *   `stubborn` (does not end by itself nor by SIGTERM), `family` (has a child of its own that does not end by itself)
+ */
+import { type Script, Upstream } from "./upstream.ts";
+
+const [behaviour = "plain", script = "{}"] = process.argv.slice(2);
+const send = (message: Readonly<Record<string, unknown>>): void => {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+};
+const upstream = new Upstream(JSON.parse(script) as Script, send);
+
+if (behaviour === "ends") {
+  process.stderr.write(`cannot log in with ${process.env.SECRET}\n`);
+  process.exit(3);
+}
+// Where nobody can ask it.
+if (["silent", "deaf", "stubborn"].includes(behaviour)) process.stderr.write(`pid ${process.pid}\n`);
+if (behaviour === "greets") process.stdout.write("Welcome!\nStarting {…}\n\n[1]\n");
+if (behaviour === "garbage") setInterval(() => process.stdout.write("no json\n".repeat(20)), 1);
+if (behaviour === "blares") process.stdout.write("x".repeat(17 * 1024 * 1024));
+if (behaviour === "stubborn") {
+  process.on("SIGTERM", () => {});
+  setInterval(() => {}, 1_000);
+}
+if (behaviour === "family") {
+  // A shell that goes on when its input has ended, in the same group.
+  const child = Bun.spawn(["/bin/sh", "-c", "while :; do sleep 1; done"], {
+    stdio: ["ignore", "ignore", "ignore"],
+  });
+  process.stderr.write(`child ${child.pid}\n`);
+  child.unref();
+}
+
+if (behaviour !== "garbage" && behaviour !== "blares") {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of Bun.stdin.stream()) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (behaviour === "silent") continue;
+      const message = JSON.parse(line);
+      if (upstream.take(message) === "exit") process.exit(1);
+      // Its reading ends for good here, while its output stays open.
+      if (behaviour === "deaf" && message.method === "notifications/initialized") await new Promise(() => {});
+    }
+  }
+}
