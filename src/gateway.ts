@@ -262,6 +262,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       try {
         await tokens.saveLastUsed();
         if (defaultId !== undefined) await refused.sweep(defaultId);
+        await tools.keepHouse();
         await purgeKeys(db, clock.now());
       } catch (error) {
         log.warn("housekeeping will be tried again", { error });

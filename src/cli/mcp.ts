@@ -20,9 +20,9 @@ const CONNECT_TRIES = 50;
 const CONNECT_WAIT_MS = 100;
 
 const HELP = `
-Acts with the token in GATEHOUSE_TOKEN, or in the file that GATEHOUSE_TOKEN_FILE names. Where no server runs on
-the data directory, the gateway works inside of this process until the input ends; a directory is for one
-process at a time, so that two clients need a server.
+Acts with the token in GATEHOUSE_TOKEN, or in the file that GATEHOUSE_TOKEN_FILE names. Where no server
+runs on the data directory, the gateway works inside of this process until the input ends; a directory is for
+one process at a time, so that two clients need a server.
 
 A client's configuration:
 

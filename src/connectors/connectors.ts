@@ -15,8 +15,10 @@ import { ConnectorError, type ToolSource } from "./source.ts";
 
 /** Each may hold a process, a connection and a thousand tools in memory. */
 const PER_WORKSPACE = 200;
-/** How long creating and refreshing wait for the tools; it goes on by itself after that. */
-const LISTING_MS = 20_000;
+/** How long tools are waited for: a program that `npx` fetches first takes its time. */
+const LISTING_MS = 75_000;
+/** How long creating waits for them with its answer; the listing goes on behind it. */
+const ANSWER_MS = 20_000;
 /** Names that a connector cannot have besides those of builtin ones: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
@@ -120,7 +122,7 @@ export class Connectors {
       return inserted;
     });
     const live = this.#takeUp(stored);
-    if (definition.kind === "mcp") await this.#relist(live);
+    if (definition.kind === "mcp") await this.#relistBehind(live);
     return live.connector;
   }
 
@@ -177,8 +179,10 @@ export class Connectors {
     try {
       const definition = definitions.open(workspaceId, name, stored.sealed);
       this.#parts.check(definition);
-      const source = this.#open(name, definition, () => this.#inBackground(() => this.#relist(live)));
-      live = new LiveConnector(stored, source, parts);
+      const source = this.#open(name, definition, () => void this.#inBackground(() => this.#relist(live)));
+      // What disabled it before is over; how it is now, nobody has asked yet.
+      const before = stored.status === "disabled" ? { ...NOTHING_YET, tools: stored.tools } : {};
+      live = new LiveConnector({ ...stored, ...before }, source, parts);
     } catch (error) {
       const why = error instanceof Error ? error.message : "unknown";
       log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
@@ -193,6 +197,14 @@ export class Connectors {
 
   #open(name: string, definition: ConnectorDefinition, toolsChanged: () => void): ToolSource {
     return this.#parts.openSource(name, definition, { toolsChanged });
+  }
+
+  /** Resolves when the tools are there, or when an answer should wait no longer. */
+  async #relistBehind(live: LiveConnector): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#parts.clock.after(ANSWER_MS, late.resolve);
+    await Promise.race([this.#inBackground(() => this.#relist(live)), late.promise]);
+    cancel();
   }
 
   /** Asks for the tools by itself, and keeps what came. Never throws. */
@@ -261,10 +273,11 @@ export class Connectors {
     if (isBuiltin || this.#live.get(workspaceId)?.has(name)) throw taken(name);
   }
 
-  #inBackground(work: () => Promise<void>): void {
-    if (this.#stopping.signal.aborted) return;
+  #inBackground(work: () => Promise<void>): Promise<void> {
+    if (this.#stopping.signal.aborted) return Promise.resolve();
     const working = work().finally(() => this.#background.delete(working));
     this.#background.add(working);
+    return working;
   }
 }
 

@@ -7,13 +7,13 @@ import { type Log, redact } from "../base/log.ts";
 import type { Call } from "../gate/call.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Db } from "../store/db.ts";
-import { closeCall, openCall } from "./open-calls.ts";
+import { StoreUnavailable } from "../store/db.ts";
+import type { OpenCalls } from "./open-calls.ts";
 import { approvalRequired, type ToolRegistry } from "./registry.ts";
 import type { Progress, ToolAnswer } from "./source.ts";
 
 export interface DirectCallParts {
-  readonly db: Db;
+  readonly open: OpenCalls;
   readonly ledger: Ledger;
   readonly agents: Agents;
   readonly registry: ToolRegistry;
@@ -88,7 +88,7 @@ export class DirectCalls {
    * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, before anything is sent
    */
   async call(call: Call, name: string, input: JsonObject, context: DirectCallContext): Promise<ToolAnswer> {
-    const { db, ledger, registry, clock, ids, agents } = this.#parts;
+    const { open, ledger, registry, clock, ids } = this.#parts;
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });
     const agent = await this.#agentOf(call);
@@ -109,13 +109,7 @@ export class DirectCalls {
     };
     this.#running.add(running);
     try {
-      const intent = await call.commit(async (tx, record) => {
-        // The agent as it is now: a stop that came in between holds.
-        if (agent && !(await agents.isActive(tx, workspaceId, agent.id))) throw stopped(agent.name);
-        const seq = await record({ phase: "intent", outcome: "allowed", input: text });
-        await openCall(tx, workspaceId, seq, call.draft("allowed"));
-        return seq;
-      });
+      const intent = await open.begin(call, text);
       const began = clock.monotonic();
       const signal = AbortSignal.any([context.signal, running.abort.signal]);
       const callId = ids("call");
@@ -129,10 +123,15 @@ export class DirectCalls {
         output: JSON.stringify(answer.structuredContent ?? answer.content),
         detail: { duration_ms: Math.round(clock.monotonic() - began) },
       };
-      await db.tx(async (tx) => {
-        await ledger.append(tx, workspaceId, draft);
-        await closeCall(tx, workspaceId, intent);
-      });
+      try {
+        await ledger.record(workspaceId, draft);
+        open.ended(workspaceId, intent);
+      } catch (cause) {
+        if (!(cause instanceof StoreUnavailable)) throw cause;
+        // Nobody may take it for undone, and do it again. The next start reports it as unknown.
+        const detail = "The call was made, but its outcome cannot be recorded.";
+        throw new Problem("ledger_unavailable", detail, { cause });
+      }
       if (code === "agent_stopped" && agent) throw stopped(agent.name);
       return answer;
     } finally {

@@ -14,11 +14,12 @@ import type { ConnectorDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
 import type { CallWatch } from "./live.ts";
+import { OpenCalls } from "./open-calls.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
 import { ToolRegistry } from "./registry.ts";
 import { openSecretKey } from "./secrets/key.ts";
 import { createMask } from "./secrets/mask.ts";
-import { open, seal } from "./secrets/seal.ts";
+import { seal, open as unseal } from "./secrets/seal.ts";
 import { secretsOf } from "./secrets/secrets-of.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
 
@@ -40,6 +41,8 @@ export interface OpenedConnectors {
   readonly connectors: Connectors;
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
+  /** Keeps the store's note of which calls have ended. Called every few seconds. */
+  keepHouse(): Promise<void>;
   /** Ends every child and connection. */
   stop(): Promise<void>;
 }
@@ -65,11 +68,13 @@ export async function openConnectors(
     openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told.toolsChanged),
   });
   await connectors.load(workspaceIds);
-  const calls = new DirectCalls({ db, ledger, agents, registry, clock, ids, log });
+  const open = new OpenCalls(db);
+  const calls = new DirectCalls({ open, ledger, agents, registry, clock, ids, log });
   return {
     connectors,
     registry,
     calls,
+    keepHouse: () => open.save(),
     async stop() {
       await calls.stop();
       await connectors.stop();
@@ -107,7 +112,7 @@ function definitionStore({ config, random }: OpenConnectorsParts): DefinitionSto
       seal(key, JSON.stringify(definition), context(workspaceId, name), random),
     open: (workspaceId, name, sealed) =>
       JSON.parse(
-        Buffer.from(open(key, sealed, context(workspaceId, name))).toString(),
+        Buffer.from(unseal(key, sealed, context(workspaceId, name))).toString(),
       ) as ConnectorDefinition,
   };
 }

@@ -91,6 +91,14 @@ export class Call {
     return value;
   }
 
+  /** Records that what the call asks for is about to be done; resolves with the entry's seq once it is on disk. */
+  async intend(input: string): Promise<number> {
+    if (this.#seq !== null) throw new Error("a call has one entry");
+    const draft: Draft = { ...this.draft("allowed"), phase: "intent", input };
+    this.#seq = await this.#ledger.record(this.caller.workspaceId, draft);
+    return this.#seq;
+  }
+
   /** Records a call that wrote nothing, or one that was refused. */
   async record(outcome: Draft["outcome"], code?: string): Promise<void> {
     this.#seq = await this.#ledger.record(this.caller.workspaceId, this.draft(outcome, code));

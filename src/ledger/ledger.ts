@@ -3,7 +3,7 @@ import type { RandomSource } from "../base/ids.ts";
 import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { type Link, link, readTail, type Tail } from "./chain.ts";
 import type { Draft } from "./entry.ts";
-import { keepPayload, saltedHash } from "./payload.ts";
+import { keepPayloads, type Payload, saltedHash } from "./payload.ts";
 
 export interface Ledger {
   /**
@@ -12,18 +12,15 @@ export interface Ledger {
    */
   append(tx: Tx, workspaceId: number, draft: Draft): Promise<number>;
   /**
-   * Appends an entry without payloads that stands alone, such as a read's; resolves once it is on disk.
+   * Appends an entry that stands alone, such as a read's; resolves once it is on disk.
    * @throws StoreUnavailable
    */
-  record(workspaceId: number, draft: LoneDraft): Promise<number>;
+  record(workspaceId: number, draft: Draft): Promise<number>;
 }
-
-/** A draft without texts. */
-export type LoneDraft = Omit<Draft, "input" | "output">;
 
 interface Waiting {
   readonly workspaceId: number;
-  readonly draft: LoneDraft;
+  readonly draft: Draft;
   readonly resolve: (seq: number) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -55,32 +52,49 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
 
   async function append(tx: Tx, workspaceId: number, draft: Draft): Promise<number> {
     const tail = await tailOf(tx, workspaceId);
-    const input = draft.input === undefined ? undefined : saltedHash(draft.input, random);
-    const output = draft.output === undefined ? undefined : saltedHash(draft.output, random);
-    const next = link(tail, draft, clock.now(), { input: input?.hash, output: output?.hash });
-    const { seq, ts: now } = next.tail;
+    const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
     moveTail(tx, workspaceId, next.tail);
     await insert(tx, [[workspaceId, next]]);
-    if (input && draft.input !== undefined) {
-      await keepPayload(tx, { workspaceId, seq, kind: "input", now }, draft.input, input.salt);
+    await keepPayloads(tx, payloads);
+    return next.tail.seq;
+  }
+
+  /** The entry that follows, and the texts that belong to it. @throws TypeError, RangeError as `encodeEntry` does */
+  function sealed(
+    workspaceId: number,
+    tail: Tail,
+    draft: Draft,
+    at: number,
+  ): { readonly next: Link; readonly payloads: readonly Payload[] } {
+    const { input, output } = draft;
+    if (input === undefined && output === undefined) return { next: link(tail, draft, at), payloads: [] };
+    const salted = {
+      input: input === undefined ? undefined : saltedHash(input, random),
+      output: output === undefined ? undefined : saltedHash(output, random),
+    };
+    const next = link(tail, draft, at, { input: salted.input?.hash, output: salted.output?.hash });
+    const { seq, ts: now } = next.tail;
+    const payloads: Payload[] = [];
+    for (const kind of ["input", "output"] as const) {
+      const [text, salt] = [draft[kind], salted[kind]?.salt];
+      if (text !== undefined && salt) payloads.push({ workspaceId, seq, kind, salt, text, now });
     }
-    if (output && draft.output !== undefined) {
-      await keepPayload(tx, { workspaceId, seq, kind: "output", now }, draft.output, output.salt);
-    }
-    return seq;
+    return { next, payloads };
   }
 
   async function appendWaiting(tx: Tx, group: readonly Waiting[]): Promise<(number | Error)[]> {
     const now = clock.now();
     const ends = new Map<number, Tail>();
     const links: (readonly [number, Link])[] = [];
+    const texts: Payload[] = [];
     const results: (number | Error)[] = [];
     for (const { workspaceId, draft } of group) {
       const tail = ends.get(workspaceId) ?? (await tailOf(tx, workspaceId));
       try {
-        const next = link(tail, draft, now);
+        const { next, payloads } = sealed(workspaceId, tail, draft, now);
         ends.set(workspaceId, next.tail);
         links.push([workspaceId, next]);
+        texts.push(...payloads);
         results.push(next.tail.seq);
       } catch (error) {
         results.push(error instanceof Error ? error : new Error(String(error)));
@@ -88,6 +102,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
     }
     for (const [workspaceId, tail] of ends) moveTail(tx, workspaceId, tail);
     await insert(tx, links);
+    await keepPayloads(tx, texts);
     return results;
   }
 

@@ -1,5 +1,5 @@
 import type { RandomSource } from "../base/ids.ts";
-import type { Tx } from "../store/db.ts";
+import type { SqlValue, Tx } from "../store/db.ts";
 
 /** Which text of an entry: what went in (prompt, arguments) or what came out (output, result). */
 export type PayloadKind = "input" | "output";
@@ -19,19 +19,39 @@ export function saltedHash(text: string, random: RandomSource): SaltedHash {
   return { salt, hash: new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex") };
 }
 
-export async function keepPayload(
-  tx: Tx,
-  at: {
-    readonly workspaceId: number;
-    readonly seq: number;
-    readonly kind: PayloadKind;
-    readonly now: number;
-  },
-  text: string,
-  salt: Uint8Array,
-): Promise<void> {
-  await tx.run(
-    "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
-    [at.workspaceId, at.seq, at.kind, salt, text, at.now],
-  );
+/** A text of an entry, to be kept beside it. */
+export interface Payload {
+  readonly workspaceId: number;
+  readonly seq: number;
+  readonly kind: PayloadKind;
+  readonly salt: Uint8Array;
+  readonly text: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
 }
+
+/** Rows in one statement where texts come in numbers. */
+const ROWS = 8;
+const COLUMNS = 6;
+
+export async function keepPayloads(tx: Tx, payloads: readonly Payload[]): Promise<void> {
+  for (let from = 0; from < payloads.length; ) {
+    const count = payloads.length - from >= ROWS ? ROWS : 1;
+    const values: SqlValue[] = [];
+    for (const { workspaceId, seq, kind, salt, text, now } of payloads.slice(from, from + count)) {
+      values.push(workspaceId, seq, kind, salt, text, now);
+    }
+    await tx.run(count === ROWS ? KEEP_MANY : KEEP_ONE, values);
+    from += count;
+  }
+}
+
+function keepSql(rows: number): string {
+  const row = (index: number) =>
+    `(${Array.from({ length: COLUMNS }, (_, column) => `$${index * COLUMNS + column + 1}`).join(", ")})`;
+  const all = Array.from({ length: rows }, (_, index) => row(index)).join(", ");
+  return `INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES ${all}`;
+}
+
+const KEEP_ONE = keepSql(1);
+const KEEP_MANY = keepSql(ROWS);

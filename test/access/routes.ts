@@ -3,12 +3,24 @@ import type { TestGateway } from "../support/gateway.ts";
 /** One route of the contract's section 3, with a call that succeeds on a fresh gateway after `prepare`. */
 export interface ContractRoute {
   readonly method: string;
-  /** `:agent`, `:task`, `:document` and `:token` stand for what `prepare` has made. */
+  /** `:agent`, `:task`, `:document`, `:token` and `:connector` stand for what `prepare` has made. */
   readonly path: string;
   readonly scope: string;
   readonly body?: object;
   readonly status: number;
 }
+
+/** A connector that is asked for nothing when it is let in. */
+const api = (name: string) => ({
+  name,
+  kind: "openapi",
+  base_url: "http://127.0.0.1:9",
+  spec: {
+    openapi: "3.1.0",
+    info: { title: "Pets", version: "1" },
+    paths: { "/pets": { get: { operationId: "listPets", responses: { "200": { description: "Pets" } } } } },
+  },
+});
 
 export const ROUTES: readonly ContractRoute[] = [
   { method: "GET", path: "/v1/agents", scope: "agents:read", status: 200 },
@@ -51,6 +63,10 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "GET", path: "/v1/vault/documents", scope: "vault:read", status: 200 },
   { method: "GET", path: "/v1/vault/documents/:document", scope: "vault:read", status: 200 },
   { method: "DELETE", path: "/v1/vault/documents/:document", scope: "vault:write", status: 204 },
+  { method: "GET", path: "/v1/connectors", scope: "connectors:read", status: 200 },
+  { method: "POST", path: "/v1/connectors", scope: "connectors:write", body: api("made"), status: 201 },
+  { method: "POST", path: "/v1/connectors/:connector/refresh", scope: "connectors:write", status: 200 },
+  { method: "DELETE", path: "/v1/connectors/:connector", scope: "connectors:write", status: 204 },
   { method: "GET", path: "/v1/models", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/tiers", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/ledger", scope: "ledger:read", status: 200 },
@@ -99,7 +115,7 @@ export interface Prepared {
   readonly tokenId: string;
 }
 
-/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document and a token. */
+/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document, a token and a connector. */
 export async function prepare(gateway: TestGateway, agent: string): Promise<Prepared> {
   const { call } = gateway;
   await gateway.agent(agent);
@@ -112,6 +128,8 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
   const document: string = written.body.id;
   const issued = await call("POST", "/v1/tokens", { body: { name: "spent", scopes: ["tokens:write"] } });
   const tokenId: string = issued.body.id;
+  const connector = `of_${agent}`;
+  await call("POST", "/v1/connectors", { body: api(connector) });
   return {
     task,
     document,
@@ -121,7 +139,8 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
         .replace(":agent", agent)
         .replace(":task", task)
         .replace(":document", document)
-        .replace(":token", tokenId),
+        .replace(":token", tokenId)
+        .replace(":connector", connector),
   };
 }
 

@@ -55,7 +55,7 @@ test("admin stands for every scope", async () => {
   for (const { method, path, body, status } of ROUTES) {
     const answer = await gateway.call(method, again.fill(path), {
       token: admin,
-      ...(body ? { body: "name" in body ? { ...body, name: "made-again" } : body } : {}),
+      ...(body ? { body: "name" in body ? { ...body, name: "made_again" } : body } : {}),
     });
     expect([method, path, answer.status]).toEqual([method, path, status]);
   }

@@ -96,7 +96,7 @@ describe("/openapi.json", () => {
     "has $method $path",
     ({ method, path, body }) => {
       const place = path
-        .replace(":agent", "{name}")
+        .replace(/:agent|:connector/, "{name}")
         .replace(/:\w+|(?<=ledger\/)1$/, path.startsWith("/v1/ledger") ? "{seq}" : "{id}");
       const operation = document.paths[place]?.[method.toLowerCase()];
       expect(operation).toBeDefined();

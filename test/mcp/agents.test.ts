@@ -114,6 +114,22 @@ test("it is offered the tools that agent and caller share, and no other", async 
   ).toEqual(["vault__read"]);
 });
 
+test("agents whose names would be the same over MCP stay two", async () => {
+  await stage.gateway.agent("same-name");
+  await stage.gateway.agent("same_name");
+  stage.upstream.script("a", { chunks: ["Done."] });
+  const client = await connect(stage.gateway);
+  const { tools } = await client.ask("tools/list");
+  for (const agent of ["same-name", "same_name"]) {
+    const { name } = tools.find(({ title }: { title: string }) => title === `agents.${agent}`);
+    for (const called of [name, `agents.${agent}`]) {
+      const { structuredContent } = await client.call(called, { prompt: "hi" });
+      const task = await stage.gateway.call("GET", `/v1/tasks/${structuredContent.task}`);
+      expect(task.body.agent).toBe(agent);
+    }
+  }
+});
+
 test("a failed task is an answer that says why", async () => {
   stage.upstream.script("a", { status: 500 });
   const client = await connect(stage.gateway);

@@ -20,7 +20,6 @@ async function limit(requests_per_minute: number, enforcement: "soft" | "enforce
     body: { limits: { requests_per_minute, enforcement } },
   });
   expect(status).toBe(200);
-  // The bucket is what is left of the one before, at most as large as the new one.
 }
 
 const left = (answer: { headers: Headers }) =>
@@ -35,7 +34,6 @@ describe("enforced", () => {
     expect([answer.status, answer.last.code]).toEqual([429, "rate_limited"]);
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(answer.headers.get("ratelimit")).toMatch(/^"requests";r=0;t=\d+$/);
-    const before = (await ledger(gateway, gateway.gateway.operatorSecret).catch(() => [])).length;
     expect((await client.post(request("tools/call", { name: "time__now", arguments: {} }))).status).toBe(429);
     expect((await post(gateway, hello())).status).toBe(429);
     expect((await client.post([request("ping"), request("tools/list")])).status).toBe(429);
@@ -44,7 +42,6 @@ describe("enforced", () => {
     const stream = await client.listen();
     expect(stream.status).toBe(200);
     stream.leave();
-    expect(before).toBe(0);
     clock.advance(60_000);
     const entries = await ledger(gateway);
     expect(entries.filter(({ action }) => action === "tool.call")).toEqual([]);
@@ -105,6 +102,7 @@ test("a stream of either transport does not count, an initialize does", async ()
 });
 
 test("REST and MCP share the workspace's limit; another workspace has its own", async () => {
+  for (let made = 0; made < 20; made++) await client.toolNames();
   const before = left(await client.post(request("tools/list")));
   expect(left(await gateway.call("GET", "/v1/agents"))).toBe(before - 1);
   const other = await connect(gateway, { token: await gateway.workspace("other") });

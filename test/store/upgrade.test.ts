@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { connect } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { allEvents } from "../support/events.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -87,6 +88,14 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     expect(tokens.body.data).toContainEqual(
       expect.objectContaining({ name: "ci", agent: "helper", person: "Ada Lovelace", role: "engineer" }),
     );
+  });
+
+  test("shows its tokens all tools over MCP, and has no connectors but the builtin ones", async () => {
+    const client = await connect(gateway, admin());
+    expect(await client.toolNames()).toContain("agents__helper");
+    expect(await client.toolNames()).toContain("time__now");
+    const { body } = await gateway.call("GET", "/v1/connectors", admin());
+    expect(body.data.map(({ name }: { name: string }) => name)).toEqual(["time", "vault"]);
   });
 
   test("keeps its agents and forgets none that was archived", async () => {

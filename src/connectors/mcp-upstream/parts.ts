@@ -15,7 +15,7 @@ export interface McpParts {
   readonly log: Log;
   /** How long a call may go on without a sign of life. */
   readonly timeoutMs: number;
-  /** How long a handshake, and asking for all tools, may take; `timeoutMs` where that is less. Default: 10 s. */
+  /** How long a handshake may take. Default: 10 s over HTTP, `timeoutMs` where that is less; 60 s for a program. */
   readonly handshakeMs?: number;
   /** Where programs are found by name: PATH and HOME are taken from it. Default: the process's own. */
   readonly environment?: Readonly<Record<string, string | undefined>>;

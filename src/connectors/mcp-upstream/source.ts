@@ -15,8 +15,13 @@ import type { McpParts, UpstreamParts } from "./parts.ts";
 import { progressTo } from "./progress.ts";
 import { listTools } from "./tools.ts";
 
-/** For a handshake, and for all pages of the tools. */
+/** For a handshake over HTTP, and for all pages of the tools. */
 const HANDSHAKE_MS = 10_000;
+/**
+ * For that of a program: `npx` installs it at its first start, which took 9 s on two busy cores. One that is killed while
+ * it does so starts from the beginning the next time, or finds a half of itself and fails for ever.
+ */
+const PROGRAM_START_MS = 60_000;
 /** A call that shows signs of life may take so many times its timeout. */
 const TOTAL_TIMEOUTS = 10;
 /** Of what was left out, what a warning names. */
@@ -32,29 +37,30 @@ export function mcpSource(
   definition: McpDefinition,
   given: McpParts,
 ): ToolSource {
-  const parts: UpstreamParts = {
-    ...given,
-    name: connector.name,
-    handshakeMs: Math.min(given.handshakeMs ?? HANDSHAKE_MS, given.timeoutMs),
-  };
-  return new McpSource(definition, parts);
+  const asking = Math.min(HANDSHAKE_MS, given.timeoutMs);
+  const handshakeMs =
+    given.handshakeMs ?? (definition.transport.type === "stdio" ? PROGRAM_START_MS : asking);
+  const parts: UpstreamParts = { ...given, name: connector.name, handshakeMs };
+  return new McpSource(definition, parts, asking);
 }
 
 class McpSource implements ToolSource {
   readonly #parts: UpstreamParts;
   readonly #connection: Connection;
   readonly #changes: Changes;
+  readonly #listMs: number;
   #warned = "";
 
-  constructor(definition: McpDefinition, parts: UpstreamParts) {
+  constructor(definition: McpDefinition, parts: UpstreamParts, listMs: number) {
     this.#parts = parts;
+    this.#listMs = listMs;
     this.#changes = new Changes(parts.clock, parts.toolsChanged);
     this.#connection = new Connection(definition.transport, parts, () => this.#changes.noticed());
   }
 
   async list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
     return this.#connection.use(signal, async (session) => {
-      const end = this.#parts.clock.monotonic() + this.#parts.handshakeMs;
+      const end = this.#parts.clock.monotonic() + this.#listMs;
       const page = (cursor: string | undefined): Promise<Result> => {
         const left = Math.max(0, end - this.#parts.clock.monotonic());
         const options = { signal, silenceMs: left, totalMs: left, acts: false };

@@ -6,7 +6,7 @@ const MAX_DEPTH = 100;
 /** Objects and lists that are looked at; 10 MiB of JSON hold fewer, YAML's aliases can make more of them. */
 const MAX_CONTAINERS = 5_500_000;
 /** Fields of one object: those that many operations share are looked at for each of them. */
-const MAX_FIELDS = 20_000;
+const MAX_FIELDS = 10_000;
 /** Fields whose value is data and no part of the description: a `$ref` there refers to nothing that is followed. */
 const DATA: ReadonlySet<string> = new Set(["example", "examples", "default", "const", "enum", "value"]);
 

@@ -3,9 +3,28 @@ import { DocumentFault, quote } from "./fault.ts";
 import { isMap, type JsonMap } from "./json.ts";
 import type { Work } from "./schema/budget.ts";
 
+/** Characters of a reference: each of its steps is looked up, and costs more the longer the whole is. */
+const MAX_REFERENCE = 1_000;
+
+/** References that lead to each other before there is a value. */
+const MAX_CHAIN = 10;
+/**
+ * What a look-up costs, in the unit of `Work`: by itself, for each step, and for each field of what it finds, since the
+ * package copies those for each reference of a chain that has something beside it.
+ */
+const LOOK_UP_COST = 8_000;
+const STEP_COST = 2_000;
+const FIELD_COST = 60;
+
+const OPTIONS = {
+  parse: { json: false, yaml: false, text: false, binary: false },
+  resolve: { external: false, file: false, http: false },
+  dereference: { maxDepth: MAX_CHAIN },
+};
+
 /** Looks up what references inside a document mean. */
 export interface References {
-  /** What `reference` (`#/…`) leads to, chains of references followed. @throws DocumentFault */
+  /** What `reference` (`#/…`) leads to, chains of references followed. @throws DocumentFault, DocumentTooLarge */
   get(reference: string): unknown;
   /** The object, or the one that its `$ref` leads to; what stands beside `$ref` is left out. @throws DocumentFault */
   follow(value: unknown): JsonMap | undefined;
@@ -17,22 +36,18 @@ export interface References {
  * target for each reference that has a description beside it, which makes a hundred lines into gigabytes.
  */
 export async function openReferences(root: JsonMap, work: Work): Promise<References> {
-  const references = await $RefParser.resolve<Record<string, unknown>>(
-    { ...root },
-    {
-      parse: { json: false, yaml: false, text: false, binary: false },
-      resolve: { external: false, file: false, http: false },
-    },
-  );
-
+  const references = await $RefParser.resolve<JsonMap>({ ...root }, OPTIONS);
   const found = new Map<string, unknown>();
 
   function get(reference: string): unknown {
     work.spend(1);
+    if (reference.length > MAX_REFERENCE) {
+      throw new DocumentFault(`the reference ${quote(reference)} is too long`);
+    }
     if (found.has(reference)) return found.get(reference);
+    work.spend(LOOK_UP_COST + reference.split("/").length * STEP_COST);
     const target = lookUp(reference);
-    // The package copies the fields of what a chain of references leads to.
-    if (isMap(target)) work.spend(Object.keys(target).length * 4);
+    if (isMap(target)) work.spend(Object.keys(target).length * FIELD_COST);
     found.set(reference, target);
     return target;
   }
@@ -44,12 +59,15 @@ export async function openReferences(root: JsonMap, work: Work): Promise<Referen
       );
     }
     try {
-      return references.get(reference);
+      return references.get(reference, OPTIONS);
     } catch (error) {
       // The package's own words name files of this machine.
-      throw new DocumentFault(`the reference ${quote(reference)} leads to nothing in the document`, {
-        cause: error,
-      });
+      throw new DocumentFault(
+        `the reference ${quote(reference)} cannot be followed to anything in the document`,
+        {
+          cause: error,
+        },
+      );
     }
   }
 

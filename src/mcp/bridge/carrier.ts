@@ -19,6 +19,11 @@ const MOST_OUT = 1_000;
 const OVERTAKE_MS = 500;
 /** How often in a row the rest of an answer is asked for, where its stream broke off. */
 const MOST_RESUMES = 5;
+/**
+ * How long an answer is held back after progress: the SDK's client hands notifications on one turn later than answers, and
+ * forgets who waits for progress with the answer. What it reads in one piece would lose its last progress.
+ */
+const AFTER_PROGRESS_MS = 10;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 10_000;
 
@@ -184,15 +189,21 @@ export class Carrier {
   /** Hands on what comes for a request until its answer is there. @throws BridgeError */
   async #carry(session: DoorSession, first: Response, id: MessageId, { abort }: Out): Promise<void> {
     const signal = AbortSignal.any([abort.signal, session.signal]);
+    const { clock } = this.#parts;
     let response = first;
     let last: string | undefined;
+    let progressed = false;
     for (let resumes = 0; ; resumes += 1) {
       try {
         for await (const event of eventsOf(response, signal)) {
           last = event.id ?? last;
           if (event.messages.length > 0) resumes = 0;
           for (const message of event.messages) {
-            if (answeredId(message) === id) session.version ??= message.protocolVersion ?? null;
+            if (answeredId(message) === id) {
+              session.version ??= message.protocolVersion ?? null;
+              if (progressed) await pause(AFTER_PROGRESS_MS, clock, signal);
+            }
+            progressed ||= message.method === "notifications/progress";
             await this.#deliver(message);
           }
         }
@@ -203,7 +214,7 @@ export class Carrier {
       if (!this.#out.has(id)) return;
       if (last === undefined || resumes >= MOST_RESUMES) throw brokenOff();
       try {
-        await pause(FIRST_WAIT_MS, this.#parts.clock, signal);
+        await pause(FIRST_WAIT_MS, clock, signal);
         response = await session.listen(last, signal);
       } catch {
         throw brokenOff();

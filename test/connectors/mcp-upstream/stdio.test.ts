@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { Progress } from "../../../src/connectors/source.ts";
-import { faultOf, open, openFake, pidOf, quickClock, SECRET, textOf } from "./support.ts";
+import { fasterClock, faultOf, open, openFake, pidOf, quickClock, SECRET, textOf } from "./support.ts";
 
 describe("a program that cannot be used", () => {
   test.each([
@@ -38,6 +38,13 @@ describe("a program that cannot be used", () => {
     await using up = openFake("silent", {}, { handshakeMs: 50 });
     expect(await faultOf(up.list())).toBe(
       "timeout: The connector up did not finish the handshake within 50 ms.",
+    );
+  });
+
+  test("is given a minute for it, since it may have to be installed first", async () => {
+    await using up = openFake("silent", {}, { clock: fasterClock(1_000), timeoutMs: 1_000 });
+    expect(await faultOf(up.list())).toBe(
+      "timeout: The connector up did not finish the handshake within 60000 ms.",
     );
   });
 

@@ -54,8 +54,8 @@ describe("a document is refused, with what is wrong with it", () => {
     ],
     [
       "an object of too many fields",
-      { ...HEAD, paths: {}, x: Object.fromEntries(Array.from({ length: 20_001 }, (_, n) => [`k${n}`, 0])) },
-      "more than 20000 fields",
+      { ...HEAD, paths: {}, x: Object.fromEntries(Array.from({ length: 10_001 }, (_, n) => [`k${n}`, 0])) },
+      "more than 10000 fields",
     ],
   ])("%s", async (_, spec, says) => {
     const { fault, message } = await refusal(listOf(spec));
@@ -78,8 +78,13 @@ describe("a document is refused, with what is wrong with it", () => {
 
   test.each([
     ["no operations", { ...HEAD, paths: { "/x": { summary: "x" } } }, "it has no operations"],
-    ["a reference to nothing", withSchemas({}, "None"), "leads to nothing in the document"],
-    ["a reference to what is inherited", withSchemas({}, "toString"), "leads to nothing in the document"],
+    ["a reference to nothing", withSchemas({}, "None"), "cannot be followed to anything in the document"],
+    [
+      "a reference to what is inherited",
+      withSchemas({}, "toString"),
+      "cannot be followed to anything in the document",
+    ],
+    ["a reference of too many steps", withSchemas({}, "a/".repeat(1_000)), "is too long"],
     ["a reference to itself", withSchemas({ A: ref("A") }, "A"), "leads back to itself"],
     [
       "references in a circle about one value",
@@ -165,7 +170,7 @@ describe("schemas that expand", () => {
   });
 
   test("large ones that a thousand operations share are refused as a whole", async () => {
-    const properties = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`p${n}`, {}]));
+    const properties = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`p${n}`, {}]));
     const paths = Object.fromEntries(
       Array.from({ length: 1_000 }, (_, n) => [`/p${n}`, { post: body(ref("Large")), get: {} }]).slice(
         0,
@@ -177,11 +182,18 @@ describe("schemas that expand", () => {
     expect(String(tools)).toContain("what its references lead to is too large altogether");
   });
 
-  test("chains of references are followed as far as they go", async () => {
-    const schemas: JsonObject = { C0: { type: "integer" } };
-    for (let n = 1; n <= 300; n++) schemas[`C${n}`] = { properties: { next: ref(`C${n - 1}`) } };
+  test("schemas that lead to others are followed as far as they go; references to references are not", async () => {
+    const schemas: JsonObject = { C0: { type: "integer" }, R0: { type: "integer" } };
+    for (let n = 1; n <= 300; n++) {
+      schemas[`C${n}`] = { properties: { next: ref(`C${n - 1}`) } };
+      schemas[`R${n}`] = ref(`R${n - 1}`);
+    }
     const [tool] = await listOf(withSchemas(schemas, "C300"));
     expect(JSON.stringify(tool?.inputSchema)).toContain('"C0":{"type":"integer"}');
+    expect(JSON.stringify(await listOf(withSchemas(schemas, "R5")))).toContain('"body":{"type":"integer"}');
+    expect((await refusal(listOf(withSchemas(schemas, "R300")))).message).toContain(
+      "cannot be followed to anything",
+    );
   });
 });
 

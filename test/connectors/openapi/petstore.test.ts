@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { Compile } from "typebox/compile";
 import type { OfferedTool } from "../../../src/connectors/source.ts";
 import { listOf, startApi } from "./api.ts";
 
@@ -170,4 +171,18 @@ test("the same document gives the same tools, as text and as an object", async (
   const tools = await listOf(JSON_TEXT, options);
   expect(await listOf(JSON.parse(JSON_TEXT), options)).toEqual(tools);
   expect(tools[0]?.binding).toMatchObject({ server: null, trusted: true });
+});
+
+test("inputs are checked by the schemas that come out", async () => {
+  const tools = await listOf(YAML);
+  const isTaken = (name: string, input: unknown) =>
+    Compile({ ...named(tools, name).inputSchema }).Check(input);
+  const pet = { name: "Rex", kind: null, parents: [{ name: "Ada", parents: [] }] };
+  expect(isTaken("create_pet", { body: pet })).toBe(true);
+  expect(isTaken("create_pet", { body: { ...pet, parents: [{ kind: "cat" }] } })).toBe(false);
+  expect(isTaken("create_pet", {})).toBe(false);
+  expect(isTaken("listPets", { limit: 1, "X-Trace": "b" })).toBe(true);
+  expect(isTaken("listPets", { limit: 0 })).toBe(false);
+  expect(isTaken("listPets", { other: 1 })).toBe(false);
+  expect(isTaken("uploadPhoto", { petId: "1", body: { file: "AA==", note: null } })).toBe(true);
 });

@@ -6,7 +6,7 @@ export class TooLarge extends Error {
 }
 
 /** What a document may cost to read, in characters written and fields looked at, whether they are used or not. */
-const MAX_WORK = 20_000_000;
+const MAX_WORK = 80_000_000;
 
 /** Counts for all schemas of a document together, so that none of them can be large a thousand times. */
 export class Work {
@@ -48,9 +48,12 @@ export class Budget {
   }
 
   #spendContainer(container: object, waiting: unknown[]): void {
-    const keys = Object.keys(container);
-    this.spend(2 + keys.length * 4);
-    if (!Array.isArray(container)) for (const key of keys) this.spend(key.length);
+    if (Array.isArray(container)) this.spend(2 + container.length * 4);
+    else {
+      const keys = Object.keys(container);
+      this.spend(2 + keys.length * 4);
+      for (const key of keys) this.spend(key.length);
+    }
     for (const item of Object.values(container)) waiting.push(item);
   }
 }

@@ -2,8 +2,7 @@ import type { Migration } from "../migrate.ts";
 
 /**
  * Connectors with what they may do, and how a token is shown its tools. `definition` is sealed: it holds the secrets.
- * `tools` is what the upstream offered when it was asked last, so that a start asks nobody. `open_calls` are the calls of
- * tools, outside of tasks, that are out: what a crash leaves there is reported by the next start.
+ * `tools` is what the upstream offered when it was asked last, so that a start asks nobody.
  */
 export const CONNECTORS: Migration = {
   name: "connectors",
@@ -22,13 +21,6 @@ CREATE TABLE connectors (
   authorised_at INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX connectors_by_name ON connectors (workspace_id, name);
-
-CREATE TABLE open_calls (
-  workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
-  intent_seq INTEGER NOT NULL,
-  entry TEXT NOT NULL,
-  PRIMARY KEY (workspace_id, intent_seq)
-) STRICT, WITHOUT ROWID;
 
 ALTER TABLE tokens ADD COLUMN tools_mode TEXT NOT NULL DEFAULT 'all';
 `,

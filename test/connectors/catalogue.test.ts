@@ -1,0 +1,166 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { Problem } from "../../src/base/errors.ts";
+import { timeNow } from "../../src/connectors/builtin/time.ts";
+import { Catalogue } from "../../src/connectors/catalogue.ts";
+import { ToolRegistry, textOf } from "../../src/connectors/registry.ts";
+import type { OfferedTool } from "../../src/connectors/source.ts";
+import { FakeClock } from "../support/clock.ts";
+
+const tool = (name: string, more: Partial<OfferedTool> = {}): OfferedTool => ({
+  name,
+  description: name,
+  inputSchema: { type: "object" },
+  destructive: false,
+  ...more,
+});
+const call = async () => ({ content: [] });
+const names = (tools: readonly { readonly name: string }[]) => tools.map(({ name }) => name);
+
+let catalogue: Catalogue;
+let registry: ToolRegistry;
+let changes: number[];
+beforeEach(() => {
+  catalogue = new Catalogue([timeNow(new FakeClock())]);
+  registry = new ToolRegistry(catalogue);
+  changes = [];
+  catalogue.changed.listen((workspaceId) => void changes.push(workspaceId));
+});
+
+describe("the catalogue", () => {
+  test("knows a workspace's own tools and the builtin ones, and nothing of another workspace", () => {
+    catalogue.put(1, "up", ["*"], [tool("b"), tool("a")], call);
+    catalogue.put(2, "other", ["*"], [tool("c")], call);
+    expect(names(catalogue.list(1))).toEqual(["time.now", "up.a", "up.b"]);
+    expect(names(catalogue.list(2))).toEqual(["other.c", "time.now"]);
+    expect(names(catalogue.list(3))).toEqual(["time.now"]);
+    expect(catalogue.find(1, "other.c")).toBeUndefined();
+    expect(catalogue.find(2, "other.c")?.connector).toBe("other");
+    expect(catalogue.toolsOf(1, "other")).toEqual([]);
+    expect(names(catalogue.toolsOf(2, "time"))).toEqual(["time.now"]);
+    expect(changes).toEqual([1, 2]);
+  });
+
+  test("lists nothing outside of a connector's scopes, and knows it all the same, as not authorised", () => {
+    catalogue.put(
+      1,
+      "up",
+      ["get_*", "list"],
+      [tool("get_a"), tool("list"), tool("list_all"), tool("drop")],
+      call,
+    );
+    expect(names(catalogue.toolsOf(1, "up"))).toEqual(["up.get_a", "up.list"]);
+    expect(names(catalogue.list(1))).toEqual(["time.now", "up.get_a", "up.list"]);
+    expect(catalogue.find(1, "up.drop")?.isAuthorised).toBe(false);
+  });
+
+  test("has what was put last, and nothing after it was dropped; it tells of both, and not of nothing", () => {
+    catalogue.put(1, "up", ["*"], [tool("a")], call);
+    catalogue.put(1, "up", ["*"], [tool("b")], call);
+    expect(names(catalogue.list(1))).toEqual(["time.now", "up.b"]);
+    expect(catalogue.find(1, "up.a")).toBeUndefined();
+    catalogue.drop(1, "up");
+    expect(names(catalogue.list(1))).toEqual(["time.now"]);
+    catalogue.drop(1, "up");
+    catalogue.drop(2, "up");
+    expect(changes).toEqual([1, 1, 1]);
+  });
+
+  test("gives one list until something changes: who compares looks at no tool", () => {
+    catalogue.put(1, "up", ["*"], [tool("a")], call);
+    const list = catalogue.list(1);
+    catalogue.put(2, "up", ["*"], [tool("a")], call);
+    expect(catalogue.list(1)).toBe(list);
+    catalogue.put(1, "more", ["*"], [], call);
+    expect(catalogue.list(1)).not.toBe(list);
+  });
+
+  test("checks arguments against the tool's schema, compiled at the first call", () => {
+    const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] } as const;
+    catalogue.put(1, "up", ["*"], [tool("add", { inputSchema: schema })], call);
+    const found = catalogue.find(1, "up.add");
+    expect(found?.validate({ n: 1 })).toEqual([]);
+    expect(found?.validate({ n: "1" }).map(({ path }) => path)).toEqual(["/n"]);
+    expect(found?.validate({})).toHaveLength(1);
+  });
+});
+
+const codeOf = (work: () => unknown) => {
+  try {
+    work();
+    return "found";
+  } catch (error) {
+    return error instanceof Problem ? error.code : "broken";
+  }
+};
+
+describe("the registry", () => {
+  const user = { tools: ["*"], scopes: ["tools:*"] };
+  beforeEach(() =>
+    catalogue.put(1, "up", ["get_*"], [tool("get_a"), tool("drop", { destructive: true })], call),
+  );
+
+  test.each([
+    ["what there is not", ["up.none"], user, "unknown_tool"],
+    ["what there is not, before what is forbidden", ["up.drop", "up.none"], user, "unknown_tool"],
+    ["what the connector is not authorised for", ["up.drop"], user, "tool_forbidden"],
+    ["what the agent may not", ["up.get_a"], { ...user, tools: ["up.get"] }, "tool_forbidden"],
+    ["what the token may not", ["up.get_a"], { ...user, scopes: ["tasks:write"] }, "tool_forbidden"],
+    ["one among others", ["time.now", "up.drop"], user, "tool_forbidden"],
+  ] as const)("refuses %s", (_, wanted, by, code) => {
+    expect(codeOf(() => registry.find(1, wanted, by))).toBe(code);
+    expect(wanted.some((name) => !registry.allows(1, name, by))).toBe(true);
+  });
+
+  test("names the place of what there is not", () => {
+    try {
+      registry.find(1, ["time.now", "up.none"], user);
+      throw new Error("it was found");
+    } catch (error) {
+      expect(error instanceof Problem && error.errors?.[0]?.path).toBe("/tools/1");
+    }
+  });
+
+  test("asks for approval as the agent says, or else for what is destructive", () => {
+    expect(registry.needsApproval(1, "up.drop", null)).toBe(true);
+    expect(registry.needsApproval(1, "up.get_a", null)).toBe(false);
+    expect(registry.needsApproval(1, "up.drop", [])).toBe(false);
+    expect(registry.needsApproval(1, "up.get_a", ["up.get_*"])).toBe(true);
+    expect(registry.needsApproval(2, "up.drop", null)).toBe(false);
+  });
+
+  test("for any agent and token, what is reachable is what would be found, and nothing else", () => {
+    const globs = fc.uniqueArray(
+      fc.constantFrom("*", "up.*", "up.get_a", "up.drop", "time.*", "*.now", "vault.*", "*a", ""),
+      { maxLength: 3 },
+    );
+    const scopes = globs.map((all) => all.map((glob) => `tools:${glob}`));
+    const authorised = fc.uniqueArray(fc.constantFrom("*", "get_*", "drop", "none"), { maxLength: 2 });
+    fc.assert(
+      fc.property(globs, scopes, authorised, (tools, held, granted) => {
+        catalogue.put(1, "up", granted, [tool("get_a"), tool("drop")], call);
+        const by = { tools, scopes: held };
+        const reachable = names(registry.reachable(1, by));
+        for (const name of ["up.get_a", "up.drop", "time.now"]) {
+          expect(codeOf(() => registry.find(1, [name], by)) === "found").toBe(reachable.includes(name));
+          expect(registry.allows(1, name, by)).toBe(reachable.includes(name));
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+test("what a model reads of an answer: its texts, and of all else that it is there", () => {
+  expect(
+    textOf({
+      content: [
+        { type: "text", text: "one" },
+        { type: "resource", resource: { uri: "file:///a", text: "two" } },
+        { type: "resource_link", uri: "file:///b" },
+        { type: "image", mimeType: "image/png", data: "AAAA" },
+        { type: "audio" },
+      ],
+    }),
+  ).toBe("one\ntwo\n[resource_link: file:///b]\n[image image/png]\n[audio]");
+});

@@ -1,0 +1,160 @@
+import { describe, expect, test } from "bun:test";
+import { Problem } from "../../src/base/errors.ts";
+import { validator } from "../../src/base/schema.ts";
+import { ConnectorCreate, definitionOf } from "../../src/connectors/request.ts";
+
+const body = validator(ConnectorCreate);
+
+/** The paths of what is wrong with a body, as REST names them. */
+function faults(request: object): string[] {
+  if (!body.is(request)) return body.errors(request).map(({ path }) => path);
+  try {
+    definitionOf(request);
+    return [];
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return (error.errors ?? []).map(({ path }) => path);
+  }
+}
+
+const stdio = { type: "stdio", command: "server" };
+const http = { type: "http", url: "https://mcp.example.org/mcp" };
+const mcp = (more: object) => ({ name: "up", kind: "mcp", ...more });
+const api = (more: object) => ({
+  name: "up",
+  kind: "openapi",
+  spec: "https://api.example.org/openapi.json",
+  ...more,
+});
+
+describe("a name", () => {
+  test.each([
+    [""],
+    ["Up"],
+    ["1up"],
+    ["_up"],
+    ["up_"],
+    ["up__two"],
+    ["up-two"],
+    ["up.two"],
+    ["up two"],
+    ["ü"],
+    ["up\n"],
+    ["u".repeat(25)],
+    [1],
+    [null],
+  ])("%p is refused", (name) => {
+    expect(faults(mcp({ name, transport: stdio }))).toEqual(["/name"]);
+  });
+
+  test.each([["u"], ["up"], ["up2"], ["up_2"], ["a_b_c"], ["u".repeat(24)]])("%p is taken", (name) => {
+    expect(faults(mcp({ name, transport: stdio }))).toEqual([]);
+  });
+});
+
+describe("a body is refused, naming the field:", () => {
+  test.each<readonly [string, object, string]>([
+    ["no name", { kind: "mcp", transport: stdio }, "/name"],
+    ["no kind", { name: "up", transport: stdio }, "/kind"],
+    ["a builtin kind", { name: "up", kind: "builtin" }, "/kind"],
+    ["an unknown field", mcp({ transport: stdio, owner: "x" }), "/owner"],
+    ["no transport", mcp({}), "/transport"],
+    ["no type", mcp({ transport: { command: "x" } }), "/transport/type"],
+    ["another type", mcp({ transport: { type: "ws", url: "ws://x" } }), "/transport/type"],
+    ["no command", mcp({ transport: { type: "stdio" } }), "/transport/command"],
+    ["an empty command", mcp({ transport: { type: "stdio", command: "" } }), "/transport/command"],
+    [
+      "a command with a zero byte",
+      mcp({ transport: { type: "stdio", command: "a\0b" } }),
+      "/transport/command",
+    ],
+    ["a URL for a program", mcp({ transport: { ...stdio, url: "https://x" } }), "/transport/url"],
+    ["headers for a program", mcp({ transport: { ...stdio, headers: {} } }), "/transport/headers"],
+    ["arguments that are no list", mcp({ transport: { ...stdio, args: "x" } }), "/transport/args"],
+    ["an argument that is no text", mcp({ transport: { ...stdio, args: [1] } }), "/transport/args/0"],
+    ["an argument with a zero byte", mcp({ transport: { ...stdio, args: ["a\0b"] } }), "/transport/args/0"],
+    ["a variable that is no text", mcp({ transport: { ...stdio, env: { A: 1 } } }), "/transport/env/A"],
+    ["a variable with a zero byte", mcp({ transport: { ...stdio, env: { A: "a\0" } } }), "/transport/env/A"],
+    ["no URL", mcp({ transport: { type: "http" } }), "/transport/url"],
+    ["an empty URL", mcp({ transport: { type: "sse", url: "" } }), "/transport/url"],
+    ["a command for a server", mcp({ transport: { ...http, command: "x" } }), "/transport/command"],
+    ["variables for a server", mcp({ transport: { ...http, env: {} } }), "/transport/env"],
+    [
+      "a header with a line break",
+      mcp({ transport: { ...http, headers: { a: "b\r\nc: d" } } }),
+      "/transport/headers/a",
+    ],
+    ["a document for a server", mcp({ transport: http, spec: "x" }), "/spec"],
+    ["a base for a server", mcp({ transport: http, base_url: "https://x" }), "/base_url"],
+    ["an auth for a server", mcp({ transport: http, auth: { type: "bearer", token: "x" } }), "/auth"],
+    ["no document", { name: "up", kind: "openapi" }, "/spec"],
+    ["an empty document", api({ spec: "" }), "/spec"],
+    ["a transport for an API", api({ transport: http }), "/transport"],
+    ["no token", api({ auth: { type: "bearer" } }), "/auth/token"],
+    ["another's field", api({ auth: { type: "bearer", token: "x", value: "y" } }), "/auth/value"],
+    ["no password", api({ auth: { type: "basic", username: "x" } }), "/auth/password"],
+    ["a header without a name", api({ auth: { type: "header", value: "x" } }), "/auth/name"],
+    ["a header with a space", api({ auth: { type: "header", name: "a b", value: "x" } }), "/auth/name"],
+    [
+      "a header with a line break",
+      api({ auth: { type: "header", name: "a", value: "x\ny" } }),
+      "/auth/value",
+    ],
+    ["a token with a line break", api({ auth: { type: "bearer", token: "x\ny" } }), "/auth/token"],
+    ["a query without a value", api({ auth: { type: "query", name: "key" } }), "/auth/value"],
+    ["another auth", api({ auth: { type: "oauth2" } }), "/auth/type"],
+    ["no scopes", mcp({ transport: stdio, scopes: [] }), "/scopes"],
+    ["a scope that is empty", mcp({ transport: stdio, scopes: [""] }), "/scopes/0"],
+    ["a scope with a space", mcp({ transport: stdio, scopes: ["ok", "a b"] }), "/scopes/1"],
+  ])("%s", (_, request, path) => {
+    expect(faults(request)).toContain(path);
+  });
+
+  test("a variable's or a header's name that is none", () => {
+    expect(faults(mcp({ transport: { ...stdio, env: { "A B": "x" } } }))[0]).toStartWith("/transport/env");
+    expect(faults(mcp({ transport: { ...http, headers: { "a b": "x" } } }))[0]).toStartWith(
+      "/transport/headers",
+    );
+  });
+});
+
+describe("what is asked for becomes a definition", () => {
+  test.each([
+    [mcp({ transport: stdio }), { kind: "mcp", transport: { ...stdio, args: [], env: {} } }],
+    [mcp({ transport: http }), { kind: "mcp", transport: { ...http, headers: {} } }],
+    [
+      mcp({ transport: { type: "sse", url: "https://x/sse", headers: { Authorization: "Bearer x" } } }),
+      {
+        kind: "mcp",
+        transport: { type: "sse", url: "https://x/sse", headers: { Authorization: "Bearer x" } },
+      },
+    ],
+    [api({}), { kind: "openapi", spec: "https://api.example.org/openapi.json", baseUrl: null, auth: null }],
+    [
+      api({
+        spec: { openapi: "3.1.0" },
+        base_url: "https://x",
+        auth: { type: "query", name: "k", value: "ü" },
+      }),
+      {
+        kind: "openapi",
+        spec: { openapi: "3.1.0" },
+        baseUrl: "https://x",
+        auth: { type: "query", name: "k", value: "ü" },
+      },
+    ],
+    [
+      api({ auth: { type: "basic", username: "ü", password: "" } }),
+      {
+        kind: "openapi",
+        spec: "https://api.example.org/openapi.json",
+        baseUrl: null,
+        auth: { type: "basic", username: "ü", password: "" },
+      },
+    ],
+  ])("%#", (request, definition) => {
+    expect(faults(request)).toEqual([]);
+    if (!body.is(request)) throw new Error("it was valid a line ago");
+    expect<object>(definitionOf(request)).toEqual(definition);
+  });
+});
