@@ -29,6 +29,8 @@ export class Catalogue {
   readonly #workspaces = new Map<number, Map<string, readonly CatalogueTool[]>>();
   readonly #byName = new Map<number, ReadonlyMap<string, CatalogueTool>>();
   readonly #lists = new Map<number, readonly CatalogueTool[]>();
+  /** Names of the connectors that are always there, in order. */
+  readonly builtinConnectors: readonly string[];
   /** Emits the workspace whose tools are not what they were. */
   readonly changed = new Signal<number>();
 
@@ -41,6 +43,7 @@ export class Catalogue {
       validate: (input) => tool.validate(input),
       call: (actor, input, context) => tool.call(actor, input, context),
     }));
+    this.builtinConnectors = [...new Set(builtin.map(({ connector }) => connector))].sort();
     this.#builtinByName = new Map(this.#builtin.map((tool) => [tool.name, tool]));
   }
 
@@ -67,11 +70,6 @@ export class Catalogue {
       this.#workspaces.get(workspaceId)?.get(connector) ??
       this.#builtin.filter((tool) => tool.connector === connector);
     return tools.filter(({ isAuthorised }) => isAuthorised);
-  }
-
-  /** Names of the connectors that are always there, in order. */
-  get builtinConnectors(): readonly string[] {
-    return [...new Set(this.#builtin.map(({ connector }) => connector))].sort();
   }
 
   /** Puts what a connector offers in the place of what it offered before. `scopes` are globs over its own tools' names. */

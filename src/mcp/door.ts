@@ -6,8 +6,9 @@ import { redact } from "../base/log.ts";
 import type { Answer, Credential, Origin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
+import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
 import { SessionEvents } from "./events.ts";
-import { countCalls, initializeOf } from "./messages.ts";
+import { cancelledBy, countCalls, initializeOf } from "./messages.ts";
 import { Offers } from "./offer.ts";
 import { originOf, refuseForeign } from "./origins.ts";
 import type { McpParts } from "./parts.ts";
@@ -157,7 +158,22 @@ export class McpDoor {
     const id = asked.request.headers.get("mcp-session-id");
     if (id === null) return this.#initialize(asked, body, visit);
     const session = this.#reach(id, visit, "streamable");
+    const request = this.#plain(session, asked, body);
+    if (request) {
+      asked.keepOpen();
+      return answered(await answerAtOnce(this.#parts, session, visit, request), visit);
+    }
+    const cancelled = cancelledBy(body);
+    if (cancelled !== undefined) session.requests.get(cancelled)?.abort();
     return answered(await this.#pass(session, asked, visit, body), visit);
+  }
+
+  /** What can be answered at once, to a client that takes JSON. */
+  #plain(session: Session, { request }: McpRequest, body: unknown): PlainRequest | undefined {
+    const { fixtures, registry } = this.#parts;
+    if (fixtures || !takes(request.headers).json || !speaksKnownVersion(request.headers)) return undefined;
+    const plain = plainRequest(body, registry.catalogue.builtinConnectors);
+    return plain && session.requests.has(plain.id) ? undefined : plain;
   }
 
   /** A first message without a session begins one; any other has lost its way. */
@@ -282,6 +298,7 @@ export class McpDoor {
         streams: 0,
         running: 0,
         hadStream: false,
+        requests: new Map(),
         toldTools: (await this.#parts.offers.of(caller)).listed,
       };
       made = session;

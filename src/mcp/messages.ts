@@ -1,3 +1,5 @@
+import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+
 /** Looks into what a client posted, before the SDK judges it. */
 
 /** Characters of what a client calls itself that are kept in the evidence. */
@@ -19,6 +21,13 @@ export function countCalls(body: unknown): number {
     if (method !== undefined && !UNCOUNTED.has(method)) count += 1;
   }
   return count;
+}
+
+/** The request that a body cancels; undefined where it cancels none. */
+export function cancelledBy(body: unknown): RequestId | undefined {
+  if (field(body, "method") !== "notifications/cancelled") return undefined;
+  const id = field(field(body, "params"), "requestId");
+  return typeof id === "string" || typeof id === "number" ? id : undefined;
 }
 
 /** What an initialize request says of its client; undefined where the body holds none. */

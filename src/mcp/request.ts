@@ -15,10 +15,15 @@ export type Result = Readonly<Record<string, unknown>>;
 /** One JSON-RPC request on its way. */
 export interface RequestContext {
   readonly visit: Visit;
-  readonly server: Server;
-  readonly extra: Extra;
   /** Aborts when the client cancels, or its session ends. */
   readonly signal: AbortSignal;
+  /** By which more than the answer can be sent; null for a request that is answered at once. */
+  readonly stream: RequestStream | null;
+}
+
+export interface RequestStream {
+  readonly server: Server;
+  readonly extra: Extra;
 }
 
 export interface Performed<Value> {
@@ -48,9 +53,9 @@ export function withLedger(result: Result, ledgerSeq: number | null): Result {
  * Sends progress to a client that asked for it. What it says MUST grow (specification, "Progress"): what does not is
  * raised a little above the last.
  */
-export function progressOf({ extra }: RequestContext): ((progress: Progress) => void) | undefined {
-  const progressToken = extra._meta?.progressToken;
-  if (progressToken === undefined) return undefined;
+export function progressOf({ stream }: RequestContext): ((progress: Progress) => void) | undefined {
+  const progressToken = stream?.extra._meta?.progressToken;
+  if (!stream || progressToken === undefined) return undefined;
   let last = 0;
   return ({ progress, total, message }) => {
     last = progress > last ? progress : last + Number.EPSILON * Math.max(1, last) * 4;
@@ -61,6 +66,6 @@ export function progressOf({ extra }: RequestContext): ((progress: Progress) => 
       ...(message === undefined ? {} : { message }),
     };
     // A client that has gone reads no progress; that it has gone, the call itself learns.
-    extra.sendNotification({ method: "notifications/progress", params }).catch(() => {});
+    stream.extra.sendNotification({ method: "notifications/progress", params }).catch(() => {});
   };
 }

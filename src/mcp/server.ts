@@ -1,12 +1,10 @@
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { JSONRPCRequest, RequestId, Result as RpcResult } from "@modelcontextprotocol/sdk/types.js";
 import type { JsonSchemaValidator, jsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/types.js";
-import { redact } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
-import type { Params, RequestContext, Result } from "./request.ts";
-import { listResources, listResourceTemplates, readResource } from "./resources.ts";
+import { answer } from "./answer.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
-import { callTool, listTools, type ToolParts } from "./tools.ts";
+import type { ToolParts } from "./tools.ts";
 import { Visit } from "./visit.ts";
 
 const INSTRUCTIONS =
@@ -55,44 +53,13 @@ export function createServer(parts: ToolParts, told: ServerTold): Server {
     if (!(visit instanceof Visit)) throw new RpcError(RPC.invalidRequest, "The request came by no door.");
     const { signal, requestId } = extra;
     signal.addEventListener("abort", () => told.cancelled(requestId), { once: true });
-    const context: RequestContext = { visit, server, extra, signal };
     told.began();
     try {
+      const context = { visit, signal, stream: { server, extra } };
       return { ...(await answer(parts, context, request.method, request.params ?? {})) };
-    } catch (error) {
-      if (error instanceof RpcError) throw error;
-      parts.log.error("an MCP request failed", { request_id: visit.origin.requestId, error });
-      throw new RpcError(RPC.internal, "Something went wrong here. The request id finds it in the log.", {
-        code: "internal",
-        request_id: visit.origin.requestId,
-      });
     } finally {
       told.ended();
     }
   };
   return server;
-}
-
-async function answer(
-  parts: ToolParts,
-  context: RequestContext,
-  method: string,
-  params: Params,
-): Promise<Result> {
-  const fixture = parts.fixtures?.handle(method, params, context);
-  if (fixture) return fixture;
-  switch (method) {
-    case "tools/list":
-      return listTools(parts, context, params);
-    case "tools/call":
-      return callTool(parts, context, params);
-    case "resources/list":
-      return listResources(parts, context, params);
-    case "resources/templates/list":
-      return listResourceTemplates(parts);
-    case "resources/read":
-      return readResource(parts, context, params);
-    default:
-      throw new RpcError(RPC.methodNotFound, `Method not found: ${redact(method.slice(0, 100))}`);
-  }
 }

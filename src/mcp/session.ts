@@ -1,5 +1,6 @@
 import type { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../access/caller.ts";
 import type { Credential } from "../gate/gate.ts";
 import type { SseTransport } from "./sse-transport.ts";
@@ -25,6 +26,8 @@ export interface Session {
   lastSeenAt: number;
   /** Streams that are open now: one that listens is not idle. */
   streams: number;
+  /** Those that are answered at once, by their ids, to be cancelled by. The SDK knows the others. */
+  readonly requests: Map<RequestId, AbortController>;
   /** Requests that are being answered: one that waits for them is not idle, however long they take. */
   running: number;
   /** One that lost its stream is given less time than one that never had any. */

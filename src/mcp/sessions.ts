@@ -78,6 +78,7 @@ export class Sessions {
     const left = (this.#perWorkspace.get(session.workspaceId) ?? 1) - 1;
     if (left === 0) this.#perWorkspace.delete(session.workspaceId);
     else this.#perWorkspace.set(session.workspaceId, left);
+    for (const request of session.requests.values()) request.abort();
     session.by.transport.close().catch((error: unknown) => {
       this.#log.warn("an MCP session did not close cleanly", { error });
     });
