@@ -24,9 +24,13 @@ async function serve(options: ConfigOptions): Promise<void> {
   // Loaded when it is needed: most verbs never do, and it is most of the program.
   const { openGateway } = await import("../gateway.ts");
   const gateway = await openGateway(config, { handOverAdmin: (secret) => handOver(secret, config.dataDir) });
+  // Before it says that it is ready: a service manager may ask it to stop right then.
+  stopOnSignals(gateway);
   const url = await start(gateway);
   if (process.stdout.isTTY) print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
+}
 
+function stopOnSignals(gateway: Gateway): void {
   let stopping = false;
   const stop = (signal: string) => {
     if (stopping) process.exit(1);

@@ -32,10 +32,12 @@ export interface Evidence {
     readonly name: string;
     readonly creditsPerDay: number | null;
   }>;
-  /** Takes the policy as it is now, for the choice of the model that is tried next. */
+  /** Takes the policy as it is now, for the choice of the model that is tried next and of the tools that may be called. */
   refreshPolicy(): Promise<void>;
   /** Whether the policy, as last read, allows this model in the task's tier. */
   allows(model: string): boolean;
+  /** Whether agent and connector, as last read, allow this tool. */
+  allowsTool(tool: string): boolean;
   /** Whether a person has to approve a call of this tool. */
   needsApproval(tool: string): boolean;
   /** Saves the events so far within the step's own transaction. */
@@ -151,6 +153,9 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
   }
 
   async function beforeToolCall(call: BeforeToolCall): Promise<Deny | undefined> {
+    // What was changed while the model answered holds for what it asks now.
+    await evidence.refreshPolicy();
+    if (!evidence.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
     if (evidence.needsApproval(call.tool)) return { deny: approvalRequired(call.tool) };
     const seq = await db.tx(async (tx) => {
       const intentSeq = await ledger.append(

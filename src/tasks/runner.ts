@@ -225,6 +225,7 @@ class TaskRun {
         enter: (tx) => this.#enter(tx),
         refreshPolicy: () => this.#refreshPolicy(),
         allows: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
+        allowsTool,
         needsApproval: (tool) => tools.needsApproval(workspaceId, tool, this.#approvals),
         saveEvents: (tx) => this.#saveEvents(tx),
         owe: (charge) => {
