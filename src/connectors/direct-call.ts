@@ -23,8 +23,8 @@ export interface DirectCallParts {
 }
 
 export interface DirectCallContext {
-  /** Aborts when the caller gives up. */
-  readonly signal: AbortSignal;
+  /** Aborted by the caller when it gives up, and from here when the call is ended: for one call alone. */
+  readonly abort: AbortController;
   readonly progress?: (progress: Progress) => void;
 }
 
@@ -33,6 +33,10 @@ const CALLS_PER_WORKSPACE = 1_000;
 
 /** Why a call was ended from here; the reason of its abort signal. */
 type Interruption = "agent_stopped" | "shutdown";
+
+function isInterruption(reason: unknown): reason is Interruption {
+  return reason === "agent_stopped" || reason === "shutdown";
+}
 
 interface RunningCall {
   readonly workspaceId: number;
@@ -104,23 +108,24 @@ export class DirectCalls {
     const running: RunningCall = {
       workspaceId,
       agentId: agent?.id ?? null,
-      abort: new AbortController(),
+      abort: context.abort,
       ended: Promise.withResolvers(),
     };
     this.#running.add(running);
     try {
       const intent = await open.begin(call, text);
       const began = clock.monotonic();
-      const signal = AbortSignal.any([context.signal, running.abort.signal]);
-      const callId = ids("call");
-      const { answer, outcome, code } = await this.#outcome(signal, running.abort.signal, () =>
-        tool.call({ workspaceId, agentId: running.agentId, actor }, input, { ...context, signal, callId }),
+      const { signal } = context.abort;
+      const { progress } = context;
+      const source = { signal, callId: ids("call"), ...(progress ? { progress } : {}) };
+      const { answer, outcome, code } = await this.#outcome(signal, () =>
+        tool.call({ workspaceId, agentId: running.agentId, actor }, input, source),
       );
       const draft: Draft = {
         ...call.draft(outcome, code),
         phase: "outcome",
         ref: intent,
-        output: JSON.stringify(answer.structuredContent ?? answer.content),
+        output: outputOf(answer),
         detail: { duration_ms: Math.round(clock.monotonic() - began) },
       };
       try {
@@ -142,7 +147,6 @@ export class DirectCalls {
 
   async #outcome(
     signal: AbortSignal,
-    ended: AbortSignal,
     work: () => Promise<ToolAnswer>,
   ): Promise<{ answer: ToolAnswer; outcome: Draft["outcome"]; code?: string }> {
     try {
@@ -151,9 +155,8 @@ export class DirectCalls {
         ? { answer, outcome: "failed", code: "tool_error" }
         : { answer, outcome: "succeeded" };
     } catch (error) {
-      if (ended.aborted) {
-        const code = ended.reason as Interruption;
-        return { answer: failure("The call was ended."), outcome: "cancelled", code };
+      if (isInterruption(signal.reason)) {
+        return { answer: failure("The call was ended."), outcome: "cancelled", code: signal.reason };
       }
       if (signal.aborted) return { answer: failure("The call was cancelled."), outcome: "cancelled" };
       if (error instanceof ToolError) {
@@ -164,6 +167,12 @@ export class DirectCalls {
       return { answer: failure("The tool failed."), outcome: "failed", code: "internal" };
     }
   }
+}
+
+/** A single text is kept as it is: it is the JSON of what is structured, where there is any. */
+function outputOf({ content, structuredContent }: ToolAnswer): string {
+  const text = content.length === 1 ? content[0]?.text : undefined;
+  return typeof text === "string" ? text : JSON.stringify(structuredContent ?? content);
 }
 
 /** What a client names stays in the ledger for ever: only what can be a tool's name, and no secret put in its place. */

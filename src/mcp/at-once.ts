@@ -1,9 +1,9 @@
 import { type RequestId, SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/sdk/types.js";
 import { answer } from "./answer.ts";
 import { FIND_TOOLS } from "./find-tools.ts";
-import type { Params, Result } from "./request.ts";
+import { ledgerSeqOf, type Params, type Result } from "./request.ts";
 import { RpcError } from "./rpc-error.ts";
-import type { Session } from "./session.ts";
+import { CANCELLED, type Session } from "./session.ts";
 import type { ToolParts } from "./tools.ts";
 import type { Visit } from "./visit.ts";
 
@@ -56,6 +56,16 @@ export function speaksKnownVersion(headers: Headers): boolean {
   return version === null || SUPPORTED_PROTOCOL_VERSIONS.includes(version);
 }
 
+/** An answer whose response is made with all of its headers at once. */
+export interface PlainReply {
+  readonly status: number;
+  /** Null: it has no body. */
+  readonly json: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Of the call's entry; null where the body alone says it. */
+  readonly ledgerSeq: number | null;
+}
+
 /**
  * Answers a plain request with JSON, past the SDK's transport and protocol, which parse each message with several schemas
  * and make a stream for each answer. Measured with `scripts/bench mcp`, 64 connections: see `src/README.md`.
@@ -65,25 +75,32 @@ export async function answerAtOnce(
   session: Session,
   visit: Visit,
   { id, method, params }: PlainRequest,
-): Promise<Response> {
+): Promise<PlainReply> {
   const abort = new AbortController();
   session.requests.set(id, abort);
   session.running += 1;
-  const headers = { "content-type": "application/json", "mcp-session-id": session.id };
+  const headers = { "mcp-session-id": session.id };
+  const nothing = { status: 202, json: null, headers, ledgerSeq: null };
   try {
-    const result = await answer(parts, { visit, signal: abort.signal, stream: null }, method, params);
-    if (abort.signal.aborted) return new Response(null, { status: 202, headers });
-    return new Response(encode(id, result), { headers });
+    const result = await answer(parts, { visit, abort, stream: null }, method, params);
+    if (isCancelled(abort.signal)) return nothing;
+    return { status: 200, json: encode(id, result), headers, ledgerSeq: ledgerSeqOf(result) };
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    if (abort.signal.aborted) return new Response(null, { status: 202, headers });
+    if (isCancelled(abort.signal)) return nothing;
     const { code, message, data } = error;
-    return new Response(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } }), { headers });
+    const json = JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
+    return { status: 200, json, headers, ledgerSeq: null };
   } finally {
     session.requests.delete(id);
     session.running -= 1;
     session.lastSeenAt = parts.clock.monotonic();
   }
+}
+
+/** By the client, or with its session: who cancels hears nothing more of it. */
+function isCancelled({ reason }: AbortSignal): boolean {
+  return reason === CANCELLED;
 }
 
 /** Lists as they were encoded: a list of 200 tools took 500 µs each time. */

@@ -80,7 +80,8 @@ async function follow(
   context: RequestContext,
   id: string,
 ): Promise<Static<typeof Finished.schema>> {
-  const { signal, visit } = context;
+  const { visit } = context;
+  const { signal } = context.abort;
   const { workspaceId } = visit.caller;
   const reader = parts.tasks.read({ workspaceId, id }, 0);
   const cancel = () => {

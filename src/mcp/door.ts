@@ -6,7 +6,13 @@ import { redact } from "../base/log.ts";
 import type { Answer, Credential, Origin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
-import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
+import {
+  answerAtOnce,
+  type PlainReply,
+  type PlainRequest,
+  plainRequest,
+  speaksKnownVersion,
+} from "./at-once.ts";
 import { SessionEvents } from "./events.ts";
 import { cancelledBy, countCalls, initializeOf } from "./messages.ts";
 import { Offers } from "./offer.ts";
@@ -14,7 +20,7 @@ import { originOf, refuseForeign } from "./origins.ts";
 import type { McpParts } from "./parts.ts";
 import { RPC } from "./rpc-error.ts";
 import { createServer } from "./server.ts";
-import type { Session, SessionTransport } from "./session.ts";
+import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 import { SseTransport } from "./sse-transport.ts";
 import { opened } from "./stream.ts";
@@ -51,7 +57,7 @@ export interface McpRequest {
 export interface McpAnswer {
   readonly limit: RequestLimit | null;
   readonly ledgerSeq: number | null;
-  readonly outcome: { readonly response: Response } | { readonly problem: Problem };
+  readonly outcome: { readonly response: Response } | { readonly problem: Problem } | PlainReply;
 }
 
 /** The MCP door over HTTP: both transports, their sessions, and the way of each request through the gate. */
@@ -98,7 +104,10 @@ export class McpDoor {
       requestId: asked.requestId,
       channel: "mcp",
       credential: asked.credential,
-      source: asked.source,
+      // Asked for where it is needed: the system's answer to it costs each request 1 µs.
+      get source() {
+        return asked.source;
+      },
     };
     try {
       refuseForeign(asked.request.headers, this.#parts);
@@ -161,10 +170,11 @@ export class McpDoor {
     const request = this.#plain(session, asked, body);
     if (request) {
       asked.keepOpen();
-      return answered(await answerAtOnce(this.#parts, session, visit, request), visit);
+      const reply = await answerAtOnce(this.#parts, session, visit, request);
+      return { limit: visit.limit, ledgerSeq: reply.ledgerSeq, outcome: reply };
     }
     const cancelled = cancelledBy(body);
-    if (cancelled !== undefined) session.requests.get(cancelled)?.abort();
+    if (cancelled !== undefined) session.requests.get(cancelled)?.abort(CANCELLED);
     return answered(await this.#pass(session, asked, visit, body), visit);
   }
 

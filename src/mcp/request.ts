@@ -15,8 +15,8 @@ export type Result = Readonly<Record<string, unknown>>;
 /** One JSON-RPC request on its way. */
 export interface RequestContext {
   readonly visit: Visit;
-  /** Aborts when the client cancels, or its session ends. */
-  readonly signal: AbortSignal;
+  /** Aborted when the client cancels, or its session ends. Of this request alone: whoever serves it may abort it too. */
+  readonly abort: AbortController;
   /** By which more than the answer can be sent; null for a request that is answered at once. */
   readonly stream: RequestStream | null;
 }
@@ -44,9 +44,17 @@ export async function perform<Value>(
   return { value: answer.value, ledgerSeq: answer.ledgerSeq };
 }
 
+const LEDGER = "gatehouse/ledger";
+
 /** Where the evidence of an answer is: what `Gatehouse-Ledger` says over REST. */
 export function withLedger(result: Result, ledgerSeq: number | null): Result {
-  return ledgerSeq === null ? result : { ...result, _meta: { "gatehouse/ledger": ledgerSeq } };
+  return ledgerSeq === null ? result : { ...result, _meta: { [LEDGER]: ledgerSeq } };
+}
+
+/** What `withLedger` has put there. */
+export function ledgerSeqOf({ _meta: meta }: Result): number | null {
+  const seq: unknown = typeof meta === "object" && meta !== null ? Reflect.get(meta, LEDGER) : undefined;
+  return typeof seq === "number" ? seq : null;
 }
 
 /**

@@ -52,10 +52,15 @@ export function createServer(parts: ToolParts, told: ServerTold): Server {
     // Without one, nobody has said who asks.
     if (!(visit instanceof Visit)) throw new RpcError(RPC.invalidRequest, "The request came by no door.");
     const { signal, requestId } = extra;
-    signal.addEventListener("abort", () => told.cancelled(requestId), { once: true });
+    const abort = new AbortController();
+    const cancel = () => {
+      abort.abort(signal.reason);
+      told.cancelled(requestId);
+    };
+    signal.addEventListener("abort", cancel, { once: true });
     told.began();
     try {
-      const context = { visit, signal, stream: { server, extra } };
+      const context = { visit, abort, stream: { server, extra } };
       return { ...(await answer(parts, context, request.method, request.params ?? {})) };
     } finally {
       told.ended();

@@ -6,6 +6,9 @@ import type { Credential } from "../gate/gate.ts";
 import type { SseTransport } from "./sse-transport.ts";
 import type { ToolView } from "./tool-view.ts";
 
+/** The reason of the abort of a request whose client wants no answer any more. */
+export const CANCELLED = "cancelled";
+
 /** How a session's messages come and go. */
 export type SessionTransport =
   | { readonly kind: "streamable"; readonly transport: WebStandardStreamableHTTPServerTransport }

@@ -1,7 +1,7 @@
 import { type Clock, every } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Session } from "./session.ts";
+import { CANCELLED, type Session } from "./session.ts";
 
 /** Each takes some 20 KiB, and 256 KiB of events where it has been sent as much. */
 const PER_WORKSPACE = 2_000;
@@ -78,7 +78,7 @@ export class Sessions {
     const left = (this.#perWorkspace.get(session.workspaceId) ?? 1) - 1;
     if (left === 0) this.#perWorkspace.delete(session.workspaceId);
     else this.#perWorkspace.set(session.workspaceId, left);
-    for (const request of session.requests.values()) request.abort();
+    for (const request of session.requests.values()) request.abort(CANCELLED);
     session.by.transport.close().catch((error: unknown) => {
       this.#log.warn("an MCP session did not close cleanly", { error });
     });

@@ -91,7 +91,7 @@ async function call(
   const { value, ledgerSeq } = await perform(parts, context, { action: "tool.call", scope: null }, (call) =>
     // What came as JSON is JSON.
     parts.calls.call(call, name, input as JsonObject, {
-      signal: context.signal,
+      abort: context.abort,
       ...(progress ? { progress } : {}),
     }),
   );

@@ -75,7 +75,7 @@ export async function toolsOf(server: McpServer) {
   const { text } = await send(server, "POST", 200, session, body);
   await endSessions(server, [session]);
   // The last event's data is the answer.
-  return listed.parse(JSON.parse(text.slice(text.lastIndexOf("data: ") + "data: ".length))).result.tools;
+  return listed.parse(JSON.parse(answerIn(text))).result.tools;
 }
 
 async function openSession(server: McpServer): Promise<string> {
@@ -125,4 +125,9 @@ async function inGroups<In, Out>(items: readonly In[], work: (item: In) => Promi
     done.push(...(await Promise.all(items.slice(done.length, done.length + AT_ONCE).map(work))));
   }
   return done;
+}
+
+/** The JSON of an answer: the whole body, or the last event of a stream. */
+function answerIn(text: string): string {
+  return text.startsWith("{") ? text : text.slice(text.lastIndexOf("data: ") + "data: ".length);
 }

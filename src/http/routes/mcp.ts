@@ -22,7 +22,14 @@ export interface McpRouteParts {
   }): Promise<{
     readonly limit: RequestLimit | null;
     readonly ledgerSeq: number | null;
-    readonly outcome: { readonly response: Response } | { readonly problem: Problem };
+    readonly outcome:
+      | { readonly response: Response }
+      | { readonly problem: Problem }
+      | {
+          readonly status: number;
+          readonly json: string | null;
+          readonly headers: Readonly<Record<string, string>>;
+        };
   }>;
 }
 
@@ -51,6 +58,12 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
     if ("problem" in outcome) {
       door.metrics.answered[outcome.problem.status < 500 ? "4xx" : "5xx"].inc();
       return problemResponse(outcome.problem, headers, requestId);
+    }
+    if ("json" in outcome) {
+      door.metrics.answered["2xx"].inc();
+      Object.assign(headers, outcome.headers);
+      if (outcome.json !== null) headers["content-type"] = "application/json";
+      return new Response(outcome.json, { status: outcome.status, headers });
     }
     const { response } = outcome;
     door.metrics.answered[response.status < 400 ? "2xx" : "4xx"].inc();
