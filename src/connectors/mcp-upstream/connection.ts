@@ -1,7 +1,7 @@
 import type { McpDefinition } from "../definition.ts";
 import { ConnectorError } from "../source.ts";
 import { Breaker, type Permit } from "./breaker.ts";
-import { cancelled, closed, NotTaken } from "./faults.ts";
+import { cancelled, closed, isUnavailable, NotTaken } from "./faults.ts";
 import { SseLink } from "./http/sse-link.ts";
 import { StreamableLink } from "./http/streamable-link.ts";
 import type { Link } from "./link.ts";
@@ -9,8 +9,10 @@ import type { UpstreamParts } from "./parts.ts";
 import { Session } from "./session.ts";
 import { StdioLink } from "./stdio/stdio-link.ts";
 
-/** Requests of one upstream that may be out at once. */
+/** Requests of one upstream that may be out at once, over its program's pipes. */
 const MOST_OUT = 256;
+/** And over HTTP: somewhat less than `outbound` lets out to one server, so that it can still be told to cancel them. */
+const MOST_OUT_HTTP = 40;
 
 /**
  * The one connection of a source, which all of its callers share: made at the first request, made again after it was lost,
@@ -21,6 +23,7 @@ export class Connection {
   readonly #parts: UpstreamParts;
   readonly #breaker: Breaker;
   readonly #changed: () => void;
+  readonly #mostOut: number;
   /** Open ones, and those that are still being ended. */
   readonly #links = new Set<Link>();
   #session: Session | undefined;
@@ -36,6 +39,7 @@ export class Connection {
     this.#parts = parts;
     this.#breaker = new Breaker(parts.clock, parts.random);
     this.#changed = changed;
+    this.#mostOut = transport.type === "stdio" ? MOST_OUT : MOST_OUT_HTTP;
   }
 
   /**
@@ -77,8 +81,8 @@ export class Connection {
 
   #enter(): Permit {
     if (this.#closed) throw closed(this.#parts);
-    if (this.#out >= MOST_OUT)
-      throw this.#unavailable(`has ${MOST_OUT} calls out already, and takes no more`);
+    if (this.#out >= this.#mostOut)
+      throw this.#unavailable(`has ${this.#mostOut} calls out already, and takes no more`);
     this.#refuseWhileOpen();
     const permit = this.#breaker.enter();
     if (!permit) throw this.#unavailable("has not answered for some time, and one call is trying it now");
@@ -104,7 +108,7 @@ export class Connection {
   #report(permit: Permit, fault: unknown, session: Session | undefined): void {
     const kind = fault instanceof ConnectorError ? fault.fault : undefined;
     // Without a session, connecting has reported already, or nothing was tried.
-    if (!session || kind === "cancelled" || kind === undefined) {
+    if (!session || kind === "cancelled" || kind === "unavailable" || kind === undefined) {
       this.#breaker.withdrawn(permit);
     } else if (session.closed || kind === "timeout" || kind === "unreachable") {
       if (!this.#breaker.lost(permit)) return;
@@ -147,7 +151,8 @@ export class Connection {
       this.#fault = undefined;
       return session;
     } catch (error) {
-      if (!this.#closed) {
+      // What was not tried has not failed.
+      if (!this.#closed && !isUnavailable(error)) {
         this.#breaker.connectFailed();
         this.#left(error);
       }

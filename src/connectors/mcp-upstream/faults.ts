@@ -43,6 +43,11 @@ export function refusal(error: McpError, parts: UpstreamParts): ConnectorError {
   );
 }
 
+/** Whether nothing was sent, since too much is out already: that says nothing about the upstream. */
+export function isUnavailable(error: unknown): error is ConnectorError {
+  return error instanceof ConnectorError && error.fault === "unavailable";
+}
+
 /** The same fault, with a sentence more. */
 export function adding(fault: ConnectorError, sentence: string): ConnectorError {
   return new ConnectorError(fault.fault, `${fault.message} ${sentence}`, { cause: fault.cause });

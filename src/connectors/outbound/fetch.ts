@@ -3,6 +3,8 @@ import { isAddress } from "../../config/address-range.ts";
 import { ConnectorError } from "../source.ts";
 import { type AddressRules, createAddressRules } from "./addresses.ts";
 import { codeOf } from "./errors.ts";
+import { holdUntilRead } from "./held.ts";
+import { Slots } from "./slots.ts";
 import { checkUrl, forbidden, plainHost } from "./url.ts";
 
 /**
@@ -10,9 +12,16 @@ import { checkUrl, forbidden, plainHost } from "./url.ts";
  * reason where that aborts, and else as `fetch` does: those errors may hold the URL with its query, so that they MUST go
  * through `asConnectorError` before anybody sees them. The response's `url` is not the one that was asked for.
  *
- * Of `init`, method, headers, body and signal are taken. There is no time limit but the signal's.
+ * Of `init`, method, headers, body, signal and `lasts` are taken. There is no time limit but the signal's. Where too much is
+ * out already, it rejects at once with ConnectorError `unavailable`: nothing was sent. A request is out until its body was
+ * read to the end, failed or was cancelled, or the signal aborted; one of these MUST come.
  */
-export type OutboundFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type OutboundFetch = (url: string | URL, init?: OutboundInit) => Promise<Response>;
+
+export interface OutboundInit extends RequestInit {
+  /** The answer is a stream that stays open for as long as its server likes, and is counted apart. */
+  readonly lasts?: boolean;
+}
 
 /** The addresses of a name, IPv4 or IPv6 as text. Rejects as `node:dns` does. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
@@ -29,9 +38,21 @@ export interface Outbound {
   readonly fetch: OutboundFetch;
   /** What can be told of a URL before anything is asked of it. @throws ConnectorError `forbidden_address` */
   checkUrl(text: string | URL): URL;
+  /** How much is out now. */
+  readonly out: { readonly requests: number; readonly streams: number };
   /** Closes connections that wait for a next request. */
   close(): void;
 }
+
+/**
+ * What connectors may have out at once. Bun sends 256 requests of a process at a time, whatever they are for
+ * (BUN_CONFIG_MAX_HTTP_REQUESTS, read before the program starts), and lets all others wait without end: of these, models
+ * and whatever else asks something keep 96. Streams are apart, so that a server which is only listened to takes no call's place.
+ */
+const MOST_REQUESTS = 96;
+const MOST_STREAMS = 64;
+/** Requests to one server: one that hangs leaves as much again to all others. */
+const MOST_TO_ONE = 48;
 
 const MAX_REDIRECTS = 3;
 /** Addresses of one name that are tried; all that it has are checked. */
@@ -59,6 +80,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const resolve = options.resolve ?? systemResolve;
   // A pool of its own: a connection that others opened was not checked.
   const session = new Bun.FetchSession();
+  const requests = new Slots(MOST_REQUESTS, MOST_TO_ONE);
+  const streams = new Slots(MOST_STREAMS, MOST_STREAMS);
 
   /** One request, to the first address that takes the connection. */
   async function send(url: URL, request: Outgoing): Promise<Response> {
@@ -69,7 +92,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     let address = first;
     for (;;) {
       try {
-        return await ask(url, address, request);
+        return await askAt(url, address, request);
       } catch (error) {
         const next = NOT_CONNECTED.has(codeOf(error) ?? "") ? fallbacks.shift() : undefined;
         if (next === undefined) throw error;
@@ -78,7 +101,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     }
   }
 
-  function ask(url: URL, address: string, request: Outgoing): Promise<Response> {
+  function askAt(url: URL, address: string, request: Outgoing): Promise<Response> {
     const host = plainHost(url);
     const pinned = new URL(url);
     pinned.hostname = address.includes(":") ? `[${address}]` : address;
@@ -103,9 +126,26 @@ export function createOutbound(options: OutboundOptions): Outbound {
     });
   }
 
+  /** Follows redirects, as far as they are. */
+  async function ask(from: URL, request: Outgoing): Promise<Response> {
+    let url = from;
+    for (let redirects = 0; ; redirects++) {
+      request.signal?.throwIfAborted();
+      const response = await send(url, request);
+      const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+      if (location === null) return response;
+      // Nobody reads the page that a redirect carries, nor cares whether it breaks off.
+      response.body?.cancel().catch(() => {});
+      url = redirected(url, location, request, response.status, redirects);
+    }
+  }
+
   return {
     checkUrl: (text) => checkUrl(text, rules),
     close: () => session.close(),
+    get out() {
+      return { requests: requests.taken, streams: streams.taken };
+    },
     async fetch(text, init = {}) {
       const request: Outgoing = {
         method: (init.method ?? "GET").toUpperCase(),
@@ -113,18 +153,27 @@ export function createOutbound(options: OutboundOptions): Outbound {
         body: init.body,
         signal: init.signal,
       };
-      let url = checkUrl(text, rules);
-      for (let redirects = 0; ; redirects++) {
-        request.signal?.throwIfAborted();
-        const response = await send(url, request);
-        const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
-        if (location === null) return response;
-        // Nobody reads the page that a redirect carries, nor cares whether it breaks off.
-        response.body?.cancel().catch(() => {});
-        url = redirected(url, location, request, response.status, redirects);
+      const url = checkUrl(text, rules);
+      request.signal?.throwIfAborted();
+      const release = (init.lasts ? streams : requests).take(url.origin);
+      if (typeof release === "string") throw full(release, init.lasts === true, url);
+      try {
+        return holdUntilRead(await ask(url, request), release, request.signal);
+      } catch (error) {
+        release();
+        throw error;
       }
     },
   };
+}
+
+function full(limit: "all" | "own", lasts: boolean, { origin }: URL): ConnectorError {
+  const words = lasts
+    ? `${MOST_STREAMS} streams of connectors are open already`
+    : limit === "own"
+      ? `${MOST_TO_ONE} requests to ${origin} are out already`
+      : `${MOST_REQUESTS} requests of connectors are out already`;
+  return new ConnectorError("unavailable", `Nothing was sent: ${words}, and no more are begun.`);
 }
 
 interface Outgoing {

@@ -27,7 +27,8 @@ export interface McpRouteParts {
       | { readonly problem: Problem }
       | {
           readonly status: number;
-          readonly json: string | null;
+          /** Text, or its parts encoded; null: no body. */
+          readonly json: string | readonly Uint8Array[] | null;
           readonly headers: Readonly<Record<string, string>>;
         };
   }>;
@@ -36,6 +37,17 @@ export interface McpRouteParts {
 interface Context {
   readonly request: Request;
   readonly server: Server<unknown> | null;
+}
+
+/** A stream of parts: of a large body in one piece, answered after a turn, Bun sends each header by itself (19 to 39 writes). */
+function bodyOf(json: string | readonly Uint8Array[] | null): string | ReadableStream<Uint8Array> | null {
+  if (json === null || typeof json === "string") return json;
+  return new ReadableStream({
+    start(controller) {
+      for (const part of json) controller.enqueue(part);
+      controller.close();
+    },
+  });
 }
 
 /** Streamable HTTP at `/mcp`, and both transports at `/mcp/sse` (contract, section 8). */
@@ -63,7 +75,7 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
       door.metrics.answered["2xx"].inc();
       Object.assign(headers, outcome.headers);
       if (outcome.json !== null) headers["content-type"] = "application/json";
-      return new Response(outcome.json, { status: outcome.status, headers });
+      return new Response(bodyOf(outcome.json), { status: outcome.status, headers });
     }
     const { response } = outcome;
     door.metrics.answered[response.status < 400 ? "2xx" : "4xx"].inc();

@@ -95,7 +95,7 @@ describe("an upstream that cannot be reached", () => {
   test("is asked once by all who come at the same time", async () => {
     await using w = world();
     w.inHandshakes({ kind: "status", status: 503, body: "" });
-    const faults = await Promise.all(Array.from({ length: 50 }, () => faultOf(w.up.call("echo"))));
+    const faults = await Promise.all(Array.from({ length: 40 }, () => faultOf(w.up.call("echo"))));
     expect(new Set(faults)).toEqual(new Set(["refused: The connector up answered with status 503"]));
     expect(w.fake.heard).toEqual(["initialize"]);
   });
@@ -153,14 +153,14 @@ describe("an upstream that does not answer calls", () => {
   });
 });
 
-test("no more than 256 calls are out at once", async () => {
+test("no more than 40 calls are out at once over HTTP", async () => {
   await using w = world();
   await w.up.list();
   w.inCalls({ kind: "hang" });
   const caller = new AbortController();
-  const calls = Array.from({ length: 256 }, () => faultOf(w.up.call("echo", {}, { signal: caller.signal })));
+  const calls = Array.from({ length: 40 }, () => faultOf(w.up.call("echo", {}, { signal: caller.signal })));
   expect(await faultOf(w.up.call("echo"))).toBe(
-    "unavailable: The connector up has 256 calls out already, and takes no more.",
+    "unavailable: The connector up has 40 calls out already, and takes no more.",
   );
   caller.abort();
   expect(new Set(await Promise.all(calls))).toEqual(

@@ -1,18 +1,26 @@
 import { asConnectorError, codeOf } from "../../outbound/errors.ts";
+import type { OutboundInit } from "../../outbound/fetch.ts";
 import { ConnectorError } from "../../source.ts";
-import { NotTaken } from "../faults.ts";
+import { isUnavailable, NotTaken } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 
 /** Bytes of one message from an upstream over HTTP, as JSON or as one event: more than any answer that is taken. */
 export const MESSAGE_BYTES = 16 * 1024 * 1024;
+/**
+ * How long a message that is no request, and the taking in of one where its answer comes elsewhere, may stay unanswered. A
+ * server that hangs would else keep each of them open until the connection ends.
+ */
+export const ACCEPT_MS = 30_000;
 /** Nothing listened at the address: the request was never sent. Bun's word and Node's. */
 const NEVER_SENT = ["ConnectionRefused", "ECONNREFUSED"];
 
 /** One HTTP request to the upstream. @throws ConnectorError; NotTaken where nothing listened */
-export async function ask(url: string | URL, init: RequestInit, parts: UpstreamParts): Promise<Response> {
+export async function ask(url: string | URL, init: OutboundInit, parts: UpstreamParts): Promise<Response> {
   try {
     return await parts.fetch(url, init);
   } catch (error) {
+    if (isUnavailable(error))
+      throw new ConnectorError("unavailable", `The connector ${parts.name}: ${error.message}`);
     const fault = asConnectorError(error, `The connector ${parts.name}`);
     throw NEVER_SENT.includes(codeOf(error) ?? "") ? new NotTaken(fault) : fault;
   }

@@ -1,12 +1,13 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
-import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import { isJSONRPCRequest, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { HttpTransport } from "../../definition.ts";
 import { capStream } from "../../outbound/read.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, type NotTaken } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
-import { ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
+import { ACCEPT_MS, ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
 import { refusedStatus } from "./refused.ts";
 
@@ -17,6 +18,10 @@ import { refusedStatus } from "./refused.ts";
 export class SseLink extends Link {
   readonly #inner: SSEClientTransport;
   readonly #released = Promise.withResolvers<never>();
+  /** Ends the POST that the SDK is at work for. */
+  readonly #current = new AsyncLocalStorage<AbortSignal>();
+  /** Of requests that wait for their answer. */
+  readonly #posts = new Map<number, AbortController>();
   #opened = false;
   /** What went wrong last: the SDK turns it into words of its own. */
   #last: ConnectorError | NotTaken | undefined;
@@ -47,8 +52,22 @@ export class SseLink extends Link {
     this.#inner.setProtocolVersion(version);
   }
 
-  protected write(message: JSONRPCMessage): Promise<void> {
-    return this.#inner.send(message);
+  /** A server may take a request in as late as it likes, but not later than it answers; anything else it takes in soon. */
+  protected async write(message: JSONRPCMessage): Promise<void> {
+    const post = new AbortController();
+    let stop = (): void => {};
+    if (isJSONRPCRequest(message)) this.#posts.set(Number(message.id), post);
+    else stop = this.parts.clock.after(ACCEPT_MS, () => post.abort());
+    try {
+      await this.#current.run(post.signal, () => this.#inner.send(message));
+    } finally {
+      stop();
+    }
+  }
+
+  protected override settled(id: number): void {
+    this.#posts.get(id)?.abort();
+    this.#posts.delete(id);
   }
 
   protected async release(): Promise<void> {
@@ -68,7 +87,7 @@ export class SseLink extends Link {
   async #open(url: string | URL, init: RequestInit): Promise<Response> {
     if (this.#opened) throw closed(this.parts);
     this.#opened = true;
-    const response = await ask(url, init, this.parts);
+    const response = await ask(url, { ...init, lasts: true }, this.parts);
     if (!response.ok) throw await refusedStatus(response, false, this.parts);
     return markEnd(capStream(response, MESSAGE_BYTES), (error) => {
       if (isTooLarge(error)) this.lose(tooLarge(this.parts));
@@ -78,7 +97,8 @@ export class SseLink extends Link {
 
   async #post(url: string | URL, init: RequestInit): Promise<Response> {
     if (this.closed) throw closed(this.parts);
-    const response = await ask(url, init, this.parts);
+    const signals = [init.signal, this.#current.getStore()].filter((each) => each instanceof AbortSignal);
+    const response = await ask(url, { ...init, signal: AbortSignal.any(signals) }, this.parts);
     if (!response.ok) throw await refusedStatus(response, true, this.parts);
     return response;
   }

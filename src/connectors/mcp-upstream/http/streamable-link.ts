@@ -3,20 +3,28 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { isJSONRPCRequest, type JSONRPCMessage, type RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { pause } from "../../../base/clock.ts";
 import type { HttpTransport } from "../../definition.ts";
+import type { OutboundInit } from "../../outbound/fetch.ts";
 import { capStream } from "../../outbound/read.ts";
 import { ConnectorError } from "../../source.ts";
-import { closed, NotTaken } from "../faults.ts";
+import { closed, isUnavailable, NotTaken } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
-import { ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
+import { ACCEPT_MS, ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
 import { Listening } from "./listening.ts";
 import { refusedStatus } from "./refused.ts";
+import { Turns } from "./turns.ts";
 
 /** How long a stream may stay open after the answer that it was for. */
 const LINGER_MS = 1_000;
 /** How long the upstream is given to end its session. */
 const GOODBYE_MS = 2_000;
+/** Messages without an answer that may be out at once: each takes a place that a call could have. */
+const MOST_TELLING = 4;
+/** And that may wait for that: all calls may be cancelled at the same time. */
+const MOST_TO_TELL = 64;
+/** After so long it is tried again to listen, where connectors had too many streams open. */
+const NO_ROOM_MS = 30_000;
 
 /** One request and the streams that its answer may come on. */
 interface Exchange {
@@ -37,6 +45,7 @@ export class StreamableLink extends Link {
   readonly #current = new AsyncLocalStorage<Exchange | undefined>();
   readonly #exchanges = new Map<number, Exchange>();
   readonly #listening: Listening;
+  readonly #telling = new Turns(MOST_TELLING, MOST_TO_TELL);
   readonly #what: string;
   /** There is none to end any more. */
   #sessionLost = false;
@@ -120,15 +129,44 @@ export class StreamableLink extends Link {
     const signal = AbortSignal.any(signals);
     const inSession = new Headers(init.headers).has("mcp-session-id");
     if (init.method === "GET") return this.#listen(url, { ...init, signal }, inSession, exchange);
+    if (!exchange) {
+      const telling = { ...init, signal };
+      // The end is near: nothing is waited for.
+      if (init.method === "DELETE") return this.#tell(url, telling, inSession);
+      return this.#telling.take(
+        () => this.#tell(url, telling, inSession),
+        () => this.#tooMuchToTell(),
+      );
+    }
     const response = await ask(url, { ...init, signal }, this.parts);
-    if (init.method === "DELETE") return response;
     if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
-    if (!exchange) return response;
     const type = response.headers.get("content-type") ?? "";
     const capped = capStream(response, MESSAGE_BYTES);
     if (!type.includes("text/event-stream")) return capped;
     exchange.streams = true;
     return this.#watched(capped, exchange);
+  }
+
+  #tooMuchToTell(): ConnectorError {
+    return new ConnectorError("unavailable", `${this.#what} does not take in what it is told.`);
+  }
+
+  /** What needs no answer: a notification, an answer to the upstream's own request, the session's end. */
+  async #tell(
+    url: string | URL,
+    init: RequestInit & { readonly signal: AbortSignal },
+    inSession: boolean,
+  ): Promise<Response> {
+    const late = new AbortController();
+    const stop = this.parts.clock.after(ACCEPT_MS, () => late.abort());
+    try {
+      const signal = AbortSignal.any([init.signal, late.signal]);
+      const response = await ask(url, { ...init, signal }, this.parts);
+      if (init.method === "DELETE" || response.ok) return response;
+      throw await refusedStatus(response, inSession, this.parts);
+    } finally {
+      stop();
+    }
   }
 
   /** The stream of what the upstream says by itself, or the rest of an answer. */
@@ -141,7 +179,7 @@ export class StreamableLink extends Link {
     const waitMs = this.#listening.waitMs(exchange !== undefined);
     if (waitMs > 0) await pause(waitMs, this.parts.clock, init.signal);
     try {
-      const response = await ask(url, init, this.parts);
+      const response = exchange ? await ask(url, init, this.parts) : await this.#openStream(url, init);
       // 405: it says nothing by itself.
       if (response.status === 405 && !exchange) return response;
       if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
@@ -150,6 +188,22 @@ export class StreamableLink extends Link {
     } catch (error) {
       if (exchange) this.fail(exchange.id, this.#brokenOff());
       throw error;
+    }
+  }
+
+  /** Waits until connectors may open one more: what the upstream says in between is lost, its answers are not. */
+  async #openStream(
+    url: string | URL,
+    init: RequestInit & { readonly signal: AbortSignal },
+  ): Promise<Response> {
+    const lasting: OutboundInit = { ...init, lasts: true };
+    for (;;) {
+      try {
+        return await ask(url, lasting, this.parts);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        await pause(NO_ROOM_MS, this.parts.clock, init.signal);
+      }
     }
   }
 
