@@ -13,6 +13,8 @@ export interface CatalogueTool {
   readonly offered: OfferedTool;
   /** Whether it is within the scopes that its connector was authorised with. */
   readonly isAuthorised: boolean;
+  /** A builtin one: what it does is done here. */
+  readonly isOwn: boolean;
   /** What is wrong with the arguments; empty when nothing is. */
   validate(input: JsonObject): readonly FieldError[];
   /** `input` is valid. @throws ToolError (a ConnectorError among them) with a message for whoever called */
@@ -40,6 +42,7 @@ export class Catalogue {
       name: `${tool.connector}.${tool.offered.name}`,
       offered: tool.offered,
       isAuthorised: true,
+      isOwn: true,
       validate: (input) => tool.validate(input),
       call: (actor, input, context) => tool.call(actor, input, context),
     }));
@@ -127,6 +130,7 @@ function catalogued(
     name,
     offered,
     isAuthorised: matchesAny(scopes, offered.name),
+    isOwn: false,
     validate,
     call: (_actor, input, context) => call(offered, input, context),
   };

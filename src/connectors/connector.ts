@@ -24,12 +24,16 @@ export interface Connector {
   readonly authorisedAt: number;
 }
 
-/** As the store keeps it. */
-export interface StoredConnector extends Connector {
+/** One that is kept in the store, with what it offered when it was asked last. */
+export interface KnownConnector extends Connector {
   readonly id: number;
   readonly workspaceId: number;
   readonly kind: "mcp" | "openapi";
+  readonly tools: readonly OfferedTool[];
+}
+
+/** As the store keeps it. */
+export interface StoredConnector extends KnownConnector {
   /** The definition, encrypted. */
   readonly sealed: Uint8Array;
-  readonly tools: readonly OfferedTool[];
 }

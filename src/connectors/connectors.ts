@@ -10,7 +10,13 @@ import type { Connector, StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition } from "./definition.ts";
 import { type CallWatch, LiveConnector, type Said } from "./live.ts";
 import { type ConnectorRequest, definitionOf } from "./request.ts";
-import { deleteConnector, insertConnector, loadConnectors, updateConnector } from "./rows.ts";
+import {
+  countConnectors,
+  deleteConnector,
+  insertConnector,
+  loadConnectors,
+  updateConnector,
+} from "./rows.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
 
 /** Each may hold a process, a connection and a thousand tools in memory. */
@@ -102,12 +108,12 @@ export class Connectors {
     const definition = definitionOf(request);
     this.#parts.check(definition);
     this.#refuseTaken(workspaceId, name);
-    if ((this.#live.get(workspaceId)?.size ?? 0) >= PER_WORKSPACE) {
-      throw new Problem("connector_limit", `A workspace may have ${PER_WORKSPACE} connectors.`);
-    }
     const offered = definition.kind === "openapi" ? await this.#readDocument(name, definition) : NOTHING_YET;
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const stored = await call.commit(async (tx) => {
+      if ((await countConnectors(tx, workspaceId)) >= PER_WORKSPACE) {
+        throw new Problem("connector_limit", `A workspace may have ${PER_WORKSPACE} connectors.`);
+      }
       const inserted = await insertConnector(tx, {
         workspaceId,
         name,
@@ -128,18 +134,21 @@ export class Connectors {
 
   /** @throws Problem 404 `not_found`, 409 `connector_builtin` */
   async remove(call: Call, name: string): Promise<void> {
-    const { db, catalogue } = this.#parts;
+    const { db, catalogue, log } = this.#parts;
     const { workspaceId } = call.caller;
     const live = this.#find(workspaceId, name);
     call.about({ detail: { connector: name } });
     await call.commit(async (tx) => {
       if (!(await deleteConnector(tx, live.stored))) throw unknown(name);
     });
-    this.#live.get(workspaceId)?.delete(name);
-    catalogue.drop(workspaceId, name);
+    // A connector of the same name may have been let in since.
+    if (this.#isThere(live)) {
+      this.#live.get(workspaceId)?.delete(name);
+      catalogue.drop(workspaceId, name);
+    }
     await live.end();
-    // What it was reached with leaves the file now, encrypted as it is. Where somebody reads all the time, later.
-    await db.forget();
+    // What it was reached with leaves the log now; it is encrypted all the same.
+    await db.forget().catch((error: unknown) => log.warn("a removed connector stays in the log", { error }));
   }
 
   /** Asks for the tools anew. @throws Problem 404 `not_found`, 409 `connector_builtin` */
@@ -147,6 +156,9 @@ export class Connectors {
     const live = this.#find(call.caller.workspaceId, name);
     const before = live.tools.length;
     await this.#ask(live);
+    if (this.#stopping.signal.aborted) {
+      throw new Problem("draining", "The server is shutting down.", { headers: { "Retry-After": "5" } });
+    }
     call.about({ detail: listed(live, before) });
     await call.commit(async (tx) => {
       // It may have been removed while it was asked.
@@ -173,11 +185,12 @@ export class Connectors {
 
   #takeUp(stored: StoredConnector): LiveConnector {
     const { log, clock, watch, definitions } = this.#parts;
-    const { workspaceId, name } = stored;
+    const { sealed, ...known } = stored;
+    const { workspaceId, name } = known;
     const parts = { log, watch, now: () => clock.monotonic() };
     let live: LiveConnector;
     try {
-      const definition = definitions.open(workspaceId, name, stored.sealed);
+      const definition = definitions.open(workspaceId, name, sealed);
       this.#parts.check(definition);
       const source = this.#open(name, definition, () => void this.#inBackground(() => this.#relist(live)));
       // What disabled it before is over; how it is now, nobody has asked yet.
@@ -186,7 +199,7 @@ export class Connectors {
     } catch (error) {
       const why = error instanceof Error ? error.message : "unknown";
       log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
-      live = new LiveConnector({ ...stored, status: "disabled", error: why }, null, parts);
+      live = new LiveConnector({ ...known, status: "disabled", error: why }, null, parts);
     }
     const own = this.#live.get(workspaceId) ?? new Map<string, LiveConnector>();
     own.set(name, live);
@@ -212,8 +225,12 @@ export class Connectors {
     const { db, ledger, log } = this.#parts;
     const { workspaceId, name } = live.stored;
     const before = live.tools.length;
+    const said = JSON.stringify(live.said);
     await this.#ask(live);
-    if (!this.#isThere(live)) return;
+    // What was broken off says nothing of the upstream.
+    if (this.#stopping.signal.aborted) return;
+    // An upstream may say every few seconds that its tools have changed.
+    if (!this.#isThere(live) || JSON.stringify(live.said) === said) return;
     this.#show(live);
     try {
       await db.tx(async (tx) => {

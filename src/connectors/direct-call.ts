@@ -3,13 +3,13 @@ import { type JsonObject, ToolError } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
 import { type FieldError, Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
-import { type Log, redact } from "../base/log.ts";
+import type { Log } from "../base/log.ts";
 import type { Call } from "../gate/call.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { OpenCalls } from "./open-calls.ts";
-import { approvalRequired, type ToolRegistry } from "./registry.ts";
+import { approvalRequired, isToolName, type ToolRegistry } from "./registry.ts";
 import type { Progress, ToolAnswer } from "./source.ts";
 
 export interface DirectCallParts {
@@ -31,11 +31,13 @@ export interface DirectCallContext {
 /** Calls of one workspace that may be out at once: each holds an answer that is still to come. */
 const CALLS_PER_WORKSPACE = 1_000;
 
-/** Why a call was ended from here; the reason of its abort signal. */
-type Interruption = "agent_stopped" | "shutdown";
+/** Why a call was ended from here; the reason of its abort signal. An object: a client words its reasons as it likes. */
+class Interruption {
+  readonly code: "agent_stopped" | "shutdown";
 
-function isInterruption(reason: unknown): reason is Interruption {
-  return reason === "agent_stopped" || reason === "shutdown";
+  constructor(code: Interruption["code"]) {
+    this.code = code;
+  }
 }
 
 interface RunningCall {
@@ -67,13 +69,15 @@ export class DirectCalls {
   /** Ends what an agent has called; the upstreams are told. */
   stopAgent(workspaceId: number, agentId: number): void {
     for (const call of this.#running) {
-      if (call.workspaceId === workspaceId && call.agentId === agentId) call.abort.abort("agent_stopped");
+      if (call.workspaceId === workspaceId && call.agentId === agentId) {
+        call.abort.abort(new Interruption("agent_stopped"));
+      }
     }
   }
 
   /** Ends every call, for the process ends; resolves when their outcomes are written. */
   async stop(): Promise<void> {
-    for (const call of this.#running) call.abort.abort("shutdown" satisfies Interruption);
+    for (const call of this.#running) call.abort.abort(new Interruption("shutdown"));
     await Promise.all([...this.#running].map(({ ended }) => ended.promise));
   }
 
@@ -118,7 +122,7 @@ export class DirectCalls {
       const { signal } = context.abort;
       const { progress } = context;
       const source = { signal, callId: ids("call"), ...(progress ? { progress } : {}) };
-      const { answer, outcome, code } = await this.#outcome(signal, () =>
+      const { answer, outcome, code } = await this.#outcome(signal, tool.isOwn, () =>
         tool.call({ workspaceId, agentId: running.agentId, actor }, input, source),
       );
       const draft: Draft = {
@@ -147,16 +151,17 @@ export class DirectCalls {
 
   async #outcome(
     signal: AbortSignal,
+    isOwn: boolean,
     work: () => Promise<ToolAnswer>,
   ): Promise<{ answer: ToolAnswer; outcome: Draft["outcome"]; code?: string }> {
     try {
-      const answer = await abandonable(signal, work);
+      const answer = await (isOwn ? work() : abandonable(signal, work));
       return answer.isError === true
         ? { answer, outcome: "failed", code: "tool_error" }
         : { answer, outcome: "succeeded" };
     } catch (error) {
-      if (isInterruption(signal.reason)) {
-        return { answer: failure("The call was ended."), outcome: "cancelled", code: signal.reason };
+      if (signal.reason instanceof Interruption) {
+        return { answer: failure("The call was ended."), outcome: "cancelled", code: signal.reason.code };
       }
       if (signal.aborted) return { answer: failure("The call was cancelled."), outcome: "cancelled" };
       if (error instanceof ToolError) {
@@ -169,15 +174,12 @@ export class DirectCalls {
   }
 }
 
-/** A single text is kept as it is: it is the JSON of what is structured, where there is any. */
-function outputOf({ content, structuredContent }: ToolAnswer): string {
-  const text = content.length === 1 ? content[0]?.text : undefined;
-  return typeof text === "string" ? text : JSON.stringify(structuredContent ?? content);
-}
-
-/** What a client names stays in the ledger for ever: only what can be a tool's name, and no secret put in its place. */
-function isToolName(name: string): boolean {
-  return /^[\w.-]{1,128}$/.test(name) && redact(name) === name;
+/** All that the caller is answered: as text alone, where that says it all. */
+function outputOf(answer: ToolAnswer): string {
+  const { content, structuredContent } = answer;
+  const text = content.length === 1 && content[0]?.type === "text" ? content[0].text : undefined;
+  const saysAll = structuredContent === undefined || text === JSON.stringify(structuredContent);
+  return typeof text === "string" && saysAll ? text : JSON.stringify(answer);
 }
 
 /** Refuses a call in words that a model can read, before anything is sent. */
@@ -188,7 +190,10 @@ async function deny(call: Call, input: string, code: string, words: string): Pro
   return answer;
 }
 
-/** Waits no longer than the signal lets it: a tool that ignores the signal is left alone. */
+/**
+ * Waits no longer than the signal lets it: an upstream that ignores the signal is left alone. Builtin tools are waited for, so
+ * that what is said of them is what they did; they look at the signal before they change anything.
+ */
 async function abandonable<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
   signal.throwIfAborted();
   let leave = (): void => {};

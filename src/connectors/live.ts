@@ -1,6 +1,6 @@
 import type { JsonObject } from "../agents/index.ts";
 import type { Log } from "../base/log.ts";
-import type { Connector, ConnectorStatus, StoredConnector } from "./connector.ts";
+import type { Connector, ConnectorStatus, KnownConnector } from "./connector.ts";
 import {
   ConnectorError,
   type ConnectorFault,
@@ -25,7 +25,7 @@ export interface LiveParts {
 }
 
 /** What a connector said when it was asked for its tools last. */
-export type Said = Pick<StoredConnector, "status" | "error" | "tools">;
+export type Said = Pick<KnownConnector, "status" | "error" | "tools">;
 
 /** Characters of one connector's tools, as JSON: all of them are kept in memory. */
 const TOOLS_LIMIT = 8_000_000;
@@ -40,7 +40,7 @@ const UNHEALTHY: ReadonlySet<ConnectorFault> = new Set([
 
 /** A connector at work: its source, what that offers, and how it is. */
 export class LiveConnector {
-  readonly stored: StoredConnector;
+  readonly stored: KnownConnector;
   readonly #source: ToolSource | null;
   readonly #parts: LiveParts;
   #status: ConnectorStatus;
@@ -50,7 +50,7 @@ export class LiveConnector {
   #listing: Promise<unknown> = Promise.resolve();
 
   /** `source` null: it cannot be used, as `stored.error` says. */
-  constructor(stored: StoredConnector, source: ToolSource | null, parts: LiveParts) {
+  constructor(stored: KnownConnector, source: ToolSource | null, parts: LiveParts) {
     this.stored = stored;
     this.#source = source;
     this.#parts = parts;

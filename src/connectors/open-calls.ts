@@ -1,6 +1,6 @@
 import type { Call } from "../gate/call.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Db, Sql } from "../store/db.ts";
+import type { Db, Tx } from "../store/db.ts";
 
 /** Entries looked through in one query, at a start after a crash. */
 const SLICE = 4_096;
@@ -32,7 +32,7 @@ export class OpenCalls {
         open.from === null
           ? await call.commit(async (tx, record) => {
               const seq = await record({ phase: "intent", outcome: "allowed", input });
-              await noteFrom(tx, workspaceId, seq);
+              await noteFirst(tx, workspaceId, seq);
               tx.onCommit(() => {
                 open.from = Math.min(open.from ?? seq, seq);
               });
@@ -121,13 +121,17 @@ function keyOf(workspaceId: number): string {
   return `calls_open_from:${workspaceId}`;
 }
 
+/** From here on there may be calls that are out. Several begin at once: the first of them counts. */
+async function noteFirst(tx: Tx, workspaceId: number, seq: number): Promise<void> {
+  await tx.run(
+    `INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE
+       SET value = excluded.value WHERE CAST(excluded.value AS INTEGER) < CAST(meta.value AS INTEGER)`,
+    [keyOf(workspaceId), String(seq)],
+  );
+}
+
 /** Null: none is out. */
-async function noteFrom(sql: Pick<Sql, "run">, workspaceId: number, seq: number | null): Promise<void> {
-  if (seq === null) await sql.run("DELETE FROM meta WHERE key = $1", [keyOf(workspaceId)]);
-  else {
-    await sql.run(
-      "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-      [keyOf(workspaceId), String(seq)],
-    );
-  }
+async function noteFrom(db: Db, workspaceId: number, seq: number | null): Promise<void> {
+  if (seq === null) await db.run("DELETE FROM meta WHERE key = $1", [keyOf(workspaceId)]);
+  else await db.run("UPDATE meta SET value = $2 WHERE key = $1", [keyOf(workspaceId), String(seq)]);
 }

@@ -2,6 +2,7 @@ import { mayUseTool } from "../access/scopes.ts";
 import { defineTool, type Tool, ToolError } from "../agents/index.ts";
 import { type FieldError, Problem } from "../base/errors.ts";
 import { matchesAny } from "../base/glob.ts";
+import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { Catalogue, CatalogueTool } from "./catalogue.ts";
 import type { ContentBlock, ToolAnswer } from "./source.ts";
@@ -66,6 +67,14 @@ export class ToolRegistry {
   reachable(workspaceId: number, user: ToolUser): readonly CatalogueTool[] {
     return this.catalogue.list(workspaceId).filter((tool) => refusalOf(tool, user) === undefined);
   }
+}
+
+/**
+ * What a client or a model names stays in the ledger for ever: only what can be a tool's name, and no secret put in its
+ * place.
+ */
+export function isToolName(name: string): boolean {
+  return /^[\w.-]{1,128}$/.test(name) && redact(name) === name;
 }
 
 /** What a caller or a model is told of a call that waits for nobody: no person can be asked for it here. */

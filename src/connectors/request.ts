@@ -111,7 +111,7 @@ function openApiOf(request: ConnectorRequest): OpenApiDefinition {
   return {
     kind: "openapi",
     // What came as JSON is JSON.
-    spec: spec as string | JsonObject,
+    spec: typeof spec === "string" ? spec.trim() : (spec as JsonObject),
     baseUrl: request.base_url ?? null,
     auth: request.auth ? authOf(request.auth) : null,
   };

@@ -26,6 +26,13 @@ export async function loadConnectors(sql: Sql, workspaceId: number): Promise<Sto
   return rows.map(fromRow);
 }
 
+export async function countConnectors(sql: Sql, workspaceId: number): Promise<number> {
+  const row = await sql.get<{ n: number }>("SELECT count(*) AS n FROM connectors WHERE workspace_id = $1", [
+    workspaceId,
+  ]);
+  return row?.n ?? 0;
+}
+
 /** @returns undefined where the name is taken */
 export async function insertConnector(
   tx: Tx,

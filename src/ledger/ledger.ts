@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { RandomSource } from "../base/ids.ts";
 import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
+import { insertRowsSql } from "../store/many-rows.ts";
 import { type Link, link, readTail, type Tail } from "./chain.ts";
 import type { Draft } from "./entry.ts";
 import { keepPayloads, type Payload, saltedHash } from "./payload.ts";
@@ -158,11 +159,6 @@ async function insert(tx: Tx, links: readonly (readonly [workspaceId: number, Li
   }
 }
 
-function insertSql(rows: number): string {
-  const row = (index: number) =>
-    `(${Array.from({ length: COLUMNS }, (_, column) => `$${index * COLUMNS + column + 1}`).join(", ")})`;
-  return `INSERT INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES ${Array.from({ length: rows }, (_, index) => row(index)).join(", ")}`;
-}
-
-const INSERT_ONE = insertSql(1);
-const INSERT_MANY = insertSql(ROWS);
+const INTO = "ledger (workspace_id, seq, prev, leaf, bytes)";
+const INSERT_ONE = insertRowsSql(INTO, COLUMNS, 1);
+const INSERT_MANY = insertRowsSql(INTO, COLUMNS, ROWS);

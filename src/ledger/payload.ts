@@ -1,5 +1,6 @@
 import type { RandomSource } from "../base/ids.ts";
 import type { SqlValue, Tx } from "../store/db.ts";
+import { insertRowsSql } from "../store/many-rows.ts";
 
 /** Which text of an entry: what went in (prompt, arguments) or what came out (output, result). */
 export type PayloadKind = "input" | "output";
@@ -46,12 +47,6 @@ export async function keepPayloads(tx: Tx, payloads: readonly Payload[]): Promis
   }
 }
 
-function keepSql(rows: number): string {
-  const row = (index: number) =>
-    `(${Array.from({ length: COLUMNS }, (_, column) => `$${index * COLUMNS + column + 1}`).join(", ")})`;
-  const all = Array.from({ length: rows }, (_, index) => row(index)).join(", ");
-  return `INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES ${all}`;
-}
-
-const KEEP_ONE = keepSql(1);
-const KEEP_MANY = keepSql(ROWS);
+const INTO = "payloads (workspace_id, seq, kind, salt, body, created_at)";
+const KEEP_ONE = insertRowsSql(INTO, COLUMNS, 1);
+const KEEP_MANY = insertRowsSql(INTO, COLUMNS, ROWS);

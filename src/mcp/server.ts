@@ -4,6 +4,7 @@ import type { JsonSchemaValidator, jsonSchemaValidator } from "@modelcontextprot
 import { VERSION } from "../base/version.ts";
 import { answer } from "./answer.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
+import { CANCELLED } from "./session.ts";
 import type { ToolParts } from "./tools.ts";
 import { Visit } from "./visit.ts";
 
@@ -54,7 +55,7 @@ export function createServer(parts: ToolParts, told: ServerTold): Server {
     const { signal, requestId } = extra;
     const abort = new AbortController();
     const cancel = () => {
-      abort.abort(signal.reason);
+      abort.abort(CANCELLED);
       told.cancelled(requestId);
     };
     signal.addEventListener("abort", cancel, { once: true });

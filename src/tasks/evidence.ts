@@ -9,7 +9,7 @@ import {
 } from "../agents/index.ts";
 import { cost } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
-import { approvalRequired } from "../connectors/registry.ts";
+import { approvalRequired, isToolName } from "../connectors/registry.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { checkBudget, recordSpending } from "./budget.ts";
@@ -199,7 +199,8 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
             action: "tool.call",
             outcome: "denied",
             code: call.code,
-            tool,
+            // What a model makes up stays in the ledger for ever: only what can be a tool's name.
+            tool: isToolName(tool) ? tool : undefined,
             input: JSON.stringify(call.arguments),
             output,
           }),

@@ -186,7 +186,7 @@ class TaskRun {
     this.#take(agent);
     const policy = () => this.#policy ?? agent.tierPolicy;
     // The token's scopes were held against the list when the task was accepted. Agent and connectors may have changed
-    // since, and may change while it runs: what may not be used any more is not offered, and not called.
+    // since: a task whose tools are not there any more does not begin. What goes while it runs is offered and called no more.
     const scopes = this.#task.tools.map((tool) => `tools:${tool}`);
     const allowsTool = (name: string) => tools.allows(workspaceId, name, { tools: this.#agentTools, scopes });
     let models: ReturnType<typeof door.open>;

@@ -5,13 +5,19 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { version } from "../../package.json";
+import { connect, INITIALIZE, INITIALIZED, request, speak } from "../cli/mcp/support.ts";
 import { AGENT, type Desk, openDesk } from "../cli/support.ts";
 import { allEvents } from "../support/events.ts";
 import { startFakeModel } from "../support/fake-model.ts";
 import { BINARY, type ServerProcess, tempDir } from "../support/process.ts";
 
 setDefaultTimeout(60_000);
+
+const EVERYTHING = join(import.meta.dir, "../../node_modules/@modelcontextprotocol/server-everything");
 
 const home = tempDir();
 const program = join(home.path, "gatehouse-elsewhere");
@@ -86,6 +92,7 @@ test("serves: an agent, a task with its stream, the ledger, the documentation, a
     "admin.token",
     "gatehouse.db",
     "gatehouse.lock",
+    "secrets.key",
     expect.stringMatching(/^vec0-[0-9a-f]{16}\.(so|dylib|dll)$/),
   ]);
 });
@@ -194,4 +201,65 @@ describe("started in a folder that wishes it ill", () => {
     expect(existsSync(join(desk.cwd, "stolen"))).toBe(false);
     expect(existsSync(join(desk.cwd, "ran.txt"))).toBe(false);
   });
+});
+
+test("speaks MCP over stdio: with no server, and as a bridge to the one that runs", async () => {
+  const token = (await desk.out(["token", "create", "--name", "client", "--scope", "admin"])).trim();
+  const place = { cwd: desk.cwd, token, program: [program] };
+  for (const running of [false, true]) {
+    const server = running ? await desk.serve() : undefined;
+    const { client, stderr } = await connect(place);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("time__now");
+    const { structuredContent } = await client.callTool({ name: "time__now", arguments: {} });
+    expect(structuredContent).toMatchObject({ now: expect.any(String) });
+    await client.close();
+    expect(stderr()).toBe("");
+    const spoken = await speak(place);
+    spoken.write(INITIALIZE, INITIALIZED, request(1, "tools/list"));
+    await spoken.answer(1);
+    spoken.kill("SIGTERM");
+    expect((await spoken.ended()).code).toBe(0);
+    if (server) expect(await server.end("SIGTERM")).toBe(0);
+  }
+});
+
+test("speaks MCP over both HTTP transports, and calls upstream servers and an API through them", async () => {
+  const server = await desk.serve();
+  const token = adminToken();
+  const everything = join(EVERYTHING, "dist/index.js");
+  const api = Bun.serve({ port: 0, fetch: (asked) => Response.json({ path: new URL(asked.url).pathname }) });
+  for (const connector of [
+    {
+      name: "everything",
+      kind: "mcp",
+      transport: { type: "stdio", command: process.execPath, args: [everything, "stdio"] },
+    },
+    {
+      name: "shop",
+      kind: "openapi",
+      base_url: `http://127.0.0.1:${api.port}`,
+      spec: "openapi: 3.1.0\ninfo: {title: Shop, version: '1'}\npaths: {/days: {get: {operationId: getDays, responses: {}}}}",
+    },
+  ]) {
+    const added = await desk.call(server, token, "POST", "/v1/connectors", connector);
+    expect([added.status, await added.json()]).toMatchObject([201, { status: "ready" }]);
+  }
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  for (const transport of [
+    new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit }),
+    new StreamableHTTPClientTransport(new URL(`${server.url}/mcp/sse`), { requestInit }),
+    new SSEClientTransport(new URL(`${server.url}/mcp/sse`), { requestInit }),
+  ]) {
+    const client = new Client({ name: "test", version: "1" });
+    await client.connect(transport);
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    expect(names).toContain("everything__get_sum");
+    const sum = await client.callTool({ name: "everything__get_sum", arguments: { a: 2, b: 3 } });
+    expect(JSON.stringify(sum.content)).toContain("5");
+    const days = await client.callTool({ name: "shop__getDays", arguments: {} });
+    expect(days.structuredContent).toEqual({ path: "/days" });
+    await client.close();
+  }
+  await api.stop(true);
+  expect(await server.end("SIGTERM")).toBe(0);
 });

@@ -37,7 +37,6 @@ function live(
       scopes: ["*"],
       authorisedBy: "token:1",
       authorisedAt: 0,
-      sealed: new Uint8Array(),
       tools: [],
       ...stored,
     },

@@ -32,8 +32,8 @@ export interface BuiltinToolDefinition<Schema extends TSchema> {
   readonly description: string;
   readonly input: Schema;
   readonly annotations: ToolAnnotations;
-  /** Answers plain JSON. @throws ToolError, Problem */
-  execute(actor: ToolActor, input: Static<Schema>): PlainObject | Promise<PlainObject>;
+  /** Answers plain JSON. Looks at the signal before it changes anything. @throws ToolError, Problem */
+  execute(actor: ToolActor, input: Static<Schema>, signal: AbortSignal): PlainObject | Promise<PlainObject>;
 }
 
 export function builtinTool<const Schema extends TSchema>(
@@ -53,11 +53,11 @@ export function builtinTool<const Schema extends TSchema>(
       destructive: annotations.destructiveHint === true,
     },
     validate: (value) => input.errors(value),
-    async call(actor, value) {
+    async call(actor, value, { signal }) {
       // Whoever calls has validated already. Asking again is what gives the arguments their type without a cast.
       if (!input.is(value)) throw new ToolError("The arguments are not valid.");
       try {
-        const answer = await definition.execute(actor, value);
+        const answer = await definition.execute(actor, value, signal);
         return { content: [{ type: "text", text: JSON.stringify(answer) }], structuredContent: answer };
       } catch (error) {
         // What a caller may know of a refusal, the model may know too.

@@ -107,7 +107,7 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
       { additionalProperties: false },
     ),
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
-    async execute(actor, { title, text, scope, id, content_type, source_uri, metadata }) {
+    async execute(actor, { title, text, scope, id, content_type, source_uri, metadata }, signal) {
       const boundary = await boundaryOf(parts, actor);
       const first = boundary[0];
       if (first === undefined) throw new ToolError("You have no memory scope to write to.");
@@ -124,7 +124,12 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
           createdBy: actor.actor,
         },
         // The task's own evidence stands around the call.
-        (work) => parts.db.tx(async (tx) => work(tx, await boundaryOf(parts, actor, tx))),
+        (work) =>
+          parts.db.tx(async (tx) => {
+            // Reading the document may have taken a while.
+            if (signal.aborted) throw new ToolError("The call was cancelled; nothing was written.");
+            return work(tx, await boundaryOf(parts, actor, tx));
+          }),
         () => {},
       );
       return viewDocument(document);
@@ -141,5 +146,6 @@ async function memoryOf({ agents }: VaultToolParts, actor: ToolActor, sql?: Sql)
   if (actor.agentId === null) return EVERYTHING;
   const agent = await agents.byId(actor.workspaceId, actor.agentId, sql);
   if (!agent) throw new ToolError("The agent was removed.");
+  if (agent.status === "stopped") throw new ToolError("The agent was stopped.");
   return agent.memoryScope;
 }

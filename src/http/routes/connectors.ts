@@ -57,11 +57,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     },
     async ({ call, body }) => {
       const connector = await connectors.create(call, body);
-      return {
-        status: 201,
-        body: view(call.caller, await actingAgent(call.caller))(connector),
-        headers: { Location: `/v1/connectors/${connector.name}` },
-      };
+      return { status: 201, body: view(call.caller, await actingAgent(call.caller))(connector) };
     },
   );
 

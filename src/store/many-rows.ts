@@ -1,0 +1,6 @@
+/** `INSERT INTO <into> VALUES ($1, …), (…)` for so many rows of so many columns. `into` names the table and its columns. */
+export function insertRowsSql(into: string, columns: number, rows: number): string {
+  const row = (index: number) =>
+    `(${Array.from({ length: columns }, (_, column) => `$${index * columns + column + 1}`).join(", ")})`;
+  return `INSERT INTO ${into} VALUES ${Array.from({ length: rows }, (_, index) => row(index)).join(", ")}`;
+}

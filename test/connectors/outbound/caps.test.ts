@@ -1,0 +1,259 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { silentLog } from "../../../src/base/log.ts";
+import { openApiSource } from "../../../src/connectors/openapi/source.ts";
+import { createOutbound, type Outbound } from "../../../src/connectors/outbound/fetch.ts";
+import { capStream, readCapped } from "../../../src/connectors/outbound/read.ts";
+import { createMask } from "../../../src/connectors/secrets/mask.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { faultOf } from "./support.ts";
+
+const MOST = 96;
+const MOST_STREAMS = 64;
+const MOST_TO_ONE = 48;
+
+/** Answers at once, or what `/hang`, `/stream`, `/large`, `/redirect`, `/empty`, `/broken` say. */
+function startServer(): Bun.Server<undefined> {
+  return Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    // Else it writes down what `/broken` does on purpose.
+    error: () => new Response(null, { status: 500 }),
+    fetch(request) {
+      switch (new URL(request.url).pathname) {
+        case "/hang":
+          return new Promise<Response>(() => {});
+        case "/stream":
+          return new Response(
+            new ReadableStream({
+              start: (controller) => controller.enqueue(new TextEncoder().encode(": here\n\n")),
+            }),
+            { headers: { "content-type": "text/event-stream" } },
+          );
+        case "/large":
+          return new Response(new Uint8Array(300_000));
+        case "/redirect":
+          return new Response("moved", { status: 302, headers: { location: "/here" } });
+        case "/away":
+          return new Response("moved", { status: 302, headers: { location: "http://other.example/" } });
+        case "/empty":
+          return new Response(null, { status: 204 });
+        case "/broken":
+          return new Response(
+            new ReadableStream({
+              start(controller) {
+                controller.enqueue(new TextEncoder().encode("begun"));
+                queueMicrotask(() => controller.error(new Error("broken on purpose")));
+              },
+            }),
+          );
+        default:
+          return new Response("here");
+      }
+    },
+  });
+}
+
+let outbound: Outbound;
+let server: Bun.Server<undefined>;
+let other: Bun.Server<undefined>;
+const at = (path: string, which = server) => `http://127.0.0.1:${which.port}${path}`;
+
+beforeEach(() => {
+  outbound = createOutbound({ allow: [] });
+  server = startServer();
+  other = startServer();
+});
+
+afterEach(async () => {
+  outbound.close();
+  await server.stop(true);
+  await other.stop(true);
+});
+
+describe("past what may be out at once, nothing is sent", () => {
+  test("to one server that hangs; others, and requests past the connectors, go on", async () => {
+    const giveUp = new AbortController();
+    const { signal } = giveUp;
+    const calls = Array.from({ length: 300 }, () => faultOf(outbound.fetch(at("/hang"), { signal })));
+    const refused = calls.slice(MOST_TO_ONE);
+    expect(new Set((await Promise.all(refused)).map(String))).toEqual(
+      new Set([
+        `unavailable,Nothing was sent: 48 requests to http://127.0.0.1:${server.port} are out already, and no more are begun.`,
+      ]),
+    );
+    expect(outbound.out).toEqual({ requests: MOST_TO_ONE, streams: 0 });
+    expect(await (await outbound.fetch(at("/", other))).text()).toBe("here");
+    expect(await (await fetch(at("/"))).text()).toBe("here");
+    giveUp.abort();
+    await Promise.all(calls);
+    expect(outbound.out.requests).toBe(0);
+    expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
+  });
+
+  test("in all; a plain fetch to the same servers goes on", async () => {
+    const third = startServer();
+    const giveUp = new AbortController();
+    const { signal } = giveUp;
+    const calls = [server, other, third].flatMap((each) =>
+      Array.from({ length: MOST_TO_ONE }, () => faultOf(outbound.fetch(at("/hang", each), { signal }))),
+    );
+    expect((await Promise.all(calls.slice(MOST)))[0]).toEqual([
+      "unavailable",
+      "Nothing was sent: 96 requests of connectors are out already, and no more are begun.",
+    ]);
+    expect(outbound.out.requests).toBe(MOST);
+    expect(await (await fetch(at("/", third))).text()).toBe("here");
+    giveUp.abort();
+    await Promise.all(calls);
+    expect(outbound.out.requests).toBe(0);
+    await third.stop(true);
+  });
+
+  test("where it would be one stream too many; requests are not concerned", async () => {
+    const giveUp = new AbortController();
+    const { signal } = giveUp;
+    const open = await Promise.all(
+      Array.from({ length: MOST_STREAMS }, () => outbound.fetch(at("/stream"), { signal, lasts: true })),
+    );
+    expect(await faultOf(outbound.fetch(at("/stream"), { signal, lasts: true }))).toEqual([
+      "unavailable",
+      "Nothing was sent: 64 streams of connectors are open already, and no more are begun.",
+    ]);
+    expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
+    await open[0]?.body?.cancel();
+    expect(outbound.out).toEqual({ requests: 0, streams: MOST_STREAMS - 1 });
+    giveUp.abort();
+    expect(outbound.out.streams).toBe(0);
+  });
+
+  test("for an HTTP API, and the error names the connector", async () => {
+    const spec = {
+      openapi: "3.1.0",
+      info: { title: "t", version: "1" },
+      paths: { "/hang": { get: { operationId: "wait", responses: {} } } },
+    };
+    const source = openApiSource(
+      { name: "slow" },
+      { kind: "openapi", spec, baseUrl: at(""), auth: null },
+      {
+        fetch: outbound.fetch,
+        mask: createMask([]),
+        clock: new FakeClock(),
+        log: silentLog,
+        timeoutMs: 1_000,
+      },
+    );
+    const [tool] = await source.list(new AbortController().signal);
+    if (!tool) throw new Error("it has one operation");
+    const call = () =>
+      faultOf(source.call(tool, {}, { signal: new AbortController().signal, callId: "call_1" }));
+    const calls = Array.from({ length: 300 }, call);
+    expect((await Promise.all(calls.slice(MOST_TO_ONE)))[0]).toEqual([
+      "unavailable",
+      `The connector slow: Nothing was sent: 48 requests to http://127.0.0.1:${server.port} are out already, and no more are begun.`,
+    ]);
+    await source.close();
+    await Promise.all(calls);
+    expect(outbound.out.requests).toBe(0);
+  });
+});
+
+describe("a place is given back", () => {
+  test("by a request that was refused, redirected away, or never connected", async () => {
+    const closed = startServer();
+    const { port } = closed;
+    await closed.stop(true);
+    expect((await faultOf(outbound.fetch(at("/away"))))[0]).toBe("refused");
+    expect((await faultOf(outbound.fetch(`http://127.0.0.1:${port}/`)))[0]).toBe("no ConnectorError");
+    expect((await faultOf(outbound.fetch("http://169.254.169.254/")))[0]).toBe("forbidden_address");
+    expect(outbound.out).toEqual({ requests: 0, streams: 0 });
+  });
+
+  test("by a status that no Response can have", async () => {
+    const odd = Bun.listen({
+      port: 0,
+      hostname: "127.0.0.1",
+      socket: {
+        data: (socket) =>
+          void socket.end("HTTP/1.1 999 No\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno"),
+      },
+    });
+    const [fault] = await faultOf(outbound.fetch(`http://127.0.0.1:${odd.port}/`));
+    expect(fault).toBe("refused");
+    expect(outbound.out.requests).toBe(0);
+    odd.stop(true);
+  });
+
+  test("by answers that were dropped without a look, once their memory is collected", async () => {
+    const drop = async () => {
+      for (let each = 0; each < 40; each++) await outbound.fetch(at("/large"));
+    };
+    await drop();
+    // A stack that is scanned conservatively may hold the last ones.
+    while (outbound.out.requests > 20) {
+      Bun.gc(true);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
+  });
+
+  /** What becomes of an answer. */
+  const ENDS = {
+    text: async (response: Response) => void (await response.text()),
+    cancel: async (response: Response) => void (await response.body?.cancel()),
+    readCapped: async (response: Response) => void (await readCapped(response, 1_000)),
+    capStream: async (response: Response) => {
+      const reader = capStream(response, 1_000).body?.getReader();
+      await reader?.read();
+      await reader?.cancel();
+    },
+    abort: async (_response: Response, giveUp: AbortController) => giveUp.abort(),
+    abortWhileReading: async (response: Response, giveUp: AbortController) => {
+      const reading = response.text();
+      giveUp.abort();
+      await reading;
+    },
+    cancelThenAbort: async (response: Response, giveUp: AbortController) => {
+      const cancelled = response.body?.cancel();
+      giveUp.abort();
+      await cancelled;
+    },
+  };
+
+  test("in any order of whatever happens to answers", async () => {
+    const path = fc.constantFrom(
+      "/",
+      "/large",
+      "/redirect",
+      "/empty",
+      "/broken",
+      "/away",
+      "/stream",
+      "/hang",
+    );
+    const end = fc.constantFrom(...(Object.keys(ENDS) as (keyof typeof ENDS)[]));
+    const request = fc.record({ path, end, early: fc.boolean(), lasts: fc.boolean() });
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { maxLength: 12 }), async (requests) => {
+        await Promise.all(
+          requests.map(async ({ path, end, early, lasts }) => {
+            const giveUp = new AbortController();
+            const asked = outbound.fetch(at(path), { signal: giveUp.signal, lasts });
+            // What never ends by itself is given up one way or another.
+            if (early || path === "/hang") giveUp.abort();
+            try {
+              const endless = path === "/stream" && (end === "text" || end === "readCapped");
+              await ENDS[endless ? "cancel" : end](await asked, giveUp);
+            } catch {
+              // Broken, refused, aborted: what counts is that nothing is out afterwards.
+            }
+          }),
+        );
+        expect(outbound.out).toEqual({ requests: 0, streams: 0 });
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { Slots } from "../../../src/connectors/outbound/slots.ts";
+
+test("past either limit nothing is given, and which limit it was is said", () => {
+  const slots = new Slots(3, 2);
+  const first = slots.take("a");
+  slots.take("a");
+  expect(slots.take("a")).toBe("own");
+  slots.take("b");
+  expect(slots.take("b")).toBe("all");
+  if (typeof first === "string") throw new Error("it was free");
+  first();
+  first();
+  expect(slots.taken).toBe(2);
+  expect(typeof slots.take("b")).toBe("function");
+  expect(slots.take("b")).toBe("own");
+});
+
+test("in any order of taking and giving back, no limit is passed, and all comes back", () => {
+  const step = fc.record({ owner: fc.constantFrom("a", "b", "c"), back: fc.option(fc.nat(20)) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const slots = new Slots(5, 3);
+      const held: { owner: string; release: () => void }[] = [];
+      for (const { owner, back } of steps) {
+        if (back === null) {
+          const own = held.filter((each) => each.owner === owner).length;
+          const release = slots.take(owner);
+          const refused = own >= 3 ? "own" : held.length >= 5 ? "all" : undefined;
+          if (typeof release === "string") expect<string | undefined>(release).toBe(refused);
+          else {
+            expect(refused).toBeUndefined();
+            held.push({ owner, release });
+          }
+        } else {
+          const [given] = held.splice(back % Math.max(1, held.length), 1);
+          given?.release();
+          given?.release();
+        }
+        expect(slots.taken).toBe(held.length);
+        expect(held.length).toBeLessThanOrEqual(5);
+      }
+      for (const { release } of held) release();
+      expect(slots.taken).toBe(0);
+      expect(typeof slots.take("a")).toBe("function");
+    }),
+    { numRuns: 500 },
+  );
+});
