@@ -115,7 +115,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       embedder: await createEmbedder(config, clock, random),
       formerEmbedder: (model) => formerEmbedder({ ...config, embeddings: { model } }, clock, random),
     });
-    const { connectors, registry, calls, ...tools } = await openConnectors(
+    const tools = await openConnectors(
       {
         config,
         db,
@@ -142,7 +142,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         workspaces,
         agents,
         door,
-        tools: registry,
+        tools: tools.registry,
         hub,
         clock,
         ids,
@@ -167,8 +167,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 
     const mcp = new LazyMcpDoor(async () => ({
       gate,
-      registry,
-      calls,
+      registry: tools.registry,
+      calls: tools.calls,
       agents,
       tokens,
       tasks,
@@ -196,7 +196,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         clock,
         tierNumbers: () => door.tiers.numbers(),
         async endWork(workspaceId, agent) {
-          calls.stopAgent(workspaceId, agent.id);
+          tools.calls.stopAgent(workspaceId, agent.id);
           await tasks.stopAgent(workspaceId, agent);
         },
       },
@@ -204,7 +204,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       tokens: { tokens, agents },
       models: { door, agents },
       vault: { vault, agents, clock, quoted },
-      connectors: { connectors, catalogue: registry.catalogue, agents, workspaces },
+      connectors: {
+        connectors: tools.connectors,
+        catalogue: tools.registry.catalogue,
+        agents,
+        workspaces,
+      },
       mcp,
       workspace: {
         workspaces,
@@ -231,7 +236,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
           metrics.tasksQueued.set(tasks.scheduler.totalWaiting);
           metrics.mcpSessions.set(mcp.openSessions);
           metrics.connectorUp.reset();
-          for (const { workspaceId, connector } of connectors.all()) {
+          for (const { workspaceId, connector } of tools.connectors.all()) {
             const labels = { workspace: workspaces.get(workspaceId).name, connector: connector.name };
             metrics.connectorUp.set(labels, connector.status === "ready" ? 1 : 0);
           }

@@ -1,7 +1,8 @@
-import { defineTool, type JsonObject } from "../agents/index.ts";
+import type { JsonObject } from "../agents/index.ts";
 import type { FieldError } from "../base/errors.ts";
 import { matchesAny } from "../base/glob.ts";
 import { Signal } from "../base/signal.ts";
+import { argumentCheck } from "./arguments/check.ts";
 import type { BuiltinTool, ToolActor } from "./builtin/tool.ts";
 import type { OfferedTool, SourceCall, ToolAnswer } from "./source.ts";
 
@@ -117,21 +118,13 @@ function catalogued(
   offered: OfferedTool,
   call: CallTool,
 ): CatalogueTool {
-  const name = `${connector}.${offered.name}`;
-  // Compiled at the first call: a host lists hundreds of tools and calls a few.
-  const { validate } = defineTool({
-    name,
-    description: offered.description,
-    inputSchema: offered.inputSchema,
-    execute: () => null,
-  });
   return {
     connector,
-    name,
+    name: `${connector}.${offered.name}`,
     offered,
     isAuthorised: matchesAny(scopes, offered.name),
     isOwn: false,
-    validate,
+    validate: argumentCheck(offered.inputSchema),
     call: (_actor, input, context) => call(offered, input, context),
   };
 }

@@ -5,9 +5,10 @@ import type { Call } from "../gate/call.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
+import { keepAuthOrigin } from "./auth-origin.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Connector, StoredConnector } from "./connector.ts";
-import type { ConnectorDefinition } from "./definition.ts";
+import type { ConnectorDefinition, OpenApiDefinition } from "./definition.ts";
 import { type CallWatch, LiveConnector, type Said } from "./live.ts";
 import { type ConnectorRequest, definitionOf } from "./request.ts";
 import {
@@ -37,6 +38,13 @@ export interface DefinitionStore {
   open(workspaceId: number, name: string, sealed: Uint8Array): ConnectorDefinition;
 }
 
+/** What a source tells while it is at work. */
+export interface SourceListener {
+  readonly toolsChanged: () => void;
+  /** Where the connector's auth may go from now on, to be kept before it goes there. @throws ConnectorError */
+  readonly pinOrigin: (origin: string) => Promise<void>;
+}
+
 export interface ConnectorParts {
   readonly db: Db;
   readonly ledger: Ledger;
@@ -48,11 +56,7 @@ export interface ConnectorParts {
   /** Refuses what configuration does not allow. @throws Problem 422 that names the field */
   check(definition: ConnectorDefinition): void;
   /** What cannot be made now is said in the error's message. @throws ConnectorError */
-  openSource(
-    name: string,
-    definition: ConnectorDefinition,
-    told: { readonly toolsChanged: () => void },
-  ): ToolSource;
+  openSource(name: string, definition: ConnectorDefinition, told: SourceListener): ToolSource;
 }
 
 /** The connectors of all workspaces: made, refreshed, removed, and kept at hand for their calls. */
@@ -105,10 +109,13 @@ export class Connectors {
     const { workspaceId, actor } = call.caller;
     const { name, kind, scopes = ["*"] } = request;
     call.about({ detail: { connector: name, kind, scopes: scopes.join(" ") } });
-    const definition = definitionOf(request);
-    this.#parts.check(definition);
+    const asked = definitionOf(request);
+    this.#parts.check(asked);
     this.#refuseTaken(workspaceId, name);
-    const offered = definition.kind === "openapi" ? await this.#readDocument(name, definition) : NOTHING_YET;
+    const { definition, offered } =
+      asked.kind === "openapi"
+        ? await this.#readDocument(name, asked)
+        : { definition: asked, offered: NOTHING_YET };
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const stored = await call.commit(async (tx) => {
       if ((await countConnectors(tx, workspaceId)) >= PER_WORKSPACE) {
@@ -154,48 +161,64 @@ export class Connectors {
   /** Asks for the tools anew. @throws Problem 404 `not_found`, 409 `connector_builtin` */
   async refresh(call: Call, name: string): Promise<Connector> {
     const live = this.#find(call.caller.workspaceId, name);
-    const before = live.tools.length;
-    await this.#ask(live);
+    const { before, now } = await this.#ask(live);
     if (this.#stopping.signal.aborted) {
       throw new Problem("draining", "The server is shutting down.", { headers: { "Retry-After": "5" } });
     }
-    call.about({ detail: listed(live, before) });
+    call.about({ detail: listed(name, now, before) });
     await call.commit(async (tx) => {
       // It may have been removed while it was asked.
-      if (!(await updateConnector(tx, live.stored, live.said))) throw unknown(name);
+      if (!(await updateConnector(tx, live.stored, now))) throw unknown(name);
     });
     if (this.#isThere(live)) this.#show(live);
     return live.connector;
   }
 
   /** A document that is none is refused; one that cannot be had now may be had later. */
-  async #readDocument(name: string, definition: ConnectorDefinition): Promise<Said> {
-    const source = this.#open(name, definition, () => {});
+  async #readDocument(
+    name: string,
+    asked: OpenApiDefinition,
+  ): Promise<{ readonly definition: OpenApiDefinition; readonly offered: Said }> {
+    let definition = asked;
+    const source = this.#parts.openSource(name, asked, {
+      toolsChanged: () => {},
+      pinOrigin: async (authOrigin) => {
+        definition = { ...asked, authOrigin };
+      },
+    });
     try {
-      return { status: "ready", error: null, tools: await this.#limited((signal) => source.list(signal)) };
+      const tools = await this.#limited((signal) => source.list(signal));
+      return { definition, offered: { status: "ready", error: null, tools } };
     } catch (error) {
       if (!(error instanceof ConnectorError)) throw error;
       const isGone = error.fault === "unreachable" || error.fault === "timeout";
       if (!isGone) throw invalidField("/spec", error.message);
-      return { status: "unreachable", error: error.message, tools: [] };
+      return { definition, offered: { status: "unreachable", error: error.message, tools: [] } };
     } finally {
       await source.close();
     }
   }
 
   #takeUp(stored: StoredConnector): LiveConnector {
-    const { log, clock, watch, definitions } = this.#parts;
+    const { db, log, clock, watch, definitions } = this.#parts;
     const { sealed, ...known } = stored;
-    const { workspaceId, name } = known;
+    const { workspaceId, id, name } = known;
     const parts = { log, watch, now: () => clock.monotonic() };
     let live: LiveConnector;
     try {
       const definition = definitions.open(workspaceId, name, sealed);
       this.#parts.check(definition);
-      const source = this.#open(name, definition, () => void this.#inBackground(() => this.#relist(live)));
+      const source = this.#parts.openSource(name, definition, {
+        toolsChanged: () => void this.#inBackground(() => this.#relist(live)),
+        pinOrigin: async (authOrigin) => {
+          if (definition.kind !== "openapi") return;
+          const pinned = definitions.seal(workspaceId, name, { ...definition, authOrigin });
+          await keepAuthOrigin(db, { workspaceId, id, name }, pinned);
+        },
+      });
       // What disabled it before is over; how it is now, nobody has asked yet.
       const before = stored.status === "disabled" ? { ...NOTHING_YET, tools: stored.tools } : {};
-      live = new LiveConnector({ ...stored, ...before }, source, parts);
+      live = new LiveConnector({ ...known, ...before }, source, parts);
     } catch (error) {
       const why = error instanceof Error ? error.message : "unknown";
       log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
@@ -206,10 +229,6 @@ export class Connectors {
     this.#live.set(workspaceId, own);
     this.#show(live);
     return live;
-  }
-
-  #open(name: string, definition: ConnectorDefinition, toolsChanged: () => void): ToolSource {
-    return this.#parts.openSource(name, definition, { toolsChanged });
   }
 
   /** Resolves when the tools are there, or when an answer should wait no longer. */
@@ -224,24 +243,22 @@ export class Connectors {
   async #relist(live: LiveConnector): Promise<void> {
     const { db, ledger, log } = this.#parts;
     const { workspaceId, name } = live.stored;
-    const before = live.tools.length;
-    const said = JSON.stringify(live.said);
-    await this.#ask(live);
+    const { before, now } = await this.#ask(live);
     // What was broken off says nothing of the upstream.
     if (this.#stopping.signal.aborted) return;
     // An upstream may say every few seconds that its tools have changed.
-    if (!this.#isThere(live) || JSON.stringify(live.said) === said) return;
+    if (!this.#isThere(live) || JSON.stringify(now) === JSON.stringify(before)) return;
     this.#show(live);
     try {
       await db.tx(async (tx) => {
-        if (!(await updateConnector(tx, live.stored, live.said))) return;
+        if (!(await updateConnector(tx, live.stored, now))) return;
         await ledger.append(tx, workspaceId, {
           phase: "single",
           action: "connector.refresh",
-          outcome: live.connector.status === "ready" ? "succeeded" : "failed",
+          outcome: now.status === "ready" ? "succeeded" : "failed",
           channel: "system",
           actor: "system",
-          detail: listed(live, before),
+          detail: listed(name, now, before),
         });
       });
     } catch (error) {
@@ -250,8 +267,8 @@ export class Connectors {
     }
   }
 
-  #ask(live: LiveConnector): Promise<boolean> {
-    return this.#limited((signal) => live.list(signal));
+  #ask(live: LiveConnector): Promise<{ readonly before: Said; readonly now: Said }> {
+    return this.#limited((signal) => live.listAnew(signal));
   }
 
   async #limited<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
@@ -298,9 +315,8 @@ export class Connectors {
   }
 }
 
-function listed(live: LiveConnector, before: number): Detail {
-  const { name, status } = live.connector;
-  return { connector: name, status, tools: live.tools.length, before };
+function listed(connector: string, now: Said, before: Said): Detail {
+  return { connector, status: now.status, tools: now.tools.length, before: before.tools.length };
 }
 
 function builtinConnector(name: string, createdAt: number): Connector {

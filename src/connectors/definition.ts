@@ -33,6 +33,11 @@ export interface OpenApiDefinition {
   /** Null: the document's first server. */
   readonly baseUrl: string | null;
   readonly auth: OpenApiAuth | null;
+  /**
+   * Where `baseUrl` is null, the one origin that `auth` goes to: that of the document's first server when it was read first.
+   * Undefined until then, and never changed after that, so that whoever serves the document cannot have it sent elsewhere.
+   */
+  readonly authOrigin?: string;
 }
 
 /** How a connector reaches what it connects. Kept encrypted as a whole, and never shown. */

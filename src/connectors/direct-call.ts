@@ -101,7 +101,7 @@ export class DirectCalls {
     if (isToolName(name)) call.about({ tool: name });
     const agent = await this.#agentOf(call);
     const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
-    const text = JSON.stringify(input);
+    const text = textOf(input);
     const faults = tool.validate(input);
     if (faults.length > 0) return deny(call, text, "invalid_arguments", wordsOf(faults));
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
@@ -174,12 +174,26 @@ export class DirectCalls {
   }
 }
 
+/** @throws Problem 422 for what is nested deeper than can be written */
+function textOf(input: JsonObject): string {
+  try {
+    return JSON.stringify(input);
+  } catch (cause) {
+    throw new Problem("validation_failed", "/arguments: are nested too deeply", {
+      errors: [{ path: "/arguments", message: "are nested too deeply" }],
+      cause,
+    });
+  }
+}
+
 /** All that the caller is answered: as text alone, where that says it all. */
 function outputOf(answer: ToolAnswer): string {
   const { content, structuredContent } = answer;
-  const text = content.length === 1 && content[0]?.type === "text" ? content[0].text : undefined;
+  const [{ type, text, ...rest } = { type: "" }, ...others] = content;
+  const isText =
+    type === "text" && typeof text === "string" && others.length + Object.keys(rest).length === 0;
   const saysAll = structuredContent === undefined || text === JSON.stringify(structuredContent);
-  return typeof text === "string" && saysAll ? text : JSON.stringify(answer);
+  return isText && saysAll ? text : JSON.stringify(answer);
 }
 
 /** Refuses a call in words that a model can read, before anything is sent. */

@@ -77,7 +77,20 @@ export class LiveConnector {
    * @returns whether it answered
    */
   list(signal: AbortSignal): Promise<boolean> {
-    const listing = this.#listing.then(() => this.#list(signal));
+    return this.#inTurn(() => this.#list(signal));
+  }
+
+  /** As `list`. @returns what it said just before it was asked, which an earlier listing may have changed, and then */
+  listAnew(signal: AbortSignal): Promise<{ readonly before: Said; readonly now: Said }> {
+    return this.#inTurn(async () => {
+      const before = this.said;
+      await this.#list(signal);
+      return { before, now: this.said };
+    });
+  }
+
+  #inTurn<Result>(list: () => Promise<Result>): Promise<Result> {
+    const listing = this.#listing.then(list);
     this.#listing = listing;
     return listing;
   }

@@ -9,7 +9,7 @@ import type { Db } from "../store/db.ts";
 import type { Vault } from "../vault/vault.ts";
 import { builtinTools } from "./builtin/all.ts";
 import { Catalogue } from "./catalogue.ts";
-import { Connectors, type DefinitionStore } from "./connectors.ts";
+import { Connectors, type DefinitionStore, type SourceListener } from "./connectors.ts";
 import type { ConnectorDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
@@ -65,7 +65,7 @@ export async function openConnectors(
     watch,
     definitions: definitionStore(parts),
     check: (definition) => checkDefinition(definition, outbound, config.connectors.stdio),
-    openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told.toolsChanged),
+    openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told),
   });
   await connectors.load(workspaceIds);
   const open = new OpenCalls(db);
@@ -88,7 +88,7 @@ function openSource(
   outbound: Outbound,
   name: string,
   definition: ConnectorDefinition,
-  toolsChanged: () => void,
+  { toolsChanged, pinOrigin }: SourceListener,
 ): ToolSource {
   const { timeoutMs } = config.connectors;
   const mask = createMask(secretsOf(definition));
@@ -99,7 +99,7 @@ function openSource(
       return mcpSource({ name }, definition, { ...given, toolsChanged });
     }
     const { openApiSource } = await import("./openapi/source.ts");
-    return openApiSource({ name }, definition, given);
+    return openApiSource({ name }, definition, { ...given, pinOrigin });
   });
 }
 

@@ -6,6 +6,7 @@ import type { EventReader } from "../tasks/events.ts";
 import type { McpParts } from "./parts.ts";
 import { perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
+import { CANCELLED } from "./session.ts";
 
 const Arguments = validator(
   Type.Object(
@@ -86,6 +87,8 @@ async function follow(
   const reader = parts.tasks.read({ workspaceId, id }, 0);
   const cancel = () => {
     reader.close();
+    // A client that goes away, and a process that stops, cancel nothing.
+    if (signal.reason !== CANCELLED) return;
     const operation = { action: "task.cancel", scope: "tasks:write", counted: false, urgent: true } as const;
     // It never throws: that the task had ended before is no fault, and all else is recorded and logged there.
     void parts.gate.perform(operation, visit.origin, visit, async (call) => {

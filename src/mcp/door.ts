@@ -1,41 +1,25 @@
-import type { AuthInfo } from "@modelcontextprotocol/sdk/server/auth/types.js";
-import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import { Problem } from "../base/errors.ts";
-import type { RandomSource } from "../base/ids.ts";
-import { redact } from "../base/log.ts";
-import type { Answer, Credential, Origin } from "../gate/gate.ts";
-import type { RequestLimit } from "../gate/requests.ts";
+import type { Credential, Origin } from "../gate/gate.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
-import {
-  answerAtOnce,
-  type PlainReply,
-  type PlainRequest,
-  plainRequest,
-  speaksKnownVersion,
-} from "./at-once.ts";
-import { SessionEvents } from "./events.ts";
-import { cancelledBy, countCalls, initializeOf } from "./messages.ts";
+import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
+import { cancelledBy, countCalls, initializeOf, requestIdsOf } from "./messages.ts";
 import { Offers } from "./offer.ts";
-import { originOf, refuseForeign } from "./origins.ts";
+import { SessionOpener } from "./open-session.ts";
+import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts } from "./parts.ts";
+import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
-import { createServer } from "./server.ts";
 import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
 import { Sessions } from "./sessions.ts";
-import { SseTransport } from "./sse-transport.ts";
 import { opened } from "./stream.ts";
 import { ToolChanges } from "./tool-changes.ts";
 import type { ToolParts } from "./tools.ts";
 import { Visit } from "./visit.ts";
 
-/** An answer that is long in coming is shown to be on its way. */
-const KEEP_ALIVE_MS = 10_000;
 /** Messages of one body; as many as the SDK takes. Each is counted, so that a body of a million would hold up the rest. */
 const BATCH = 100;
 /** Where both transports are spoken. */
 const SSE_PATH = "/mcp/sse";
-/** How long a client that lost a stream shall wait before it comes again (specification 2025-11-25, `retry`). */
-const RETRY_MS = 1_000;
 
 /** One HTTP request to the MCP door, as `http` hands it over. */
 export interface McpRequest {
@@ -54,16 +38,11 @@ export interface McpRequest {
   keepOpen(): void;
 }
 
-export interface McpAnswer {
-  readonly limit: RequestLimit | null;
-  readonly ledgerSeq: number | null;
-  readonly outcome: { readonly response: Response } | { readonly problem: Problem } | PlainReply;
-}
-
 /** The MCP door over HTTP: both transports, their sessions, and the way of each request through the gate. */
 export class McpDoor {
   readonly #parts: ToolParts;
   readonly #sessions: Sessions;
+  readonly #opener: SessionOpener;
   readonly #changes: ToolChanges;
   readonly #ends: (() => void)[];
 
@@ -78,6 +57,7 @@ export class McpDoor {
         credential.kind === "operator" ||
         (credential.kind === "bearer" && (await tokens.isGood(credential.secret))),
     });
+    this.#opener = new SessionOpener(this.#parts, this.#sessions);
     this.#changes = new ToolChanges({ clock, log, offers, sessions: this.#sessions });
     this.#ends = [
       tokens.changed.listen(() => this.#sessions.checkTokens()),
@@ -97,7 +77,6 @@ export class McpDoor {
     await this.#sessions.stop();
   }
 
-  /** Never throws. */
   async handle(asked: McpRequest): Promise<McpAnswer> {
     const { gate } = this.#parts;
     const origin: Origin = {
@@ -167,23 +146,32 @@ export class McpDoor {
     const id = asked.request.headers.get("mcp-session-id");
     if (id === null) return this.#initialize(asked, body, visit);
     const session = this.#reach(id, visit, "streamable");
-    const request = this.#plain(session, asked, body);
+    if (this.#isTwice(session, body)) {
+      return answered(rpcResponse(400, RPC.invalidRequest, "A request of this id is being answered."), visit);
+    }
+    const request = this.#plain(asked, body);
     if (request) {
       asked.keepOpen();
       const reply = await answerAtOnce(this.#parts, session, visit, request);
       return { limit: visit.limit, ledgerSeq: reply.ledgerSeq, outcome: reply };
     }
-    const cancelled = cancelledBy(body);
-    if (cancelled !== undefined) session.requests.get(cancelled)?.abort(CANCELLED);
+    cancelRequests(session, body);
     return answered(await this.#pass(session, asked, visit, body), visit);
   }
 
+  /** Two requests of one id would be told apart by nobody. */
+  #isTwice({ requests }: Session, body: unknown): boolean {
+    const ids = requestIdsOf(body);
+    return new Set(ids).size < ids.length || ids.some((id) => requests.has(id));
+  }
+
   /** What can be answered at once, to a client that takes JSON. */
-  #plain(session: Session, { request }: McpRequest, body: unknown): PlainRequest | undefined {
+  #plain({ request }: McpRequest, body: unknown): PlainRequest | undefined {
     const { fixtures, registry } = this.#parts;
-    if (fixtures || !takes(request.headers).json || !speaksKnownVersion(request.headers)) return undefined;
+    if (!takes(request.headers).json || !speaksKnownVersion(request.headers)) return undefined;
     const plain = plainRequest(body, registry.catalogue.builtinConnectors);
-    return plain && session.requests.has(plain.id) ? undefined : plain;
+    // Fixtures are asked by a stream.
+    return fixtures && plain?.method.startsWith("resources/") ? undefined : plain;
   }
 
   /** A first message without a session begins one; any other has lost its way. */
@@ -192,15 +180,7 @@ export class McpDoor {
     if (!hello) {
       return answered(rpcResponse(400, RPC.server, "Send initialize first, then Mcp-Session-Id."), visit);
     }
-    const opening = await this.#open(visit, hello, (id) => ({
-      kind: "streamable",
-      transport: new WebStandardStreamableHTTPServerTransport({
-        sessionIdGenerator: () => id,
-        eventStore: new SessionEvents(),
-        keepAliveMs: KEEP_ALIVE_MS,
-        retryInterval: RETRY_MS,
-      }),
-    }));
+    const opening = await this.#opener.streamable(visit, hello);
     if (!opening.ok) return refused(opening);
     const session = opening.value;
     const response = await this.#pass(session, asked, visit, body);
@@ -216,22 +196,17 @@ export class McpDoor {
       const response = await this.#pass(session, asked, visit);
       if (!response.ok) return answered(response, visit);
       asked.keepOpen();
-      return answered(this.#watched(session, response), visit);
+      const watched = this.#watched(session, response);
+      await this.#changes.look(session);
+      return answered(watched, visit);
     }
     if (!asked.speaksSse) {
       throw new Problem("method_not_allowed", "A stream belongs to a session: send Mcp-Session-Id.", {
         headers: { Allow: "POST" },
       });
     }
-    const origin = originOf(asked.request, this.#parts);
-    const opening = await this.#open(visit, { protocol: "2024-11-05", client: "" }, (sessionId) => ({
-      kind: "sse",
-      transport: new SseTransport(
-        sessionId,
-        `${origin}${SSE_PATH}?sessionId=${sessionId}`,
-        this.#parts.clock,
-      ),
-    }));
+    const endpoint = urlOf(asked.request, SSE_PATH, this.#parts);
+    const opening = await this.#opener.sse(visit, (session) => `${endpoint}?sessionId=${session}`);
     if (!opening.ok) return refused(opening);
     const { by } = opening.value;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
@@ -255,71 +230,19 @@ export class McpDoor {
 
   /** A message of the older transport: its answer goes out by the stream. */
   #postToStream(id: string, body: unknown, visit: Visit): McpAnswer {
-    const { by } = this.#reach(id, visit, "sse");
+    const session = this.#reach(id, visit, "sse");
+    const { by } = session;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
+    if (this.#isTwice(session, body)) {
+      return answered(rpcResponse(400, RPC.invalidRequest, "A request of this id is being answered."), visit);
+    }
+    cancelRequests(session, body);
     try {
       by.transport.receive(body, { authInfo: authInfo(visit) });
     } catch {
       return answered(rpcResponse(400, RPC.invalidRequest, "The body is not a JSON-RPC message."), visit);
     }
     return answered(new Response("Accepted", { status: 202 }), visit);
-  }
-
-  async #open(
-    visit: Visit,
-    hello: { readonly protocol: string; readonly client: string },
-    transportOf: (id: string) => SessionTransport,
-  ): Promise<Answer<Session>> {
-    const { gate, ids, clock, random } = this.#parts;
-    const { caller, origin } = visit;
-    const operation = { action: "session.open", scope: null, counted: true } as const;
-    let made: Session | undefined;
-    const opening = await gate.perform(operation, origin, visit, async (call) => {
-      const client = redact(hello.client);
-      call.about({ detail: { protocol: hello.protocol, ...(client === "" ? {} : { client }) } });
-      this.#sessions.makeRoom(caller.workspaceId);
-      // Random as a secret is: the specification asks for ids that cannot be guessed.
-      const id = `${ids("req").slice(4)}${secretPart(random)}`;
-      const by = transportOf(id);
-      const server = createServer(this.#parts, {
-        began() {
-          session.running += 1;
-        },
-        ended() {
-          session.running -= 1;
-          session.lastSeenAt = clock.monotonic();
-        },
-        cancelled(requestId) {
-          if (by.kind === "streamable") by.transport.closeSSEStream(requestId);
-        },
-      });
-      server.onerror = (error) =>
-        this.#parts.log.debug("an MCP session's protocol error", { error: redact(error.message) });
-      await server.connect(by.transport);
-      const session: Session = {
-        id,
-        workspaceId: caller.workspaceId,
-        actor: caller.actor,
-        server,
-        by,
-        caller,
-        credential: origin.credential,
-        lastSeenAt: clock.monotonic(),
-        streams: 0,
-        running: 0,
-        hadStream: false,
-        requests: new Map(),
-        toldTools: (await this.#parts.offers.of(caller)).listed,
-      };
-      made = session;
-      this.#sessions.add(session);
-      // Also where the client goes, or the transport ends by itself.
-      server.onclose = () => this.#sessions.end(session);
-      return session;
-    });
-    // Its entry could not be written: nobody is told of the session.
-    if (!opening.ok && made) this.#sessions.end(made);
-    return opening;
   }
 
   /** @throws Problem 404 `not_found` */
@@ -362,30 +285,7 @@ export class McpDoor {
   }
 }
 
-function secretPart(random: RandomSource): string {
-  const bytes = new Uint8Array(16);
-  random(bytes);
-  return Buffer.from(bytes).toString("hex");
-}
-
-/** How the SDK hands what the door knows to the handlers; the secret stays at the door. */
-function authInfo(visit: Visit): AuthInfo {
-  return { token: "", clientId: visit.caller.actor, scopes: [], extra: { visit } };
-}
-
-function rpcResponse(status: number, code: number, message: string): Response {
-  return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
-}
-
-function answered(response: Response, { limit }: Visit, ledgerSeq: number | null = null): McpAnswer {
-  return { limit, ledgerSeq, outcome: { response } };
-}
-
-function refused(answer: {
-  readonly problem: Problem;
-  readonly limit: RequestLimit | null;
-  readonly ledgerSeq: number | null;
-}): McpAnswer {
-  const { limit, ledgerSeq, problem } = answer;
-  return { limit, ledgerSeq, outcome: { problem } };
+/** Before the SDK is told: it does not say who has cancelled. */
+function cancelRequests({ requests }: Session, body: unknown): void {
+  for (const id of cancelledBy(body)) requests.get(id)?.abort(CANCELLED);
 }

@@ -1,10 +1,31 @@
 import type { EventStore } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 
-/** Events kept for a client that lost its connection. */
+/** Events of one session kept for a client that lost its connection, and characters of them. */
 const EVENTS = 64;
-/** Characters of the events that are kept, over all sessions; past that the oldest of the session that adds one go. */
 const CHARACTERS_PER_SESSION = 256 * 1024;
+/** Characters of all sessions' events. Past that, a session keeps none of what comes until others give way. */
+const CHARACTERS = 64 * 1024 * 1024;
+
+/** What the events of all sessions take. */
+export class EventMemory {
+  #held = 0;
+
+  get held(): number {
+    return this.#held;
+  }
+
+  /** False where there is no room. */
+  take(characters: number): boolean {
+    if (this.#held + characters > CHARACTERS) return false;
+    this.#held += characters;
+    return true;
+  }
+
+  give(characters: number): void {
+    this.#held -= characters;
+  }
+}
 
 interface Kept {
   readonly id: string;
@@ -18,9 +39,14 @@ interface Kept {
  * Redelivery"). Ids count up within the session. An answer that is larger than all that is kept cannot be resumed.
  */
 export class SessionEvents implements EventStore {
+  readonly #memory: EventMemory;
   #kept: Kept[] = [];
   #characters = 0;
   #last = 0;
+
+  constructor(memory: EventMemory) {
+    this.#memory = memory;
+  }
 
   /** Events and characters that are held now. */
   get size(): { readonly events: number; readonly characters: number } {
@@ -30,15 +56,24 @@ export class SessionEvents implements EventStore {
   async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
     this.#last += 1;
     const id = String(this.#last);
-    const characters = sizeOf(message);
-    if (characters <= CHARACTERS_PER_SESSION) {
+    const characters = JSON.stringify(message).length;
+    if (characters <= CHARACTERS_PER_SESSION && this.#memory.take(characters)) {
       this.#kept.push({ id, stream, message, characters });
       this.#characters += characters;
-      while (this.#kept.length > EVENTS || this.#characters > CHARACTERS_PER_SESSION) {
-        this.#characters -= this.#kept.shift()?.characters ?? 0;
-      }
+      while (this.#kept.length > EVENTS || this.#characters > CHARACTERS_PER_SESSION) this.#forgetFirst();
     }
     return id;
+  }
+
+  /** The session has ended. */
+  forget(): void {
+    while (this.#kept.length > 0) this.#forgetFirst();
+  }
+
+  #forgetFirst(): void {
+    const characters = this.#kept.shift()?.characters ?? 0;
+    this.#characters -= characters;
+    this.#memory.give(characters);
   }
 
   async getStreamIdForEventId(id: string): Promise<string | undefined> {
@@ -59,22 +94,4 @@ export class SessionEvents implements EventStore {
     }
     return stream;
   }
-}
-
-/** About as long as its JSON, without making it: answers are counted by their texts. */
-function sizeOf(message: JSONRPCMessage): number {
-  return textLength(message, 0);
-}
-
-const DEPTH = 8;
-
-function textLength(value: unknown, depth: number): number {
-  if (typeof value === "string") return value.length + 2;
-  if (typeof value !== "object" || value === null) return 8;
-  // Deeper than answers are: what is there is small, or counted too low.
-  if (depth > DEPTH) return 64;
-  let length = 2;
-  if (Array.isArray(value)) for (const item of value) length += textLength(item, depth + 1);
-  else for (const key in value) length += key.length + 4 + textLength(Reflect.get(value, key), depth + 1);
-  return length;
 }

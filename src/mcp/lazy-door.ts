@@ -1,5 +1,6 @@
-import type { McpAnswer, McpDoor, McpRequest } from "./door.ts";
+import type { McpDoor, McpRequest } from "./door.ts";
 import type { McpParts } from "./parts.ts";
+import type { McpAnswer } from "./reply.ts";
 
 /** The MCP door, loaded with the SDK when the first client comes: a start does not wait for it. */
 export class LazyMcpDoor {
@@ -18,13 +19,18 @@ export class LazyMcpDoor {
 
   handle(asked: McpRequest): Promise<McpAnswer> {
     if (this.#door) return this.#door.handle(asked);
-    this.#opening ??= this.#open();
+    // A load that failed is tried again with the next request.
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = null;
+      throw error;
+    });
     return this.#opening.then((door) => door.handle(asked));
   }
 
   /** Ends all sessions. */
   async stop(): Promise<void> {
-    await (await this.#opening)?.stop();
+    const door = await this.#opening?.catch(() => null);
+    await door?.stop();
   }
 
   async #open(): Promise<McpDoor> {

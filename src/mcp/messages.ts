@@ -14,28 +14,47 @@ const UNCOUNTED: ReadonlySet<unknown> = new Set([
 
 /** Messages in a body that count against the limit; answers of the client do not. */
 export function countCalls(body: unknown): number {
-  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
   let count = 0;
-  for (const message of messages) {
+  for (const message of messagesOf(body)) {
     const method = field(message, "method");
     if (method !== undefined && !UNCOUNTED.has(method)) count += 1;
   }
   return count;
 }
 
-/** The request that a body cancels; undefined where it cancels none. */
-export function cancelledBy(body: unknown): RequestId | undefined {
-  if (field(body, "method") !== "notifications/cancelled") return undefined;
-  const id = field(field(body, "params"), "requestId");
-  return typeof id === "string" || typeof id === "number" ? id : undefined;
+/** The requests that a body cancels. */
+export function cancelledBy(body: unknown): RequestId[] {
+  return messagesOf(body)
+    .filter((message) => field(message, "method") === "notifications/cancelled")
+    .map((message) => field(field(message, "params"), "requestId"))
+    .filter(isRequestId);
+}
+
+/** The ids of the requests in a body. */
+export function requestIdsOf(body: unknown): RequestId[] {
+  return messagesOf(body)
+    .filter((message) => typeof field(message, "method") === "string")
+    .map((message) => field(message, "id"))
+    .filter(isRequestId);
+}
+
+function messagesOf(body: unknown): readonly unknown[] {
+  return Array.isArray(body) ? body : [body];
+}
+
+function isRequestId(id: unknown): id is RequestId {
+  return typeof id === "string" || typeof id === "number";
+}
+
+/** What a client says of itself. */
+export interface Hello {
+  readonly protocol: string;
+  readonly client: string;
 }
 
 /** What an initialize request says of its client; undefined where the body holds none. */
-export function initializeOf(
-  body: unknown,
-): { readonly protocol: string; readonly client: string } | undefined {
-  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
-  const hello = messages.find((message) => field(message, "method") === "initialize");
+export function initializeOf(body: unknown): Hello | undefined {
+  const hello = messagesOf(body).find((message) => field(message, "method") === "initialize");
   if (hello === undefined) return undefined;
   const params = field(hello, "params");
   const info = field(params, "clientInfo");

@@ -58,11 +58,12 @@ export class Offers {
     const { workspaceId } = caller;
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
     const known = await this.#known(workspaceId);
+    // Removed since it was authenticated: nothing can be reached.
+    if (agent === undefined) return { reachable: [], listed: [], names: known.names };
     const key = JSON.stringify([agent?.id, agent?.version, caller.scopes, caller.toolsMode]);
     const kept = known.offers.get(key);
     if (kept) return kept;
-    // Removed since it was authenticated: nothing can be reached.
-    const offer = agent === undefined ? this.#nothing(known) : this.#make(caller, agent, known);
+    const offer = this.#make(caller, agent, known);
     if (known.offers.size >= OFFERS) known.offers.clear();
     known.offers.set(key, offer);
     return offer;
@@ -105,9 +106,5 @@ export class Offers {
       a.name < b.name ? -1 : 1,
     );
     return { reachable, listed: caller.toolsMode === "search" ? FINDING_TOOLS : reachable, names };
-  }
-
-  #nothing({ names }: WorkspaceOffers): Offer {
-    return { reachable: [], listed: [], names };
   }
 }

@@ -30,8 +30,12 @@ export function refuseForeign(headers: Headers, rules: OriginRules): void {
   const parsed = URL.parse(origin);
   if (publicUrl !== null && parsed?.origin === publicUrl.origin) return;
   // A page at the public name has the public URL's origin, or it is another site's: http: beside https: is one.
+  // Where it is known by a public name, any other name that leads here may be an attacker's.
   const isOwn =
-    parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.host === host && host !== publicUrl?.host;
+    parsed !== null &&
+    /^https?:$/.test(parsed.protocol) &&
+    parsed.host === host &&
+    (publicUrl === null || isLocal(host));
   if (!isOwn) throw new Problem("origin_forbidden", "The Origin header names another site.");
 }
 
@@ -40,11 +44,9 @@ function isLocal(host: string): boolean {
   return LOCAL_NAMES.has(name) || /^127(\.\d{1,3}){3}$/.test(name);
 }
 
-/** The origin that a client has asked this server by, for a URL that it shall come back to. */
-export function originOf(request: Request, { publicUrl }: OriginRules): string {
+/** Where a client reaches the path `path` of this server, as far as its Host header tells. */
+export function urlOf(request: Request, path: string, { publicUrl }: OriginRules): string {
   const host = request.headers.get("host");
-  if (publicUrl !== null && (host === null || new URL(publicUrl).host === host)) {
-    return new URL(publicUrl).origin;
-  }
-  return host === null ? new URL(request.url).origin : `http://${host}`;
+  if (publicUrl !== null && (host === null || new URL(publicUrl).host === host)) return `${publicUrl}${path}`;
+  return `${host === null ? new URL(request.url).origin : `http://${host}`}${path}`;
 }

@@ -40,7 +40,7 @@ export async function perform<Value>(
 ): Promise<Performed<Value>> {
   // It was counted at the door, with the request that it came in.
   const answer = await gate.perform({ ...operation, counted: true }, visit.origin, visit, handle);
-  if (!answer.ok) throw rpcError(answer.problem, visit.origin.requestId);
+  if (!answer.ok) throw rpcError(answer.problem, visit.origin.requestId, answer.ledgerSeq);
   return { value: answer.value, ledgerSeq: answer.ledgerSeq };
 }
 

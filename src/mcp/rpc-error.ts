@@ -21,22 +21,32 @@ export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly code: number;
   readonly data: Readonly<Record<string, unknown>> | undefined;
+  /** Of the refused call's entry. */
+  readonly ledgerSeq: number | null;
 
-  constructor(code: number, message: string, data?: Readonly<Record<string, unknown>>) {
+  constructor(
+    code: number,
+    message: string,
+    data?: Readonly<Record<string, unknown>>,
+    ledgerSeq: number | null = null,
+  ) {
     super(message);
     this.code = code;
     this.data = data;
+    this.ledgerSeq = ledgerSeq;
   }
 }
 
 /** A refusal of the gate, as MCP says it. */
-export function rpcError(problem: Problem, requestId: string): RpcError {
+export function rpcError(problem: Problem, requestId: string, ledgerSeq: number | null): RpcError {
   const { code, errors } = problem;
-  return new RpcError(rpcCode(problem.code, problem.status), redact(problem.message), {
+  const data = {
     code,
     request_id: requestId,
+    ...(ledgerSeq === null ? {} : { ledger: ledgerSeq }),
     ...(errors ? { errors: JSON.parse(redact(JSON.stringify(errors))) } : {}),
-  });
+  };
+  return new RpcError(rpcCode(problem.code, problem.status), redact(problem.message), data, ledgerSeq);
 }
 
 function rpcCode(code: ProblemCode, status: number): number {

@@ -4,7 +4,7 @@ import type { JsonSchemaValidator, jsonSchemaValidator } from "@modelcontextprot
 import { VERSION } from "../base/version.ts";
 import { answer } from "./answer.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
-import { CANCELLED } from "./session.ts";
+import { CANCELLED, GONE } from "./session.ts";
 import type { ToolParts } from "./tools.ts";
 import { Visit } from "./visit.ts";
 
@@ -23,9 +23,9 @@ const NO_VALIDATOR: jsonSchemaValidator = {
 
 /** What a server tells of its requests. */
 export interface ServerTold {
-  began(): void;
-  ended(): void;
-  /** This one gets no answer any more; its stream the SDK leaves open. */
+  began(requestId: RequestId, abort: AbortController): void;
+  ended(requestId: RequestId): void;
+  /** The client wants no answer any more: the SDK sends none, and leaves the stream open that waits for it. */
   cancelled(requestId: RequestId): void;
 }
 
@@ -54,17 +54,18 @@ export function createServer(parts: ToolParts, told: ServerTold): Server {
     if (!(visit instanceof Visit)) throw new RpcError(RPC.invalidRequest, "The request came by no door.");
     const { signal, requestId } = extra;
     const abort = new AbortController();
-    const cancel = () => {
-      abort.abort(CANCELLED);
-      told.cancelled(requestId);
+    const breakOff = () => {
+      // A client's cancelling has aborted it before.
+      abort.abort(GONE);
+      if (abort.signal.reason === CANCELLED) told.cancelled(requestId);
     };
-    signal.addEventListener("abort", cancel, { once: true });
-    told.began();
+    signal.addEventListener("abort", breakOff, { once: true });
+    told.began(requestId, abort);
     try {
       const context = { visit, abort, stream: { server, extra } };
       return { ...(await answer(parts, context, request.method, request.params ?? {})) };
     } finally {
-      told.ended();
+      told.ended(requestId);
     }
   };
   return server;

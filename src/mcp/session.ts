@@ -3,15 +3,24 @@ import type { WebStandardStreamableHTTPServerTransport } from "@modelcontextprot
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../access/caller.ts";
 import type { Credential } from "../gate/gate.ts";
+import type { SessionEvents } from "./events.ts";
 import type { SseTransport } from "./sse-transport.ts";
 import type { ToolView } from "./tool-view.ts";
 
-/** The reason of the abort of a request whose client wants no answer any more. */
-export const CANCELLED = "cancelled";
+/** Why a request is broken off; the reason of its abort. */
+export type BrokenOff = "cancelled" | "gone";
+/** Its client wants no answer any more. */
+export const CANCELLED = "cancelled" satisfies BrokenOff;
+/** Its session has ended: the client has left, its token is no good any more, or the process stops. */
+export const GONE = "gone" satisfies BrokenOff;
 
 /** How a session's messages come and go. */
 export type SessionTransport =
-  | { readonly kind: "streamable"; readonly transport: WebStandardStreamableHTTPServerTransport }
+  | {
+      readonly kind: "streamable";
+      readonly transport: WebStandardStreamableHTTPServerTransport;
+      readonly events: SessionEvents;
+    }
   | { readonly kind: "sse"; readonly transport: SseTransport };
 
 /** One client, from its first request until it goes, is swept, or its token ends. */
@@ -29,10 +38,8 @@ export interface Session {
   lastSeenAt: number;
   /** Streams that are open now: one that listens is not idle. */
   streams: number;
-  /** Those that are answered at once, by their ids, to be cancelled by. The SDK knows the others. */
+  /** Requests that are being answered, by their ids: a session that waits for them is not idle, however long they take. */
   readonly requests: Map<RequestId, AbortController>;
-  /** Requests that are being answered: one that waits for them is not idle, however long they take. */
-  running: number;
   /** One that lost its stream is given less time than one that never had any. */
   hadStream: boolean;
   /** What it knows of its tools: as they were when it began, or when it was told last. */

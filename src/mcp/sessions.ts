@@ -1,7 +1,7 @@
 import { type Clock, every } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { CANCELLED, type Session } from "./session.ts";
+import { GONE, type Session } from "./session.ts";
 
 /** Each takes some 20 KiB, and 256 KiB of events where it has been sent as much. */
 const PER_WORKSPACE = 2_000;
@@ -50,21 +50,24 @@ export class Sessions {
   }
 
   /**
-   * Makes room for one more: where a workspace has as many as it may, the one that has been idle longest makes way.
+   * Makes room for one more: where a workspace, or all of them, have as many as they may, the one that has been idle longest
+   * makes way.
    * @throws Problem 429 `rate_limited` where all are in use
    */
   makeRoom(workspaceId: number): void {
-    const isFull = (this.#perWorkspace.get(workspaceId) ?? 0) >= PER_WORKSPACE || this.#byId.size >= PER_NODE;
-    if (!isFull) return;
-    const idle = this.of(workspaceId)
-      .filter((session) => !isInUse(session))
-      .sort((a, b) => a.lastSeenAt - b.lastSeenAt)[0];
-    if (!idle) {
+    const isFull = (this.#perWorkspace.get(workspaceId) ?? 0) >= PER_WORKSPACE;
+    if (!isFull && this.#byId.size < PER_NODE) return;
+    let idlest: Session | undefined;
+    for (const session of this.#byId.values()) {
+      if ((isFull && session.workspaceId !== workspaceId) || isInUse(session)) continue;
+      if (!idlest || session.lastSeenAt < idlest.lastSeenAt) idlest = session;
+    }
+    if (!idlest) {
       throw new Problem("rate_limited", "There are as many MCP sessions as there may be, all in use.", {
         headers: { "Retry-After": String(RETRY_SECONDS) },
       });
     }
-    this.end(idle);
+    this.end(idlest);
   }
 
   add(session: Session): void {
@@ -78,7 +81,8 @@ export class Sessions {
     const left = (this.#perWorkspace.get(session.workspaceId) ?? 1) - 1;
     if (left === 0) this.#perWorkspace.delete(session.workspaceId);
     else this.#perWorkspace.set(session.workspaceId, left);
-    for (const request of session.requests.values()) request.abort(CANCELLED);
+    for (const request of session.requests.values()) request.abort(GONE);
+    if (session.by.kind === "streamable") session.by.events.forget();
     session.by.transport.close().catch((error: unknown) => {
       this.#log.warn("an MCP session did not close cleanly", { error });
     });
@@ -128,6 +132,6 @@ export class Sessions {
   }
 }
 
-function isInUse({ streams, running }: Session): boolean {
-  return streams > 0 || running > 0;
+function isInUse({ streams, requests }: Session): boolean {
+  return streams > 0 || requests.size > 0;
 }

@@ -13,13 +13,18 @@ export function opened(response: Response, ended: () => void): Response {
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(OPENED),
     async pull(controller) {
-      const next = await reader?.read();
-      if (next?.value && !next.done) {
-        controller.enqueue(next.value);
-        return;
+      try {
+        const next = await reader?.read();
+        if (next?.value && !next.done) {
+          controller.enqueue(next.value);
+          return;
+        }
+        over();
+        controller.close();
+      } catch (error) {
+        over();
+        throw error;
       }
-      over();
-      controller.close();
     },
     async cancel(reason) {
       over();

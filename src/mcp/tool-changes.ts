@@ -38,6 +38,15 @@ export class ToolChanges {
     });
   }
 
+  /** A session has begun to listen: what changed before is told now. */
+  async look(session: Session): Promise<void> {
+    try {
+      await this.#tellOne(session, new Map());
+    } catch (error) {
+      this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
+    }
+  }
+
   stop(): void {
     this.#cancel?.();
     this.#cancel = null;
@@ -49,7 +58,8 @@ export class ToolChanges {
       const compared = new Map<ToolList, Map<ToolList, boolean>>();
       for (const session of this.#parts.sessions.of(workspaceId)) {
         try {
-          await this.#tellOne(session, compared);
+          // One that listens to nothing is told when it does.
+          if (session.streams > 0) await this.#tellOne(session, compared);
         } catch (error) {
           this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
         }

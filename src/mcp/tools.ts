@@ -9,7 +9,6 @@ import { CALL_TOOL, FIND_TOOLS, findTools } from "./find-tools.ts";
 import type { Offer, Offers } from "./offer.ts";
 import type { McpParts } from "./parts.ts";
 import { type Params, perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
-import { RPC, RpcError } from "./rpc-error.ts";
 
 /** Tools in one page of a listing: many clients read only the first. */
 const PAGE = 1_000;
@@ -61,9 +60,9 @@ function decode(cursor: unknown): string {
 
 export async function callTool(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
   const { name, arguments: input = {} } = params;
-  if (typeof name !== "string") throw new RpcError(RPC.invalidParams, "params.name must be a string.");
+  if (typeof name !== "string") return refuseParams(parts, context, "/name", "must be a string");
   if (typeof input !== "object" || input === null || Array.isArray(input)) {
-    throw new RpcError(RPC.invalidParams, "params.arguments must be an object.");
+    return refuseParams(parts, context, "/arguments", "must be an object");
   }
   if (context.visit.caller.toolsMode === "search") {
     if (name === FIND_TOOLS) return find(parts, context, input);
@@ -74,6 +73,19 @@ export async function callTool(parts: ToolParts, context: RequestContext, params
     }
   }
   return call(parts, context, name, input);
+}
+
+/** A call that says nothing that could be called is a refused call all the same. @throws RpcError */
+async function refuseParams(
+  parts: ToolParts,
+  context: RequestContext,
+  path: string,
+  message: string,
+): Promise<Result> {
+  const refused = perform(parts, context, { action: "tool.call", scope: null }, () =>
+    Promise.reject<Result>(invalidField(path, message)),
+  );
+  return (await refused).value;
 }
 
 async function call(

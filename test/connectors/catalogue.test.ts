@@ -83,6 +83,15 @@ describe("the catalogue", () => {
     expect(found?.validate({ n: "1" }).map(({ path }) => path)).toEqual(["/n"]);
     expect(found?.validate({})).toHaveLength(1);
   });
+
+  test("lists a harmful pattern as its upstream says it, and does not match it", () => {
+    const schema = { type: "object", properties: { a: { type: "string", pattern: "^(a+)+$" } } } as const;
+    catalogue.put(1, "up", ["*"], [tool("match", { inputSchema: schema })], call);
+    const found = catalogue.find(1, "up.match");
+    expect(found?.offered.inputSchema).toBe(schema);
+    expect(found?.validate({ a: `${"a".repeat(100)}!` })).toEqual([]);
+    expect(found?.validate({ a: 1 })).toHaveLength(1);
+  });
 });
 
 const codeOf = (work: () => unknown) => {

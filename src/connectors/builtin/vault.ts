@@ -111,7 +111,9 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
       const boundary = await boundaryOf(parts, actor);
       const first = boundary[0];
       if (first === undefined) throw new ToolError("You have no memory scope to write to.");
-      const { document } = await parts.vault.write(
+      if (signal.aborted) throw notWritten();
+      let isWriting = false;
+      const write = parts.vault.write(
         {
           workspaceId: actor.workspaceId,
           boundary,
@@ -127,14 +129,41 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
         (work) =>
           parts.db.tx(async (tx) => {
             // Reading the document may have taken a while.
-            if (signal.aborted) throw new ToolError("The call was cancelled; nothing was written.");
+            if (signal.aborted) throw notWritten();
+            isWriting = true;
             return work(tx, await boundaryOf(parts, actor, tx));
           }),
         () => {},
       );
+      const { document } = await unlessAborted(write, signal, () => !isWriting);
       return viewDocument(document);
     },
   });
+}
+
+/**
+ * Waits for a write no longer than it may still be shown: reading a document takes up to minutes, which neither a stop of the
+ * agent nor the end of the process waits for. `mayLeave` MUST be false once the signal is not looked at any more.
+ */
+async function unlessAborted<Result>(
+  write: Promise<Result>,
+  signal: AbortSignal,
+  mayLeave: () => boolean,
+): Promise<Result> {
+  const left = Promise.withResolvers<never>();
+  const leave = () => {
+    if (mayLeave()) left.reject(notWritten());
+  };
+  signal.addEventListener("abort", leave, { once: true });
+  try {
+    return await Promise.race([write, left.promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
+}
+
+function notWritten(): ToolError {
+  return new ToolError("The call was cancelled; nothing was written.");
 }
 
 /** `sql`: as a transaction sees it. */

@@ -84,7 +84,7 @@ function offer(found: readonly JsonObject[], leftOut: string[], parts: Pick<Upst
       continue;
     }
     // The binding is what the upstream is asked with, and MUST stay as it is.
-    const offered = { ...parts.mask.json(describe(tool)), name, binding: { name: ownName } };
+    const offered = { ...describe(parts.mask.json(tool)), name, binding: { name: ownName } };
     length += lengthOf(offered);
     if (length > LIST_LIMIT) {
       leftOut.push(`the tool ${name} and those behind it: together they are too large`);

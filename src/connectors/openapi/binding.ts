@@ -50,8 +50,6 @@ const Binding = Type.Object({
   path: Type.String({ pattern: "^/" }),
   /** The absolute URL of its server; null where the document names none and `base_url` stands for it. */
   server: Type.Union([Type.String(), Type.Null()]),
-  /** Its server is the one that the document names for itself, so that the connector's `auth` is meant for it. */
-  trusted: Type.Boolean(),
   parameters: Type.Array(Parameter),
   body: Type.Union([Body, Type.Null()]),
 });

@@ -17,7 +17,15 @@ export class ArgumentFault extends Error {
 /** Characters of what a document says that a message repeats. */
 const QUOTE_LIMIT = 200;
 
+/** Stands in a message where a text was cut; what is in front of it may end in a part of a secret. */
+export const CUT = "…";
+
 /** What a document calls something, in quotes, cut. */
 export function quote(text: string): string {
-  return JSON.stringify(text.length > QUOTE_LIMIT ? `${text.slice(0, QUOTE_LIMIT).toWellFormed()}…` : text);
+  return JSON.stringify(text.length > QUOTE_LIMIT ? `${firstOf(text, QUOTE_LIMIT)}${CUT}` : text);
+}
+
+/** Half of a character at the end is left out: as a sign of its own it would hide where a secret was cut. */
+function firstOf(text: string, characters: number): string {
+  return text.slice(0, characters).replace(/[\uD800-\uDBFF]$/, "");
 }

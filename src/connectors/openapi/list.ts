@@ -1,10 +1,9 @@
+import type { Mask } from "../secrets/mask.ts";
 import type { OfferedTool } from "../source.ts";
 import { DocumentFault, DocumentTooLarge } from "./fault.ts";
-import { own } from "./json.ts";
 import { collectOperations } from "./operations/collect.ts";
 import { ToolNames } from "./operations/names.ts";
 import type { ReservedName } from "./operations/parameters.ts";
-import { checkBase, firstServer } from "./operations/servers.ts";
 import { toolOf } from "./operations/tool.ts";
 import type { ApiDocument } from "./read.ts";
 import { openReferences } from "./references.ts";
@@ -14,9 +13,11 @@ import { Work } from "./schema/budget.ts";
 const SLICE = 20;
 
 export interface ListOptions {
-  /** What stands for all servers of the document. */
-  readonly baseUrl: string | null;
+  /** The document's own server; null where `base_url` stands for all of them. */
+  readonly server: string | null;
   readonly reserved: ReservedName | null;
+  /** Of the connector's secrets. */
+  readonly mask: Mask;
   /** Told of each operation that is left out, and why. */
   readonly leaveOut: (operation: string, reason: string) => void;
 }
@@ -31,12 +32,11 @@ export async function listTools(
   options: ListOptions,
   signal: AbortSignal,
 ): Promise<OfferedTool[]> {
-  const server = options.baseUrl === null ? serverOf(document) : null;
   const work = new Work();
   const references = await openReferences(document.root, work);
   const collected = collectOperations(document.root, references);
-  const { reserved, leaveOut } = options;
-  const parts = { references, work, names: new ToolNames(), server, documentUrl: document.url, reserved };
+  const { leaveOut, ...given } = options;
+  const parts = { ...given, references, work, names: new ToolNames(), documentUrl: document.url };
   const tools: OfferedTool[] = [];
   let firstFault: string | undefined;
   for (const [index, each] of collected.entries()) {
@@ -55,12 +55,4 @@ export async function listTools(
   }
   if (tools.length > 0) return tools;
   throw new DocumentFault(`none of its operations can be called (${firstFault})`);
-}
-
-/** OpenAPI 3.1.1, 4.8.1.1: without servers it is the root of where the document was found. */
-function serverOf({ root, url }: ApiDocument): string {
-  const server = firstServer(own(root, "servers"), url);
-  if (server !== undefined) return server;
-  if (url === null) throw new DocumentFault("it names no server: base_url has to name one");
-  return checkBase(new URL(url).origin, "the spec's URL");
 }

@@ -7,12 +7,13 @@ import type { OutboundFetch } from "../outbound/fetch.ts";
 import type { Mask } from "../secrets/mask.ts";
 import { ConnectorError, type OfferedTool, type ToolAnswer, type ToolSource } from "../source.ts";
 import { answerOf } from "./answer/answer.ts";
+import { AuthOrigin, type PinOrigin } from "./auth-origin.ts";
 import { asOperationBinding } from "./binding.ts";
 import { reservedName } from "./call/auth.ts";
 import { type ApiRequest, requestOf } from "./call/request.ts";
-import { ArgumentFault, DocumentFault } from "./fault.ts";
+import { ArgumentFault, CUT, DocumentFault } from "./fault.ts";
 import { listTools } from "./list.ts";
-import { checkBase } from "./operations/servers.ts";
+import { checkBase, documentServer } from "./operations/servers.ts";
 import { readDocument } from "./read.ts";
 
 /** What an HTTP API's source is given. */
@@ -24,6 +25,8 @@ export interface OpenApiParts {
   readonly clock: Clock;
   /** Told of operations that cannot be offered. */
   readonly log: Log;
+  /** Told once in a connector's life where its auth may go, where the document says it. */
+  readonly pinOrigin: PinOrigin;
   /** How long a call, or asking for the tools, may take in all. */
   readonly timeoutMs: number;
 }
@@ -46,6 +49,7 @@ export function openApiSource(
   const who = `The connector ${name}`;
   const closing = new AbortController();
   const open = new Set<Promise<unknown>>();
+  const authOrigin = new AuthOrigin(definition, parts.pinOrigin);
 
   /** Runs `work` under the time limit. @throws ConnectorError */
   function within<Value>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
@@ -102,8 +106,12 @@ export function openApiSource(
   }
 
   function shown(text: string): string {
-    const masked = mask.text(text);
-    return masked.length > MESSAGE_LIMIT ? `${masked.slice(0, MESSAGE_LIMIT).toWellFormed()}…` : masked;
+    // Where a quotation was cut, the mask has to be told.
+    const pieces = mask.text(text).split(CUT);
+    const masked = pieces
+      .map((piece, index) => mask.text(piece, { end: index < pieces.length - 1 }))
+      .join(CUT);
+    return masked.length > MESSAGE_LIMIT ? `${masked.slice(0, MESSAGE_LIMIT).toWellFormed()}${CUT}` : masked;
   }
 
   const baseUrl = () => (definition.baseUrl === null ? null : checkBase(definition.baseUrl, "base_url"));
@@ -111,29 +119,32 @@ export function openApiSource(
   function requestFor(tool: OfferedTool, input: JsonObject): ApiRequest {
     const binding = asOperationBinding(tool.binding);
     const base = baseUrl() ?? binding?.server;
-    if (binding === undefined || base == null) {
+    if (binding === undefined || base == null || authOrigin.isOpen) {
       throw new ConnectorError(
         "invalid_answer",
         `${who} has to be asked for its tools anew: ${tool.name} has changed.`,
       );
     }
-    const isMeant = definition.baseUrl !== null || binding.trusted;
-    return requestOf(binding, base, isMeant ? definition.auth : null, input);
+    return requestOf(binding, base, authOrigin.covers(base) ? definition.auth : null, input);
   }
 
   async function list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
     const base = baseUrl();
     const document = await readDocument(definition.spec, ask, signal);
+    const server = base === null ? documentServer(document) : null;
+    if (server !== null) authOrigin.check(server);
     const leftOut: string[] = [];
     const tools = await listTools(
       document,
       {
-        baseUrl: base,
+        server,
         reserved: reservedName(definition.auth),
+        mask,
         leaveOut: (operation, reason) => void leftOut.push(shown(`${operation}: ${reason}`)),
       },
       signal,
     );
+    if (server !== null) await authOrigin.settle(server);
     if (leftOut.length > 0) {
       const operations = leftOut.slice(0, MAX_NAMED);
       log.warn("operations of a connector are left out", {

@@ -2,9 +2,19 @@ import { formsOf } from "./forms.ts";
 
 export const REDACTED = "[redacted]";
 
+/** Where a text was cut off before it came here. */
+export interface Cuts {
+  readonly start?: boolean;
+  readonly end?: boolean;
+}
+
 /** Takes secrets out of what an upstream sent. */
 export interface Mask {
-  text(text: string): string;
+  /**
+   * At a cut, what may be a part of a secret is left out as well: as it is, nobody would find it. This MUST come before blanks
+   * are taken out and before the text is cut again, which would bring a part of a secret to where nobody looks for it.
+   */
+  text(text: string, cuts?: Cuts): string;
   /**
    * The JSON value with the secrets taken out of every string, also out of keys; the same object where there are none. A
    * number that is written as a secret is becomes text.
@@ -19,7 +29,11 @@ export interface Mask {
 export function createMask(secrets: readonly string[]): Mask {
   const forms = [...new Set(secrets.flatMap(formsOf))].map(form);
   const exact = new Set(secrets);
-  const text = (given: string): string => masked(given, forms);
+  const text = (given: string, cuts: Cuts = {}): string => {
+    const from = cuts.start ? ended(given, forms) : 0;
+    const to = given.length - (cuts.end ? begun(given, forms) : 0);
+    return masked(given, forms, from, to);
+  };
   const leaf = (value: unknown): unknown => {
     if (typeof value === "string") return text(value);
     return typeof value === "number" && exact.has(String(value)) ? REDACTED : value;
@@ -52,16 +66,43 @@ function form(text: string): Form {
 
 type Span = readonly [start: number, end: number];
 
-function masked(text: string, forms: readonly Form[]): string {
+/** What stands from `from` to `to`; secrets are looked for in the whole text. */
+function masked(text: string, forms: readonly Form[], from: number, to: number): string {
   const spans = forms.flatMap((each) => spansOf(text, each)).sort((a, b) => a[0] - b[0] || b[1] - a[1]);
-  if (spans.length === 0) return text;
   let result = "";
-  let shown = 0;
+  let shown = from;
+  let last = -1;
   for (const [start, end] of spans) {
-    if (start > shown || shown === 0) result += text.slice(shown, start) + REDACTED;
+    if (end <= from || start >= to) continue;
+    if (start > last) result += text.slice(shown, Math.max(start, from)) + REDACTED;
+    last = Math.max(last, end);
     shown = Math.max(shown, end);
   }
-  return result + text.slice(shown);
+  return shown < to ? result + text.slice(shown, to) : result;
+}
+
+/** How many characters at the end of a text may be the first of a form that was cut there. */
+function begun(text: string, forms: readonly Form[]): number {
+  const last = text.at(-1);
+  let most = 0;
+  for (const { text: form } of forms) {
+    for (let length = Math.min(form.length - 1, text.length); length > most; length--) {
+      if (form[length - 1] === last && text.endsWith(form.slice(0, length))) most = length;
+    }
+  }
+  return most;
+}
+
+/** How many characters at the beginning of a text may be the last of a form that was cut there. */
+function ended(text: string, forms: readonly Form[]): number {
+  const first = text[0];
+  let most = 0;
+  for (const { text: form } of forms) {
+    for (let length = Math.min(form.length - 1, text.length); length > most; length--) {
+      if (form.at(-length) === first && text.startsWith(form.slice(-length))) most = length;
+    }
+  }
+  return most;
 }
 
 /** Where a form stands, those that overlap taken together: text that repeats it would else be searched again and again. */

@@ -107,15 +107,6 @@ describe("a call over Streamable HTTP", () => {
     ]);
   });
 
-  test("is so too where the upstream says 400 in words; and calls that meet share the new session", async () => {
-    await using server = serve("http", { lostStatus: 400 });
-    await server.up.list();
-    server.fake.forget();
-    const answers = await Promise.all([1, 2, 3].map((text) => server.up.call("echo", { text })));
-    expect(answers.map(textOf)).toEqual(["1", "2", "3"]);
-    expect(server.fake.heard.filter((method) => method === "initialize")).toHaveLength(2);
-  });
-
   test("of sessions that never last is given up after the second", async () => {
     await using server = serve("http", { fault: inCalls({ kind: "status", status: 404, body: "" }) });
     expect(await faultOf(server.up.call("echo"))).toBe("refused: The connector up answered with status 404");

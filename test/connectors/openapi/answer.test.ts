@@ -46,6 +46,12 @@ describe("a status that is no success is an error", () => {
     expect(textOf(answer).length).toBeLessThan(4_100);
     expect(textOf(answer)).toEndWith("…");
   });
+
+  test("a body that is cut in the middle of a secret shows no part of it, also where all else is blank", async () => {
+    const blanks = " ".repeat(1_024 * 1_024 - 20);
+    const answer = await answered(typed(`${blanks}${SECRET}`, "text/plain", 500));
+    expect(textOf(answer)).toBe("The API answered with status 500 Internal Server Error.");
+  });
 });
 
 describe("a success", () => {

@@ -65,6 +65,9 @@ export function startApi(): FakeApi {
 export interface SourceOptions {
   readonly baseUrl?: string | null;
   readonly auth?: OpenApiAuth | null;
+  /** Where it may go, as it was kept. */
+  readonly authOrigin?: string;
+  readonly pinOrigin?: (origin: string) => Promise<void>;
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
   readonly log?: Log;
@@ -76,12 +79,19 @@ const outbound = createOutbound({ allow: [] });
 export function sourceOf(spec: OpenApiDefinition["spec"], options: SourceOptions = {}): ToolSource {
   return openApiSource(
     { name: "shop" },
-    { kind: "openapi", spec, baseUrl: options.baseUrl ?? null, auth: options.auth ?? null },
+    {
+      kind: "openapi",
+      spec,
+      baseUrl: options.baseUrl ?? null,
+      auth: options.auth ?? null,
+      ...(options.authOrigin === undefined ? {} : { authOrigin: options.authOrigin }),
+    },
     {
       fetch: outbound.fetch,
       mask: createMask(options.secrets ?? []),
       clock: options.clock ?? systemClock,
       log: options.log ?? silentLog,
+      pinOrigin: options.pinOrigin ?? (async () => {}),
       timeoutMs: options.timeoutMs ?? 30_000,
     },
   );

@@ -62,7 +62,6 @@ test("a tool has the operation's words, its parameters as arguments, and what it
       method: "GET",
       path: "/pets",
       server: "https://eu.pets.example/v1",
-      trusted: true,
       parameters: [
         { argument: "X-Trace", name: "X-Trace", in: "header", style: "simple", explode: false },
         { argument: "limit", name: "limit", in: "query", style: "form", explode: true },
@@ -170,7 +169,7 @@ test("the same document gives the same tools, as text and as an object", async (
   const options = { baseUrl: "https://pets.example" };
   const tools = await listOf(JSON_TEXT, options);
   expect(await listOf(JSON.parse(JSON_TEXT), options)).toEqual(tools);
-  expect(tools[0]?.binding).toMatchObject({ server: null, trusted: true });
+  expect(tools[0]?.binding).toMatchObject({ server: null });
 });
 
 test("inputs are checked by the schemas that come out", async () => {

@@ -12,14 +12,12 @@ const MOST = 96;
 const MOST_STREAMS = 64;
 const MOST_TO_ONE = 48;
 
-/** Answers at once, or what `/hang`, `/stream`, `/large`, `/redirect`, `/empty`, `/broken` say. */
+/** Answers at once, or what `/hang`, `/stream`, `/large`, `/redirect`, `/away`, `/empty` say. */
 function startServer(): Bun.Server<undefined> {
   return Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     idleTimeout: 0,
-    // Else it writes down what `/broken` does on purpose.
-    error: () => new Response(null, { status: 500 }),
     fetch(request) {
       switch (new URL(request.url).pathname) {
         case "/hang":
@@ -39,19 +37,19 @@ function startServer(): Bun.Server<undefined> {
           return new Response("moved", { status: 302, headers: { location: "http://other.example/" } });
         case "/empty":
           return new Response(null, { status: 204 });
-        case "/broken":
-          return new Response(
-            new ReadableStream({
-              start(controller) {
-                controller.enqueue(new TextEncoder().encode("begun"));
-                queueMicrotask(() => controller.error(new Error("broken on purpose")));
-              },
-            }),
-          );
         default:
           return new Response("here");
       }
     },
+  });
+}
+
+/** Answers each request with these bytes, and ends the connection. */
+function startSocket(bytes: string): Bun.TCPSocketListener<undefined> {
+  return Bun.listen({
+    port: 0,
+    hostname: "127.0.0.1",
+    socket: { data: (socket) => void socket.end(bytes) },
   });
 }
 
@@ -142,6 +140,7 @@ describe("past what may be out at once, nothing is sent", () => {
         mask: createMask([]),
         clock: new FakeClock(),
         log: silentLog,
+        pinOrigin: async () => {},
         timeoutMs: 1_000,
       },
     );
@@ -172,14 +171,7 @@ describe("a place is given back", () => {
   });
 
   test("by a status that no Response can have", async () => {
-    const odd = Bun.listen({
-      port: 0,
-      hostname: "127.0.0.1",
-      socket: {
-        data: (socket) =>
-          void socket.end("HTTP/1.1 999 No\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno"),
-      },
-    });
+    const odd = startSocket("HTTP/1.1 999 No\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno");
     const [fault] = await faultOf(outbound.fetch(`http://127.0.0.1:${odd.port}/`));
     expect(fault).toBe("refused");
     expect(outbound.out.requests).toBe(0);
@@ -235,12 +227,14 @@ describe("a place is given back", () => {
     );
     const end = fc.constantFrom(...(Object.keys(ENDS) as (keyof typeof ENDS)[]));
     const request = fc.record({ path, end, early: fc.boolean(), lasts: fc.boolean() });
+    const breaking = startSocket("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbegun\r\n");
     await fc.assert(
       fc.asyncProperty(fc.array(request, { maxLength: 12 }), async (requests) => {
         await Promise.all(
           requests.map(async ({ path, end, early, lasts }) => {
             const giveUp = new AbortController();
-            const asked = outbound.fetch(at(path), { signal: giveUp.signal, lasts });
+            const url = path === "/broken" ? `http://127.0.0.1:${breaking.port}/` : at(path);
+            const asked = outbound.fetch(url, { signal: giveUp.signal, lasts });
             // What never ends by itself is given up one way or another.
             if (early || path === "/hang") giveUp.abort();
             try {
@@ -255,5 +249,6 @@ describe("a place is given back", () => {
       }),
       { numRuns: 60 },
     );
+    breaking.stop(true);
   });
 });

@@ -175,3 +175,43 @@ describe("a megabyte against 20 secrets takes no quadratic work, which would not
     expect(Object.keys(masked)).toHaveLength(keys.length);
   });
 });
+
+describe("a text that was cut before it came", () => {
+  const mask = createMask(["hunter22-long", "hunter22"]);
+  test.each([
+    ["at its end, in a secret", "key hunter2", { end: true }, "key "],
+    ["at its end, in a secret that begins with another", "key hunter22-lo", { end: true }, "key "],
+    ["at its end, behind a secret that another begins with", "key hunter22", { end: true }, "key "],
+    ["at its end, behind a secret", "key hunter22-long", { end: true }, "key [redacted]"],
+    ["at its start, in a secret", "2-long key", { start: true }, " key"],
+    ["at its start, in front of a secret", "hunter22 key", { start: true }, "[redacted] key"],
+    ["at both, in the middle of nothing", "key", { start: true, end: true }, "key"],
+    ["at both, in secrets", "ong key hunt", { start: true, end: true }, " key "],
+    ["at both, in one", "hunter22-lon", { start: true, end: true }, ""],
+    ["nowhere", "2-long hunter2", {}, "2-long hunter2"],
+    ["in base64 of a secret", `key ${btoa("hunter22-long").slice(0, 9)}`, { end: true }, "key "],
+  ])("%s", (_, text, cuts, expected) => {
+    expect(mask.text(text, cuts)).toBe(expected);
+  });
+
+  test("shows no part of any form of a secret, wherever it was cut", () => {
+    const secret = fc.string({ unit: "binary", minLength: 6, maxLength: 30 });
+    const around = fc.stringMatching(/^[ .]{1,20}$/);
+    fc.assert(
+      fc.property(secret, around, fc.nat(), (text, other, at) => {
+        const forms = formsOf(text);
+        fc.pre(!forms.some((form) => "[redacted]".includes(form)) && !/[ .]/.test(forms.join("")));
+        const { text: masked } = createMask([text]);
+        for (const form of forms) {
+          const cut = 1 + (at % (form.length - 1));
+          const bare = (shown: string) => shown.replaceAll("[redacted]", "").replace(/[\n\r]/g, "");
+          // A shorter form that stands whole in the rest is redacted; of what is left of it, see the test above.
+          const inner = forms.filter((each) => each !== form && form.includes(each));
+          if (inner.length > 0) continue;
+          expect(bare(masked(other + form.slice(0, cut), { end: true }))).toBe(other);
+          expect(bare(masked(form.slice(cut) + other, { start: true }))).toBe(other);
+        }
+      }),
+    );
+  });
+});

@@ -29,8 +29,6 @@ export interface FakeMcpOptions {
   readonly answers?: "json" | "stream";
   /** What happens to a request; undefined: what MCP says. Asked once for each. */
   readonly fault?: (message: Message, request: Request) => Fault | undefined;
-  /** What a request for a session that is gone is answered with. Default: 404. */
-  readonly lostStatus?: number;
   readonly port?: number;
 }
 
@@ -168,7 +166,7 @@ export function startFakeMcp(options: FakeMcpOptions = {}): FakeMcp {
     let session = named === null ? undefined : sessions.get(named);
     let id = named ?? "";
     if (message.method === "initialize") [id, session] = openSession();
-    if (!session) return new Response("no such session", { status: options.lostStatus ?? 404 });
+    if (!session) return new Response("no such session", { status: 404 });
     const said: object[] = [];
     session.answer = (answer) => said.push(answer);
     session.upstream.take(message);

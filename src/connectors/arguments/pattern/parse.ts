@@ -1,4 +1,4 @@
-import { ALL, CLASSES, type Characters, union, without } from "./characters.ts";
+import { ALL, type Characters, CLASSES, union, without } from "./characters.ts";
 
 /**
  * A regular expression, as far as it is understood. A set may hold more than what its expression takes, never less. `nothing`

@@ -3,10 +3,10 @@ import { parse, Unknown } from "./parse.ts";
 import { type Paths, pathsOf, type Steps } from "./paths.ts";
 
 const MOST_CHARACTERS = 300;
-/** For each character of a text. Most expressions that people write need fewer than ten. */
-export const MOST_TRIES = 64;
+/** For each character of a text. Most expressions that people write need ten, four numbers of an IPv4 address some hundred. */
+const MOST_TRIES = 256;
 /** Of one expression; what needs more to be judged is not shown to be harmless. */
-const MOST_STEPS = 60_000;
+const MOST_STEPS = 25_000;
 
 /**
  * How many tries a matcher that goes back, as all of JavaScript's do, makes at most for each character of any text; undefined
@@ -14,20 +14,20 @@ const MOST_STEPS = 60_000;
  *
  * The rule: follow all ways at once that the matcher may take through the expression, beginning at each character where it
  * may begin, and count them with their multiplicity, for every text there can be. Ways that a matcher takes one after the
- * other are the same ways, and each is taken once. If there are never more than 64 of them at a character, then the whole
- * takes at most 64 steps for each, which is linear in the text. `^[a-z]+-[a-z]+$` has 2 of them; `^(a|a)+$` and `^a?a?a?…`
+ * other are the same ways, and each is taken once. If there are never more than 256 of them at a character, then the whole
+ * takes at most 256 steps for each, which is linear in the text. `^[a-z]+-[a-z]+$` has one at a time; `^(a|a)+$` and `^a?a?a?…`
  * double with each character, `^.*x.*y` and, without `^`, `[a-z]+$` get one more with each: those are left out.
  *
- * There are finitely many sets of ways to look at, since none has more than 64, but there may be too many: then it cannot be
+ * There are finitely many sets of ways to look at, since none has more than 256, but there may be too many: then it cannot be
  * told. An unbounded repetition of a group is left out as well, whatever its ways: see `pathsOf`.
  *
- * Libraries: safe-regex2 looks at nested stars alone, and lets `^.*x.*y` and `(a|a)*` through; recheck has 5 MB and runs for
- * seconds. Neither knows what is linear.
+ * Libraries: safe-regex2 looks at how deep stars are nested, and so lets `^.*x.*y` through; recheck searches for an attack,
+ * and is far larger than this.
  *
  * @param steps what may be spent on all expressions together
  */
 export function triesOf(source: string, steps: Steps): number | undefined {
-  if (source.length > MOST_CHARACTERS || !isExpression(source)) return undefined;
+  if (steps.left <= 0 || source.length > MOST_CHARACTERS || !isExpression(source)) return undefined;
   const own: Steps = { left: Math.min(MOST_STEPS, steps.left) };
   const given = own.left;
   try {
@@ -63,7 +63,7 @@ function mostTries(paths: Paths, steps: Steps): number {
     seen.add(key);
     const begun = wanted(paths, alive, isStart);
     most = Math.max(most, begun.tries);
-    if (most > MOST_TRIES) { console.log("TRIES",most,[...alive], seen.size); throw new Unknown(); }
+    if (most > MOST_TRIES) throw new Unknown();
     for (const next of afterEach(paths, begun.ways, steps)) waiting.push(next);
   }
   visit(new Map(), true);

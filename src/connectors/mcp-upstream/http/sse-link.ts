@@ -10,6 +10,7 @@ import type { UpstreamParts } from "../parts.ts";
 import { ACCEPT_MS, ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
 import { refusedStatus } from "./refused.ts";
+import { Turns } from "./turns.ts";
 
 /**
  * The older HTTP+SSE (specification 2024-11-05) by the SDK's transport: one stream for all answers. Where the SDK would
@@ -22,12 +23,14 @@ export class SseLink extends Link {
   readonly #current = new AsyncLocalStorage<AbortSignal>();
   /** Of requests that wait for their answer. */
   readonly #posts = new Map<number, AbortController>();
+  readonly #telling: Turns;
   #opened = false;
   /** What went wrong last: the SDK turns it into words of its own. */
   #last: ConnectorError | NotTaken | undefined;
 
   constructor(transport: HttpTransport, parts: UpstreamParts) {
     super(parts);
+    this.#telling = new Turns(parts);
     this.#inner = new SSEClientTransport(new URL(transport.url), {
       requestInit: { headers: { ...transport.headers } },
       fetch: (url, init) => this.#fetch(url, init ?? {}),
@@ -55,14 +58,20 @@ export class SseLink extends Link {
   /** A server may take a request in as late as it likes, but not later than it answers; anything else it takes in soon. */
   protected async write(message: JSONRPCMessage): Promise<void> {
     const post = new AbortController();
-    let stop = (): void => {};
-    if (isJSONRPCRequest(message)) this.#posts.set(Number(message.id), post);
-    else stop = this.parts.clock.after(ACCEPT_MS, () => post.abort());
-    try {
-      await this.#current.run(post.signal, () => this.#inner.send(message));
-    } finally {
-      stop();
+    const send = (): Promise<void> => this.#current.run(post.signal, () => this.#inner.send(message));
+    if (isJSONRPCRequest(message)) {
+      this.#posts.set(Number(message.id), post);
+      await send();
+      return;
     }
+    await this.#telling.take(async () => {
+      const stop = this.parts.clock.after(ACCEPT_MS, () => post.abort());
+      try {
+        await send();
+      } finally {
+        stop();
+      }
+    });
   }
 
   protected override settled(id: number): void {

@@ -19,10 +19,6 @@ import { Turns } from "./turns.ts";
 const LINGER_MS = 1_000;
 /** How long the upstream is given to end its session. */
 const GOODBYE_MS = 2_000;
-/** Messages without an answer that may be out at once: each takes a place that a call could have. */
-const MOST_TELLING = 4;
-/** And that may wait for that: all calls may be cancelled at the same time. */
-const MOST_TO_TELL = 64;
 /** After so long it is tried again to listen, where connectors had too many streams open. */
 const NO_ROOM_MS = 30_000;
 
@@ -45,7 +41,7 @@ export class StreamableLink extends Link {
   readonly #current = new AsyncLocalStorage<Exchange | undefined>();
   readonly #exchanges = new Map<number, Exchange>();
   readonly #listening: Listening;
-  readonly #telling = new Turns(MOST_TELLING, MOST_TO_TELL);
+  readonly #telling: Turns;
   readonly #what: string;
   /** There is none to end any more. */
   #sessionLost = false;
@@ -54,6 +50,7 @@ export class StreamableLink extends Link {
     super(parts);
     this.#what = `The connector ${parts.name}`;
     this.#listening = new Listening(parts.clock);
+    this.#telling = new Turns(parts);
     this.#inner = new StreamableHTTPClientTransport(new URL(transport.url), {
       requestInit: { headers: { ...transport.headers } },
       fetch: (url, init) => this.#fetch(url, init ?? {}),
@@ -133,10 +130,7 @@ export class StreamableLink extends Link {
       const telling = { ...init, signal };
       // The end is near: nothing is waited for.
       if (init.method === "DELETE") return this.#tell(url, telling, inSession);
-      return this.#telling.take(
-        () => this.#tell(url, telling, inSession),
-        () => this.#tooMuchToTell(),
-      );
+      return this.#telling.take(() => this.#tell(url, telling, inSession));
     }
     const response = await ask(url, { ...init, signal }, this.parts);
     if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
@@ -145,10 +139,6 @@ export class StreamableLink extends Link {
     if (!type.includes("text/event-stream")) return capped;
     exchange.streams = true;
     return this.#watched(capped, exchange);
-  }
-
-  #tooMuchToTell(): ConnectorError {
-    return new ConnectorError("unavailable", `${this.#what} does not take in what it is told.`);
   }
 
   /** What needs no answer: a notification, an answer to the upstream's own request, the session's end. */

@@ -11,8 +11,6 @@ const MAX_TEXT = 1_000_000;
 const MAX_ERROR = 4_000;
 /** Levels of structured content; what is deeper is text alone. */
 const MAX_DEPTH = 100;
-/** Where the bytes were cut there may be the beginning of a secret, which no mask finds: this much is left out. */
-const MAX_SECRET = 16_384;
 
 /**
  * What an API answered, as a tool's answer: JSON and other text as text, JSON objects as structured content too, images,
@@ -39,10 +37,9 @@ export async function answerOf(
 }
 
 function textBlocks(text: string, isCut: boolean, mask: Mask): ContentBlock[] {
-  const masked = mask.text(text);
-  const end = isCut ? Math.min(MAX_TEXT, Math.max(0, masked.length - MAX_SECRET)) : MAX_TEXT;
-  if (!isCut && masked.length <= end) return [textBlock(masked)];
-  const shown = masked.slice(0, end).toWellFormed();
+  const masked = mask.text(text, { end: isCut });
+  if (!isCut && masked.length <= MAX_TEXT) return [textBlock(masked)];
+  const shown = masked.slice(0, MAX_TEXT).toWellFormed();
   return [
     textBlock(shown),
     textBlock(`The answer is longer: only its first ${shown.length} characters are here.`),
@@ -73,7 +70,7 @@ function isShallowObject(value: unknown): value is JsonObject {
 
 function failure(response: Response, body: Beginning, type: string, mask: Mask): string {
   const text = textOf(body.bytes, type, body.isCut);
-  const masked = mask.text(text ?? "").trim();
+  const masked = mask.text(text ?? "", { end: body.isCut }).trim();
   const shown = masked.length > MAX_ERROR ? `${masked.slice(0, MAX_ERROR).toWellFormed()}…` : masked;
   const status = `The API answered with status ${statusOf(response, mask)}`;
   return shown === "" ? `${status}.` : `${status}:\n${shown}`;
@@ -96,10 +93,10 @@ function textOf(bytes: Uint8Array, contentType: string, isCut: boolean): string 
   const isText =
     isJson(type) ||
     /^text\/|[/+](?:xml|yaml|x-yaml|javascript|x-www-form-urlencoded|x-ndjson|graphql)$/.test(type);
-  if (isText || charset !== undefined) return decoderOf(charset).decode(bytes);
+  // Where it is cut, the last character may be half: that is left out.
+  if (isText || charset !== undefined) return decoderOf(charset).decode(bytes, { stream: isCut });
   if (type !== "") return undefined;
   try {
-    // In a stream, the last character may be half.
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
   } catch {
     return undefined; // of no type, and no text: bytes

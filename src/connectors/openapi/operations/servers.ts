@@ -1,5 +1,6 @@
 import { DocumentFault, quote } from "../fault.ts";
 import { isMap, own, ownMap, ownText } from "../json.ts";
+import type { ApiDocument } from "../read.ts";
 
 /**
  * The address that operations are below, without a `/` at its end.
@@ -39,4 +40,15 @@ export function firstServer(servers: unknown, documentUrl: string | null): strin
     throw new DocumentFault(`its server ${quote(url)} is not an absolute URL: base_url has to name one`);
   }
   return checkBase(absolute.href, `its server ${quote(url)}`);
+}
+
+/**
+ * The document's own server: its first; without any, the root of where the document was found (OpenAPI 3.1.1, 4.8.1.1).
+ * @throws DocumentFault
+ */
+export function documentServer({ root, url }: ApiDocument): string {
+  const server = firstServer(own(root, "servers"), url);
+  if (server !== undefined) return server;
+  if (url === null) throw new DocumentFault("it names no server: base_url has to name one");
+  return checkBase(new URL(url).origin, "the spec's URL");
 }

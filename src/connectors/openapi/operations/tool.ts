@@ -1,5 +1,7 @@
+import type { Mask } from "../../secrets/mask.ts";
 import type { OfferedTool, ToolAnnotations } from "../../source.ts";
 import type { OperationBinding } from "../binding.ts";
+import { firstOf } from "../first-of.ts";
 import { own, ownText } from "../json.ts";
 import { checkPath } from "../path.ts";
 import type { References } from "../references.ts";
@@ -24,6 +26,8 @@ export interface ToolParts {
   readonly server: string | null;
   readonly documentUrl: string | null;
   readonly reserved: ReservedName | null;
+  /** Of the connector's secrets. */
+  readonly mask: Mask;
 }
 
 /**
@@ -41,19 +45,19 @@ export function toolOf(operation: Operation, parts: ToolParts): OfferedTool {
     method: operation.method,
     path: operation.path,
     server: itsServer ?? parts.server,
-    trusted: itsServer === undefined || new URL(itsServer).origin === new URL(parts.server ?? "").origin,
     parameters: parameters.map(({ binding }) => binding),
     body: body?.binding ?? null,
   };
-  const schema = inputSchema(argumentList, parts.references, parts.work);
+  const schema = inputSchema(argumentList, parts.references, parts.work, parts.mask);
   const summary = ownText(operation.fields, "summary");
   const operationId = ownText(operation.fields, "operationId");
-  const title = (summary ?? operationId)?.slice(0, TITLE_LIMIT).toWellFormed();
+  const called = summary ?? operationId;
+  const title = called === undefined ? undefined : firstOf(called, TITLE_LIMIT, parts.mask);
   return {
     // Last, so that what is left out takes no name.
     name: parts.names.take(operationId, operation.method, operation.path),
     ...(title === undefined ? {} : { title }),
-    description: descriptionOf(operation, summary),
+    description: firstOf(descriptionOf(operation, summary), DESCRIPTION_LIMIT, parts.mask),
     inputSchema: schema,
     annotations: annotationsOf(operation.method, title),
     destructive: !isSafe(operation.method),
@@ -68,7 +72,7 @@ function descriptionOf(operation: Operation, summary: string | undefined): strin
   );
   const texts = said.length === 0 ? [titleOf(operation)] : said;
   if (own(operation.fields, "deprecated") === true) texts.unshift("Deprecated.");
-  return texts.join("\n\n").slice(0, DESCRIPTION_LIMIT).toWellFormed();
+  return texts.join("\n\n");
 }
 
 /** What HTTP says of the method (RFC 9110, 9.2); what the operation does besides cannot be known. */

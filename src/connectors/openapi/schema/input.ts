@@ -1,5 +1,7 @@
 import type { JsonSchema } from "../../../agents/index.ts";
+import type { Mask } from "../../secrets/mask.ts";
 import { DocumentFault } from "../fault.ts";
+import { firstOf } from "../first-of.ts";
 import type { References } from "../references.ts";
 import { Budget, TooLarge, type Work } from "./budget.ts";
 import type { Draft } from "./keywords.ts";
@@ -23,20 +25,24 @@ const DESCRIPTION_LIMIT = 4_000;
 /**
  * The schema of a tool's input. References are written out where that stays small; else, and where a schema holds itself,
  * they lead to `$defs`.
+ * @param mask of the connector's secrets
  * @throws DocumentFault
  */
 export function inputSchema(
   argumentList: readonly Argument[],
   references: References,
   work: Work,
+  mask: Mask,
 ): JsonSchema {
+  const writer = (budget: number, keepReferences: boolean) =>
+    new SchemaWriter({ references, budget: new Budget(budget, work), keepReferences, mask });
   try {
-    return write(argumentList, new SchemaWriter(references, new Budget(MAX_WRITTEN_OUT, work), false));
+    return write(argumentList, writer(MAX_WRITTEN_OUT, false), mask);
   } catch (error) {
     if (!(error instanceof TooLarge || error instanceof Recursion)) throw error;
   }
   try {
-    const schema = write(argumentList, new SchemaWriter(references, new Budget(2 * MAX_SCHEMA, work), true));
+    const schema = write(argumentList, writer(2 * MAX_SCHEMA, true), mask);
     if (Buffer.byteLength(JSON.stringify(schema)) <= MAX_SCHEMA) return schema;
   } catch (error) {
     if (!(error instanceof TooLarge)) throw error;
@@ -44,10 +50,10 @@ export function inputSchema(
   throw new DocumentFault(`the schema of its arguments is larger than ${MAX_SCHEMA} bytes`);
 }
 
-function write(argumentList: readonly Argument[], writer: SchemaWriter): JsonSchema {
+function write(argumentList: readonly Argument[], writer: SchemaWriter, mask: Mask): JsonSchema {
   const properties = argumentList.map(({ name, schema, description }): [string, Draft] => {
     const written = writer.write(schema);
-    return [name, described(written, description)];
+    return [name, described(written, description, mask)];
   });
   const definitions = writer.definitions();
   return {
@@ -60,8 +66,8 @@ function write(argumentList: readonly Argument[], writer: SchemaWriter): JsonSch
 }
 
 /** The argument's own description, with what its schema says besides. */
-function described(schema: Draft, description: string | undefined): Draft {
+function described(schema: Draft, description: string | undefined, mask: Mask): Draft {
   if (description === undefined || description === schema.description) return schema;
   const both = typeof schema.description === "string" ? `${description}\n${schema.description}` : description;
-  return { ...schema, description: both.slice(0, DESCRIPTION_LIMIT).toWellFormed() };
+  return { ...schema, description: firstOf(both, DESCRIPTION_LIMIT, mask) };
 }

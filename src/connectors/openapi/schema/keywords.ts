@@ -1,3 +1,5 @@
+import type { Mask } from "../../secrets/mask.ts";
+import { firstOf } from "../first-of.ts";
 import { type JsonMap, own } from "../json.ts";
 import { isBinary } from "./binary.ts";
 
@@ -37,14 +39,15 @@ export type Draft = Record<string, unknown>;
  *
  * A pattern becomes a part of the description: the upstream checks it, and a regular expression of a stranger could hold
  * everyone for hours.
+ * @param mask of the connector's secrets
  */
-export function plainKeywords(schema: JsonMap): Draft {
+export function plainKeywords(schema: JsonMap, mask: Mask): Draft {
   const draft: Draft = {};
   const type = typeOf(schema);
   if (type !== undefined) draft.type = type;
   for (const key of TEXTS) {
     const value = own(schema, key);
-    if (typeof value === "string") draft[key] = value.slice(0, TEXT_LIMIT).toWellFormed();
+    if (typeof value === "string") draft[key] = firstOf(value, TEXT_LIMIT, mask);
   }
   for (const key of FLAGS) if (own(schema, key) === true) draft[key] = true;
   for (const key of NUMBERS) {
@@ -60,8 +63,7 @@ export function plainKeywords(schema: JsonMap): Draft {
   moveBound(schema, draft, "minimum", "exclusiveMinimum");
   moveBound(schema, draft, "maximum", "exclusiveMaximum");
   const pattern = own(schema, "pattern");
-  if (typeof pattern === "string")
-    describe(draft, `Pattern: ${pattern.slice(0, PATTERN_LIMIT).toWellFormed()}`);
+  if (typeof pattern === "string") describe(draft, `Pattern: ${firstOf(pattern, PATTERN_LIMIT, mask)}`);
   if (isBinary(schema)) asBase64(draft);
   return draft;
 }

@@ -1,3 +1,4 @@
+import type { Mask } from "../../secrets/mask.ts";
 import { DocumentFault, quote } from "../fault.ts";
 import { isMap, type JsonMap, own, ownList, ownMap } from "../json.ts";
 import type { References } from "../references.ts";
@@ -24,17 +25,27 @@ interface Place {
   readonly depth: number;
 }
 
+export interface WriterParts {
+  readonly references: References;
+  readonly budget: Budget;
+  /** Each target is written once, under `$defs`; else at each reference. */
+  readonly keepReferences: boolean;
+  /** Of the connector's secrets. */
+  readonly mask: Mask;
+}
+
 /** Writes Schema Objects for requests as JSON Schema 2020-12. */
 export class SchemaWriter {
   readonly #references: References;
   readonly #budget: Budget;
+  readonly #mask: Mask;
   /** Undefined: references are written out. */
   readonly #definitions: Definitions | undefined;
 
-  /** @param keepReferences each target is written once, under `$defs`; else at each reference */
-  constructor(references: References, budget: Budget, keepReferences: boolean) {
+  constructor({ references, budget, keepReferences, mask }: WriterParts) {
     this.#references = references;
     this.#budget = budget;
+    this.#mask = mask;
     this.#definitions = keepReferences ? new Definitions() : undefined;
   }
 
@@ -93,7 +104,7 @@ export class SchemaWriter {
   }
 
   #plain(schema: JsonMap, place: Place): Draft {
-    const draft = plainKeywords(schema);
+    const draft = plainKeywords(schema, this.#mask);
     this.#budget.spendValue(draft);
     const data = dataKeywords(schema);
     this.#budget.spendValue(data);

@@ -1,0 +1,127 @@
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+import type { RandomSource } from "../base/ids.ts";
+import { redact } from "../base/log.ts";
+import type { Answer } from "../gate/gate.ts";
+import { EventMemory, SessionEvents } from "./events.ts";
+import type { Hello } from "./messages.ts";
+import { createServer } from "./server.ts";
+import type { Session, SessionTransport } from "./session.ts";
+import type { Sessions } from "./sessions.ts";
+import { SseTransport } from "./sse-transport.ts";
+import type { ToolParts } from "./tools.ts";
+import type { Visit } from "./visit.ts";
+
+/** An answer that is long in coming is shown to be on its way. */
+const KEEP_ALIVE_MS = 10_000;
+/** How long a client that lost a stream shall wait before it comes again (specification 2025-11-25, `retry`). */
+const RETRY_MS = 1_000;
+/** As the Language Server Protocol has it, from which MCP took cancelling: what a cancelled request is answered with. */
+const REQUEST_CANCELLED = -32_800;
+
+/** Begins sessions, each with its server and its transport. */
+export class SessionOpener {
+  readonly #parts: ToolParts;
+  readonly #sessions: Sessions;
+  readonly #memory = new EventMemory();
+
+  constructor(parts: ToolParts, sessions: Sessions) {
+    this.#parts = parts;
+    this.#sessions = sessions;
+  }
+
+  /** Of Streamable HTTP. Never throws. */
+  streamable(visit: Visit, hello: Hello): Promise<Answer<Session>> {
+    return this.#open(visit, hello, (id) => {
+      const events = new SessionEvents(this.#memory);
+      const transport = new WebStandardStreamableHTTPServerTransport({
+        sessionIdGenerator: () => id,
+        eventStore: events,
+        keepAliveMs: KEEP_ALIVE_MS,
+        retryInterval: RETRY_MS,
+      });
+      return { kind: "streamable", transport, events };
+    });
+  }
+
+  /** Of the older HTTP+SSE. `endpointOf` says where the session of an id takes messages. Never throws. */
+  sse(visit: Visit, endpointOf: (id: string) => string): Promise<Answer<Session>> {
+    const { clock } = this.#parts;
+    return this.#open(visit, { protocol: "2024-11-05", client: "" }, (id) => ({
+      kind: "sse",
+      transport: new SseTransport(id, endpointOf(id), clock),
+    }));
+  }
+
+  async #open(
+    visit: Visit,
+    hello: Hello,
+    transportOf: (id: string) => SessionTransport,
+  ): Promise<Answer<Session>> {
+    const { gate, log, clock, offers, ids, random } = this.#parts;
+    const { caller, origin } = visit;
+    const operation = { action: "session.open", scope: null, counted: true } as const;
+    let made: Session | undefined;
+    const opening = await gate.perform(operation, origin, visit, async (call) => {
+      const client = redact(hello.client);
+      call.about({ detail: { protocol: hello.protocol, ...(client === "" ? {} : { client }) } });
+      const { listed } = await offers.of(caller);
+      this.#sessions.makeRoom(caller.workspaceId);
+      // Random as a secret is: the specification asks for ids that cannot be guessed.
+      const id = `${ids("req").slice(4)}${secretPart(random)}`;
+      const by = transportOf(id);
+      const requests = new Map<RequestId, AbortController>();
+      const server = createServer(this.#parts, {
+        began: (requestId, abort) => void requests.set(requestId, abort),
+        ended(requestId) {
+          requests.delete(requestId);
+          session.lastSeenAt = clock.monotonic();
+        },
+        cancelled: (requestId) => settle(by, requestId),
+      });
+      server.onerror = (error) =>
+        log.debug("an MCP session's protocol error", { error: redact(error.message) });
+      const session: Session = {
+        id,
+        workspaceId: caller.workspaceId,
+        actor: caller.actor,
+        server,
+        by,
+        caller,
+        credential: origin.credential,
+        lastSeenAt: clock.monotonic(),
+        streams: 0,
+        hadStream: false,
+        requests,
+        toldTools: listed,
+      };
+      made = session;
+      await server.connect(by.transport);
+      this.#sessions.add(session);
+      // Also where the client goes, or the transport ends by itself.
+      server.onclose = () => this.#sessions.end(session);
+      return session;
+    });
+    // Its entry could not be written: nobody is told of the session.
+    if (!opening.ok && made) this.#sessions.end(made);
+    return opening;
+  }
+}
+
+/**
+ * The SDK sends a cancelled request no answer, keeps what belongs to it for the session's life, and lets its client resume a
+ * stream that brings nothing. An answer, which clients of a cancelled request ignore, ends all of that. On the older
+ * transport nothing waits for one.
+ */
+function settle(by: SessionTransport, id: RequestId): void {
+  if (by.kind !== "streamable") return;
+  const error = { code: REQUEST_CANCELLED, message: "The request was cancelled." };
+  // It was answered in the same moment, or its session has ended.
+  by.transport.send({ jsonrpc: "2.0", id, error }).catch(() => {});
+}
+
+function secretPart(random: RandomSource): string {
+  const bytes = new Uint8Array(16);
+  random(bytes);
+  return Buffer.from(bytes).toString("hex");
+}

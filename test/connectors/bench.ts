@@ -1,0 +1,140 @@
+/** Connectors and calls over a store of their own, with no gateway around them: their sources are a test's. */
+import type { Database } from "bun:sqlite";
+import { dirname } from "node:path";
+import { createIds, type Ids, systemRandom } from "../../src/base/ids.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { Catalogue } from "../../src/connectors/catalogue.ts";
+import { Connectors } from "../../src/connectors/connectors.ts";
+import type { ConnectorDefinition } from "../../src/connectors/definition.ts";
+import { openSecretKey } from "../../src/connectors/secrets/key.ts";
+import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
+import type { OfferedTool, ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
+import { Call } from "../../src/gate/call.ts";
+import type { Draft } from "../../src/ledger/entry.ts";
+import { type LedgerBench, openLedger } from "../ledger/support.ts";
+
+export type LedgerEntry = Draft & { readonly seq: number };
+
+export interface CallBench extends LedgerBench {
+  readonly ids: Ids;
+  /** A connection of its own to the store's file. */
+  readonly file: Database;
+  /** A call by a token of workspace 1, which acts as this agent or as none. */
+  call(action: string, agent?: { readonly id: number; readonly name: string }): Call;
+  entries(): LedgerEntry[];
+  /** What an entry's call was answered, or was called with. */
+  payload(seq: number, kind: "input" | "output"): string | undefined;
+}
+
+export async function openCallBench(): Promise<CallBench> {
+  const bench = await openLedger();
+  const { db, ledger, clock } = bench;
+  const file = bench.attacker();
+  let calls = 0;
+  return {
+    ...bench,
+    file,
+    ids: createIds(clock, systemRandom),
+    call(action, agent) {
+      const caller = {
+        workspaceId: 1,
+        workspace: "w1",
+        actor: "token:tok_1",
+        agent: agent ?? null,
+        scopes: ["admin"],
+        toolsMode: "all",
+        name: "tests",
+        person: null,
+        role: null,
+      } as const;
+      return new Call({ caller, requestId: `req_${++calls}`, channel: "mcp", action }, db, ledger);
+    },
+    entries: () => bench.rows().map(({ bytes }) => JSON.parse(bytes) as LedgerEntry),
+    payload(seq, kind) {
+      const find = "SELECT body FROM payloads WHERE workspace_id = 1 AND seq = ? AND kind = ?";
+      return file.query<{ body: string }, [number, string]>(find).get(seq, kind)?.body;
+    },
+  };
+}
+
+export const tool = (name: string): OfferedTool => ({
+  name,
+  description: "",
+  inputSchema: { type: "object" },
+  destructive: false,
+});
+
+export const said = (text: string): ToolAnswer => ({ content: [{ type: "text", text }] });
+
+/** What a test's source does in its own way; the rest is done at once. */
+export type SourceScript = Partial<ToolSource>;
+
+/** A source as it was opened. */
+export interface OpenedSource {
+  readonly name: string;
+  /** Says that its tools have changed, as an upstream does. */
+  toolsChanged(): void;
+}
+
+export interface ConnectorBench extends CallBench {
+  readonly catalogue: Catalogue;
+  readonly connectors: Connectors;
+  /** In the order in which they were opened. */
+  readonly opened: readonly OpenedSource[];
+  /** How those that are opened from now on behave. */
+  script(script: SourceScript): void;
+  /** Lets one in that is reached over HTTP. */
+  create(name: string): Promise<unknown>;
+  /** As the store has them. */
+  stored(): { readonly name: string; readonly status: string; readonly error: string | null }[];
+}
+
+const MCP = { kind: "mcp", transport: { type: "http", url: "http://127.0.0.1:1/mcp" } } as const;
+
+export async function openConnectorBench(): Promise<ConnectorBench> {
+  const bench = await openCallBench();
+  const { db, ledger, clock, path } = bench;
+  const key = openSecretKey({ masterKey: undefined, dataDir: dirname(path) });
+  const catalogue = new Catalogue([]);
+  const opened: OpenedSource[] = [];
+  let scripted: SourceScript = {};
+  const connectors = new Connectors({
+    db,
+    ledger,
+    catalogue,
+    clock,
+    log: silentLog,
+    watch: () => {},
+    definitions: {
+      seal: (_workspaceId, name, definition) => seal(key, JSON.stringify(definition), name),
+      open: (_workspaceId, name, sealed) =>
+        JSON.parse(Buffer.from(unseal(key, sealed, name)).toString()) as ConnectorDefinition,
+    },
+    check: () => {},
+    openSource(name, _definition, { toolsChanged }) {
+      opened.push({ name, toolsChanged });
+      return {
+        list: async () => [tool("echo")],
+        call: async () => said("hi"),
+        close: async () => {},
+        ...scripted,
+      };
+    },
+  });
+  return {
+    ...bench,
+    catalogue,
+    connectors,
+    opened,
+    script(script) {
+      scripted = script;
+    },
+    create: (name) => connectors.create(bench.call("connector.authorise"), { name, ...MCP }),
+    stored: () =>
+      bench.file
+        .query<{ name: string; status: string; error: string | null }, []>(
+          "SELECT name, status, error FROM connectors ORDER BY name",
+        )
+        .all(),
+  };
+}

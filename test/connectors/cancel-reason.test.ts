@@ -1,0 +1,36 @@
+/** What a client says when it cancels is its own: no word of it is taken for what the gateway says of a call. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { addConnector, connect, request } from "../mcp/support.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
+import { ledger, unsettled, until } from "../tasks/support.ts";
+
+let gateway: TestGateway;
+let upstream: ScriptedMcp;
+beforeAll(async () => {
+  gateway = await startGateway();
+  upstream = startScriptedMcp(["hang"]);
+  upstream.answer(() => new Promise(() => {}));
+  await addConnector(gateway, "up", upstream.url);
+  await gateway.agent("clerk");
+});
+afterAll(async () => {
+  await gateway.stop();
+  await upstream.close();
+});
+
+test.each(["shutdown", "agent_stopped", "cancelled", "a secret of the client"])("%s", async (reason) => {
+  const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
+  const before = upstream.calls.length;
+  const message = request("tools/call", { name: "up__hang", arguments: {} });
+  const response = await client.open(message);
+  await until(() => upstream.calls.length > before);
+  await client.tell("notifications/cancelled", { requestId: message.id, reason });
+  expect(await response.text()).toContain('"code":-32800');
+  const calls = async () => (await ledger(gateway)).filter(({ action }) => action === "tool.call");
+  await until(async () => unsettled(await calls()).length === 0);
+  expect((await calls()).at(-1)).toMatchObject({ phase: "outcome", outcome: "cancelled", code: null });
+  expect(JSON.stringify(await ledger(gateway)).includes(reason) && reason !== "cancelled").toBe(false);
+  // Its agent works on.
+  expect(await client.toolNames()).toContain("up__hang");
+});

@@ -1,0 +1,208 @@
+/** Calls outside of tasks: what they answer, and what the ledger says of them, when somebody ends them on their way. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import Type from "typebox";
+import { type Agents, createAgents } from "../../src/access/agents.ts";
+import { OPEN_POLICY } from "../../src/access/policy.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { builtinTool } from "../../src/connectors/builtin/tool.ts";
+import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
+import { DirectCalls } from "../../src/connectors/direct-call.ts";
+import { OpenCalls } from "../../src/connectors/open-calls.ts";
+import { ToolRegistry } from "../../src/connectors/registry.ts";
+import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
+import { type Gate, gate } from "../tasks/support.ts";
+import { type CallBench, openCallBench, said, tool } from "./bench.ts";
+
+interface Held extends Gate {
+  readonly begun: Promise<void>;
+}
+
+let bench: CallBench;
+let agents: Agents;
+let catalogue: Catalogue;
+let calls: DirectCalls;
+let agent: { readonly id: number; readonly name: string };
+/** What the builtin tool `own.change` does before it has changed anything, and whether it has. */
+let change: Held & { isDone: boolean };
+beforeEach(async () => {
+  bench = await openCallBench();
+  const { db, ledger, clock, ids } = bench;
+  agents = createAgents(db, clock);
+  const begun = gate();
+  change = { ...gate(), begun: begun.opened, isDone: false };
+  const own = builtinTool({
+    name: "own.change",
+    title: "Change",
+    description: "Changes something that cannot be broken off.",
+    input: Type.Object({}, { additionalProperties: false }),
+    annotations: {},
+    async execute() {
+      begun.open();
+      await change.opened;
+      change.isDone = true;
+      return { done: true };
+    },
+  });
+  catalogue = new Catalogue([own]);
+  const registry = new ToolRegistry(catalogue);
+  calls = new DirectCalls({ open: new OpenCalls(db), ledger, agents, registry, clock, ids, log: silentLog });
+  agent = await db.tx((tx) =>
+    agents.create(tx, 1, "clerk", {
+      owner: "tests",
+      description: null,
+      instructions: null,
+      memoryScope: ["support"],
+      tierPolicy: OPEN_POLICY,
+      tools: ["*"],
+      approvals: null,
+      maxSteps: 10,
+      creditsPerDay: null,
+    }),
+  );
+});
+afterEach(() => bench.close());
+
+/** Calls a tool as the agent. */
+function call(name: string, abort = new AbortController()): Promise<ToolAnswer> {
+  return calls.call(bench.call("tool.call", agent), name, {}, { abort });
+}
+
+/** Lets an upstream in whose only tool, `up.echo`, is called so. */
+const upstream = (answer: CallTool) => catalogue.put(1, "up", ["*"], [tool("echo")], answer);
+
+function outcome() {
+  const [intent, ended, ...more] = bench.entries();
+  expect(more).toEqual([]);
+  expect([intent?.phase, ended?.phase, ended?.ref]).toEqual(["intent", "outcome", intent?.seq]);
+  return { outcome: ended?.outcome, code: ended?.code };
+}
+
+type End = [who: string, end: (abort: AbortController) => unknown];
+/** A client words its reason as it likes, also as what is said of ends from here. */
+const BY_CLIENT: End[] = ["cancelled", "shutdown", "agent_stopped", undefined, { code: "shutdown" }].map(
+  (reason) => [`the client, saying ${JSON.stringify(reason)}`, (abort) => abort.abort(reason)],
+);
+const FROM_HERE: End[] = [
+  ["a stop of its agent", () => calls.stopAgent(1, agent.id)],
+  ["the end of the process", () => void calls.stop()],
+];
+
+describe("a call of an upstream that does not listen", () => {
+  const began = (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    upstream(() => {
+      resolve();
+      return new Promise(() => {});
+    });
+    return promise;
+  };
+
+  test.each(BY_CLIENT)(
+    "is cancelled by %s, and no code is said that is not the gateway's",
+    async (_, end) => {
+      const begun = began();
+      const abort = new AbortController();
+      const answer = call("up.echo", abort);
+      await begun;
+      end(abort);
+      expect(await answer).toMatchObject({ isError: true });
+      expect(outcome()).toEqual({ outcome: "cancelled", code: undefined });
+    },
+  );
+
+  test("is cancelled by a stop of its agent, in these words, and refused to the caller", async () => {
+    const begun = began();
+    const answer = call("up.echo");
+    await begun;
+    calls.stopAgent(1, agent.id);
+    await expect(answer).rejects.toMatchObject({ code: "agent_stopped" });
+    expect(outcome()).toEqual({ outcome: "cancelled", code: "agent_stopped" });
+  });
+
+  test("is cancelled by the end of the process, which waits for its outcome", async () => {
+    const begun = began();
+    const answer = call("up.echo");
+    await begun;
+    await calls.stop();
+    expect(outcome()).toEqual({ outcome: "cancelled", code: "shutdown" });
+    expect(await answer).toMatchObject({ isError: true });
+  });
+
+  test("is not ended by a stop of another agent, or of one of another workspace", async () => {
+    const answered = gate();
+    const begun = gate();
+    upstream(async () => {
+      begun.open();
+      await answered.opened;
+      return said("hi");
+    });
+    const answer = call("up.echo");
+    await begun.opened;
+    calls.stopAgent(1, agent.id + 1);
+    calls.stopAgent(2, agent.id);
+    answered.open();
+    expect(await answer).toEqual(said("hi"));
+    expect(outcome()).toEqual({ outcome: "succeeded", code: undefined });
+  });
+});
+
+describe("a builtin tool that does its work all the same has succeeded, and its caller is told so, though it was ended by", () => {
+  test.each([...BY_CLIENT, ...FROM_HERE])("%s", async (_, end) => {
+    const abort = new AbortController();
+    let isAnswered = false;
+    const answer = call("own.change", abort).finally(() => {
+      isAnswered = true;
+    });
+    await change.begun;
+    end(abort);
+    await new Promise(setImmediate);
+    expect([isAnswered, change.isDone]).toEqual([false, false]);
+    change.open();
+    expect((await answer).structuredContent).toEqual({ done: true });
+    expect(outcome()).toEqual({ outcome: "succeeded", code: undefined });
+  });
+});
+
+describe("the kept output is all that the caller is answered, where it is", () => {
+  const text = (words: string) => ({ type: "text", text: words });
+  const sum = { sum: 3, of: ["a", "b"] };
+  async function keptOf(answer: ToolAnswer): Promise<string> {
+    upstream(async () => answer);
+    expect(await call("up.echo")).toEqual(answer);
+    return bench.payload(2, "output") ?? "";
+  }
+
+  test.each<[what: string, answer: ToolAnswer]>([
+    ["a text and something else as structure", { content: [text("three")], structuredContent: sum }],
+    ["a text that is the structure, spaced", { content: [text('{ "n": 3 }')], structuredContent: { n: 3 } }],
+    ["an empty text and a structure", { content: [text("")], structuredContent: sum }],
+    ["several texts", { content: [text("one"), text("two")] }],
+    ["several texts and a structure", { content: [text("one"), text("two")], structuredContent: sum }],
+    ["nothing but a structure", { content: [], structuredContent: sum }],
+    ["nothing at all", { content: [] }],
+    ["an image", { content: [{ type: "image", data: "aGk=", mimeType: "image/png" }] }],
+    ["a link with a text", { content: [{ type: "resource_link", text: "one", uri: "file:///x" }] }],
+    ["a text that says more", { content: [{ ...text("one"), annotations: { audience: ["user"] } }] }],
+    ["a text that is no text", { content: [{ type: "text", text: 3 }] }],
+  ])("as it is: %s", async (_, answer) => {
+    expect(JSON.parse(await keptOf(answer))).toEqual(answer);
+  });
+
+  const json = JSON.stringify(sum);
+  test.each<[what: string, answer: ToolAnswer, kept: string]>([
+    ["a text that is the structure", { content: [text(json)], structuredContent: sum }, json],
+    ["a text", { content: [text("three")] }, "three"],
+    ["an empty text", { content: [text("")] }, ""],
+    ["a failure's text", { content: [text("no")], isError: true }, "no"],
+  ])("as text: %s", async (_, answer, kept) => {
+    expect(await keptOf(answer)).toBe(kept);
+  });
+
+  test("the words of a failure of the connector", async () => {
+    upstream(() => Promise.reject(new ConnectorError("unreachable", "The connector up cannot be reached.")));
+    const answer = await call("up.echo");
+    expect(answer).toEqual({ ...said("The connector up cannot be reached."), isError: true });
+    expect(outcome()).toEqual({ outcome: "failed", code: "unreachable" });
+    expect(bench.payload(2, "output")).toBe("The connector up cannot be reached.");
+  });
+});

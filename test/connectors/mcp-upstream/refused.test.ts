@@ -1,0 +1,108 @@
+/** What becomes of a call whose answer is an error status: whether it is made again, and what of it is shown. */
+import { describe, expect, test } from "bun:test";
+import { refusedStatus } from "../../../src/connectors/mcp-upstream/http/refused.ts";
+import { createMask } from "../../../src/connectors/secrets/mask.ts";
+import { startFakeMcp } from "../../support/fake-mcp/http.ts";
+import { faultOf, open, textOf } from "./support.ts";
+
+const rpcError = (message: string) =>
+  JSON.stringify({ jsonrpc: "2.0", error: { code: -32000, message }, id: null });
+
+/** An upstream that has forgotten its first session, and says so in its way. */
+function forgetful(body: string) {
+  let forgets = false;
+  const fake = startFakeMcp({
+    fault: (_, request) =>
+      forgets && request.headers.get("mcp-session-id") === "session-1"
+        ? { kind: "status", status: 400, body }
+        : undefined,
+  });
+  const up = open({ type: "http", url: fake.url, headers: {} });
+  return {
+    up,
+    calls: () => fake.heard.filter((method) => method === "tools/call").length,
+    handshakes: () => fake.heard.filter((method) => method === "initialize").length,
+    forget() {
+      forgets = true;
+    },
+    async [Symbol.asyncDispose]() {
+      await up[Symbol.asyncDispose]();
+      await fake.close();
+    },
+  };
+}
+
+describe("a call that is answered with 400", () => {
+  test.each([
+    ["by a tool that acted and speaks of a session", rpcError("the checkout session could not be closed")],
+    ["with words around what an SDK says", rpcError("Error: Session not found in the shop")],
+    ["with what an SDK says, in other letters", "SESSION NOT FOUND"],
+    ["with what an SDK says in another place", JSON.stringify({ message: "Session not found" })],
+    ["with what an SDK says inside of a list", `[${rpcError("Session not found")}]`],
+    ["with what an SDK says, and more than is read", `Session not found${" ".repeat(20_000)}.`],
+    ["with nothing", ""],
+  ])("%s is made once, and refused", async (_, body) => {
+    await using upstream = forgetful(body);
+    await upstream.up.list();
+    upstream.forget();
+    expect(await faultOf(upstream.up.call("echo"))).toStartWith(
+      "refused: The connector up answered with status 400",
+    );
+    expect([upstream.calls(), upstream.handshakes()]).toEqual([1, 1]);
+  });
+
+  test.each([
+    "Bad Request: No valid session ID provided",
+    "Bad Request: No valid session ID",
+    "Bad Request: Mcp-Session-Id header is required",
+    "Bad Request: Missing session ID",
+    "Bad Request: Server not initialized",
+    "Session not found",
+  ])("and exactly %j, as a JSON-RPC error or as text, is made again in a new session", async (phrase) => {
+    for (const body of [rpcError(phrase), `${phrase}\n`]) {
+      await using upstream = forgetful(body);
+      await upstream.up.list();
+      upstream.forget();
+      const answers = await Promise.all([1, 2, 3].map((text) => upstream.up.call("echo", { text })));
+      expect(answers.map(textOf)).toEqual(["1", "2", "3"]);
+      expect(upstream.handshakes()).toBe(2);
+    }
+  });
+});
+
+describe("of what an upstream says with an error status", () => {
+  const SECRET = "s3cr3t of the connector, forty-two letters";
+  const parts = { name: "up", mask: createMask([SECRET]) };
+  const said = async (body: string | ReadableStream<Uint8Array>) =>
+    (await refusedStatus(new Response(body, { status: 500 }), false, parts)).message.slice(
+      "The connector up answered with status 500".length,
+    );
+
+  test("no part of a secret shows, wherever what is read of it ends", async () => {
+    for (let shown = 1; shown < SECRET.length; shown++) {
+      const blanks = " ".repeat(16_384 - shown);
+      expect(await said(`${blanks}${SECRET}`)).toBe("");
+    }
+    expect(await said(`${" ".repeat(16_384 - SECRET.length)}${SECRET} and more`)).toBe(": [redacted]");
+  });
+
+  test("nor where the connection breaks in the middle of one", async () => {
+    const broken = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode(`no: ${SECRET.slice(0, 30)}`)),
+      pull: (controller) => controller.error(new Error("broken on purpose")),
+    });
+    expect(await said(broken)).toBe(": no:");
+  });
+
+  test("a secret with blanks in it is found before they are made one", async () => {
+    const mask = createMask(["two  blanks and\tmore"]);
+    const response = new Response("no: two  blanks and\tmore!", { status: 500 });
+    const { message } = await refusedStatus(response, false, { ...parts, mask });
+    expect(message).toEndWith(": no: [redacted]!");
+  });
+
+  test("300 characters show, and blanks are one", async () => {
+    expect(await said("a \n\t b")).toBe(": a b");
+    expect(await said("x".repeat(20_000))).toBe(`: ${"x".repeat(300)}…`);
+  });
+});

@@ -1,0 +1,76 @@
+/** What a program wrote on its standard error, as it is shown: no part of a secret, wherever it was cut. */
+import { describe, expect, test } from "bun:test";
+import { Said } from "../../../src/connectors/mcp-upstream/stdio/said.ts";
+import { createMask } from "../../../src/connectors/secrets/mask.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { open } from "./support.ts";
+
+const SECRET = `${"0123456789".repeat(9)}-the-end`;
+
+function saying() {
+  const lines: unknown[] = [];
+  const log = {
+    info() {},
+    warn() {},
+    error() {},
+    debug: (_: string, fields: unknown) => void lines.push(fields),
+  };
+  return { said: new Said({ clock: new FakeClock(), log, mask: createMask([SECRET]), name: "up" }), lines };
+}
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+describe("the end of what it said", () => {
+  test("shows no rest of a secret that was cut, although masking brings it near", () => {
+    const { said } = saying();
+    // So many of them that what is left of all is less than what is shown.
+    said.push(bytes(`${SECRET}\n`.repeat(400)));
+    expect(said.tail().replaceAll("[redacted]", "").trim()).toBe("");
+    expect(said.tail()).toStartWith("[redacted]");
+  });
+
+  test("shows nothing of a secret that it had not written to its end", () => {
+    const { said } = saying();
+    said.push(bytes(`key: ${SECRET.slice(0, 60)}`));
+    expect(said.tail()).toBe("key:");
+  });
+
+  test("is whole where it is short, and 4,096 characters where it is long", () => {
+    const { said } = saying();
+    said.push(bytes("cannot log in\n"));
+    expect(said.tail()).toBe("cannot log in");
+    said.push(bytes("x".repeat(100_000)));
+    expect(said.tail()).toBe("x".repeat(4_096));
+  });
+});
+
+describe("a line of it in the log", () => {
+  test("shows no part of a secret at the cut, also where it comes in pieces", () => {
+    const { said, lines } = saying();
+    said.push(bytes(SECRET.repeat(10)));
+    said.push(bytes(SECRET.repeat(200)));
+    said.push(bytes("\nnext\n"));
+    expect(lines).toEqual([
+      { connector: "up", line: "[redacted]" },
+      { connector: "up", line: "next" },
+    ]);
+  });
+
+  test("is cut at 1,000 characters", () => {
+    const { said, lines } = saying();
+    said.push(bytes(`${"x".repeat(5_000)}\n`));
+    expect(lines).toEqual([{ connector: "up", line: "x".repeat(1_000) }]);
+  });
+});
+
+test("a real program's last words are masked where they are shown", async () => {
+  const words = "process.stderr.write(process.env.KEY.repeat(300)); process.exitCode = 3";
+  await using up = open(
+    { type: "stdio", command: process.execPath, args: ["-e", words], env: { KEY: SECRET } },
+    { mask: createMask([SECRET]) },
+  );
+  const error = await up.list().then(
+    () => "none",
+    (reason: unknown) => String(reason),
+  );
+  expect(error).toEndWith("ended with code 3. It said: [redacted]");
+});

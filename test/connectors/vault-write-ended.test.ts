@@ -1,0 +1,188 @@
+/** `vault.write`, ended on its way: whatever is said of it is what happened, and nothing is written after that. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { databasePath } from "../../src/store/directory.ts";
+import { type Client, connect, type Message, request } from "../mcp/support.ts";
+import { FakeClock } from "../support/clock.ts";
+import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { longText, write } from "../support/vault.ts";
+import { type Entry, type Gate, gate, ledger, unsettled, until } from "../tasks/support.ts";
+
+let gateway: TestGateway;
+let embeddings: FakeEmbeddings;
+let client: Client;
+beforeEach(async () => {
+  embeddings = startFakeEmbeddings();
+  const provider = `up: { kind: openai-compatible, base_url: "${embeddings.baseUrl}" }`;
+  gateway = await startGateway({
+    // A document waits for its vectors as long as the test holds them back.
+    clock: new FakeClock(),
+    yaml: `providers:\n  ${provider}\nembeddings: { model: up/words }\n`,
+  });
+  await gateway.agent("clerk");
+  client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
+});
+afterEach(async () => {
+  await gateway.stop();
+  await embeddings.stop();
+});
+
+interface Held extends Gate {
+  readonly id: number;
+  readonly answer: Promise<Message>;
+}
+
+/** A call that has read its document, and waits for what stands between that and the write. */
+async function hold(by: Client, text = "The bittern booms."): Promise<Held> {
+  const vectors = gate();
+  const before = embeddings.requests.length;
+  embeddings.script({ gate: vectors.opened });
+  const message = request("tools/call", { name: "vault__write", arguments: { title: "Held", text } });
+  const answer = by.post(message).then(({ last }) => last);
+  await embeddings.arrived(before + 1);
+  return { ...vectors, id: message.id, answer };
+}
+
+/** Lets the call get on, and all that it still would do: what others write after it is behind it, and its slices are gone. */
+async function letGo(held: Held): Promise<void> {
+  held.open();
+  await held.answer;
+  for (const text of ["Behind it.", "Behind that."]) await write(gateway, { title: "Behind", text });
+  await until(() => documents().every(({ state }) => state === "live"));
+}
+
+/** As the store has them, those that nobody is shown among them. */
+function documents(): { readonly title: string; readonly state: string }[] {
+  const file = new Database(databasePath(gateway.dataDir), { readonly: true });
+  const find = "SELECT title, state FROM vault_documents ORDER BY title";
+  const rows = file.query<{ title: string; state: string }, []>(find).all();
+  file.close();
+  return rows;
+}
+
+/** Of those that are shown. */
+const titles = (): string[] => documents().flatMap(({ title, state }) => (state === "live" ? [title] : []));
+
+async function outcome(): Promise<Partial<Entry> | undefined> {
+  const entries = await ledger(gateway);
+  expect(unsettled(entries)).toEqual([]);
+  const ended = entries.filter(({ tool, phase }) => tool === "vault.write" && phase === "outcome");
+  expect(ended).toHaveLength(1);
+  return ended[0];
+}
+
+const stop = () => gateway.call("POST", "/v1/agents/clerk/stop");
+const TEXTS = [
+  ["a short document", "The bittern booms."],
+  ["one that is written in several slices", longText("bittern", 400)],
+] as const;
+
+describe.each(TEXTS)("%s", (_, text) => {
+  test("is not written once a stop of its agent was answered", async () => {
+    const held = await hold(client, text);
+    expect((await stop()).status).toBe(200);
+    await letGo(held);
+    expect((await held.answer).error.data.code).toBe("agent_stopped");
+    expect(titles()).toEqual(["Behind", "Behind"]);
+    expect(await outcome()).toMatchObject({ outcome: "cancelled", code: "agent_stopped" });
+  });
+
+  test.each(["shutdown", "agent_stopped", undefined])(
+    "is not written once its client has cancelled it (%s)",
+    async (reason) => {
+      const own = await connect(gateway);
+      const held = await hold(own, text);
+      await own.tell("notifications/cancelled", { requestId: held.id, ...(reason ? { reason } : {}) });
+      await letGo(held);
+      expect(await held.answer).toBeUndefined();
+      expect(titles()).toEqual(["Behind", "Behind"]);
+      expect(await outcome()).toMatchObject({ outcome: "cancelled", code: null });
+    },
+  );
+});
+
+test("an agent that was removed writes nothing any more", async () => {
+  const held = await hold(client);
+  expect((await gateway.call("DELETE", "/v1/agents/clerk")).status).toBe(204);
+  await letGo(held);
+  expect(titles()).toEqual(["Behind", "Behind"]);
+  expect(await outcome()).toMatchObject({ outcome: "cancelled" });
+});
+
+test("one that is written before its agent is stopped has succeeded, and stays", async () => {
+  const held = await hold(client);
+  held.open();
+  expect((await held.answer).result.structuredContent.title).toBe("Held");
+  await stop();
+  expect(titles()).toEqual(["Held"]);
+  expect(await outcome()).toMatchObject({ outcome: "succeeded" });
+});
+
+test("one whose agent turns out to be stopped at the moment of the write is refused, though nobody has told the call", async () => {
+  const held = await hold(client);
+  const file = new Database(databasePath(gateway.dataDir));
+  file.run("UPDATE agents SET status = 'stopped' WHERE name = 'clerk'");
+  file.close();
+  await letGo(held);
+  const { isError, content } = (await held.answer).result;
+  expect([isError, content[0].text]).toEqual([true, "The agent was stopped."]);
+  expect(titles()).toEqual(["Behind", "Behind"]);
+  expect(await outcome()).toMatchObject({ outcome: "failed", code: "tool_error" });
+});
+
+test("one that is there has succeeded, though its agent is stopped while the one in its place before is taken away", async () => {
+  const { id } = await write(gateway, { title: "Before", text: longText("crake", 600) });
+  const input = { id, title: "After", text: "The bittern booms." };
+  const message = request("tools/call", { name: "vault__write", arguments: input });
+  const answer = client.post(message);
+  await until(() => titles().includes("After"));
+  await stop();
+  expect((await answer).last.result.structuredContent.title).toBe("After");
+  await until(() => documents().length === 1);
+  expect(titles()).toEqual(["After"]);
+  expect(await outcome()).toMatchObject({ outcome: "succeeded" });
+});
+
+test("the end of the process does not wait for it, and says that it was cancelled", async () => {
+  const held = await hold(client);
+  const { dataDir } = gateway;
+  await gateway.gateway.stop();
+  expect(titles()).toEqual([]);
+  const file = new Database(databasePath(dataDir), { readonly: true });
+  const rows = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger ORDER BY seq").all();
+  file.close();
+  const calls = rows
+    .map(({ bytes }) => JSON.parse(bytes) as Entry)
+    .filter(({ tool }) => tool === "vault.write");
+  expect(calls.map(({ phase, outcome: said }) => [phase, said])).toEqual([
+    ["intent", "allowed"],
+    ["outcome", "cancelled"],
+  ]);
+  held.open();
+  await held.answer.catch(() => {});
+  gateway = await startGateway();
+});
+
+test("stopped at any moment, it is there just where it is said to have succeeded, and at once", async () => {
+  // As many turns of the event loop as it takes from the request to its answer, and some more.
+  const wroteTitles = new Set<string>();
+  for (let turns = 0; turns < 60; turns += 3) {
+    const title = `Raced ${turns}`;
+    const input = { title, text: "The bittern booms." };
+    const answer = client.post(request("tools/call", { name: "vault__write", arguments: input }));
+    for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+    await stop();
+    const atOnce = titles().includes(title);
+    await answer;
+    expect([turns, titles().includes(title)]).toEqual([turns, atOnce]);
+    if (atOnce) wroteTitles.add(title);
+    await gateway.call("POST", "/v1/agents/clerk/resume");
+  }
+  await write(gateway, { title: "Behind", text: "Behind it." });
+  expect(titles()).toEqual(["Behind", ...[...wroteTitles].sort()]);
+  const entries = await ledger(gateway);
+  expect(unsettled(entries)).toEqual([]);
+  const done = entries.filter(({ tool, phase }) => tool === "vault.write" && phase === "outcome");
+  expect(done.filter(({ outcome: said }) => said === "succeeded")).toHaveLength(wroteTitles.size);
+});
