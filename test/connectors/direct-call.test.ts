@@ -7,7 +7,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
 import { DirectCalls } from "../../src/connectors/direct-call.ts";
-import { OpenCalls } from "../../src/connectors/open-calls.ts";
+import { OpenCalls, reportLostCalls } from "../../src/connectors/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { type Gate, gate } from "../tasks/support.ts";
@@ -20,6 +20,7 @@ interface Held extends Gate {
 let bench: CallBench;
 let agents: Agents;
 let catalogue: Catalogue;
+let open: OpenCalls;
 let calls: DirectCalls;
 let agent: { readonly id: number; readonly name: string };
 /** What the builtin tool `own.change` does before it has changed anything, and whether it has. */
@@ -45,7 +46,8 @@ beforeEach(async () => {
   });
   catalogue = new Catalogue([own]);
   const registry = new ToolRegistry(catalogue);
-  calls = new DirectCalls({ open: new OpenCalls(db), ledger, agents, registry, clock, ids, log: silentLog });
+  open = new OpenCalls(db);
+  calls = new DirectCalls({ open, ledger, agents, registry, clock, ids, log: silentLog });
   agent = await db.tx((tx) =>
     agents.create(tx, 1, "clerk", {
       owner: "tests",
@@ -76,6 +78,18 @@ function outcome() {
   expect([intent?.phase, ended?.phase, ended?.ref]).toEqual(["intent", "outcome", intent?.seq]);
   return { outcome: ended?.outcome, code: ended?.code };
 }
+
+test("one whose outcome cannot be written is not answered as done, and the next start reports it", async () => {
+  upstream(async () => {
+    bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
+    return said("done");
+  });
+  await expect(call("up.echo")).rejects.toMatchObject({ status: 503, code: "ledger_unavailable" });
+  bench.file.run("DROP TRIGGER full");
+  await open.save();
+  await reportLostCalls(bench.db, bench.ledger, 1);
+  expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
+});
 
 type End = [who: string, end: (abort: AbortController) => unknown];
 /** A client words its reason as it likes, also as what is said of ends from here. */

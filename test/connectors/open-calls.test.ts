@@ -93,6 +93,13 @@ describe("calls that are out when the process dies", () => {
     expect(await start()).toEqual([first, second]);
   });
 
+  test("are reported where they were beginning when it was to be taken away", async () => {
+    await end(await begin());
+    const [first, , second] = await Promise.all([begin(), open.save(), begin()]);
+    expect(note()).not.toBeNull();
+    expect(await start()).toEqual([first, second]);
+  });
+
   test("are reported by one start alone, and calls of tasks by none", async () => {
     const intent = await begin();
     const task = { phase: "intent", action: "tool.call", outcome: "allowed", task: "task_1" } as const;

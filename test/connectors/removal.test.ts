@@ -90,6 +90,7 @@ test("what the old one says late is not taken for the new one's", async () => {
   await bench.create("up");
   late.open();
   await creating;
+  expect(bench.catalogue.toolsOf(1, "up").map(({ name }) => name)).toEqual(["up.new"]);
   const refreshed = () => bench.entries().filter(({ action }) => action === "connector.refresh");
   bench.opened[0]?.toolsChanged();
   tools = ["new", "more"];
