@@ -14,8 +14,8 @@ export interface CatalogueTool {
   readonly offered: OfferedTool;
   /** Whether it is within the scopes that its connector was authorised with. */
   readonly isAuthorised: boolean;
-  /** A builtin one: what it does is done here. */
-  readonly isOwn: boolean;
+  /** It changes something of ours: a call that is broken off is waited for, so that what is said of it is what it did. */
+  readonly isWaitedFor: boolean;
   /** What is wrong with the arguments; empty when nothing is. */
   validate(input: JsonObject): readonly FieldError[];
   /** `input` is valid. @throws ToolError (a ConnectorError among them) with a message for whoever called */
@@ -43,7 +43,7 @@ export class Catalogue {
       name: `${tool.connector}.${tool.offered.name}`,
       offered: tool.offered,
       isAuthorised: true,
-      isOwn: true,
+      isWaitedFor: tool.offered.annotations?.readOnlyHint !== true,
       validate: (input) => tool.validate(input),
       call: (actor, input, context) => tool.call(actor, input, context),
     }));
@@ -123,7 +123,7 @@ function catalogued(
     name: `${connector}.${offered.name}`,
     offered,
     isAuthorised: matchesAny(scopes, offered.name),
-    isOwn: false,
+    isWaitedFor: false,
     validate: argumentCheck(offered.inputSchema),
     call: (_actor, input, context) => call(offered, input, context),
   };

@@ -122,7 +122,7 @@ export class DirectCalls {
       const { signal } = context.abort;
       const { progress } = context;
       const source = { signal, callId: ids("call"), ...(progress ? { progress } : {}) };
-      const { answer, outcome, code } = await this.#outcome(signal, tool.isOwn, () =>
+      const { answer, outcome, code } = await this.#outcome(signal, tool.isWaitedFor, () =>
         tool.call({ workspaceId, agentId: running.agentId, actor }, input, source),
       );
       const draft: Draft = {
@@ -151,11 +151,11 @@ export class DirectCalls {
 
   async #outcome(
     signal: AbortSignal,
-    isOwn: boolean,
+    isWaitedFor: boolean,
     work: () => Promise<ToolAnswer>,
   ): Promise<{ answer: ToolAnswer; outcome: Draft["outcome"]; code?: string }> {
     try {
-      const answer = await (isOwn ? work() : abandonable(signal, work));
+      const answer = await (isWaitedFor ? work() : abandonable(signal, work));
       return answer.isError === true
         ? { answer, outcome: "failed", code: "tool_error" }
         : { answer, outcome: "succeeded" };

@@ -9,6 +9,7 @@ import {
 } from "../agents/index.ts";
 import { cost } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
+import { redact } from "../base/log.ts";
 import { approvalRequired, isToolName } from "../connectors/registry.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
@@ -187,7 +188,8 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     const output = JSON.stringify(call.output);
     const intent = toolIntents.get(call.id);
     toolIntents.delete(call.id);
-    const tool = call.tool.slice(0, TOOL_NAME_LIMIT);
+    // Before it is cut: a secret that the cut parts would be known by nothing.
+    const tool = redact(call.tool).slice(0, TOOL_NAME_LIMIT);
     await db.tx(async (tx) => {
       if (intent === undefined) {
         // Refused by the framework before anything was sent: one entry says both, in the word that the task shows.
@@ -200,7 +202,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
             outcome: "denied",
             code: call.code,
             // What a model makes up stays in the ledger for ever: only what can be a tool's name.
-            tool: isToolName(tool) ? tool : undefined,
+            tool: isToolName(call.tool) ? tool : undefined,
             input: JSON.stringify(call.arguments),
             output,
           }),

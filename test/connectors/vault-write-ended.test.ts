@@ -88,18 +88,19 @@ describe.each(TEXTS)("%s", (_, text) => {
     expect(await outcome()).toMatchObject({ outcome: "cancelled", code: "agent_stopped" });
   });
 
-  test.each(["shutdown", "agent_stopped", undefined])(
-    "is not written once its client has cancelled it (%s)",
-    async (reason) => {
-      const own = await connect(gateway);
-      const held = await hold(own, text);
-      await own.tell("notifications/cancelled", { requestId: held.id, ...(reason ? { reason } : {}) });
-      await letGo(held);
-      expect(await held.answer).toBeUndefined();
-      expect(titles()).toEqual(["Behind", "Behind"]);
-      expect(await outcome()).toMatchObject({ outcome: "cancelled", code: null });
-    },
-  );
+  test.each([
+    ["that the server shuts down", "shutdown"],
+    ["that its agent was stopped", "agent_stopped"],
+    ["nothing", undefined],
+  ])("is not written once its client has cancelled it, saying %s", async (_said, reason) => {
+    const own = await connect(gateway);
+    const held = await hold(own, text);
+    await own.tell("notifications/cancelled", { requestId: held.id, ...(reason ? { reason } : {}) });
+    await letGo(held);
+    expect(await held.answer).toBeUndefined();
+    expect(titles()).toEqual(["Behind", "Behind"]);
+    expect(await outcome()).toMatchObject({ outcome: "cancelled", code: null });
+  });
 });
 
 test("an agent that was removed writes nothing any more", async () => {

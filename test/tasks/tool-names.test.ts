@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createSecret } from "../../src/access/secret.ts";
 import { systemRandom } from "../../src/base/ids.ts";
+import { redact } from "../../src/base/log.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { ledger, run, type Stage, startStage, unsettled } from "./support.ts";
 
@@ -48,7 +49,7 @@ describe("a tool that a model makes up is denied, its task names it, and the led
   ])("%s", async (_, name, trace) => {
     const { task, calls } = await callOnce(name);
     expect(task).toMatchObject({ status: "succeeded", output: "Done." });
-    expect(task.tools_called).toMatchObject([{ tool: name, status: "denied" }]);
+    expect(task.tools_called).toMatchObject([{ tool: redact(name), status: "denied" }]);
     expect(calls).toMatchObject([{ phase: "single", outcome: "denied", code: "unknown_tool", tool: null }]);
     expect([bytes().includes(trace), bytes().includes(JSON.stringify(name))]).toEqual([false, false]);
   });
@@ -59,6 +60,13 @@ describe("a tool that a model makes up is denied, its task names it, and the led
     expect(task.tools_called).toMatchObject([{ tool: name.slice(0, 128), status: "denied" }]);
     expect(calls).toMatchObject([{ outcome: "denied", tool: null }]);
     expect(bytes().includes("long long")).toBe(false);
+  });
+
+  test("of a secret that a cut would part nothing is left", async () => {
+    const { task, calls } = await callOnce(`${"x".repeat(113)}${SECRET}`);
+    expect(task.tools_called[0]?.tool).toBe(`${"x".repeat(113)}gth_[redacted]`);
+    expect(calls).toMatchObject([{ outcome: "denied", tool: null }]);
+    expect(bytes().includes(SECRET.slice(0, 15))).toBe(false);
   });
 });
 

@@ -1,0 +1,342 @@
+/** Calls that are broken off: by whom, what goes on all the same, and what is left open. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client as SdkClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { FakeClock } from "../support/clock.ts";
+import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
+import { held, ledger, unsettled, until, yamlOf } from "../tasks/support.ts";
+import { addConnector, type Client, connect, hello, request, type Stream, watch } from "./support.ts";
+
+const MINUTE = 60_000;
+
+interface Asked {
+  readonly stream: Stream;
+  /** Tells that nobody wants the answer any more. */
+  cancel(): Promise<unknown>;
+}
+
+/** A client of the older transport, with its one stream. */
+interface Older {
+  readonly stream: Stream;
+  send(body: unknown): Promise<Response>;
+}
+
+async function connectOlder(gateway: TestGateway, token: string): Promise<Older> {
+  const abort = new AbortController();
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const stream = watch(await fetch(`${gateway.url}/mcp/sse`, { headers, signal: abort.signal }), abort);
+  const { data: endpoint } = await stream.saw(({ event }) => event === "endpoint");
+  const send = (body: unknown) => fetch(endpoint, { method: "POST", headers, body: JSON.stringify(body) });
+  await send(hello("2024-11-05"));
+  await stream.saw(({ data }) => data.includes("serverInfo"));
+  return { stream, send };
+}
+
+const cancelling = (requestId: number) => ({
+  jsonrpc: "2.0",
+  method: "notifications/cancelled",
+  params: { requestId },
+});
+
+describe("an agent's call that is out", () => {
+  const asked = () => request("tools/call", { name: "agents__plain", arguments: { prompt: "hi" } });
+  let upstream: FakeModel;
+  let gateway: TestGateway;
+  let dataDir: string;
+  let yaml: string;
+  beforeEach(async () => {
+    upstream = startFakeModel();
+    yaml = yamlOf(upstream.url, { tiers: { 1: ["a"] } });
+    dataDir = mkdtempSync(join(tmpdir(), "gatehouse-broken-off-"));
+    gateway = await startGateway({ yaml, dataDir });
+    await gateway.agent("plain");
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await upstream.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  const WAYS: readonly [string, (token: string) => Promise<Asked>][] = [
+    [
+      "Streamable HTTP",
+      async (token) => {
+        const client = await connect(gateway, { token });
+        const body = asked();
+        const stream = watch(await client.open(body));
+        return { stream, cancel: () => client.post(cancelling(body.id)) };
+      },
+    ],
+    [
+      "HTTP+SSE",
+      async (token) => {
+        const { stream, send } = await connectOlder(gateway, token);
+        const body = asked();
+        await send(body);
+        return { stream, cancel: () => send(cancelling(body.id)) };
+      },
+    ],
+  ];
+
+  const task = async () => (await gateway.call("GET", "/v1/tasks?limit=1")).body.data[0];
+  const cancels = async () => (await ledger(gateway)).filter(({ action }) => action === "task.cancel");
+  const issue = async (): Promise<{ id: string; secret: string }> =>
+    (await gateway.call("POST", "/v1/tokens", { body: { name: "t", agent: "plain" } })).body;
+
+  /** The one task there is has succeeded, nobody has cancelled it, and nothing is left open in the ledger. */
+  async function wentOn(output: string): Promise<void> {
+    await until(async () => !["queued", "running"].includes((await task()).status));
+    expect(await task()).toMatchObject({ status: "succeeded", output });
+    expect((await gateway.call("GET", "/v1/tasks")).body.data).toHaveLength(1);
+    expect(await cancels()).toEqual([]);
+    await until(async () => unsettled(await ledger(gateway)).length === 0);
+  }
+
+  describe.each(WAYS)("by %s", (_, ask) => {
+    test("has its task cancelled where the client cancels it", async () => {
+      const hold = held();
+      upstream.script("a", hold.script);
+      const { id, secret } = await issue();
+      const { stream, cancel } = await ask(secret);
+      await hold.asked;
+      await cancel();
+      await until(async () => (await task()).status === "cancelled");
+      await until(async () => (await cancels()).length === 1);
+      const { id: taskId } = await task();
+      expect(await cancels()).toMatchObject([{ actor: `token:${id}`, task: taskId, outcome: "succeeded" }]);
+      expect(stream.text()).not.toContain('"structuredContent"');
+      hold.open();
+      stream.leave();
+    });
+
+    test("has its task go on after a restart", async () => {
+      const hold = held();
+      upstream.script("a", hold.script);
+      const { stream } = await ask((await issue()).secret);
+      await hold.asked;
+      await gateway.stop();
+      await stream.ended;
+      upstream.script("a", { chunks: ["Done at last."] });
+      gateway = await startGateway({ yaml, dataDir });
+      await wentOn("Done at last.");
+      hold.open();
+    });
+
+    test("has its task go on where the token is revoked", async () => {
+      const hold = held({ chunks: ["Done all the same."] });
+      upstream.script("a", hold.script);
+      const { id, secret } = await issue();
+      const { stream } = await ask(secret);
+      await hold.asked;
+      expect((await gateway.call("DELETE", `/v1/tokens/${id}`)).status).toBe(204);
+      await stream.ended;
+      hold.open();
+      await wentOn("Done all the same.");
+    });
+
+    test("has its task go on where the client drops its stream", async () => {
+      const hold = held({ chunks: ["Done unheard."] });
+      upstream.script("a", hold.script);
+      const { stream } = await ask((await issue()).secret);
+      await hold.asked;
+      stream.leave();
+      await stream.ended;
+      hold.open();
+      await wentOn("Done unheard.");
+    });
+  });
+
+  test("has its task go on where the older transport's session has ended with its stream", async () => {
+    const hold = held({ chunks: ["Done unheard."] });
+    upstream.script("a", hold.script);
+    const { stream, send } = await connectOlder(gateway, (await issue()).secret);
+    await send(asked());
+    await hold.asked;
+    stream.leave();
+    await until(async () => (await gateway.call("GET", "/metrics")).body.includes("gatehouse_mcp_sessions 0\n"));
+    hold.open();
+    await wentOn("Done unheard.");
+  });
+});
+
+describe("an upstream's call that is out", () => {
+  let gateway: TestGateway;
+  let upstream: ScriptedMcp;
+  let clock: FakeClock;
+  beforeEach(async () => {
+    clock = new FakeClock();
+    gateway = await startGateway({ clock, yaml: "limits: { requests_per_minute: 1000000 }\n" });
+    upstream = startScriptedMcp(["slow"]);
+    await addConnector(gateway, "up", upstream.url);
+  });
+  afterEach(async () => {
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  const slow = (which = "") => request("tools/call", { name: "up__slow", arguments: { which } });
+  const sessions = async () => {
+    const { body } = await gateway.call("GET", "/metrics");
+    return Number(/^gatehouse_mcp_sessions (\d+)$/m.exec(body)?.[1]);
+  };
+
+  test("leaves nothing open where the SDK's client cancels it, and the client does not come again for it", async () => {
+    upstream.answer(() => new Promise(() => {}));
+    const wire = watchedFetch();
+    const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
+      requestInit: { headers: { authorization: `Bearer ${gateway.admin}` } },
+      fetch: wire.fetch,
+    });
+    const client = new SdkClient({ name: "tests", version: "1" });
+    // The SDK's classes do not spell their optional fields as exactly optional.
+    await client.connect(transport as Transport);
+    await until(() => wire.open("GET") === 1);
+    const abort = new AbortController();
+    const calls = [1, 2, 3, 4, 5].map((which) =>
+      client
+        .callTool({ name: "up__slow", arguments: { which } }, undefined, { signal: abort.signal })
+        .then(
+          () => "answered",
+          () => "cancelled",
+        ),
+    );
+    await until(() => upstream.calls.length === 5 && wire.open("POST") === 5);
+    abort.abort();
+    expect(await Promise.all(calls)).toEqual(Array(5).fill("cancelled"));
+    await until(() => wire.open("POST") === 0);
+    await until(() => upstream.heard.filter((method) => method === "notifications/cancelled").length === 5);
+    // Streams that ended without an answer would have been asked for again by now.
+    for (let pings = 0; pings < 20; pings++) await client.ping();
+    expect([wire.asked("GET"), wire.open("GET")]).toEqual([1, 1]);
+    expect(await sessions()).toBe(1);
+    await client.close();
+    await until(async () => {
+      clock.advance(MINUTE);
+      return (await sessions()) === 0;
+    });
+  });
+
+  describe("in a batch", () => {
+    const ORDERS: readonly [string, (cancel: () => Promise<unknown>, answer: () => void) => Promise<void>][] = [
+      [
+        "before the other is answered",
+        async (cancel, answer) => {
+          await cancel();
+          answer();
+        },
+      ],
+      [
+        "after the other was answered",
+        async (cancel, answer) => {
+          answer();
+          await until(hasAnswered);
+          await cancel();
+        },
+      ],
+    ];
+    const hasAnswered = async () =>
+      (await ledger(gateway)).some(({ phase, outcome }) => phase === "outcome" && outcome === "succeeded");
+
+    test.each(ORDERS)("may be cancelled %s: that one has its answer, and the POST ends", async (_, inOrder) => {
+      const gate = Promise.withResolvers<object>();
+      upstream.answer(({ input }) => (input.which === "b" ? gate.promise : new Promise(() => {})));
+      const client = await connect(gateway, { version: "2025-03-26" });
+      const [a, b] = [slow("a"), slow("b")];
+      const stream = watch(await client.open([a, b]));
+      await until(() => upstream.calls.length === 2);
+      await inOrder(
+        () => client.tell("notifications/cancelled", { requestId: a.id }),
+        () => gate.resolve(text("the answer of b")),
+      );
+      await stream.ended;
+      const answers = stream.events.filter(({ data }) => data !== "").map(({ data }) => JSON.parse(data));
+      expect(answers.find(({ id }) => id === b.id)?.result.content[0].text).toBe("the answer of b");
+      expect(answers.find(({ id }) => id === a.id)?.result).toBeUndefined();
+    });
+  });
+
+  describe("holds its id:", () => {
+    const WAYS: readonly [string, (client: Client, older: Older, body: unknown) => Promise<number>][] = [
+      ["Streamable HTTP", async (client, _, body) => (await client.post(body)).status],
+      ["HTTP+SSE", async (_, { send }, body) => (await send(body)).status],
+    ];
+
+    test.each(WAYS)("another request of it is refused by %s, and the first is answered", async (by, send) => {
+      const gate = Promise.withResolvers<object>();
+      upstream.answer(() => gate.promise);
+      const client = await connect(gateway, { version: "2025-03-26" });
+      const older = await connectOlder(gateway, gateway.admin);
+      const first = slow("first");
+      const isOlder = by === "HTTP+SSE";
+      const stream = isOlder ? older.stream : watch(await client.open(first));
+      if (isOlder) expect((await older.send(first)).status).toBe(202);
+      await until(() => upstream.calls.length === 1);
+      for (const body of [
+        { ...request("tools/list"), id: first.id },
+        { ...slow("second"), id: first.id },
+        { ...request("ping"), id: first.id },
+        [request("ping"), { ...slow("second"), id: first.id }],
+      ]) {
+        expect(await send(client, older, body)).toBe(400);
+      }
+      gate.resolve(text("the first"));
+      const { data } = await stream.saw(({ data }) => data.includes("the first"));
+      expect(JSON.parse(data).id).toBe(first.id);
+      expect(upstream.calls).toHaveLength(1);
+      // It is free again.
+      expect([200, 202]).toContain(await send(client, older, { ...request("ping"), id: first.id }));
+      older.stream.leave();
+    });
+
+    test.each(WAYS)("twice in one batch it is refused by %s, and nothing is called", async (_, send) => {
+      const client = await connect(gateway, { version: "2025-03-26" });
+      const older = await connectOlder(gateway, gateway.admin);
+      const twice = slow("twice");
+      expect(await send(client, older, [twice, { ...twice }])).toBe(400);
+      expect(await send(client, older, [twice, request("ping"), { ...request("ping"), id: twice.id }])).toBe(400);
+      expect(upstream.calls).toEqual([]);
+      expect(await client.toolNames()).toContain("up__slow");
+      older.stream.leave();
+    });
+  });
+});
+
+type Method = "GET" | "POST";
+
+/** The requests of a client, and which of their answers are still open; what a server asks it to wait is cut short. */
+function watchedFetch() {
+  const asked = { GET: 0, POST: 0 };
+  const open = { GET: 0, POST: 0 };
+  return {
+    asked: (method: Method) => asked[method],
+    open: (method: Method) => open[method],
+    async fetch(url: string | URL, init?: RequestInit): Promise<Response> {
+      const method = init?.method === "GET" ? "GET" : "POST";
+      asked[method] += 1;
+      const response = await fetch(url, init);
+      if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+      open[method] += 1;
+      const decoder = new TextDecoder();
+      const encoder = new TextEncoder();
+      const body = response.body?.pipeThrough(
+        new TransformStream<Uint8Array, Uint8Array>({
+          transform(chunk, controller) {
+            const frames = decoder.decode(chunk, { stream: true }).replace(/^retry: \d+$/m, "retry: 1");
+            controller.enqueue(encoder.encode(frames));
+          },
+          flush() {
+            open[method] -= 1;
+          },
+        }),
+      );
+      return new Response(body ?? null, { status: response.status, headers: response.headers });
+    },
+  };
+}
