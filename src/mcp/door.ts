@@ -156,6 +156,7 @@ export class McpDoor {
       return { limit: visit.limit, ledgerSeq: reply.ledgerSeq, outcome: reply };
     }
     cancelRequests(session, body);
+    if (Array.isArray(body)) session.hadBatch = true;
     return answered(await this.#pass(session, asked, visit, body), visit);
   }
 
@@ -193,6 +194,11 @@ export class McpDoor {
     const id = asked.request.headers.get("mcp-session-id");
     if (id !== null) {
       const session = this.#reach(id, visit, "streamable");
+      if (isOver(session, asked.request.headers.get("last-event-id"))) {
+        const nothing = rpcResponse(405, RPC.server, "All that belongs to this stream was sent.");
+        nothing.headers.set("Allow", "DELETE, POST");
+        return answered(nothing, visit);
+      }
       const response = await this.#pass(session, asked, visit);
       if (!response.ok) return answered(response, visit);
       asked.keepOpen();
@@ -283,6 +289,15 @@ export class McpDoor {
       session.lastSeenAt = this.#parts.clock.monotonic();
     });
   }
+}
+
+/**
+ * Whether a client asks for more of a stream whose answer it has. The SDK's client does, a second after each JSON-RPC error
+ * (1.32.2), and its server would keep a stream open for it that brings nothing; of a 405 the client makes nothing.
+ */
+function isOver({ by, requests, hadBatch }: Session, lastEventId: string | null): boolean {
+  if (by.kind !== "streamable" || lastEventId === null || (hadBatch && requests.size > 0)) return false;
+  return by.events.isLastAnswer(lastEventId);
 }
 
 /** Before the SDK is told: it does not say who has cancelled. */

@@ -65,6 +65,13 @@ export class SessionEvents implements EventStore {
     return id;
   }
 
+  /** Whether this event is an answer, and nothing has come by its stream after it. */
+  isLastAnswer(id: string): boolean {
+    const stream = this.#kept.find((kept) => kept.id === id)?.stream;
+    const last = this.#kept.findLast((kept) => kept.stream === stream);
+    return last?.id === id && ("result" in last.message || "error" in last.message);
+  }
+
   /** The session has ended. */
   forget(): void {
     while (this.#kept.length > 0) this.#forgetFirst();

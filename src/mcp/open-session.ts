@@ -92,6 +92,7 @@ export class SessionOpener {
         lastSeenAt: clock.monotonic(),
         streams: 0,
         hadStream: false,
+        hadBatch: false,
         requests,
         toldTools: listed,
       };

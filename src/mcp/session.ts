@@ -42,6 +42,8 @@ export interface Session {
   readonly requests: Map<RequestId, AbortController>;
   /** One that lost its stream is given less time than one that never had any. */
   hadStream: boolean;
+  /** Whether it has posted messages together: a stream of such a session may bring more than one answer. */
+  hadBatch: boolean;
   /** What it knows of its tools: as they were when it began, or when it was told last. */
   toldTools: readonly ToolView[];
 }
