@@ -1,4 +1,7 @@
+import Type from "typebox";
 import type { Agent } from "../access/agents.ts";
+import { validator } from "../base/schema.ts";
+import { plainSchema } from "./arguments.ts";
 import type { ToolView } from "./tool-view.ts";
 
 /** Stands where a connector's name stands; no connector can be named so. */
@@ -13,15 +16,18 @@ export function agentOf(name: string): string | undefined {
   return name.startsWith(`${AGENTS}.`) ? name.slice(AGENTS.length + 1) : undefined;
 }
 
-const INPUT_SCHEMA = {
-  type: "object",
-  properties: {
-    prompt: { type: "string", minLength: 1, maxLength: 1_000_000, description: "What it shall do." },
-    tier: { type: "integer", minimum: 1, description: "Which models it may use; default the lowest tier." },
-  },
-  required: ["prompt"],
-  additionalProperties: false,
-} as const;
+export const AgentArguments = validator(
+  Type.Object(
+    {
+      prompt: Type.String({ minLength: 1, maxLength: 1_000_000, description: "What it shall do." }),
+      tier: Type.Optional(
+        Type.Integer({ minimum: 1, description: "Which models it may use; default the lowest tier." }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+const INPUT_SCHEMA = plainSchema(AgentArguments.schema);
 
 const OUTPUT_SCHEMA = {
   type: "object",

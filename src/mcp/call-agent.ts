@@ -3,20 +3,13 @@ import Type, { type Static } from "typebox";
 import { validator } from "../base/schema.ts";
 import type { Progress } from "../connectors/source.ts";
 import type { EventReader } from "../tasks/events.ts";
+import { AgentArguments } from "./agent-tool.ts";
+import { denyArguments } from "./arguments.ts";
 import type { McpParts } from "./parts.ts";
 import { perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED } from "./session.ts";
 
-const Arguments = validator(
-  Type.Object(
-    {
-      prompt: Type.String({ minLength: 1, maxLength: 1_000_000 }),
-      tier: Type.Optional(Type.Integer({ minimum: 1 })),
-    },
-    { additionalProperties: false },
-  ),
-);
 const Finished = validator(
   Type.Object({
     status: Type.Enum(["succeeded", "failed", "cancelled"]),
@@ -47,9 +40,8 @@ export async function callAgent(
     context,
     { action: "task.dispatch", scope: "tasks:write" },
     async (call) => {
-      if (!Arguments.is(input)) {
-        await call.record("denied", "invalid_arguments");
-        return null;
+      if (!AgentArguments.is(input)) {
+        return { denied: await denyArguments(call, AgentArguments.errors(input)) };
       }
       const { tools } = await parts.agents.get(caller.workspaceId, agent);
       const reachable = parts.registry.reachable(caller.workspaceId, { tools, scopes: caller.scopes });
@@ -57,7 +49,7 @@ export async function callAgent(
       return parts.tasks.dispatch(call, request, undefined);
     },
   );
-  if (value === null) return withLedger(wrongArguments(input), ledgerSeq);
+  if ("denied" in value) return withLedger(value.denied, ledgerSeq);
   const finished = await follow(parts, context, value.id);
   const { status, output, credits_consumed, error } = finished;
   const text = output ?? error?.message ?? `The task was ${status}.`;
@@ -67,13 +59,6 @@ export async function callAgent(
     ...(status === "succeeded" ? {} : { isError: true }),
   };
   return withLedger(result, ledgerSeq);
-}
-
-/** For a model to read. */
-function wrongArguments(input: object): Result {
-  const faults = Arguments.errors(input).map(({ path, message }) => `${path || "arguments"}: ${message}`);
-  const text = `The arguments are not valid. ${faults.join("; ")}`;
-  return { content: [{ type: "text", text }], isError: true };
 }
 
 async function follow(

@@ -1,4 +1,7 @@
+import Type from "typebox";
+import { validator } from "../base/schema.ts";
 import { isStopWord, termOf, wordsOf } from "../vault/terms/words.ts";
+import { plainSchema } from "./arguments.ts";
 import type { ToolView } from "./tool-view.ts";
 
 export const FIND_TOOLS = "find_tools";
@@ -6,21 +9,38 @@ export const CALL_TOOL = "call_tool";
 const FOUND = 10;
 const FOUND_LIMIT = 50;
 
+export const FindArguments = validator(
+  Type.Object(
+    {
+      query: Type.String({
+        minLength: 1,
+        maxLength: 1_000,
+        description: "What a tool shall do, in words.",
+      }),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: FOUND_LIMIT, description: `Default ${FOUND}.` }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+export const CallArguments = validator(
+  Type.Object(
+    {
+      name: Type.String({ minLength: 1, maxLength: 200, description: `As ${FIND_TOOLS} names it.` }),
+      arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Its arguments." })),
+    },
+    { additionalProperties: false },
+  ),
+);
+
 /** What a client in search mode sees, so that its model's context holds two tools and not hundreds. */
 export const FINDING_TOOLS: readonly ToolView[] = [
   {
     name: CALL_TOOL,
     title: CALL_TOOL,
     description: `Calls a tool that ${FIND_TOOLS} has found, with arguments that fit its input_schema.`,
-    inputSchema: {
-      type: "object",
-      properties: {
-        name: { type: "string", minLength: 1, maxLength: 200, description: `As ${FIND_TOOLS} names it.` },
-        arguments: { type: "object", description: "Its arguments." },
-      },
-      required: ["name"],
-      additionalProperties: false,
-    },
+    inputSchema: plainSchema(CallArguments.schema),
   },
   {
     name: FIND_TOOLS,
@@ -28,20 +48,7 @@ export const FINDING_TOOLS: readonly ToolView[] = [
     description:
       `Finds tools by what they are for. Answers with their names, descriptions and input schemas; call them with ` +
       `${CALL_TOOL}.`,
-    inputSchema: {
-      type: "object",
-      properties: {
-        query: {
-          type: "string",
-          minLength: 1,
-          maxLength: 1_000,
-          description: "What a tool shall do, in words.",
-        },
-        limit: { type: "integer", minimum: 1, maximum: FOUND_LIMIT, description: `Default ${FOUND}.` },
-      },
-      required: ["query"],
-      additionalProperties: false,
-    },
+    inputSchema: plainSchema(FindArguments.schema),
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
 ];

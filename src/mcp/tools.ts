@@ -1,36 +1,16 @@
-import Type from "typebox";
 import type { JsonObject } from "../agents/index.ts";
 import { invalidField } from "../base/errors.ts";
-import { validator } from "../base/schema.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
 import { agentOf } from "./agent-tool.ts";
+import { denyArguments } from "./arguments.ts";
 import { callAgent } from "./call-agent.ts";
-import { CALL_TOOL, FIND_TOOLS, findTools } from "./find-tools.ts";
+import { CALL_TOOL, CallArguments, FIND_TOOLS, FindArguments, findTools } from "./find-tools.ts";
 import type { Offer, Offers } from "./offer.ts";
 import type { McpParts } from "./parts.ts";
 import { type Params, perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
 
 /** Tools in one page of a listing: many clients read only the first. */
 const PAGE = 1_000;
-
-const FindArguments = validator(
-  Type.Object(
-    {
-      query: Type.String({ minLength: 1, maxLength: 1_000 }),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
-    },
-    { additionalProperties: false },
-  ),
-);
-const CallArguments = validator(
-  Type.Object(
-    {
-      name: Type.String({ minLength: 1, maxLength: 200 }),
-      arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    },
-    { additionalProperties: false },
-  ),
-);
 
 export type ToolParts = McpParts & { readonly offers: Offers };
 
@@ -67,9 +47,14 @@ export async function callTool(parts: ToolParts, context: RequestContext, params
   if (context.visit.caller.toolsMode === "search") {
     if (name === FIND_TOOLS) return find(parts, context, input);
     if (name === CALL_TOOL) {
-      const wish = checked(CallArguments, input);
-      if ("isError" in wish) return wish;
-      return call(parts, context, wish.value.name, wish.value.arguments ?? {});
+      if (CallArguments.is(input)) return call(parts, context, input.name, input.arguments ?? {});
+      const { value, ledgerSeq } = await perform(
+        parts,
+        context,
+        { action: "tool.call", scope: null },
+        (call) => denyArguments(call, CallArguments.errors(input)),
+      );
+      return withLedger(value, ledgerSeq);
     }
   }
   return call(parts, context, name, input);
@@ -123,11 +108,10 @@ async function find(parts: ToolParts, context: RequestContext, input: object): P
     parts,
     context,
     { action: "tool.find", scope: null },
-    async () => {
-      const wish = checked(FindArguments, input);
-      if ("isError" in wish) return wish;
+    async (call) => {
+      if (!FindArguments.is(input)) return denyArguments(call, FindArguments.errors(input));
       const { reachable } = await parts.offers.of(context.visit.caller);
-      const tools = findTools(reachable, wish.value.query, wish.value.limit).map((tool) => ({
+      const tools = findTools(reachable, input.query, input.limit).map((tool) => ({
         name: tool.name,
         title: tool.title,
         description: tool.description,
@@ -138,18 +122,4 @@ async function find(parts: ToolParts, context: RequestContext, input: object): P
     },
   );
   return withLedger(value, ledgerSeq);
-}
-
-/** The arguments, or an answer that says what is wrong with them, for a model to read. */
-function checked<Value>(
-  against: {
-    is(value: unknown): value is Value;
-    errors(value: unknown): { path: string; message: string }[];
-  },
-  input: object,
-): { readonly value: Value } | { readonly content: readonly object[]; readonly isError: true } {
-  if (against.is(input)) return { value: input };
-  const faults = against.errors(input).map(({ path, message }) => `${path || "arguments"}: ${message}`);
-  const text = `The arguments are not valid. ${faults.join("; ")}`;
-  return { content: [{ type: "text", text }], isError: true };
 }
