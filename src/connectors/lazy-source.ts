@@ -27,12 +27,18 @@ export class LazySource implements ToolSource {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await (await this.#source)?.close();
+    // What could not be loaded holds nothing open.
+    const source = await this.#source?.catch(() => null);
+    await source?.close();
   }
 
   #get(): Promise<ToolSource> {
     if (this.#isClosed) throw new ConnectorError("unavailable", "The connector was closed.");
-    this.#source ??= this.#load();
+    // A load that failed is tried again with the next call.
+    this.#source ??= this.#load().catch((error: unknown) => {
+      this.#source = null;
+      throw error;
+    });
     return this.#source;
   }
 }

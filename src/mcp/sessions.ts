@@ -120,9 +120,15 @@ export class Sessions {
   }
 
   async #check(): Promise<void> {
+    // Many sessions have one token, which is asked for once.
+    const asked = new Map<string, boolean>();
     for (const session of [...this.#byId.values()]) {
+      const { credential } = session;
+      const key = credential.kind === "bearer" ? credential.secret : credential.kind;
       try {
-        if (!(await this.#isGood(session))) this.end(session);
+        const isGood = asked.get(key) ?? (await this.#isGood(session));
+        asked.set(key, isGood);
+        if (!isGood) this.end(session);
       } catch (error) {
         // What cannot be known now is looked at again with the next sweep; each call is checked anyway.
         this.#log.warn("whether an MCP session's token is good cannot be read", { error });
