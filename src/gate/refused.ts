@@ -20,7 +20,7 @@ export interface RefusedCallers {
 }
 
 /** Calls of nobody knows whom: a flood of them must neither fill the ledger nor go unrecorded. */
-export function createRefusedCallers(ledger: Ledger, clock: Clock): RefusedCallers {
+export function createRefusedCallers(ledger: Pick<Ledger, "record">, clock: Clock): RefusedCallers {
   const tally = new MinuteTally(SOURCE_LIMIT);
   /** Counts of minutes that are over, until they are on disk. */
   const unsaid = new Map<string, number>();

@@ -1,10 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { RandomSource } from "../base/ids.ts";
+import { Signal } from "../base/signal.ts";
 import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
 import { type Link, link, readTail, type Tail } from "./chain.ts";
 import type { Draft } from "./entry.ts";
 import { keepPayloads, type Payload, saltedHash } from "./payload.ts";
+import { ledgerSize } from "./query.ts";
+import { completeTiles, TILE_WIDTH, tiledSize } from "./tiles.ts";
 
 export interface Ledger {
   /**
@@ -17,6 +20,13 @@ export interface Ledger {
    * @throws StoreUnavailable
    */
   record(workspaceId: number, draft: Draft): Promise<number>;
+  /** Tells how long a ledger has become, once that is on disk. */
+  readonly grown: Signal<Grown>;
+}
+
+export interface Grown {
+  readonly workspaceId: number;
+  readonly size: number;
 }
 
 interface Waiting {
@@ -39,6 +49,7 @@ const ROWS = 16;
  */
 export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger {
   const tails = new Map<number, Tail>();
+  const grown = new Signal<Grown>();
   let waiting: Waiting[] = [];
 
   async function tailOf(tx: Tx, workspaceId: number): Promise<Tail> {
@@ -49,6 +60,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
   function moveTail(tx: Tx, workspaceId: number, tail: Tail): void {
     tails.set(workspaceId, tail);
     tx.onRollback(() => tails.delete(workspaceId));
+    tx.onCommit(() => grown.emit({ workspaceId, size: tail.seq }));
   }
 
   async function append(tx: Tx, workspaceId: number, draft: Draft): Promise<number> {
@@ -56,6 +68,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
     const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
     moveTail(tx, workspaceId, next.tail);
     await insert(tx, [[workspaceId, next]]);
+    if (next.tail.seq % TILE_WIDTH === 0) await completeTiles(tx, workspaceId, tail.seq, next.tail.seq);
     await keepPayloads(tx, payloads);
     return next.tail.seq;
   }
@@ -85,6 +98,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
 
   async function appendWaiting(tx: Tx, group: readonly Waiting[]): Promise<(number | Error)[]> {
     const now = clock.now();
+    const starts = new Map<number, number>();
     const ends = new Map<number, Tail>();
     const links: (readonly [number, Link])[] = [];
     const texts: Payload[] = [];
@@ -93,6 +107,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
       const tail = ends.get(workspaceId) ?? (await tailOf(tx, workspaceId));
       try {
         const { next, payloads } = sealed(workspaceId, tail, draft, now);
+        if (!starts.has(workspaceId)) starts.set(workspaceId, tail.seq);
         ends.set(workspaceId, next.tail);
         links.push([workspaceId, next]);
         texts.push(...payloads);
@@ -103,6 +118,9 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
     }
     for (const [workspaceId, tail] of ends) moveTail(tx, workspaceId, tail);
     await insert(tx, links);
+    for (const [workspaceId, { seq }] of ends) {
+      await completeTiles(tx, workspaceId, starts.get(workspaceId) ?? seq, seq);
+    }
     await keepPayloads(tx, texts);
     return results;
   }
@@ -132,6 +150,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
 
   return {
     append,
+    grown,
     record(workspaceId, draft) {
       return new Promise((resolve, reject) => {
         if (waiting.length >= WAITING_LIMIT) {
@@ -143,6 +162,22 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
       });
     },
   };
+}
+
+/** Blocks made in one transaction where a ledger has none yet: some 60 ms. */
+const BLOCKS_AT_ONCE = 64;
+
+/**
+ * Makes the tiles and the index of entries that were written by a version without them. MUST come before anything is
+ * appended.
+ */
+export async function completeLedger(db: Db, workspaceId: number): Promise<void> {
+  const size = await ledgerSize(db, workspaceId);
+  for (let from = await tiledSize(db, workspaceId); from + TILE_WIDTH <= size; ) {
+    const to = Math.min(size, from + BLOCKS_AT_ONCE * TILE_WIDTH);
+    await db.tx((tx) => completeTiles(tx, workspaceId, from, to));
+    from = to - (to % TILE_WIDTH);
+  }
 }
 
 const COLUMNS = 5;

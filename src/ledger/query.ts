@@ -1,4 +1,6 @@
-import type { Db, SqlValue } from "../store/db.ts";
+import type { Db, Sql, SqlValue } from "../store/db.ts";
+import { INDEXED, indexedSeqs, indexKey, OVERSIGHT_KEY, type Span } from "./block-index.ts";
+import { tiledSize } from "./tiles.ts";
 
 /** Conditions on entries of one workspace; all that are given must hold. */
 export interface EntryFilter {
@@ -10,6 +12,8 @@ export interface EntryFilter {
   readonly from?: string | undefined;
   /** RFC 3339 UTC with milliseconds, exclusive. */
   readonly to?: string | undefined;
+  /** Only those in which a person had a hand. */
+  readonly oversight?: true | undefined;
 }
 
 export interface EntryPage {
@@ -17,8 +21,8 @@ export interface EntryPage {
   readonly limit: number;
   /** Entries strictly after this seq in the given order. */
   readonly after?: number | undefined;
-  /** Slices looked through at most. Default: `SLICE_LIMIT`. */
-  readonly slices?: number;
+  /** How often it looks into the store at most. Default: `LOOK_LIMIT`. */
+  readonly looks?: number;
 }
 
 export interface FoundEntries {
@@ -34,19 +38,16 @@ export interface StoredEntry {
 }
 
 /**
- * Rows looked at in one go. Entries have no secondary index, which would cost each append 12 µs on top of 16 (measured,
- * groups of 64, three indexes); a filter reads slices of the chain instead, and lets other calls in between them.
+ * Looks of one call: one reads some entries, or the index of half a million. A filter that matches little in a chain of
+ * many millions would hold the call for seconds.
  */
-const SLICE = 4096;
-
-/** Slices of one call: a filter that matches little would walk a chain of millions for one answer. */
-const SLICE_LIMIT = 64;
-
-const FIELDS = ["agent", "actor", "action", "tier"] as const;
+const LOOK_LIMIT = 64;
+/** Entries that one look reads. */
+const AT_ONCE = 256;
 
 /**
- * One page of entries that match, in order: `limit` at most. Fewer, or none, also where the search has looked through as
- * many slices as a call may, or `signal` was aborted; it goes on after `next`.
+ * One page of entries that match, in order: `limit` at most. Fewer, or none, also where it has looked as often as a call
+ * may, or `signal` was aborted; it goes on after `next`.
  */
 export async function findEntries(
   db: Db,
@@ -55,64 +56,217 @@ export async function findEntries(
   page: EntryPage,
   signal?: AbortSignal,
 ): Promise<FoundEntries> {
-  const last = await lastSeq(db, workspaceId);
-  let low = filter.from === undefined ? 1 : await firstAt(db, workspaceId, filter.from, last);
-  let high = filter.to === undefined ? last : (await firstAt(db, workspaceId, filter.to, last)) - 1;
-  if (page.after !== undefined) {
-    if (page.order === "asc") low = Math.max(low, page.after + 1);
-    else high = Math.min(high, page.after - 1);
+  const { order, after, limit } = page;
+  let { first, last } = await spanOf(db, workspaceId, filter, await ledgerSize(db, workspaceId));
+  if (after !== undefined) {
+    if (order === "asc") first = Math.max(first, after + 1);
+    else last = Math.min(last, after - 1);
   }
-  const conditions: string[] = [];
-  const values: SqlValue[] = [];
-  for (const field of FIELDS) {
-    const value = filter[field];
-    if (value === undefined) continue;
-    values.push(value);
-    conditions.push(` AND bytes->>'${field}' = $${values.length + 4}`);
-  }
-  const sql =
-    `SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq >= $2 AND seq <= $3${conditions.join("")}` +
-    ` ORDER BY seq ${page.order === "asc" ? "ASC" : "DESC"} LIMIT $4`;
-  const wanted = page.limit + 1;
+  const wanted = limit + 1;
   const found: StoredEntry[] = [];
-  let slices = page.slices ?? SLICE_LIMIT;
+  let looks = page.looks ?? LOOK_LIMIT;
   let reached: number | null = null;
-  while (low <= high && found.length < wanted) {
-    if (slices-- === 0 || signal?.aborted) {
-      reached = page.order === "asc" ? low - 1 : high + 1;
+  for await (const look of lookThrough(db, workspaceId, filter, { first, last, order }, wanted)) {
+    found.push(...look.entries);
+    if (found.length >= wanted) break;
+    if (look.isLast) break;
+    looks -= 1;
+    if (looks === 0 || signal?.aborted) {
+      reached = look.reached;
       break;
     }
-    const from = page.order === "asc" ? low : Math.max(low, high - SLICE + 1);
-    const to = page.order === "asc" ? Math.min(high, low + SLICE - 1) : high;
-    found.push(
-      ...(await db.all<StoredEntry>(sql, [workspaceId, from, to, wanted - found.length, ...values])),
-    );
-    if (page.order === "asc") low = to + 1;
-    else high = from - 1;
-    if (low <= high && found.length < wanted) await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
   }
-  const entries = found.slice(0, page.limit);
+  const entries = found.slice(0, limit);
   const end = entries.at(-1);
-  return { entries, next: found.length > page.limit && end !== undefined ? end.seq : reached };
+  return { entries, next: found.length > limit && end !== undefined ? end.seq : reached };
 }
 
-export async function findEntry(db: Db, workspaceId: number, seq: number): Promise<StoredEntry | undefined> {
+/** All entries of a span that match, in order, some at a time (also none: the store was asked, and others had their turn). */
+export async function* readEntries(
+  db: Pick<Sql, "all" | "get">,
+  workspaceId: number,
+  filter: Omit<EntryFilter, "from" | "to">,
+  span: Span,
+): AsyncGenerator<readonly StoredEntry[], void> {
+  for await (const { entries, isLast } of lookThrough(db, workspaceId, filter, span, AT_ONCE)) {
+    yield entries;
+    if (!isLast) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+interface Look {
+  readonly entries: readonly StoredEntry[];
+  /** Everything up to here was looked at. */
+  readonly reached: number;
+  readonly isLast: boolean;
+}
+
+/** Reads `most` entries at a time at most. */
+async function* lookThrough(
+  db: Pick<Sql, "all" | "get">,
+  workspaceId: number,
+  filter: EntryFilter,
+  span: Span,
+  most: number,
+): AsyncGenerator<Look, void> {
+  const { order } = span;
+  if (span.first > span.last) return;
+  const keys = keysOf(filter);
+  // What stands in a block that is not complete yet is in no index: a block's worth of entries at most.
+  const indexed = keys.length === 0 ? 0 : Math.min(span.last, await tiledSize(db, workspaceId));
+  const [old, recent] = [
+    { ...span, last: indexed },
+    { ...span, first: Math.max(span.first, indexed + 1) },
+  ];
+  const parts: (() => AsyncGenerator<Omit<Look, "isLast">, void>)[] = [];
+  if (old.first <= old.last) parts.push(() => lookByIndex(db, workspaceId, filter, keys, old, most));
+  if (recent.first <= recent.last) parts.push(() => lookInOrder(db, workspaceId, filter, recent, most));
+  if (order === "desc") parts.reverse();
+  const end = order === "asc" ? span.last : span.first;
+  for (const part of parts) {
+    for await (const look of part()) yield { ...look, isLast: look.reached === end };
+  }
+}
+
+async function* lookInOrder(
+  db: Pick<Sql, "all">,
+  workspaceId: number,
+  filter: EntryFilter,
+  { first, last, order }: Span,
+  most: number,
+): AsyncGenerator<Omit<Look, "isLast">, void> {
+  const { sql, values } = conditions(filter, 5);
+  const statement =
+    `SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq >= $2 AND seq <= $3${sql}` +
+    ` ORDER BY seq ${order === "asc" ? "ASC" : "DESC"} LIMIT $4`;
+  let [low, high] = [first, last];
+  while (low <= high) {
+    const entries = await db.all<StoredEntry>(statement, [workspaceId, low, high, most, ...values]);
+    const end = entries.length < most ? undefined : entries.at(-1)?.seq;
+    if (order === "asc") {
+      low = (end ?? high) + 1;
+      yield { entries, reached: low - 1 };
+    } else {
+      high = (end ?? low) - 1;
+      yield { entries, reached: high + 1 };
+    }
+  }
+}
+
+async function* lookByIndex(
+  db: Pick<Sql, "all">,
+  workspaceId: number,
+  filter: EntryFilter,
+  keys: readonly string[],
+  span: Span,
+  most: number,
+): AsyncGenerator<Omit<Look, "isLast">, void> {
+  const end = span.order === "asc" ? span.last : span.first;
+  const back = span.order === "asc" ? -1 : 1;
+  const pending: number[] = [];
+  for await (const { found, upTo } of indexedSeqs(db, workspaceId, keys, span)) {
+    pending.push(...found);
+    const isEnd = upTo === end;
+    do {
+      const part = isEnd || pending.length >= most ? pending.splice(0, most) : [];
+      const [following] = pending;
+      const entries = await readSome(db, workspaceId, filter, part, span.order);
+      yield { entries, reached: following === undefined ? upTo : following + back };
+    } while (pending.length >= most || (isEnd && pending.length > 0));
+  }
+}
+
+/** Values of one `IN`: as many parameters a statement has, the rest of them null. */
+const IN_WIDTH = 64;
+const IN_PLACES = Array.from({ length: IN_WIDTH }, (_, index) => `$${index + 2}`).join(", ");
+
+/** The entry's own bytes decide: the index only says where to look. */
+async function readSome(
+  db: Pick<Sql, "all">,
+  workspaceId: number,
+  filter: EntryFilter,
+  seqs: readonly number[],
+  order: "asc" | "desc",
+): Promise<StoredEntry[]> {
+  const { sql, values } = conditions(filter, IN_WIDTH + 2);
+  const statement =
+    `SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq IN (${IN_PLACES})${sql}` +
+    ` ORDER BY seq ${order === "asc" ? "ASC" : "DESC"}`;
+  const entries: StoredEntry[] = [];
+  for (let from = 0; from < seqs.length; from += IN_WIDTH) {
+    const some: (number | null)[] = seqs.slice(from, from + IN_WIDTH);
+    while (some.length < IN_WIDTH) some.push(null);
+    entries.push(...(await db.all<StoredEntry>(statement, [workspaceId, ...some, ...values])));
+  }
+  return entries;
+}
+
+function keysOf(filter: EntryFilter): string[] {
+  const keys = filter.oversight ? [OVERSIGHT_KEY] : [];
+  for (const field of INDEXED) {
+    const value = filter[field];
+    if (value !== undefined) keys.push(indexKey(field, value));
+  }
+  return keys;
+}
+
+/** Of the filter's fields, as SQL; `first` is the number of its first parameter. */
+function conditions(
+  filter: EntryFilter,
+  first: number,
+): { readonly sql: string; readonly values: SqlValue[] } {
+  const values: SqlValue[] = [];
+  let sql = filter.oversight ? " AND bytes->>'oversight' IS NOT NULL" : "";
+  for (const field of INDEXED) {
+    const value = filter[field];
+    if (value === undefined) continue;
+    sql += ` AND bytes->>'${field}' = $${first + values.length}`;
+    values.push(value);
+  }
+  return { sql, values };
+}
+
+export async function findEntry(
+  db: Pick<Sql, "get">,
+  workspaceId: number,
+  seq: number,
+): Promise<StoredEntry | undefined> {
   return db.get<StoredEntry>("SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq = $2", [
     workspaceId,
     seq,
   ]);
 }
 
-async function lastSeq(db: Db, workspaceId: number): Promise<number> {
-  const row = await db.get<{ seq: number }>(
+/** Entries of a workspace: the size of its tree. */
+export async function ledgerSize(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
+  const row = await sql.get<{ seq: number }>(
     "SELECT seq FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
     [workspaceId],
   );
   return row?.seq ?? 0;
 }
 
+/** The entries of a time, among the first `size`; none where `first` is past `last`. */
+export async function spanOf(
+  db: Pick<Sql, "get">,
+  workspaceId: number,
+  { from, to }: Pick<EntryFilter, "from" | "to">,
+  size: number,
+): Promise<{ readonly first: number; readonly last: number }> {
+  return {
+    first: from === undefined ? 1 : await firstAt(db, workspaceId, from, size),
+    last: to === undefined ? size : (await firstAt(db, workspaceId, to, size)) - 1,
+  };
+}
+
 /** The first seq whose time is at or after `time`; `last + 1` when there is none. Times never go backwards. */
-async function firstAt(db: Db, workspaceId: number, time: string, last: number): Promise<number> {
+async function firstAt(
+  db: Pick<Sql, "get">,
+  workspaceId: number,
+  time: string,
+  last: number,
+): Promise<number> {
   let low = 1;
   let high = last + 1;
   while (low < high) {

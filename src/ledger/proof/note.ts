@@ -1,0 +1,141 @@
+import type { Sha256 } from "./hash.ts";
+
+/** A C2SP signed note (c2sp.org/signed-note): a text, and who signed it. Ed25519 alone. */
+export interface Note {
+  /** With its last newline. */
+  readonly text: string;
+  readonly signatures: readonly NoteSignature[];
+}
+
+export interface NoteSignature {
+  readonly name: string;
+  /** Four bytes: with the name, tells the key. */
+  readonly keyId: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+/** A key that notes are checked with. */
+export interface VerifierKey {
+  readonly name: string;
+  readonly keyId: Uint8Array;
+  /** 32 bytes. */
+  readonly publicKey: Uint8Array;
+}
+
+/** Checks an Ed25519 signature (RFC 8032). */
+export type VerifySignature = (
+  publicKey: Uint8Array,
+  message: Uint8Array,
+  signature: Uint8Array,
+) => boolean | Promise<boolean>;
+
+export class NoteError extends Error {
+  override readonly name = "NoteError";
+}
+
+const ED25519 = 1;
+const KEY_ID_BYTES = 4;
+const SIGNATURE_BYTES = 64;
+const PUBLIC_KEY_BYTES = 32;
+const NOTE_LIMIT = 1_000_000;
+const SIGNATURE_LIMIT = 100;
+const SIGNATURE_LINE = /^— (?<name>\S+) (?<value>\S+)$/u;
+/** No spaces, no plus: what a key's name may be. */
+const NAME = /^[^\s+]+$/u;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: notes have none but newlines.
+const CONTROL = /[\u0000-\u0009\u000b-\u001f]/;
+
+export function keyIdOf(sha256: Sha256, name: string, publicKey: Uint8Array): Uint8Array {
+  const head = new TextEncoder().encode(`${name}\n`);
+  const bytes = new Uint8Array(head.length + 1 + publicKey.length);
+  bytes.set(head);
+  bytes[head.length] = ED25519;
+  bytes.set(publicKey, head.length + 1);
+  return sha256(bytes).slice(0, KEY_ID_BYTES);
+}
+
+/** `<name>+<hex of the key's id>+<base64 of its algorithm and bytes>`: C2SP's verifier key. */
+export function formatVerifierKey(sha256: Sha256, name: string, publicKey: Uint8Array): string {
+  const bytes = new Uint8Array(1 + publicKey.length);
+  bytes[0] = ED25519;
+  bytes.set(publicKey, 1);
+  return `${name}+${keyIdOf(sha256, name, publicKey).toHex()}+${bytes.toBase64()}`;
+}
+
+/** @throws NoteError for what is none, also where its id does not fit its key */
+export function parseVerifierKey(sha256: Sha256, text: string): VerifierKey {
+  const [name, id, ...rest] = text.trim().split("+");
+  const bytes = fromBase64(rest.join("+"));
+  if (!name || !NAME.test(name) || !id || !bytes) {
+    throw new NoteError("a verifier key has the form <name>+<8 hex digits>+<base64>");
+  }
+  if (bytes.length !== 1 + PUBLIC_KEY_BYTES || bytes[0] !== ED25519) {
+    throw new NoteError("the verifier key is not of Ed25519");
+  }
+  const publicKey = bytes.slice(1);
+  const keyId = keyIdOf(sha256, name, publicKey);
+  if (keyId.toHex() !== id.toLowerCase()) throw new NoteError("the verifier key's id does not fit its key");
+  return { name, keyId, publicKey };
+}
+
+export function formatNote({ text, signatures }: Note): string {
+  return `${text}\n${signatures.map(formatSignature).join("")}`;
+}
+
+function formatSignature({ name, keyId, signature }: NoteSignature): string {
+  const bytes = new Uint8Array(keyId.length + signature.length);
+  bytes.set(keyId);
+  bytes.set(signature, keyId.length);
+  return `— ${name} ${bytes.toBase64()}\n`;
+}
+
+/** @throws NoteError for what is not a note */
+export function parseNote(note: string): Note {
+  if (note.length > NOTE_LIMIT) throw new NoteError("the note is too long");
+  if (CONTROL.test(note) || !note.isWellFormed()) throw new NoteError("the note holds control characters");
+  const at = note.lastIndexOf("\n\n");
+  if (at < 0 || !note.endsWith("\n")) throw new NoteError("the note has no signatures");
+  const lines = note.slice(at + 2, -1).split("\n");
+  if (lines.length > SIGNATURE_LIMIT) throw new NoteError("the note has too many signatures");
+  return { text: note.slice(0, at + 1), signatures: lines.map(parseSignature) };
+}
+
+function parseSignature(line: string): NoteSignature {
+  const { name = "", value = "" } = SIGNATURE_LINE.exec(line)?.groups ?? {};
+  const bytes = fromBase64(value);
+  if (!NAME.test(name) || !bytes || bytes.length <= KEY_ID_BYTES) {
+    throw new NoteError("a line of the note's signatures is none");
+  }
+  return { name, keyId: bytes.slice(0, KEY_ID_BYTES), signature: bytes.slice(KEY_ID_BYTES) };
+}
+
+/**
+ * Which of the keys signed the note.
+ * @throws NoteError where a signature claims to be of one of them and is not: a note is good as a whole or not at all
+ */
+export async function signersOf(
+  note: Note,
+  keys: readonly VerifierKey[],
+  verify: VerifySignature,
+): Promise<VerifierKey[]> {
+  const message = new TextEncoder().encode(note.text);
+  const signers: VerifierKey[] = [];
+  for (const { name, keyId, signature } of note.signatures) {
+    const key = keys.find((known) => known.name === name && known.keyId.toHex() === keyId.toHex());
+    if (!key || signers.includes(key)) continue;
+    if (signature.length !== SIGNATURE_BYTES || !(await verify(key.publicKey, message, signature))) {
+      throw new NoteError(`the signature of ${name} is not good`);
+    }
+    signers.push(key);
+  }
+  return signers;
+}
+
+/** Undefined for what is no base64, or not written as it must be. */
+export function fromBase64(text: string): Uint8Array | undefined {
+  try {
+    return Uint8Array.fromBase64(text, { lastChunkHandling: "strict" });
+  } catch {
+    return undefined;
+  }
+}

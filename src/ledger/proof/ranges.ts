@@ -1,0 +1,75 @@
+/** Leaves from `start` to before `end`, counted from 0. */
+export interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A complete subtree: the leaves from `index` · 2^`level` on, 2^`level` of them. */
+export interface TreeNode {
+  readonly level: number;
+  readonly index: number;
+}
+
+/** The largest power of two below `n`, for `n` of 2 and more. Sizes go up to 2^53, past what bit operators take. */
+export function splitOf(n: number): number {
+  let power = 1;
+  while (power * 2 < n) power *= 2;
+  return power;
+}
+
+/** What an inclusion proof is made of (RFC 9162, section 2.1.3.1): from the leaf's sibling to the root's child. */
+export function inclusionRanges(index: number, size: number): Range[] {
+  if (!(index >= 0 && index < size)) throw new RangeError(`there is no leaf ${index} among ${size}`);
+  const ranges: Range[] = [];
+  let start = 0;
+  let end = size;
+  while (end - start > 1) {
+    const middle = start + splitOf(end - start);
+    if (index < middle) {
+      ranges.push({ start: middle, end });
+      end = middle;
+    } else {
+      ranges.push({ start, end: middle });
+      start = middle;
+    }
+  }
+  return ranges.reverse();
+}
+
+/** What a consistency proof is made of (RFC 9162, section 2.1.4.1). Empty from an empty tree, and from a tree to itself. */
+export function consistencyRanges(from: number, to: number): Range[] {
+  if (!(from >= 0 && from <= to)) throw new RangeError(`a tree of ${from} leaves is none of ${to} before`);
+  if (from === 0 || from === to) return [];
+  const ranges: Range[] = [];
+  let start = 0;
+  let end = to;
+  while (end > from) {
+    const middle = start + splitOf(end - start);
+    if (from <= middle) {
+      ranges.push({ start: middle, end });
+      end = middle;
+    } else {
+      ranges.push({ start, end: middle });
+      start = middle;
+    }
+  }
+  // Where it is the older tree itself, who checks the proof has its root.
+  if (start > 0) ranges.push({ start, end });
+  return ranges.reverse();
+}
+
+/** The complete subtrees that make up a range, from left to right: each as large as its place and the range's end allow. */
+export function nodesOf({ start, end }: Range): TreeNode[] {
+  const nodes: TreeNode[] = [];
+  for (let at = start; at < end; ) {
+    let level = 0;
+    let width = 1;
+    while (at % (width * 2) === 0 && at + width * 2 <= end) {
+      width *= 2;
+      level += 1;
+    }
+    nodes.push({ level, index: at / width });
+    at += width;
+  }
+  return nodes;
+}

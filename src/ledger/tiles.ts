@@ -1,0 +1,156 @@
+import type { Sql, Tx } from "../store/db.ts";
+import { indexBlock } from "./block-index.ts";
+import { HASH_BYTES } from "./proof/hash.ts";
+import { nodesOf, type Range, type TreeNode } from "./proof/ranges.ts";
+import { foldRight, GrowingTree } from "./proof/tree.ts";
+import { TREE } from "./tree-hash.ts";
+
+/** Hashes side by side in a tile: 8 levels of the tree, as in C2SP's tlog-tiles. Also the entries of a block of the index. */
+export const TILE_WIDTH = 256;
+const TILE_LEVELS = 8;
+
+/**
+ * Makes the tiles, and the index, of the entries that have become complete blocks between two sizes of a workspace's
+ * ledger. MUST come in the transaction that appends them, after it has, and with no block left out before.
+ */
+export async function completeTiles(
+  tx: Tx,
+  workspaceId: number,
+  before: number,
+  after: number,
+): Promise<void> {
+  for (let tile = Math.floor(before / TILE_WIDTH); tile < Math.floor(after / TILE_WIDTH); tile++) {
+    const rows = await tx.all<{ leaf: Uint8Array; bytes: string }>(
+      "SELECT leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq",
+      [workspaceId, tile * TILE_WIDTH, (tile + 1) * TILE_WIDTH],
+    );
+    const hashes = joined(rows.map(({ leaf }) => leaf));
+    await tx.run(INSERT, [workspaceId, 0, tile, hashes]);
+    await indexBlock(tx, workspaceId, tile, rows);
+    await carry(tx, workspaceId, { level: 1, index: tile, hash: rootOf(hashes) });
+  }
+}
+
+const INSERT = "INSERT INTO ledger_tiles (workspace_id, level, tile, hashes) VALUES ($1, $2, $3, $4)";
+const GROW = "UPDATE ledger_tiles SET hashes = $4 WHERE workspace_id = $1 AND level = $2 AND tile = $3";
+
+/** Puts the root of a tile that has become complete into the tile above. */
+async function carry(
+  tx: Tx,
+  workspaceId: number,
+  { level, index, hash }: { readonly level: number; readonly index: number; readonly hash: Uint8Array },
+): Promise<void> {
+  const tile = Math.floor(index / TILE_WIDTH);
+  const place = index % TILE_WIDTH;
+  const known = place === 0 ? new Uint8Array(0) : await readTile(tx, workspaceId, level, tile);
+  if (known?.length !== place * HASH_BYTES)
+    throw new Error(`tile ${level}/${tile} of the ledger's tree is not whole`);
+  const hashes = joined([known, hash]);
+  await tx.run(place === 0 ? INSERT : GROW, [workspaceId, level, tile, hashes]);
+  if (place === TILE_WIDTH - 1)
+    await carry(tx, workspaceId, { level: level + 1, index: tile, hash: rootOf(hashes) });
+}
+
+/** How many entries of a workspace have tiles and index: a multiple of 256. */
+export async function tiledSize(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
+  const row = await sql.get<{ tile: number }>(
+    "SELECT tile FROM ledger_tiles WHERE workspace_id = $1 AND level = 0 ORDER BY tile DESC LIMIT 1",
+    [workspaceId],
+  );
+  return row === undefined ? 0 : (row.tile + 1) * TILE_WIDTH;
+}
+
+/** The hashes of a workspace's tree. One reader keeps the tiles that it has read: it is for one question. */
+export class TreeReader {
+  readonly #sql: Pick<Sql, "all" | "get">;
+  readonly #workspaceId: number;
+  readonly #tiles = new Map<string, Promise<Uint8Array>>();
+
+  constructor(sql: Pick<Sql, "all" | "get">, workspaceId: number) {
+    this.#sql = sql;
+    this.#workspaceId = workspaceId;
+  }
+
+  /** The root of the tree as it was with so many leaves. */
+  async root(size: number): Promise<Uint8Array> {
+    return size === 0 ? TREE.empty() : this.hashOf({ start: 0, end: size });
+  }
+
+  hashesOf(ranges: readonly Range[]): Promise<Uint8Array[]> {
+    return Promise.all(ranges.map((range) => this.hashOf(range)));
+  }
+
+  /** @throws Error where the range goes past the tree's end */
+  async hashOf(range: Range): Promise<Uint8Array> {
+    const hash = foldRight(TREE, await this.subtreesOf(range));
+    if (hash === undefined) throw new Error("an empty range has no hash");
+    return hash;
+  }
+
+  /** Of the complete subtrees that make up a range, from left to right. */
+  subtreesOf(range: Range): Promise<Uint8Array[]> {
+    return Promise.all(nodesOf(range).map((node) => this.#node(node)));
+  }
+
+  async #node({ level, index }: TreeNode): Promise<Uint8Array> {
+    const tileLevel = Math.floor(level / TILE_LEVELS);
+    const width = 2 ** (level % TILE_LEVELS);
+    const first = index * width;
+    const tile = Math.floor(first / TILE_WIDTH);
+    const hashes = await this.#tile(tileLevel, tile);
+    const start = (first % TILE_WIDTH) * HASH_BYTES;
+    const end = start + width * HASH_BYTES;
+    if (hashes.length < end) throw new Error(`tile ${tileLevel}/${tile} of the ledger's tree is not whole`);
+    return rootOf(hashes.subarray(start, end));
+  }
+
+  #tile(level: number, tile: number): Promise<Uint8Array> {
+    const key = `${level}/${tile}`;
+    const known = this.#tiles.get(key);
+    if (known) return known;
+    const read = this.#readTile(level, tile);
+    this.#tiles.set(key, read);
+    return read;
+  }
+
+  async #readTile(level: number, tile: number): Promise<Uint8Array> {
+    const stored = await readTile(this.#sql, this.#workspaceId, level, tile);
+    if (stored || level > 0) return stored ?? new Uint8Array(0);
+    // The last entries are in no tile yet.
+    const rows = await this.#sql.all<{ leaf: Uint8Array }>(
+      "SELECT leaf FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq",
+      [this.#workspaceId, tile * TILE_WIDTH, (tile + 1) * TILE_WIDTH],
+    );
+    return joined(rows.map(({ leaf }) => leaf));
+  }
+}
+
+async function readTile(
+  sql: Pick<Sql, "get">,
+  workspaceId: number,
+  level: number,
+  tile: number,
+): Promise<Uint8Array | undefined> {
+  const row = await sql.get<{ hashes: Uint8Array }>(
+    "SELECT hashes FROM ledger_tiles WHERE workspace_id = $1 AND level = $2 AND tile = $3",
+    [workspaceId, level, tile],
+  );
+  return row?.hashes;
+}
+
+/** Of hashes side by side that make a complete subtree. */
+function rootOf(hashes: Uint8Array): Uint8Array {
+  const tree = new GrowingTree(TREE);
+  for (let at = 0; at < hashes.length; at += HASH_BYTES) tree.append(hashes.subarray(at, at + HASH_BYTES));
+  return tree.root();
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
