@@ -1,0 +1,69 @@
+import { type FileHandle, open } from "node:fs/promises";
+import type { Log } from "../base/log.ts";
+
+/** Notes that wait for a file that can't be written. Past that the oldest go: each later one vouches for what they did. */
+const WAITING_LIMIT = 4_096;
+
+/**
+ * The file outside of the database that checkpoints are appended to, best on a disk that cannot be rewritten: against an
+ * edit that makes the whole ledger anew only what is kept elsewhere helps. Written and synced in the background; where
+ * that fails, it is tried again with the next checkpoint.
+ */
+export class CheckpointFile {
+  readonly #path: string;
+  readonly #log: Log;
+  #waiting: string[] = [];
+  #writing: Promise<void> | null = null;
+  #handle: FileHandle | null = null;
+  #isFailing = false;
+
+  constructor(path: string, log: Log) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** Each note is followed by an empty line. */
+  append(notes: readonly string[]): void {
+    this.#waiting.push(...notes);
+    const over = this.#waiting.length - WAITING_LIMIT;
+    if (over > 0) this.#waiting.splice(0, over);
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = null;
+    });
+  }
+
+  /** Resolves when all is written that can be. */
+  async close(): Promise<void> {
+    while (this.#writing) await this.#writing;
+    if (this.#waiting.length > 0) {
+      this.#log.error("checkpoints are not in their file", {
+        file: this.#path,
+        missing: this.#waiting.length,
+      });
+    }
+    await this.#handle?.close();
+    this.#handle = null;
+  }
+
+  async #write(): Promise<void> {
+    try {
+      while (this.#waiting.length > 0) {
+        const notes = this.#waiting;
+        // Opened anew each time that it failed: another disk may have been put in its place.
+        this.#handle ??= await open(this.#path, "a", 0o640);
+        await this.#handle.appendFile(notes.map((note) => `${note}\n`).join(""));
+        await this.#handle.datasync();
+        this.#waiting = this.#waiting.slice(notes.length);
+      }
+      if (this.#isFailing)
+        this.#log.info("checkpoints are written to their file again", { file: this.#path });
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing)
+        this.#log.error("checkpoints cannot be written to their file", { file: this.#path, error });
+      this.#isFailing = true;
+      await this.#handle?.close().catch(() => {});
+      this.#handle = null;
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import { type Clock, every } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Db, SqlValue } from "../store/db.ts";
+import type { CheckpointFile } from "./checkpoint-file.ts";
+import type { Grown, Ledger } from "./ledger.ts";
+import { lastCheckpointSize, type Proofs, type SignedHead } from "./proofs.ts";
+import { ledgerSize } from "./query.ts";
+
+export interface CheckpointParts {
+  readonly db: Db;
+  readonly ledger: Pick<Ledger, "grown">;
+  readonly proofs: Pick<Proofs, "head">;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Null: checkpoints are kept in the database alone. */
+  readonly file: CheckpointFile | null;
+  /** Told of each checkpoint once it is stored; of several at once, of the last. MUST NOT throw. */
+  publish(workspaceId: number, head: SignedHead): void;
+}
+
+export interface CheckpointRule {
+  /** Entries after which one is signed. */
+  readonly every: number;
+  /** Seconds after which new entries are signed over, however few they are. */
+  readonly seconds: number;
+}
+
+/** Checkpoints that one transaction stores. More are due where entries come faster than they are signed over. */
+const AT_ONCE = 64;
+
+/**
+ * Signs the head of each ledger's tree every so many entries, and every so many seconds where there are new ones. Also where
+ * entries come in large groups, no two checkpoints lie further apart than the rule says.
+ */
+export class Checkpoints {
+  readonly #parts: CheckpointParts;
+  readonly #rule: CheckpointRule;
+  readonly #sizes = new Map<number, { size: number; signed: number }>();
+  readonly #signing = new Map<number, Promise<void>>();
+  #endTimer = () => {};
+  #endListening = () => {};
+
+  constructor(parts: CheckpointParts, rule: CheckpointRule) {
+    this.#parts = parts;
+    this.#rule = rule;
+  }
+
+  /** Finds out what is not signed yet. MUST come before anything is appended. */
+  async open(workspaceIds: readonly number[]): Promise<void> {
+    const { db, ledger } = this.#parts;
+    for (const id of workspaceIds) {
+      this.#sizes.set(id, { size: await ledgerSize(db, id), signed: await lastCheckpointSize(db, id) });
+    }
+    this.#endListening = ledger.grown.listen((grown) => this.#note(grown));
+  }
+
+  /** Signs by the clock as well, from now on. */
+  start(): void {
+    this.#endTimer = every(this.#parts.clock, this.#rule.seconds * 1000, () => {
+      for (const id of this.#sizes.keys()) this.#sign(id, true);
+    });
+  }
+
+  /** Signs what has not been signed, and resolves when that is stored and written out. */
+  async stop(): Promise<void> {
+    this.#endTimer();
+    this.#endListening();
+    for (const id of this.#sizes.keys()) this.#sign(id, true);
+    await Promise.all(this.#signing.values());
+    await this.#parts.file?.close();
+  }
+
+  #note({ workspaceId, size }: Grown): void {
+    const known = this.#sizes.get(workspaceId);
+    if (!known) this.#sizes.set(workspaceId, { size, signed: 0 });
+    else known.size = size;
+    if (size - (known?.signed ?? 0) >= this.#rule.every) this.#sign(workspaceId, false);
+  }
+
+  /** One at a time for each workspace: what comes meanwhile is seen when it is done. */
+  #sign(workspaceId: number, all: boolean): void {
+    const before = this.#signing.get(workspaceId);
+    if (before && !all) return;
+    const work = (before ?? Promise.resolve())
+      .then(() => this.#signDue(workspaceId, all))
+      .catch((error: unknown) => {
+        this.#parts.log.warn("a checkpoint could not be signed, and will be tried again", { error });
+      })
+      .finally(() => {
+        if (this.#signing.get(workspaceId) === work) this.#signing.delete(workspaceId);
+      });
+    this.#signing.set(workspaceId, work);
+  }
+
+  async #signDue(workspaceId: number, all: boolean): Promise<void> {
+    const known = this.#sizes.get(workspaceId);
+    if (!known) return;
+    for (let sizes = this.#due(known, all); sizes.length > 0; sizes = this.#due(known, all)) {
+      const heads: SignedHead[] = [];
+      for (const size of sizes) heads.push(await this.#parts.proofs.head(workspaceId, size));
+      const stored = await this.#store(workspaceId, heads);
+      known.signed = Math.max(known.signed, sizes.at(-1) ?? 0);
+      const last = stored.at(-1);
+      if (!last) continue;
+      this.#parts.file?.append(stored.map(({ note }) => note));
+      this.#parts.publish(workspaceId, last);
+    }
+  }
+
+  #due({ size, signed }: { readonly size: number; readonly signed: number }, all: boolean): number[] {
+    const { every: step } = this.#rule;
+    const sizes: number[] = [];
+    for (let next = signed + step; next <= size && sizes.length < AT_ONCE; next += step) sizes.push(next);
+    if (all && sizes.length < AT_ONCE && (sizes.at(-1) ?? signed) < size) sizes.push(size);
+    return sizes;
+  }
+
+  /** Answers those that were stored: a rotation of the key may have signed a later one meanwhile. */
+  async #store(workspaceId: number, heads: readonly SignedHead[]): Promise<readonly SignedHead[]> {
+    const { db, clock } = this.#parts;
+    return db.tx(async (tx) => {
+      const last = await lastCheckpointSize(tx, workspaceId);
+      const later = heads.filter(({ size }) => size > last);
+      for (const { size, note } of later) {
+        const values: SqlValue[] = [workspaceId, size, note, clock.now()];
+        await tx.run(INSERT_CHECKPOINT, values);
+      }
+      return later;
+    });
+  }
+}
+
+export const INSERT_CHECKPOINT =
+  "INSERT INTO ledger_checkpoints (workspace_id, size, note, created_at) VALUES ($1, $2, $3, $4)";

@@ -1,0 +1,236 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
+import { renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
+import type { RandomSource } from "../base/ids.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
+import { makeKeyFile, readKeyFile, syncDirectory } from "../store/key-file.ts";
+import { formatVerifierKey, keyIdOf, type NoteSignature } from "./proof/note.ts";
+import { sha256 } from "./tree-hash.ts";
+
+/**
+ * The key that this node's ledgers are signed with. One Ed25519 key for all workspaces; each has a name of its own for it,
+ * its ledger's origin `gatehouse/<instance>/<workspace>`, so that no checkpoint of one passes for another's.
+ */
+export interface LedgerKeys {
+  /** Tells this node's ledgers from those of all others; made at the first start. */
+  readonly instance: string;
+  originOf(workspace: string): string;
+  /** C2SP's verifier key of a workspace's ledger, and those that were in force before it, the oldest first. */
+  verifierKeys(workspace: string): { readonly current: string; readonly former: readonly string[] };
+  sign(workspace: string, text: string): NoteSignature;
+  /** Ed25519 over bytes that are no note; 64 bytes. */
+  signBytes(bytes: Uint8Array): Uint8Array;
+  /**
+   * Puts a new key in the place of this one. `attest` writes what makes the new key trusted by those who know the old one, in
+   * the transaction of the change; both keys sign there.
+   */
+  rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void>;
+}
+
+export interface KeyChange {
+  /** Verifier keys of a workspace's ledger: that of before, and that of now on. */
+  verifierKeys(workspace: string): { readonly from: string; readonly to: string };
+  signBoth(workspace: string, text: string): readonly NoteSignature[];
+}
+
+export interface LedgerKeysParts {
+  readonly db: Db;
+  /** The data directory. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+}
+
+const KEY_FILE = "ledger.key";
+const INSTANCE_BYTES = 8;
+const SEED_BYTES = 32;
+/** PKCS #8 of an Ed25519 key, up to its seed (RFC 8410). */
+const PKCS8_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
+const RESTORE_HINT =
+  "put the backup of it back; where there is none, remove the file, and run `gatehouse ledger rotate-key --lost`";
+
+/**
+ * The key of `ledger.key` in the data directory, which the first start makes (mode 0600).
+ * @throws OperatorError where the file is missing or holds another key than the one in force
+ */
+export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys> {
+  const { db, directory, random } = parts;
+  const instance = await openInstance(db, random);
+  const path = join(directory, KEY_FILE);
+  const known = await storedKeys(db);
+  const inForce = known.at(-1);
+  let key: KeyObject;
+  if (!inForce) {
+    key = readKeyFile(path, parseKey, RESTORE_HINT) ?? makeKey(path, random);
+    await db.tx((tx) => insertKey(tx, publicBytes(key), parts.clock.now()));
+    known.push(publicBytes(key));
+  } else {
+    const found = keyInForce(path, inForce);
+    if (!found) {
+      throw new OperatorError(
+        `the key file ${path} is not there, or is not the key that the ledgers are signed with`,
+        "put the backup of it back; where there is none, run `gatehouse ledger rotate-key --lost`",
+      );
+    }
+    key = found;
+  }
+  return new NodeKeys(parts, instance, path, key, known);
+}
+
+/**
+ * Makes a new key where the one in force is lost: checkpoints of the new one are not vouched for by the old one. MUST come
+ * before `openLedgerKeys`, and what was done MUST be recorded. @returns false where nothing is lost
+ */
+export async function replaceLostKey({ db, directory, clock, random }: LedgerKeysParts): Promise<boolean> {
+  const path = join(directory, KEY_FILE);
+  const inForce = (await storedKeys(db)).at(-1);
+  if (!inForce || keyInForce(path, inForce)) return false;
+  const key = readKeyFile(path, parseKey, RESTORE_HINT) ?? makeKey(path, random);
+  await db.tx((tx) => replaceKey(tx, publicBytes(key), clock.now()));
+  return true;
+}
+
+class NodeKeys implements LedgerKeys {
+  readonly instance: string;
+  readonly #parts: LedgerKeysParts;
+  readonly #path: string;
+  readonly #former: Uint8Array[];
+  #key: KeyObject;
+  #public: Uint8Array;
+
+  constructor(
+    parts: LedgerKeysParts,
+    instance: string,
+    path: string,
+    key: KeyObject,
+    known: readonly Uint8Array[],
+  ) {
+    this.#parts = parts;
+    this.instance = instance;
+    this.#path = path;
+    this.#key = key;
+    this.#public = publicBytes(key);
+    this.#former = known.slice(0, -1);
+  }
+
+  originOf(workspace: string): string {
+    return `gatehouse/${this.instance}/${workspace}`;
+  }
+
+  verifierKeys(workspace: string) {
+    const format = (key: Uint8Array) => formatVerifierKey(sha256, this.originOf(workspace), key);
+    return { current: format(this.#public), former: this.#former.map(format) };
+  }
+
+  sign(workspace: string, text: string): NoteSignature {
+    return signWith(this.#key, this.#public, this.originOf(workspace), text);
+  }
+
+  signBytes(bytes: Uint8Array): Uint8Array {
+    return sign(null, bytes, this.#key);
+  }
+
+  async rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
+    const { db, random, clock } = this.#parts;
+    const next = nextPath(this.#path);
+    // Left by a rotation that failed.
+    rmSync(next, { force: true });
+    const key = makeKey(next, random);
+    const publicKey = publicBytes(key);
+    const [oldKey, oldPublic] = [this.#key, this.#public];
+    const change: KeyChange = {
+      verifierKeys: (workspace) => ({
+        from: formatVerifierKey(sha256, this.originOf(workspace), oldPublic),
+        to: formatVerifierKey(sha256, this.originOf(workspace), publicKey),
+      }),
+      signBoth: (workspace, text) => [
+        signWith(oldKey, oldPublic, this.originOf(workspace), text),
+        signWith(key, publicKey, this.originOf(workspace), text),
+      ],
+    };
+    await db.tx(async (tx) => {
+      await attest(tx, change);
+      await replaceKey(tx, publicKey, clock.now());
+      tx.onCommit(() => {
+        this.#former.push(oldPublic);
+        this.#key = key;
+        this.#public = publicKey;
+      });
+    });
+    moveKey(next, this.#path);
+  }
+}
+
+/** Also where a process died after a rotation was on disk, and before the new key had its name. */
+function keyInForce(path: string, publicKey: Uint8Array): KeyObject | undefined {
+  const isInForce = (key: KeyObject | undefined) =>
+    key !== undefined && Buffer.compare(publicBytes(key), publicKey) === 0;
+  const next = readKeyFile(nextPath(path), parseKey, RESTORE_HINT);
+  if (isInForce(next)) moveKey(nextPath(path), path);
+  const key = readKeyFile(path, parseKey, RESTORE_HINT);
+  return isInForce(key) ? key : undefined;
+}
+
+function nextPath(path: string): string {
+  return `${path}.next`;
+}
+
+function moveKey(from: string, to: string): void {
+  renameSync(from, to);
+  syncDirectory(dirname(to));
+}
+
+function makeKey(path: string, random: RandomSource): KeyObject {
+  const seed = new Uint8Array(SEED_BYTES);
+  random(seed);
+  const key = createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, seed]), format: "der", type: "pkcs8" });
+  makeKeyFile(path, String(key.export({ format: "pem", type: "pkcs8" })));
+  return key;
+}
+
+function parseKey(content: string): KeyObject | undefined {
+  try {
+    const key = createPrivateKey(content);
+    return key.asymmetricKeyType === "ed25519" ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The last 32 bytes of its SubjectPublicKeyInfo (RFC 8410). */
+function publicBytes(key: KeyObject): Uint8Array {
+  return createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-SEED_BYTES);
+}
+
+function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: string): NoteSignature {
+  return {
+    name,
+    keyId: keyIdOf(sha256, name, publicKey),
+    signature: sign(null, Buffer.from(text), key),
+  };
+}
+
+async function storedKeys(sql: Pick<Sql, "all">): Promise<Uint8Array[]> {
+  const rows = await sql.all<{ public_key: Uint8Array }>("SELECT public_key FROM ledger_keys ORDER BY id");
+  return rows.map(({ public_key }) => public_key);
+}
+
+async function insertKey(tx: Tx, publicKey: Uint8Array, now: number): Promise<void> {
+  await tx.run("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, $2)", [publicKey, now]);
+}
+
+async function replaceKey(tx: Tx, publicKey: Uint8Array, now: number): Promise<void> {
+  await tx.run("UPDATE ledger_keys SET retired_at = $1 WHERE retired_at IS NULL", [now]);
+  await insertKey(tx, publicKey, now);
+}
+
+async function openInstance(db: Db, random: RandomSource): Promise<string> {
+  const known = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = 'instance'");
+  if (known) return known.value;
+  const bytes = new Uint8Array(INSTANCE_BYTES);
+  random(bytes);
+  await db.run("INSERT INTO meta (key, value) VALUES ('instance', $1)", [bytes.toHex()]);
+  return bytes.toHex();
+}
