@@ -18,10 +18,11 @@ import { createRefusedCallers } from "./gate/refused.ts";
 import { createApp } from "./http/app.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
-import { createLedger } from "./ledger/ledger.ts";
+import { openLedger } from "./ledger/open.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
+import { Webhook } from "./notify/webhook.ts";
 import type { Db } from "./store/db.ts";
 import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
@@ -44,6 +45,8 @@ export interface Surroundings {
    * makes no admin token.
    */
   readonly handOverAdmin?: (secret: string) => void;
+  /** Where the ledgers' signing key is gone, a new one is made: nothing of the old one vouches for it. */
+  readonly replaceLostLedgerKey?: boolean;
 }
 
 export interface Gateway {
@@ -89,15 +92,36 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     if (db.vectors.problem !== null) {
       log.warn("the vault searches words alone", { problem: db.vectors.problem });
     }
-    const ledger = createLedger(db, clock, random);
     const workspaces = await openWorkspaces(db, clock, config.limits);
+    const webhook =
+      config.notify.webhook === undefined
+        ? null
+        : new Webhook({ url: config.notify.webhook, clock, ids, log });
+    const { ledger, keys, proofs, rotation, checkpoints } = await openLedger({
+      db,
+      directory: config.dataDir,
+      config: config.ledger,
+      clock,
+      random,
+      log,
+      workspaces: () => workspaces.list(),
+      nameOf: (id) => workspaces.get(id).name,
+      publish({ workspace, origin, head: { size, note } }) {
+        const data = { workspace, origin, size, checkpoint: note };
+        webhook?.post({ type: "ledger.checkpoint", data, replaces: origin });
+      },
+      replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
+    });
     const agents = createAgents(db, clock);
     const tokens = createTokens(db, clock, ids, random);
 
     const metrics = createMetrics();
-    const notices = createLimitNotices(ledger, clock, log, (workspace, limit) =>
-      metrics.limitExceeded.inc({ workspace, limit }),
-    );
+    const notices = createLimitNotices(ledger, clock, log, {
+      count: (workspace, limit) => metrics.limitExceeded.inc({ workspace, limit }),
+      announce({ name: workspace, limits: { enforcement } }, limit) {
+        webhook?.post({ type: "limit.exceeded", data: { workspace, limit, enforcement } });
+      },
+    });
     const refused = createRefusedCallers(ledger, clock);
     const gate = createGate({ db, ledger, tokens, workspaces, notices, refused, clock, log });
 
@@ -210,6 +234,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         agents,
         workspaces,
       },
+      proofs: { proofs, keys },
+      rotation,
       mcp,
       workspace: {
         workspaces,
@@ -287,6 +313,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       work,
       async start() {
         await work();
+        checkpoints.start();
         listener = listen(app, config.listen);
         const url = publicUrl(config, listener.port);
         writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
@@ -305,6 +332,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await quoted.stop();
         await vault.stop();
         await keepHouse();
+        await checkpoints.stop();
+        await webhook?.close();
         if (listener) removeRuntime(config.dataDir);
         await db.close();
         lock.release();

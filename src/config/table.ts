@@ -150,19 +150,19 @@ export const TABLE = {
   webhook: setting("notify.webhook", httpUrl("hook"), {
     secret: true,
     defaultText: "none",
-    help: "Taken and checked, not in force yet: the URL that exceeded limits and ledger checkpoints are posted to; secret, as such URLs carry credentials.",
+    help: "The URL that exceeded limits and ledger checkpoints are posted to; secret, as such URLs carry credentials.",
   }),
   checkpointEvery: setting("ledger.checkpoint_every", wholeNumber(1, 1_000_000), {
     default: 256,
-    help: "Taken and checked, not in force yet: entries of a ledger after which a checkpoint is signed.",
+    help: "Entries of a ledger after which a checkpoint is signed.",
   }),
   checkpointSeconds: setting("ledger.checkpoint_seconds", wholeNumber(1, 86_400), {
     default: 10,
-    help: "Taken and checked, not in force yet: seconds after which new entries are signed over, however few they are.",
+    help: "Seconds after which new entries are signed over, however few they are.",
   }),
   checkpointFile: setting("ledger.checkpoint_file", path, {
     defaultText: "none",
-    help: "Taken and checked, not in force yet: a file, best on another disk that cannot be rewritten, that checkpoints are appended to.",
+    help: "A file, best on another disk that cannot be rewritten, that checkpoints are appended to.",
   }),
   payloadDays: setting("ledger.payload_days", wholeNumber(1, 36_500), {
     default: 180,

@@ -6,6 +6,13 @@ import { MinuteTally } from "../limits/tally.ts";
 
 export type LimitKind = "requests" | "tasks";
 
+export interface LimitListeners {
+  /** Told of every call that went over a limit. */
+  count(workspace: string, kind: LimitKind): void;
+  /** Told once a minute, as the ledger is. */
+  announce(workspace: Workspace, kind: LimitKind): void;
+}
+
 export interface LimitNotices {
   /**
    * Notes that a workspace went over a limit: one ledger entry and one word in the log a minute, whichever limit comes
@@ -21,7 +28,7 @@ export function createLimitNotices(
   ledger: Ledger,
   clock: Clock,
   log: Log,
-  tell: (workspace: string, kind: LimitKind) => void,
+  { count, announce }: LimitListeners,
 ): LimitNotices {
   const tally = new MinuteTally(KEY_LIMIT);
   /** Of each workspace that was over a limit: what the last entry named, and the other one if it was passed since. */
@@ -29,7 +36,7 @@ export function createLimitNotices(
   const unsaid = new Map<string, LimitKind>();
   return {
     async exceeded(workspace, kind) {
-      tell(workspace.name, kind);
+      count(workspace.name, kind);
       const notice = tally.note(String(workspace.id), clock.now());
       if (notice.kind === "counted") {
         if (said.get(notice.key) !== kind) unsaid.set(notice.key, kind);
@@ -46,6 +53,7 @@ export function createLimitNotices(
         before: notice.before,
         also,
       });
+      announce(workspace, kind);
       await ledger.record(workspace.id, {
         phase: "single",
         action: "limit.exceeded",

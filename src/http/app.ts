@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { RotationParts } from "../ledger/rotation.ts";
 import type { Db } from "../store/db.ts";
 import { problemResponse } from "./answer.ts";
 import { openapiDocument } from "./docs/document.ts";
@@ -10,6 +11,7 @@ import { allowedMethods } from "./methods.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
 import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
 import { ledgerRoutes } from "./routes/ledger.ts";
+import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./routes/ledger-proofs.ts";
 import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
@@ -28,6 +30,8 @@ export interface AppParts {
   readonly models: ModelRouteParts;
   readonly vault: VaultRouteParts;
   readonly connectors: ConnectorRouteParts;
+  readonly proofs: Omit<LedgerProofParts, "db" | "workspaces">;
+  readonly rotation: RotationParts;
   readonly mcp: McpRouteParts;
   readonly workspace: WorkspaceRouteParts;
   readonly system: SystemRouteParts;
@@ -46,6 +50,8 @@ export function createApp(parts: AppParts) {
     .use(connectorRoutes(door, parts.connectors))
     .use(workspaceRoutes(door, parts.workspace))
     .use(operatorRoutes(door, parts.workspace))
+    .use(ledgerProofRoutes(door, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }))
+    .use(ledgerKeyRoutes(door, parts.rotation))
     .use(ledgerRoutes(door, parts))
     .use(mcpRoutes(door, parts.mcp));
   const routes = () => app.routes;

@@ -70,6 +70,16 @@ export class Checkpoints {
     await this.#parts.file?.close();
   }
 
+  /** Sends out a checkpoint that somebody else has stored. */
+  announce(workspaceId: number, head: SignedHead): void {
+    this.#publish(workspaceId, [head], head);
+  }
+
+  #publish(workspaceId: number, stored: readonly SignedHead[], last: SignedHead): void {
+    this.#parts.file?.append(stored.map(({ note }) => note));
+    this.#parts.publish(workspaceId, last);
+  }
+
   #note({ workspaceId, size }: Grown): void {
     const known = this.#sizes.get(workspaceId);
     if (!known) this.#sizes.set(workspaceId, { size, signed: 0 });
@@ -101,9 +111,7 @@ export class Checkpoints {
       const stored = await this.#store(workspaceId, heads);
       known.signed = Math.max(known.signed, sizes.at(-1) ?? 0);
       const last = stored.at(-1);
-      if (!last) continue;
-      this.#parts.file?.append(stored.map(({ note }) => note));
-      this.#parts.publish(workspaceId, last);
+      if (last) this.#publish(workspaceId, stored, last);
     }
   }
 

@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
-import type { Tx } from "../store/db.ts";
 import { INSERT_CHECKPOINT } from "./checkpoints.ts";
 import type { Draft } from "./entry.ts";
 import type { LedgerKeys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import { checkpointText } from "./proof/checkpoint.ts";
 import { formatNote } from "./proof/note.ts";
+import type { SignedHead } from "./proofs.ts";
 import { TreeReader } from "./tiles.ts";
 
 export interface RotationParts {
@@ -14,6 +14,8 @@ export interface RotationParts {
   readonly clock: Clock;
   /** All of them: they share the key. */
   workspaces(): readonly { readonly id: number; readonly name: string }[];
+  /** Told of each checkpoint that both keys have signed, once it is stored. */
+  signed(workspaceId: number, head: SignedHead): void;
 }
 
 const ACTION = "ledger.rotate_key";
@@ -25,7 +27,7 @@ const ACTION = "ledger.rotate_key";
  * @param origin of the entries: who asked for it
  */
 export async function rotateKey(
-  { ledger, keys, clock, workspaces }: RotationParts,
+  { ledger, keys, clock, workspaces, signed }: RotationParts,
   origin: Pick<Draft, "actor" | "channel" | "requestId">,
 ): Promise<void> {
   await keys.rotate(async (tx, change) => {
@@ -37,15 +39,21 @@ export async function rotateKey(
         outcome: "succeeded",
         detail: change.verifierKeys(name),
       });
-      const text = checkpointText({ origin: keys.originOf(name), size, root: await rootOf(tx, id, size) });
+      const root = await new TreeReader(tx, id).root(size);
+      const text = checkpointText({ origin: keys.originOf(name), size, root });
       const note = formatNote({ text, signatures: change.signBoth(name, text) });
       await tx.run(INSERT_CHECKPOINT, [id, size, note, clock.now()]);
+      tx.onCommit(() => signed(id, { size, root, note }));
     }
   });
 }
 
 /** Records that a lost key was replaced: nothing but this entry speaks for the new one. */
-export async function recordLostKey({ ledger, keys, workspaces }: RotationParts): Promise<void> {
+export async function recordLostKey({
+  ledger,
+  keys,
+  workspaces,
+}: Omit<RotationParts, "signed">): Promise<void> {
   for (const { id, name } of workspaces()) {
     const { current, former } = keys.verifierKeys(name);
     await ledger.record(id, {
@@ -58,8 +66,4 @@ export async function recordLostKey({ ledger, keys, workspaces }: RotationParts)
       detail: { from: former.at(-1), to: current },
     });
   }
-}
-
-function rootOf(tx: Tx, workspaceId: number, size: number): Promise<Uint8Array> {
-  return new TreeReader(tx, workspaceId).root(size);
 }

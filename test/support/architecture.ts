@@ -6,7 +6,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["base"],
   ["config"],
   ["store"],
-  ["ledger", "access", "limits"],
+  ["ledger", "access", "limits", "notify"],
   ["gate"],
   ["models"],
   ["vault"],

@@ -138,7 +138,7 @@ export function operatorRoutes(door: Door, { workspaces }: Pick<WorkspaceRoutePa
     .post("", create.handle, { ...create.hook, detail: { hide: true } });
 }
 
-function requireOperator(actor: string): void {
+export function requireOperator(actor: string): void {
   if (!actor.startsWith("user:")) throw new Problem("not_found", "There is nothing here.");
 }
 

@@ -1,0 +1,165 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import type { Workspaces } from "../../access/workspaces.ts";
+import { invalidField, Problem } from "../../base/errors.ts";
+import type { LedgerKeys } from "../../ledger/keys.ts";
+import { formatTlogProof } from "../../ledger/proof/tlog-proof.ts";
+import type { Proofs } from "../../ledger/proofs.ts";
+import { ledgerSize } from "../../ledger/query.ts";
+import { type RotationParts, rotateKey } from "../../ledger/rotation.ts";
+import type { Db } from "../../store/db.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { requireOperator } from "./workspace.ts";
+
+export interface LedgerProofParts {
+  readonly db: Db;
+  readonly proofs: Proofs;
+  readonly keys: LedgerKeys;
+  readonly workspaces: Workspaces;
+}
+
+const ConsistencyQuery = Type.Object(
+  {
+    from: Type.Integer({ minimum: 0, description: "Entries of the older tree." }),
+    to: Type.Optional(Type.Integer({ minimum: 0, description: "Of the newer one; by default that of now." })),
+  },
+  { additionalProperties: false },
+);
+const SEQ = /^[1-9]\d{0,14}$/;
+const tag = "Ledger";
+
+/** What can be proven of the ledger, for who has its key and keeps checkpoints of it. */
+export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: LedgerProofParts) {
+  const checkpoint = endpoint(
+    door,
+    {
+      action: "ledger.checkpoint",
+      scope: "ledger:read",
+      summary: "The head of the ledger's tree, signed now: a C2SP checkpoint, as plain text",
+      tag,
+      status: 200,
+    },
+    async ({ call }) => ({ status: 200, text: (await proofs.head(call.caller.workspaceId)).note }),
+  );
+
+  const key = endpoint(
+    door,
+    {
+      action: "ledger.read",
+      scope: "ledger:read",
+      summary: "The key that checkpoints are checked with (C2SP verifier key), and those before it",
+      tag,
+      status: 200,
+    },
+    async ({ call }) => {
+      const { name } = workspaces.get(call.caller.workspaceId);
+      call.about({ detail: { what: "key" } });
+      const { current, former } = keys.verifierKeys(name);
+      return { status: 200, body: { vkey: current, ...(former.length > 0 && { former_vkeys: former }) } };
+    },
+  );
+
+  const inclusion = endpoint(
+    door,
+    {
+      action: "ledger.read",
+      scope: "ledger:read",
+      summary: "Prove that an entry is in the ledger's tree; with `Accept: text/plain` as a C2SP tlog-proof",
+      tag,
+      headers: { Accept: "`text/plain` answers a C2SP tlog-proof in place of JSON." },
+      status: 200,
+    },
+    async ({ call, params: { seq = "" }, request }) => {
+      const found = SEQ.test(seq) ? await proofs.inclusion(call.caller.workspaceId, Number(seq)) : undefined;
+      if (!found) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
+      call.about({ detail: { what: "proof", target_seq: Number(seq) } });
+      const { leaf, inclusion: hashes, head } = found;
+      if (wantsText(request)) {
+        const text = formatTlogProof({ index: Number(seq) - 1, inclusion: hashes, checkpoint: head.note });
+        return { status: 200, text, headers: { vary: "accept" } };
+      }
+      const body = {
+        seq: Number(seq),
+        leaf: Buffer.from(leaf).toString("hex"),
+        size: head.size,
+        inclusion: hashes.map(toBase64),
+        checkpoint: head.note,
+      };
+      return { status: 200, body, headers: { vary: "accept" } };
+    },
+  );
+
+  const consistency = endpoint(
+    door,
+    {
+      action: "ledger.read",
+      scope: "ledger:read",
+      summary: "Prove that the tree of `to` entries begins with that of `from` entries",
+      tag,
+      query: ConsistencyQuery,
+      status: 200,
+    },
+    async ({ call, query: { from, to } }) => {
+      const { workspaceId } = call.caller;
+      call.about({ detail: { what: "consistency" } });
+      const found = await proofs.consistency(workspaceId, from, to);
+      if (!found) {
+        const size = await ledgerSize(db, workspaceId);
+        if (to !== undefined && to > size) throw invalidField("/to", `must be ${size} at most`);
+        throw invalidField("/from", `must be ${to ?? size} at most`);
+      }
+      const body = {
+        from,
+        to: found.head.size,
+        consistency: found.consistency.map(toBase64),
+        checkpoint: found.head.note,
+      };
+      return { status: 200, body };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/ledger" })
+    .get("/checkpoint", checkpoint.handle, checkpoint.hook)
+    .get("/key", key.handle, named(key.hook, "ledger_key"))
+    .get("/consistency", consistency.handle, named(consistency.hook, "ledger_consistency"))
+    .get("/:seq/proof", inclusion.handle, named(inclusion.hook, "ledger_proof"));
+}
+
+/** For the node's operator alone, on the machine itself: all workspaces share the key. Not in the document. */
+export function ledgerKeyRoutes(door: Door, parts: RotationParts) {
+  const rotate = endpoint(
+    door,
+    {
+      action: "ledger.rotate_key",
+      scope: "settings:write",
+      summary: "Change the signing key",
+      tag,
+      status: 200,
+    },
+    async ({ call }) => {
+      const { actor, workspace } = call.caller;
+      requireOperator(actor);
+      await rotateKey(parts, { actor, channel: call.channel, requestId: call.requestId });
+      const { current, former } = parts.keys.verifierKeys(workspace);
+      return { status: 200, body: { vkey: current, former_vkeys: former } };
+    },
+  );
+  return new Elysia({ prefix: "/operator/ledger" }).post("/rotate-key", rotate.handle, {
+    ...rotate.hook,
+    detail: { hide: true },
+  });
+}
+
+function named<Hook extends { readonly detail: object }>(hook: Hook, operationId: string) {
+  return { ...hook, detail: { ...hook.detail, operationId } };
+}
+
+/** JSON unless plain text is asked for by name, and nothing else of ours is. */
+function wantsText(request: Request): boolean {
+  const accept = request.headers.get("accept") ?? "";
+  return /text\/plain/i.test(accept) && !/application\/json/i.test(accept);
+}
+
+function toBase64(hash: Uint8Array): string {
+  return Buffer.from(hash).toString("base64");
+}
