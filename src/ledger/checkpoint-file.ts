@@ -12,7 +12,7 @@ const WAITING_LIMIT = 4_096;
 export class CheckpointFile {
   readonly #path: string;
   readonly #log: Log;
-  #waiting: string[] = [];
+  #waiting: readonly string[] = [];
   #writing: Promise<void> | null = null;
   #handle: FileHandle | null = null;
   #isFailing = false;
@@ -24,17 +24,14 @@ export class CheckpointFile {
 
   /** Each note is followed by an empty line. */
   append(notes: readonly string[]): void {
-    this.#waiting.push(...notes);
-    const over = this.#waiting.length - WAITING_LIMIT;
-    if (over > 0) this.#waiting.splice(0, over);
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = null;
-    });
+    this.#waiting = [...this.#waiting, ...notes].slice(-WAITING_LIMIT);
+    this.#writing ??= this.#write();
   }
 
   /** Resolves when all is written that can be. */
   async close(): Promise<void> {
     while (this.#writing) await this.#writing;
+    if (this.#waiting.length > 0) await this.#write();
     if (this.#waiting.length > 0) {
       this.#log.error("checkpoints are not in their file", {
         file: this.#path,
@@ -46,24 +43,30 @@ export class CheckpointFile {
   }
 
   async #write(): Promise<void> {
+    const log = this.#log;
+    const path = this.#path;
+    let notes: readonly string[] = [];
     try {
       while (this.#waiting.length > 0) {
-        const notes = this.#waiting;
         // Opened anew each time that it failed: another disk may have been put in its place.
-        this.#handle ??= await open(this.#path, "a", 0o640);
+        this.#handle ??= await open(path, "a", 0o640);
+        notes = this.#waiting;
+        this.#waiting = [];
         await this.#handle.appendFile(notes.map((note) => `${note}\n`).join(""));
         await this.#handle.datasync();
-        this.#waiting = this.#waiting.slice(notes.length);
+        notes = [];
       }
-      if (this.#isFailing)
-        this.#log.info("checkpoints are written to their file again", { file: this.#path });
+      if (this.#isFailing) log.info("checkpoints are written to their file again", { file: path });
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing)
-        this.#log.error("checkpoints cannot be written to their file", { file: this.#path, error });
+      if (!this.#isFailing) log.error("checkpoints cannot be written to their file", { file: path, error });
       this.#isFailing = true;
+      this.#waiting = [...notes, ...this.#waiting].slice(-WAITING_LIMIT);
       await this.#handle?.close().catch(() => {});
       this.#handle = null;
+    } finally {
+      // In the same turn in which nothing waited any more: what comes after it begins anew.
+      this.#writing = null;
     }
   }
 }

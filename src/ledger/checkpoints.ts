@@ -72,6 +72,8 @@ export class Checkpoints {
 
   /** Sends out a checkpoint that somebody else has stored. */
   announce(workspaceId: number, head: SignedHead): void {
+    const known = this.#sizes.get(workspaceId);
+    if (known) known.signed = Math.max(known.signed, head.size);
     this.#publish(workspaceId, [head], head);
   }
 
@@ -84,7 +86,7 @@ export class Checkpoints {
     const known = this.#sizes.get(workspaceId);
     if (!known) this.#sizes.set(workspaceId, { size, signed: 0 });
     else known.size = size;
-    if (size - (known?.signed ?? 0) >= this.#rule.every) this.#sign(workspaceId, false);
+    if (this.#isDue(workspaceId)) this.#sign(workspaceId, false);
   }
 
   /** One at a time for each workspace: what comes meanwhile is seen when it is done. */
@@ -92,14 +94,28 @@ export class Checkpoints {
     const before = this.#signing.get(workspaceId);
     if (before && !all) return;
     const work = (before ?? Promise.resolve())
-      .then(() => this.#signDue(workspaceId, all))
-      .catch((error: unknown) => {
-        this.#parts.log.warn("a checkpoint could not be signed, and will be tried again", { error });
-      })
-      .finally(() => {
-        if (this.#signing.get(workspaceId) === work) this.#signing.delete(workspaceId);
+      .then(() => this.#trySign(workspaceId, all))
+      .then((isSigned) => {
+        if (this.#signing.get(workspaceId) !== work) return;
+        this.#signing.delete(workspaceId);
+        if (isSigned && this.#isDue(workspaceId)) this.#sign(workspaceId, false);
       });
     this.#signing.set(workspaceId, work);
+  }
+
+  async #trySign(workspaceId: number, all: boolean): Promise<boolean> {
+    try {
+      await this.#signDue(workspaceId, all);
+      return true;
+    } catch (error) {
+      this.#parts.log.warn("a checkpoint could not be signed, and will be tried again", { error });
+      return false;
+    }
+  }
+
+  #isDue(workspaceId: number): boolean {
+    const known = this.#sizes.get(workspaceId);
+    return known !== undefined && known.size - known.signed >= this.#rule.every;
   }
 
   async #signDue(workspaceId: number, all: boolean): Promise<void> {

@@ -60,9 +60,7 @@ export class Webhook {
     }
     this.#isFull = false;
     this.#waiting.push(waiting);
-    this.#sending ??= this.#send().finally(() => {
-      this.#sending = null;
-    });
+    this.#sending ??= this.#send();
   }
 
   /** Resolves when all is sent, or after two seconds with what can't be. */
@@ -85,6 +83,8 @@ export class Webhook {
         problem,
       });
     }
+    // In the same turn in which nothing waited any more: what comes after it begins anew.
+    this.#sending = null;
   }
 
   /** @returns what is wrong, after the last try; null where it was taken */

@@ -71,6 +71,10 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "GET", path: "/v1/tiers", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/ledger", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/ledger/1", scope: "ledger:read", status: 200 },
+  { method: "GET", path: "/v1/ledger/1/proof", scope: "ledger:read", status: 200 },
+  { method: "GET", path: "/v1/ledger/checkpoint", scope: "ledger:read", status: 200 },
+  { method: "GET", path: "/v1/ledger/key", scope: "ledger:read", status: 200 },
+  { method: "GET", path: "/v1/ledger/consistency?from=1", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/tokens", scope: "tokens:write", status: 200 },
   {
     method: "POST",

@@ -1,0 +1,240 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemRandom } from "../../src/base/ids.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
+import { CheckpointFile } from "../../src/ledger/checkpoint-file.ts";
+import type { Draft } from "../../src/ledger/entry.ts";
+import { type OpenLedger, openLedger } from "../../src/ledger/open.ts";
+import { parseCheckpoints, parseSignedCheckpoint } from "../../src/ledger/proof/checkpoint.ts";
+import { rotateKey } from "../../src/ledger/rotation.ts";
+import { TreeReader } from "../../src/ledger/tiles.ts";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
+import { FakeClock } from "../support/clock.ts";
+import { type TempDir, tempDir } from "../support/process.ts";
+
+const WORKSPACES = [
+  { id: 1, name: "one" },
+  { id: 2, name: "two" },
+];
+const DRAFT: Draft = {
+  phase: "single",
+  action: "a.read",
+  outcome: "succeeded",
+  channel: "system",
+  actor: "system",
+};
+
+let directory: TempDir;
+let db: SqliteDb;
+let clock: FakeClock;
+let open: OpenLedger;
+let published: { workspace: string; size: number }[];
+
+beforeEach(async () => {
+  directory = tempDir();
+  clock = new FakeClock();
+  db = openSqlite(join(directory.path, "gatehouse.db"));
+  for (const { id, name } of WORKSPACES) {
+    await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, name]);
+  }
+  await start();
+});
+afterEach(async () => {
+  await open.checkpoints.stop();
+  await db.close();
+  directory.remove();
+});
+
+const filePath = () => join(directory.path, "checkpoints");
+
+async function start(log: Log = silentLog): Promise<void> {
+  published = [];
+  open = await openLedger({
+    db,
+    directory: directory.path,
+    config: { checkpointEvery: 8, checkpointSeconds: 10, checkpointFile: filePath(), payloadDays: 180 },
+    clock,
+    random: systemRandom,
+    log,
+    workspaces: () => WORKSPACES,
+    nameOf: (id) => WORKSPACES.find((each) => each.id === id)?.name ?? "",
+    publish: ({ workspace, head }) => void published.push({ workspace, size: head.size }),
+    replaceLostKey: false,
+  });
+  open.checkpoints.start();
+}
+
+async function append(count: number, workspaceId = 1): Promise<void> {
+  await Promise.all(Array.from({ length: count }, () => open.ledger.record(workspaceId, DRAFT)));
+}
+
+async function stored(workspaceId = 1): Promise<number[]> {
+  const rows = await db.all<{ size: number; note: string }>(
+    "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = $1 ORDER BY size",
+    [workspaceId],
+  );
+  for (const { size, note } of rows) {
+    const { checkpoint } = parseSignedCheckpoint(note);
+    expect(checkpoint.size).toBe(size);
+    expect(checkpoint.root).toEqual(await new TreeReader(db, workspaceId).root(size));
+  }
+  return rows.map(({ size }) => size);
+}
+
+/** What is due is signed in the background: one more turn of the store's queue, and it is there. */
+async function settled(workspaceId: number, wanted: readonly number[]): Promise<void> {
+  for (let turn = 0; turn < 1_000 && (await stored(workspaceId)).length < wanted.length; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(await stored(workspaceId)).toEqual([...wanted]);
+}
+
+test("one every so many entries, at these sizes also where entries come in large groups", async () => {
+  await append(7);
+  await settled(1, []);
+  await append(1);
+  await settled(1, [8]);
+  await append(30);
+  await settled(1, [8, 16, 24, 32]);
+  expect(published.at(-1)).toEqual({ workspace: "one", size: 32 });
+});
+
+test("more than one transaction takes", async () => {
+  await append(8 * 150 + 3);
+  await settled(
+    1,
+    Array.from({ length: 150 }, (_, index) => (index + 1) * 8),
+  );
+});
+
+test("one every so many seconds where there is something new, and none where there is not", async () => {
+  await append(3);
+  clock.advance(9_999);
+  await settled(1, []);
+  clock.advance(1);
+  await settled(1, [3]);
+  clock.advance(60_000);
+  await append(1, 2);
+  clock.advance(10_000);
+  await settled(2, [1]);
+  expect(await stored(1)).toEqual([3]);
+  await append(8);
+  await settled(1, [3, 11]);
+});
+
+test("the end signs the rest; a start goes on from there", async () => {
+  await append(5);
+  await open.checkpoints.stop();
+  expect(await stored()).toEqual([5]);
+  await start();
+  await append(7);
+  await settled(1, [5]);
+  await append(1);
+  await settled(1, [5, 13]);
+});
+
+test("entries that were not signed when the process died are, soon after the next start", async () => {
+  await append(3);
+  const { checkpoints } = open;
+  await start();
+  clock.advance(10_000);
+  await settled(1, [3]);
+  await checkpoints.stop();
+});
+
+test("the file gets each of them, of all workspaces", async () => {
+  await append(17);
+  await append(8, 2);
+  await open.checkpoints.stop();
+  const found = parseCheckpoints(readFileSync(filePath(), "utf8")).map(({ checkpoint }) => [
+    checkpoint.origin.split("/").at(-1),
+    checkpoint.size,
+  ]);
+  expect(found.sort()).toEqual([
+    ["one", 16],
+    ["one", 17],
+    ["one", 8],
+    ["two", 8],
+  ]);
+});
+
+test("a file that can't be written is said once, and gets what it missed as soon as it can", async () => {
+  const said: string[] = [];
+  const log: Log = {
+    ...silentLog,
+    error: (message) => void said.push(message),
+    info: (message) => void said.push(message),
+  };
+  const path = filePath();
+  mkdirSync(path);
+  const file = new CheckpointFile(path, log);
+  file.append(["one\n"]);
+  for (let turn = 0; turn < 1_000 && said.length === 0; turn++)
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  file.append(["two\n"]);
+  rmSync(path, { recursive: true });
+  file.append(["three\n"]);
+  await file.close();
+  expect(readFileSync(path, "utf8")).toBe("one\n\ntwo\n\nthree\n\n");
+  expect(said).toEqual([
+    "checkpoints cannot be written to their file",
+    "checkpoints are written to their file again",
+  ]);
+});
+
+test("a full disk under the file holds nothing else up", async () => {
+  const said: string[] = [];
+  const file = new CheckpointFile("/dev/full", { ...silentLog, error: (message) => void said.push(message) });
+  file.append(["one\n"]);
+  await file.close();
+  expect(said).toEqual(["checkpoints cannot be written to their file", "checkpoints are not in their file"]);
+});
+
+test("what stands in the file stays", async () => {
+  writeFileSync(filePath(), "kept\n");
+  closeSync(openSync(filePath(), "a"));
+  await append(8);
+  await open.checkpoints.stop();
+  expect(readFileSync(filePath(), "utf8")).toStartWith("kept\n");
+});
+
+test("a rotation of the key leaves an entry and a checkpoint of both keys in each ledger", async () => {
+  await append(8);
+  await append(2, 2);
+  const before = open.keys.verifierKeys("one").current;
+  await rotateKey(open.rotation, { actor: "user:ada", channel: "rest" });
+  const { current } = open.keys.verifierKeys("one");
+  expect(await stored(1)).toEqual([8, 9]);
+  expect(await stored(2)).toEqual([3]);
+  const rows = await db.all<{ note: string }>(
+    "SELECT note FROM ledger_checkpoints WHERE workspace_id = 1 ORDER BY size",
+  );
+  const signatures = rows.map(({ note }) => parseSignedCheckpoint(note).note.signatures.length);
+  expect(signatures).toEqual([1, 2]);
+  const entry = await db.get<{ bytes: string }>(
+    "SELECT bytes FROM ledger WHERE workspace_id = 1 AND seq = 9",
+  );
+  expect(JSON.parse(entry?.bytes ?? "")).toMatchObject({
+    action: "ledger.rotate_key",
+    actor: "user:ada",
+    detail: { from: before, to: current },
+  });
+  await append(8);
+  await settled(1, [8, 9, 17]);
+});
+
+test("checkpoints in the database are never changed, deleted or put before others", async () => {
+  await append(8);
+  await settled(1, [8]);
+  for (const sql of [
+    "UPDATE ledger_checkpoints SET note = 'x'",
+    "DELETE FROM ledger_checkpoints",
+    "INSERT INTO ledger_checkpoints VALUES (1, 8, 'x', 0)",
+    "INSERT OR REPLACE INTO ledger_checkpoints VALUES (1, 8, 'x', 0)",
+    "INSERT INTO ledger_checkpoints VALUES (1, 4, 'x', 0)",
+  ]) {
+    await expect(db.run(sql)).rejects.toThrow();
+  }
+  expect(await stored()).toEqual([8]);
+});

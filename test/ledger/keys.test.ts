@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createPublicKey, verify } from "node:crypto";
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemRandom } from "../../src/base/ids.ts";
+import { type LedgerKeys, openLedgerKeys, replaceLostKey } from "../../src/ledger/keys.ts";
+import { formatNote, parseNote, parseVerifierKey, signersOf } from "../../src/ledger/proof/note.ts";
+import { sha256 } from "../../src/ledger/tree-hash.ts";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
+import { FakeClock } from "../support/clock.ts";
+import { type TempDir, tempDir } from "../support/process.ts";
+
+let directory: TempDir;
+let db: SqliteDb;
+const clock = new FakeClock();
+
+beforeEach(() => {
+  directory = tempDir();
+  db = openSqlite(join(directory.path, "gatehouse.db"));
+});
+afterEach(async () => {
+  await db.close();
+  directory.remove();
+});
+
+const parts = () => ({ db, directory: directory.path, clock, random: systemRandom });
+const open = () => openLedgerKeys(parts());
+const file = (name = "ledger.key") => join(directory.path, name);
+const ed25519 = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) =>
+  verify(
+    null,
+    message,
+    createPublicKey({
+      key: Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), publicKey]),
+      format: "der",
+      type: "spki",
+    }),
+    signature,
+  );
+
+/** Which of the keys, named by their place, signed what this node signs now. */
+async function signersNow(keys: LedgerKeys, verifierKeys: readonly string[]): Promise<number[]> {
+  const text = "a text\n";
+  const note = parseNote(formatNote({ text, signatures: [keys.sign("default", text)] }));
+  const known = verifierKeys.map((key) => parseVerifierKey(sha256, key));
+  return (await signersOf(note, known, ed25519)).map((key) => known.indexOf(key));
+}
+
+describe("a key that can't be used is refused", () => {
+  test("gone, when ledgers were signed with it", async () => {
+    await open();
+    rmSync(file());
+    await expect(open()).rejects.toThrow(/ledger\.key is not there/);
+    expect(existsSync(file())).toBe(false);
+  });
+
+  test("another one in its place", async () => {
+    await open();
+    const other = tempDir();
+    const foreign = openSqlite(join(other.path, "gatehouse.db"));
+    await openLedgerKeys({ ...parts(), db: foreign, directory: other.path });
+    writeFileSync(file(), readFileSync(join(other.path, "ledger.key")), { mode: 0o600 });
+    await foreign.close();
+    other.remove();
+    await expect(open()).rejects.toThrow(/is not the key/);
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["no key", "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n"],
+  ])("%s in the file", async (_, content) => {
+    writeFileSync(file(), content, { mode: 0o600 });
+    await expect(open()).rejects.toThrow(/holds no key/);
+  });
+
+  test("one that others may read", async () => {
+    await open();
+    chmodSync(file(), 0o640);
+    await expect(open()).rejects.toThrow(/may be used by others/);
+  });
+});
+
+test("the first start makes it, for its owner alone, and each later one finds it", async () => {
+  const keys = await open();
+  expect(statSync(file()).mode & 0o777).toBe(0o600);
+  const { current, former } = keys.verifierKeys("default");
+  expect(former).toEqual([]);
+  expect(current).toStartWith(`gatehouse/${keys.instance}/default+`);
+  const again = await open();
+  expect(again.instance).toBe(keys.instance);
+  expect(again.verifierKeys("default").current).toBe(current);
+  expect(await signersNow(again, [current])).toEqual([0]);
+});
+
+test("each workspace's key has a name of its own: what one signed is nobody else's", async () => {
+  const keys = await open();
+  const other = keys.verifierKeys("other").current;
+  expect(await signersNow(keys, [other])).toEqual([]);
+});
+
+describe("a rotation", () => {
+  test("has both keys sign, keeps the old one's verifier key, and forgets its private one", async () => {
+    const keys = await open();
+    const before = keys.verifierKeys("default").current;
+    const oldFile = readFileSync(file(), "utf8");
+    let seen: unknown;
+    await keys.rotate(async (_tx, change) => {
+      const note = parseNote(formatNote({ text: "x\n", signatures: change.signBoth("default", "x\n") }));
+      const { from, to } = change.verifierKeys("default");
+      const known = [from, to].map((key) => parseVerifierKey(sha256, key));
+      seen = (await signersOf(note, known, ed25519)).length;
+    });
+    expect(seen).toBe(2);
+    const { current, former } = keys.verifierKeys("default");
+    expect(former).toEqual([before]);
+    expect(await signersNow(keys, [before, current])).toEqual([1]);
+    expect(readFileSync(file(), "utf8")).not.toBe(oldFile);
+    expect(existsSync(file("ledger.key.next"))).toBe(false);
+    expect((await open()).verifierKeys("default")).toEqual({ current, former });
+  });
+
+  test("that fails changes nothing", async () => {
+    const keys = await open();
+    const before = keys.verifierKeys("default");
+    await expect(keys.rotate(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    expect(keys.verifierKeys("default")).toEqual(before);
+    expect((await open()).verifierKeys("default")).toEqual(before);
+    await keys.rotate(async () => {});
+    expect(keys.verifierKeys("default").former).toEqual([before.current]);
+  });
+
+  test("that was on disk when the process died is finished by the next start", async () => {
+    const keys = await open();
+    const oldFile = readFileSync(file());
+    await keys.rotate(async () => {});
+    const { current } = keys.verifierKeys("default");
+    renameSync(file(), file("ledger.key.next"));
+    writeFileSync(file(), oldFile, { mode: 0o600 });
+    const next = await open();
+    expect(next.verifierKeys("default").current).toBe(current);
+    expect(await signersNow(next, [current])).toEqual([0]);
+    expect(existsSync(file("ledger.key.next"))).toBe(false);
+  });
+});
+
+describe("a lost key", () => {
+  test("is replaced where that is asked for", async () => {
+    const before = (await open()).verifierKeys("default").current;
+    rmSync(file());
+    expect(await replaceLostKey(parts())).toBe(true);
+    const { current, former } = (await open()).verifierKeys("default");
+    expect(current).not.toBe(before);
+    expect(former).toEqual([before]);
+  });
+
+  test("is not, where it is there", async () => {
+    const before = (await open()).verifierKeys("default").current;
+    expect(await replaceLostKey(parts())).toBe(false);
+    expect((await open()).verifierKeys("default").current).toBe(before);
+  });
+});
