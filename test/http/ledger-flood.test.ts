@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
-const FLOOD = 500;
+const FLOOD = 3_000;
 const MINUTE = 60_000;
 const clock = new FakeClock(Date.UTC(2026, 0, 2, 3, 4, 0));
 let gateway: TestGateway;

@@ -155,5 +155,7 @@ test("a new key: the old one's verifier key stays known, and what is signed is b
   expect(body.vkey).not.toBe(vkey);
   await headOf((await gateway.call("GET", "/v1/ledger/checkpoint")).body, body.vkey);
   const entries = await gateway.call("GET", "/v1/ledger?action=ledger.rotate_key");
-  expect(entries.body.data[0]).toMatchObject({ actor: "user:ada", detail: { from: vkey, to: body.vkey } });
+  expect(entries.body.data).toContainEqual(
+    expect.objectContaining({ actor: "user:ada", detail: { from: vkey, to: body.vkey } }),
+  );
 });
