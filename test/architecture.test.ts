@@ -55,6 +55,8 @@ describe("the checker allows", () => {
       "base/a.ts",
       '/**\n * import { Db } from "../store/db.ts";\n */\nexport const a = 1;',
     ],
+    ["a proof in a browser", "ledger/verify/bundle/a.ts", 'import { a } from "../../proof/note.ts";'],
+    ["proofs elsewhere", "cli/a.ts", 'import { a } from "../ledger/proof/note.ts";'],
     ["400 lines", "base/long.ts", "export {};\n".repeat(400)],
   ])("%s", (_, path, text) => {
     expect(check(path, text)).toEqual([]);
@@ -101,6 +103,9 @@ describe("the checker refuses", () => {
       'import page from "../console/index.html";',
       "imports from console",
     ],
+    ["the ledger in a browser", "ledger/proof/a.ts", 'import { a } from "../tiles.ts";', "runs in browsers"],
+    ["Node in a browser", "ledger/proof/a.ts", 'import { a } from "node:crypto";', "the package node:crypto"],
+    ["Bun's globals in a browser", "ledger/proof/a.ts", "Bun.hash(1);", "browsers do not have"],
     ["an unknown room", "shed/a.ts", 'import { a } from "../base/a.ts";', "stands in shed"],
     ["what is outside src", "http/a.ts", 'import { a } from "../../test/a.ts";', "outside src"],
     ["Elysia in the root", "gateway.ts", 'import { Elysia } from "elysia";', "imports the package elysia"],

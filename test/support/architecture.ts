@@ -56,6 +56,11 @@ const WORKER_MAY_IMPORT = [
   "vault/rows/{keys,pages,vector-table}.ts",
 ];
 
+/**
+ * What checks evidence, here and in an auditor's browser: nothing of Bun, nothing of Node, and of `src` no more than this.
+ */
+const ANYWHERE = ["ledger/proof/**", "ledger/verify/bundle/**", "ledger/article14/format/**"];
+
 const MOST_LINES = 400;
 
 export interface SourceFile {
@@ -69,6 +74,7 @@ export function violations(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) =>
     [
       ...importsOf(file).map((specifier) => refuseImport(file.path, specifier)),
+      refuseGlobals(file),
       refuseLength(file),
       refuseDefault(file),
     ].flatMap((reason) => (reason === undefined ? [] : [`src/${file.path} ${reason}`])),
@@ -96,7 +102,19 @@ function refuseImport(path: string, specifier: string): string | undefined {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
   if (target === "../package.json" && path === "base/version.ts") return undefined;
   if (target.startsWith("..")) return `imports ${specifier}, which is outside src`;
-  return refuseRoom(roomOf(path), roomOf(target)) ?? refuseInWorker(path, target);
+  return (
+    refuseRoom(roomOf(path), roomOf(target)) ?? refuseInWorker(path, target) ?? refuseAnywhere(path, target)
+  );
+}
+
+function refuseAnywhere(path: string, target: string): string | undefined {
+  if (!matches(path, ANYWHERE) || matches(target, ANYWHERE)) return undefined;
+  return `imports ${target}: what runs in browsers as well may not`;
+}
+
+function refuseGlobals({ path, text }: SourceFile): string | undefined {
+  const uses = matches(path, ANYWHERE) && /\b(?:Bun|Buffer|process)\./.test(text);
+  return uses ? "uses what browsers do not have" : undefined;
 }
 
 function refuseInWorker(path: string, target: string): string | undefined {
@@ -133,6 +151,7 @@ function layerOf(room: string): number {
 function refusePackage(path: string, specifier: string): string | undefined {
   const refusal = `imports the package ${specifier}, which it may not`;
   if (roomOf(path) === "agents" && BUN_ONLY.test(specifier)) return refusal;
+  if (matches(path, ANYWHERE) && /^(?:bun|node)(?::|$)/.test(specifier)) return refusal;
   const name = packageName(specifier);
   const rule = PACKAGES.find(({ packages }) => packages.test(name));
   if (rule === undefined) return undefined;
