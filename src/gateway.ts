@@ -13,23 +13,30 @@ import { openConnectors } from "./connectors/open.ts";
 import { reportLostCalls } from "./connectors/open-calls.ts";
 import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
+import { LateRecords } from "./gate/late.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
 import { createApp } from "./http/app.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { openLedger } from "./ledger/open.ts";
+import { LedgerWatch } from "./ledger/watch.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
+import { whileWritable } from "./models/embed/while-writable.ts";
 import { Webhook } from "./notify/webhook.ts";
 import type { Db } from "./store/db.ts";
 import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
+import { Forgetting } from "./store/forgetting.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
+import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
 import { spentThisMonth } from "./tasks/budget.ts";
+import { PayloadEraser } from "./tasks/erase.ts";
 import { TaskEventHub } from "./tasks/events.ts";
+import { PayloadExpiry } from "./tasks/expire.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
 import { QuotedPayloads } from "./tasks/quoted.ts";
 import { TaskService } from "./tasks/service.ts";
@@ -123,21 +130,31 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
     });
     const refused = createRefusedCallers(ledger, clock);
-    const gate = createGate({ db, ledger, tokens, workspaces, notices, refused, clock, log });
+    const late = new LateRecords(db, clock, log);
+    const ledgerWatch = new LedgerWatch({
+      ...{ db, ledger, clock, log },
+      workspaceIds: () => workspaces.list().map(({ id }) => id),
+      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
+    });
+    const gate = createGate({ db, ledger, tokens, workspaces, notices, refused, late, clock, log });
 
     const door = await createModelDoor(config, clock);
+    const forgetting = new Forgetting({ db, clock, log });
+    const guarded = (made: Embedder | null) => made && whileWritable(made, () => proveWritable(db, clock));
     const vault = await openVault({
       db,
       clock,
       ids,
       log,
       random,
+      forgetting,
       database,
       extension: db.vectors.path,
       // Named from here: inside the compiled program every module lies where this one does, and the worker's below.
       program: new URL("./vault/worker.ts", import.meta.url),
-      embedder: await createEmbedder(config, clock, random),
-      formerEmbedder: (model) => formerEmbedder({ ...config, embeddings: { model } }, clock, random),
+      embedder: guarded(await createEmbedder(config, clock, random)),
+      formerEmbedder: async (model) =>
+        guarded(await formerEmbedder({ ...config, embeddings: { model } }, clock, random)),
     });
     const tools = await openConnectors(
       {
@@ -187,7 +204,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       { nodeCeiling: config.limits.runningTasksPerNode, queueLimit: config.limits.queuedTasks, notices },
     );
 
-    const quoted = new QuotedPayloads({ db, ledger, hub, clock, log });
+    const quoted = new QuotedPayloads({ db, ledger, hub, forgetting, clock, log });
+    const eraser = new PayloadEraser({ db, ledger, hub, forgetting });
+    const expiry = new PayloadExpiry({
+      ...{ db, ledger, hub, forgetting, clock, log, workspaces },
+      days: config.ledger.payloadDays,
+    });
 
     const mcp = new LazyMcpDoor(async () => ({
       gate,
@@ -228,6 +250,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       tokens: { tokens, agents },
       models: { door, agents },
       vault: { vault, agents, clock, quoted },
+      payloads: { eraser },
       connectors: {
         connectors: tools.connectors,
         catalogue: tools.registry.catalogue,
@@ -236,6 +259,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
       proofs: { proofs, keys },
       rotation,
+      exports: { clock, keys, payloadDays: config.ledger.payloadDays },
       mcp,
       workspace: {
         workspaces,
@@ -271,10 +295,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
     });
 
-    /** Proves that a transaction can be committed and synced, changing nothing. */
     async function canWrite(): Promise<boolean> {
       try {
-        await db.run("UPDATE meta SET value = $1 WHERE key = 'ready'", [String(clock.now())]);
+        await proveWritable(db, clock);
         return true;
       } catch (error) {
         log.error("the store cannot be written", { error });
@@ -314,6 +337,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       async start() {
         await work();
         checkpoints.start();
+        ledgerWatch.start();
+        expiry.start();
         listener = listen(app, config.listen);
         const url = publicUrl(config, listener.port);
         writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
@@ -329,9 +354,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await tasks.stop();
         await tools.stop();
         await listener?.close();
+        await late.stop();
         await quoted.stop();
+        await expiry.stop();
         await vault.stop();
+        await forgetting.stop();
         await keepHouse();
+        await ledgerWatch.stop();
         await checkpoints.stop();
         await webhook?.close();
         if (listener) removeRuntime(config.dataDir);

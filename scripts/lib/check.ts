@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkConformance } from "./conformance/conformance.ts";
+import { GO_TESTS, prepareGo } from "./go-check.ts";
 import {
   add,
   isGood,
@@ -21,6 +22,7 @@ import {
 
 /** Tests of the built program: they need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
+const GO_PART = "the ledger's proofs, checked by Go";
 const LONGEST_PART_MS = 30 * 60_000;
 /** Of one test; Bun reads this from nowhere but the command line. */
 const TEST_TIMEOUT_MS = 20_000;
@@ -98,6 +100,17 @@ function skip(name: string, reason: string): Tally {
   return ONE_SKIPPED;
 }
 
+/** The ledger's proofs and notes are held against an implementation of somebody else's. */
+async function checkWithGo(): Promise<Tally> {
+  const missing = await prepareGo(say, inCi);
+  return missing === undefined ? runTests(GO_PART, [`./${GO_TESTS}/`]) : skip(GO_PART, missing);
+}
+
+/** Leaves a folder's tests out of a run. */
+function without(folder: string): string {
+  return `--path-ignore-patterns=${folder}/**`;
+}
+
 /** One of the tools in node_modules, run by this Bun so that none needs Node. */
 function tool(path: string, ...args: readonly string[]): readonly string[] {
   return [bun, "--bun", join("node_modules", path), ...args];
@@ -112,13 +125,14 @@ async function buildThen(parts: () => Promise<Tally>): Promise<Tally> {
 }
 
 async function checkAll(): Promise<Tally> {
-  const elsewhere = PROGRAM_TESTS.map((folder) => `--path-ignore-patterns=${folder}/**`);
+  const elsewhere = [...PROGRAM_TESTS, GO_TESTS].map(without);
   let tally = await runCommand("types", tool("typescript/bin/tsc", "--noEmit"));
   tally = add(
     tally,
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
   tally = add(tally, await runTests("tests", elsewhere));
+  tally = add(tally, await checkWithGo());
   return add(tally, await buildThen(checkProgram));
 }
 
@@ -132,9 +146,12 @@ async function checkProgram(): Promise<Tally> {
 }
 
 async function checkSome(args: readonly string[]): Promise<Tally> {
-  const runThem = () => runTests("tests", args);
+  const needsGo = args.some((arg) => arg.includes(GO_TESTS) || GO_TESTS.startsWith(arg.replace(/^\.\//, "")));
+  const missing = needsGo ? await prepareGo(say, inCi) : undefined;
+  const skipped = missing === undefined ? NOTHING : skip(GO_PART, missing);
+  const runThem = () => runTests("tests", missing === undefined ? args : [without(GO_TESTS), ...args]);
   const needsProgram = args.some((arg) => PROGRAM_TESTS.some((folder) => arg.includes(folder)));
-  return needsProgram ? buildThen(runThem) : runThem();
+  return add(skipped, needsProgram ? await buildThen(runThem) : await runThem());
 }
 
 const args = process.argv.slice(2);

@@ -39,11 +39,19 @@ export interface Agent {
 
 export type AgentFields = Omit<Agent, "id" | "name" | "status" | "version" | "createdAt" | "updatedAt">;
 
+/** A stop that memory alone holds. */
+export interface Halt {
+  /** The store says by now what counts. Nothing where another halt came after this one: that one holds. */
+  lift(): void;
+}
+
 export interface Agents {
   /** Emits the workspace of which an agent has changed, has come or has gone. */
   readonly changed: Signal<number>;
   /** @throws Problem 404 `agent_not_found` */
   get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
+  /** The agent as it was when it was last read, which may be long ago: for a store that cannot be read. */
+  lastKnown(workspaceId: number, name: string): Agent | undefined;
   byId(workspaceId: number, id: number, sql?: Sql): Promise<Agent | undefined>;
   /** Whether the agent may be given work, as a transaction sees it; false for one that was archived. */
   isActive(tx: Tx, workspaceId: number, id: number): Promise<boolean>;
@@ -58,7 +66,17 @@ export interface Agents {
     name: string,
     change: (agent: Agent) => Partial<AgentFields>,
   ): Promise<Agent>;
-  setStatus(tx: Tx, workspaceId: number, name: string, status: AgentStatus): Promise<Agent>;
+  /** Lets a stopped agent work again, in the store. */
+  resume(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
+  /** Stops the agent in the store; undefined for one that was archived meanwhile. */
+  stop(tx: Tx, workspaceId: number, id: number): Promise<Agent | undefined>;
+  /**
+   * From now on the agent counts as stopped, for every reader and in every transaction, whatever the store says: a stop
+   * that holds before it is written, and where it cannot be.
+   */
+  halt(workspaceId: number, id: number): Halt;
+  /** The halt that the agent is under now. */
+  haltOf(workspaceId: number, id: number): Halt | undefined;
   /** Ends the agent and frees its name; its row stays for the history that refers to it. */
   archive(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
 }
@@ -91,23 +109,49 @@ const COLUMNS =
  */
 const CACHE_LIMIT = 10_000;
 
+/** What was read of an agent. After a change of any agent it is no answer any more, but for a store that cannot be read. */
+interface Remembered {
+  readonly agent: Agent;
+  readonly generation: number;
+}
+
 export function createAgents(db: Db, clock: Clock): Agents {
-  const remembered = new Map<string, Agent>();
+  const remembered = new Map<string, Remembered>();
+  /** One for each agent at most, and only from a stop until it is written. */
+  const halts = new Map<string, Halt>();
   const changed = new Signal<number>();
   /** Grows with each change: what was read before a change is not remembered after it. */
   let generation = 0;
 
-  function forget(): void {
-    generation += 1;
-    remembered.clear();
-  }
-
   function hasChanged(workspaceId: number): void {
-    forget();
+    generation += 1;
     changed.emit(workspaceId);
   }
 
-  /** Inside a transaction nothing is remembered or taken from memory: it may see what is not committed yet. */
+  function asHalted(workspaceId: number, agent: Agent): Agent {
+    return halts.size > 0 && halts.has(idKey(workspaceId, agent.id))
+      ? { ...agent, status: "stopped" }
+      : agent;
+  }
+
+  function halt(workspaceId: number, id: number): Halt {
+    const key = idKey(workspaceId, id);
+    const own: Halt = {
+      lift() {
+        if (halts.get(key) !== own) return;
+        halts.delete(key);
+        changed.emit(workspaceId);
+      },
+    };
+    halts.set(key, own);
+    changed.emit(workspaceId);
+    return own;
+  }
+
+  /**
+   * As the store has it. Inside a transaction nothing is remembered or taken from memory: it may see what is not committed
+   * yet.
+   */
   async function find(
     workspaceId: number,
     column: "name" | "id",
@@ -115,7 +159,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
     sql: Sql,
   ): Promise<Agent | undefined> {
     const known = sql === db ? remembered.get(cacheKey(workspaceId, column, value)) : undefined;
-    if (known) return known;
+    if (known?.generation === generation) return known.agent;
     const before = generation;
     const row = await sql.get<Row>(
       `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
@@ -123,14 +167,14 @@ export function createAgents(db: Db, clock: Clock): Agents {
     );
     const agent = row && fromRow(row);
     if (agent && sql === db && generation === before) {
-      if (remembered.size >= CACHE_LIMIT) forget();
-      remembered.set(cacheKey(workspaceId, "name", agent.name), agent);
-      remembered.set(cacheKey(workspaceId, "id", agent.id), agent);
+      if (remembered.size >= CACHE_LIMIT) remembered.clear();
+      remembered.set(cacheKey(workspaceId, "name", agent.name), { agent, generation });
+      remembered.set(cacheKey(workspaceId, "id", agent.id), { agent, generation });
     }
     return agent;
   }
 
-  async function get(workspaceId: number, name: string, sql: Sql = db): Promise<Agent> {
+  async function get(workspaceId: number, name: string, sql: Sql): Promise<Agent> {
     const agent = await find(workspaceId, "name", name, sql);
     if (!agent) throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(name)}.`);
     return agent;
@@ -151,9 +195,21 @@ export function createAgents(db: Db, clock: Clock): Agents {
 
   return {
     changed,
-    get,
-    byId: (workspaceId, id, sql = db) => find(workspaceId, "id", id, sql),
+    halt,
+    haltOf: (workspaceId, id) => halts.get(idKey(workspaceId, id)),
+    async get(workspaceId, name, sql = db) {
+      return asHalted(workspaceId, await get(workspaceId, name, sql));
+    },
+    lastKnown(workspaceId, name) {
+      const known = remembered.get(cacheKey(workspaceId, "name", name));
+      return known && asHalted(workspaceId, known.agent);
+    },
+    async byId(workspaceId, id, sql = db) {
+      const agent = await find(workspaceId, "id", id, sql);
+      return agent && asHalted(workspaceId, agent);
+    },
     async isActive(tx, workspaceId, id) {
+      if (halts.has(idKey(workspaceId, id))) return false;
       const row = await tx.get(
         "SELECT 1 FROM agents WHERE workspace_id = $1 AND id = $2 AND archived_at IS NULL AND status = 'active'",
         [workspaceId, id],
@@ -166,7 +222,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
          ORDER BY name LIMIT $3`,
         [workspaceId, after ?? "", limit + 1],
       );
-      return rows.map(fromRow);
+      return rows.map((row) => asHalted(workspaceId, fromRow(row)));
     },
     async create(tx, workspaceId, name, fields) {
       const now = clock.now();
@@ -183,11 +239,15 @@ export function createAgents(db: Db, clock: Clock): Agents {
     },
     async update(tx, workspaceId, name, change) {
       const agent = await get(workspaceId, name, tx);
-      return write(tx, workspaceId, { ...agent, ...change(agent) });
+      return asHalted(workspaceId, await write(tx, workspaceId, { ...agent, ...change(agent) }));
     },
-    async setStatus(tx, workspaceId, name, status) {
+    async resume(tx, workspaceId, name) {
       const agent = await get(workspaceId, name, tx);
-      return agent.status === status ? agent : write(tx, workspaceId, { ...agent, status });
+      return agent.status === "active" ? agent : write(tx, workspaceId, { ...agent, status: "active" });
+    },
+    async stop(tx, workspaceId, id) {
+      const agent = await find(workspaceId, "id", id, tx);
+      return agent?.status === "active" ? write(tx, workspaceId, { ...agent, status: "stopped" }) : agent;
     },
     async archive(tx, workspaceId, name) {
       const agent = await get(workspaceId, name, tx);
@@ -204,6 +264,10 @@ export function createAgents(db: Db, clock: Clock): Agents {
 
 function cacheKey(workspaceId: number, column: "name" | "id", value: string | number): string {
   return `${workspaceId}:${column}:${value}`;
+}
+
+function idKey(workspaceId: number, id: number): string {
+  return cacheKey(workspaceId, "id", id);
 }
 
 function fieldValues(fields: AgentFields): SqlValue[] {

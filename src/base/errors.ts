@@ -21,6 +21,7 @@ const PROBLEMS = {
   agent_stopped: [409, "The agent is stopped"],
   idempotency_conflict: [409, "The idempotency key was used with another body"],
   task_finished: [409, "The task has finished"],
+  task_unfinished: [409, "The task has not finished"],
   connector_exists: [409, "A connector of this name exists"],
   connector_builtin: [409, "The connector is built in"],
   connector_limit: [409, "The workspace has as many connectors as it may"],

@@ -142,6 +142,11 @@ const OPTIONS: Readonly<Record<string, string>> = {
   "/top_k": "--top-k",
   "/filter": "--filter",
   "/metadata": "--metadata",
+  "/from": "--from",
+  "/to": "--to",
+  "/date": "--date",
+  "/actor": "--actor",
+  "/action": "--action",
 };
 
 function asOption(detail: string): string {

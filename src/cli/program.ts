@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { VERSION } from "../base/version.ts";
 import { configCommand } from "./config.ts";
 import { connectorCommand } from "./connector/command.ts";
+import { ledgerCommand } from "./ledger/command.ts";
 import { mcpCommand } from "./mcp.ts";
 import { serveCommand } from "./serve.ts";
 import { taskCommand } from "./task.ts";
@@ -44,6 +45,7 @@ export function createProgram(): Command {
     tokenCommand(),
     workspaceCommand(),
     connectorCommand(),
+    ledgerCommand(),
     configCommand(),
     versionCommand(),
   ]) {

@@ -166,7 +166,7 @@ export const TABLE = {
   }),
   payloadDays: setting("ledger.payload_days", wholeNumber(1, 36_500), {
     default: 180,
-    help: "Taken and checked, not in force yet: days that prompts, outputs and arguments are kept; the proofs stay.",
+    help: "Days that prompts, outputs and arguments are kept; the proofs stay.",
   }),
   mcpFixtures: setting("mcp_fixtures", trueOrFalse, {
     inFile: false,

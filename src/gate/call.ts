@@ -1,10 +1,11 @@
 import { isAgentName } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
-import { timestamp } from "../base/clock.ts";
+import { type Clock, timestamp } from "../base/clock.ts";
 import { redact } from "../base/log.ts";
 import type { Channel, Detail, Draft, Oversight } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Db, Tx } from "../store/db.ts";
+import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
+import type { Facts, LateRecords } from "./late.ts";
 
 /** What a call is about, as its ledger entry shows it. */
 export interface Subject {
@@ -21,6 +22,20 @@ export interface Subject {
 /** Appends the call's entry at this point of its transaction, and answers its seq. Once a call. */
 export type Record = (more?: Partial<Draft>) => Promise<number>;
 
+/**
+ * Somebody's decision that holds from the moment at which it was made: a stop, a cancel. Its entry goes into the transaction
+ * that does what was decided, at once or, where the store cannot be written, late.
+ */
+export interface Decision {
+  /** Milliseconds since the Unix epoch. */
+  readonly decidedAt: number;
+  facts(): Facts;
+  /** Appends the entry; one that was put off says by how many milliseconds (`detail.late_ms`). */
+  write(tx: Tx): Promise<void>;
+  /** The store has refused it: the call is answered before it is written. */
+  putOff(): void;
+}
+
 /** One call on its way: who makes it, and how it writes. Handlers get nothing else of the gate. */
 export class Call {
   readonly caller: Caller;
@@ -29,13 +44,16 @@ export class Call {
   readonly #action: string;
   readonly #db: Db;
   readonly #ledger: Ledger;
+  readonly #late: LateRecords;
   #subject: Subject = {};
   #seq: number | null = null;
+  #isPutOff = false;
 
   constructor(
     from: { caller: Caller; requestId: string; channel: Channel; action: string },
     db: Db,
     ledger: Ledger,
+    late: LateRecords,
   ) {
     this.caller = from.caller;
     this.requestId = from.requestId;
@@ -43,6 +61,7 @@ export class Call {
     this.#action = from.action;
     this.#db = db;
     this.#ledger = ledger;
+    this.#late = late;
   }
 
   /** The seq of this call's entry, once it is on disk. */
@@ -50,22 +69,72 @@ export class Call {
     return this.#seq;
   }
 
+  /** What it decided holds, and its entry is written once the store takes it; its answer can't wait for that. */
+  get isPutOff(): boolean {
+    return this.#isPutOff;
+  }
+
   /** Adds to what the entry will say, also when the call is refused after this. */
   about(subject: Subject): void {
     this.#subject = { ...this.#subject, ...subject };
   }
 
-  /** Names the person behind a decision. */
-  decided(decision: string, now: number): void {
-    const { person, name, role } = this.caller;
-    this.about({
-      oversight: {
-        person: person ?? name,
-        ...(role === null ? {} : { role }),
-        decision,
-        decided_at: timestamp(now),
+  /** Names the person behind a decision, which is this call's entry. */
+  decide(decision: string, clock: Clock): Decision {
+    const { person, name, role, workspace } = this.caller;
+    const decidedAt = clock.now();
+    const oversight: Oversight = {
+      person: person ?? name,
+      ...(role === null ? {} : { role }),
+      decision,
+      decided_at: timestamp(decidedAt),
+    };
+    this.about({ oversight });
+    return {
+      decidedAt,
+      facts: () => {
+        const { action, actor, requestId, agent, task } = this.draft("succeeded");
+        return { action, workspace, actor, ...oversight, agent, task, request_id: requestId };
       },
-    });
+      putOff: () => {
+        this.#isPutOff = true;
+      },
+      write: async (tx) => {
+        const draft = this.draft("succeeded");
+        const detail = { ...draft.detail, late_ms: Math.max(0, clock.now() - decidedAt) };
+        const seq = await this.#append(tx, this.#isPutOff ? { ...draft, detail } : draft);
+        tx.onCommit(() => {
+          this.#seq = seq;
+        });
+      },
+    };
+  }
+
+  /**
+   * Writes what was decided, and the decision as this call's entry, in one transaction. Where the store cannot be written,
+   * both are kept and written once it can be: `isPutOff` says so.
+   * @throws Problem 503 `ledger_unavailable` where too much is kept already
+   */
+  async commitDecision(decision: Decision, work: (tx: Tx) => Promise<void>): Promise<void> {
+    const write = async (tx: Tx) => {
+      await work(tx);
+      await decision.write(tx);
+    };
+    try {
+      await this.#db.tx(write);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      decision.putOff();
+      this.#late.keep({ write, facts: decision.facts() });
+    }
+  }
+
+  /**
+   * Writes the decisions that wait: for a call that undoes one, and MUST come after it.
+   * @throws StoreUnavailable
+   */
+  async commitEarlierDecisions(): Promise<void> {
+    await this.#late.flush();
   }
 
   /**
@@ -77,10 +146,7 @@ export class Call {
     const value = await this.#db.tx(async (tx) => {
       const record: Record = async (more = {}) => {
         if (seq !== null) throw new Error("a call has one entry");
-        seq = await this.#ledger.append(tx, this.caller.workspaceId, {
-          ...this.draft("succeeded"),
-          ...more,
-        });
+        seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
         return seq;
       };
       const done = await work(tx, record);
@@ -102,6 +168,11 @@ export class Call {
   /** Records a call that wrote nothing, or one that was refused. */
   async record(outcome: Draft["outcome"], code?: string): Promise<void> {
     this.#seq = await this.#ledger.record(this.caller.workspaceId, this.draft(outcome, code));
+  }
+
+  #append(tx: Tx, draft: Draft): Promise<number> {
+    if (this.#seq !== null) throw new Error("a call has one entry");
+    return this.#ledger.append(tx, this.caller.workspaceId, draft);
   }
 
   draft(outcome: Draft["outcome"], code?: string): Draft {

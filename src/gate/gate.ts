@@ -9,6 +9,7 @@ import type { Channel } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import { Call } from "./call.ts";
+import type { LateRecords } from "./late.ts";
 import type { LimitNotices } from "./notices.ts";
 import type { RefusedCallers } from "./refused.ts";
 import { type RequestLimit, RequestLimiter } from "./requests.ts";
@@ -55,7 +56,8 @@ export interface Gate {
   /**
    * The one way of every call: authenticate, limit, check the scope, do, record, answer. It never
    * throws. No call succeeds before its entry is on disk: where it can't be written, the answer is 503
-   * `ledger_unavailable`.
+   * `ledger_unavailable`. A stop and a cancel alone hold from the moment at which they are decided: where their entry can't
+   * be written, they succeed without one, and it is written late.
    */
   call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<Answer<T>>;
   /**
@@ -84,12 +86,13 @@ export interface GateParts {
   readonly workspaces: Workspaces;
   readonly notices: LimitNotices;
   readonly refused: RefusedCallers;
+  readonly late: LateRecords;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export function createGate(parts: GateParts): Gate {
-  const { db, ledger, tokens, workspaces, notices, refused, clock, log } = parts;
+  const { db, ledger, tokens, workspaces, notices, refused, late, clock, log } = parts;
   const limiter = new RequestLimiter();
 
   /** The way of every call awaits nothing that is there already: each needless hop of a busy server costs it 1 µs. */
@@ -135,8 +138,14 @@ export function createGate(parts: GateParts): Gate {
   /** Tells of a limit that was passed, and says whether the call is refused for it. */
   async function refuses(operation: Pick<Operation, "urgent">, caller: Caller): Promise<boolean> {
     const workspace = workspaces.get(caller.workspaceId);
-    await notices.exceeded(workspace, "requests");
-    return operation.urgent !== true && workspace.limits.enforcement === "enforced";
+    const isUrgent = operation.urgent === true;
+    try {
+      await notices.exceeded(workspace, "requests");
+    } catch (error) {
+      if (!isUrgent || !(error instanceof StoreUnavailable)) throw error;
+      log.error("a limit notice cannot be written", { workspace: workspace.name, error });
+    }
+    return !isUrgent && workspace.limits.enforcement === "enforced";
   }
 
   function identify(origin: Origin): Identified | Promise<Identified> {
@@ -195,13 +204,13 @@ export function createGate(parts: GateParts): Gate {
     const { caller } = admitted;
     let { limit } = admitted;
     const { requestId, channel } = origin;
-    const call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger);
+    const call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger, late);
     try {
       if (operation.scope !== null && !hasScope(caller.scopes, operation.scope)) {
         throw new Problem("scope_missing", `This needs a token with the scope ${operation.scope}.`);
       }
       const value = await handle(call);
-      if (call.ledgerSeq === null) await call.record("succeeded");
+      if (call.ledgerSeq === null && !call.isPutOff) await call.record("succeeded");
       return { ok: true, value, ledgerSeq: call.ledgerSeq, limit };
     } catch (error) {
       let problem = toProblem(error, origin, log);

@@ -7,7 +7,7 @@ export interface Reply {
   readonly status: number;
   /** Sent as JSON; undefined sends no body. */
   readonly body?: unknown;
-  /** Sent as it is in place of a body, as plain text. */
+  /** Sent as it is in place of a body; as plain text, where `headers` has no `content-type` for it. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -33,7 +33,7 @@ export function callHeaders({ requestId, ledgerSeq, limit }: CallHeaders): Recor
 export function jsonResponse(reply: Reply, headers: Record<string, string>): Response {
   const all = reply.headers ? { ...headers, ...reply.headers } : headers;
   if (reply.text !== undefined) {
-    all["content-type"] = "text/plain; charset=utf-8";
+    all["content-type"] ??= "text/plain; charset=utf-8";
     return new Response(reply.text, { status: reply.status, headers: all });
   }
   if (reply.body === undefined) return new Response(null, { status: reply.status, headers: all });

@@ -7,6 +7,7 @@ import type { Db } from "../store/db.ts";
 import { problemResponse } from "./answer.ts";
 import { openapiDocument } from "./docs/document.ts";
 import type { Door } from "./endpoint.ts";
+import type { LedgerExportParts } from "./ledger-export.ts";
 import { allowedMethods } from "./methods.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
 import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
@@ -14,6 +15,7 @@ import { ledgerRoutes } from "./routes/ledger.ts";
 import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./routes/ledger-proofs.ts";
 import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
+import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
 import { type TokenRouteParts, tokenRoutes } from "./routes/tokens.ts";
@@ -32,6 +34,8 @@ export interface AppParts {
   readonly connectors: ConnectorRouteParts;
   readonly proofs: Omit<LedgerProofParts, "db" | "workspaces">;
   readonly rotation: RotationParts;
+  readonly exports: Omit<LedgerExportParts, "db" | "log">;
+  readonly payloads: PayloadRouteParts;
   readonly mcp: McpRouteParts;
   readonly workspace: WorkspaceRouteParts;
   readonly system: SystemRouteParts;
@@ -52,7 +56,8 @@ export function createApp(parts: AppParts) {
     .use(operatorRoutes(door, parts.workspace))
     .use(ledgerProofRoutes(door, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }))
     .use(ledgerKeyRoutes(door, parts.rotation))
-    .use(ledgerRoutes(door, parts))
+    .use(payloadRoutes(door, parts.payloads))
+    .use(ledgerRoutes(door, { ...parts.exports, db: parts.db, log: parts.log }))
     .use(mcpRoutes(door, parts.mcp));
   const routes = () => app.routes;
   // Made once, of the routes above, at the first question.

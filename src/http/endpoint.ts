@@ -45,6 +45,8 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly headers?: Readonly<Record<string, string>>;
   /** It answers 200 with server-sent events: always, or when the query asks for them. */
   readonly streams?: true;
+  /** Media types of its answer, where JSON is not the only one; the first is what it answers when none is asked for. */
+  readonly formats?: readonly string[];
   readonly status: number;
 }
 
@@ -121,7 +123,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     door.metrics.answered["2xx"].inc();
     if (!("stream" in result.value)) return jsonResponse(result.value, headers);
     server?.timeout(request, 0);
-    return result.value.stream(headers, () => server?.timeout(request, 1));
+    return result.value.stream(headers, (seconds = 1) => server?.timeout(request, seconds));
   }
 
   return {
@@ -132,8 +134,11 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
 
 /** An answer that goes on: made once the call itself is recorded, with its headers. */
 export interface StreamReply {
-  /** `expire` lets the connection end as one without a sign of life does, whatever the client has not taken yet. */
-  stream(headers: Record<string, string>, expire: () => void): Response;
+  /**
+   * `expire` lets the connection end after some seconds (1) without a sign of life, whatever the client has not taken yet:
+   * while the stream goes on, it does not.
+   */
+  stream(headers: Record<string, string>, expire: (seconds?: number) => void): Response;
   /** Called in place of `stream` when there will be none. */
   abandon(): void;
 }

@@ -7,7 +7,7 @@ import type { App } from "./app.ts";
  */
 const SERVER_BODY_LIMIT = 1024 ** 4;
 /** Seconds without a byte either way, for everything but streams. */
-const IDLE_SECONDS = 60;
+export const IDLE_SECONDS = 60;
 /** How long a stop waits for calls whose work is done and whose answers are not sent yet. */
 const CLOSE_WAIT_MS = 3_000;
 const CLOSE_STEP_MS = 10;

@@ -82,6 +82,12 @@ export function createMetrics() {
       buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
       registers,
     }),
+    storeDisturbances: new Counter({
+      name: "gatehouse_store_disturbances_total",
+      help: "Writes of others to the database, and its files that were moved, replaced or deleted",
+      labelNames: ["kind"],
+      registers,
+    }),
     mcpSessions: new Gauge({ name: "gatehouse_mcp_sessions", help: "MCP sessions open now", registers }),
     residentBytes: new Gauge({
       name: "process_resident_memory_bytes",

@@ -14,6 +14,8 @@ export interface DescribedOperation {
   readonly headers?: Readonly<Record<string, string>>;
   /** It answers 200 with server-sent events: always, or when the query asks for them. */
   readonly streams?: true;
+  /** Media types of its answer, where JSON is not the only one; the first is what it answers when none is asked for. */
+  readonly formats?: readonly string[];
   readonly status: number;
 }
 
@@ -56,9 +58,16 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
         }
       : {}),
     responses: {
-      [operation.status]: { description: "Done." },
+      [operation.status]: { description: "Done.", ...(operation.formats && contentOf(operation.formats)) },
       ...(operation.streams ? { 200: EVENTS } : {}),
       default: PROBLEM,
     },
   };
+}
+
+function contentOf(formats: readonly string[]) {
+  const schema = (type: string) => ({
+    type: type === "application/json" ? ("object" as const) : ("string" as const),
+  });
+  return { content: Object.fromEntries(formats.map((type) => [type, { schema: schema(type) }])) };
 }

@@ -1,4 +1,4 @@
-import type { Sql, SqlValue, Tx } from "../store/db.ts";
+import { type Sql, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
 
 /** Entries of one block of the index: those of one tile. */
@@ -34,17 +34,34 @@ export function keysOf(entry: IndexedEntry): string[] {
 /** Of 256 entries in their order: by key, which of them have it. */
 export function blockBits(entries: Iterable<IndexedEntry>): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>();
+  // Found by value first: to join the key of each field of each entry would be most of the work.
+  const byValue = INDEXED.map((field) => ({ field, bits: new Map<string | number, Uint8Array>() }));
+  const bitsOf = (key: string) => {
+    const bits = found.get(key) ?? new Uint8Array(BITS_BYTES);
+    found.set(key, bits);
+    return bits;
+  };
   let place = 0;
   for (const entry of entries) {
-    for (const key of keysOf(entry)) {
-      const bits = found.get(key) ?? new Uint8Array(BITS_BYTES);
-      found.set(key, bits);
-      const byte = place >> 3;
-      bits[byte] = (bits[byte] ?? 0) | (1 << (place & 7));
+    if (entry.oversight !== undefined) mark(bitsOf(OVERSIGHT_KEY), place);
+    for (const { field, bits } of byValue) {
+      const value = entry[field];
+      if (value === undefined) continue;
+      let known = bits.get(value);
+      if (!known) {
+        known = bitsOf(indexKey(field, value));
+        bits.set(value, known);
+      }
+      mark(known, place);
     }
     place += 1;
   }
   return found;
+}
+
+function mark(bits: Uint8Array, place: number): void {
+  const byte = place >> 3;
+  bits[byte] = (bits[byte] ?? 0) | (1 << (place & 7));
 }
 
 const ROWS = 8;
@@ -56,6 +73,7 @@ const INSERT_MANY = insertRowsSql(INTO, COLUMNS, ROWS);
 /**
  * Adds a block to the index: what it costs is shared by 256 entries, 1 to 2 µs each, where three indexes with a row an
  * entry cost 12. MUST come in the transaction that completes the block.
+ * @throws StoreUnavailable where one of the entries is none that this program wrote
  */
 export async function indexBlock(
   tx: Tx,
@@ -63,7 +81,7 @@ export async function indexBlock(
   block: number,
   rows: readonly { readonly bytes: string }[],
 ): Promise<void> {
-  const found = [...blockBits(rows.map(({ bytes }) => JSON.parse(bytes) as IndexedEntry))];
+  const found = [...blockBits(rows.map(({ bytes }, place) => parseEntry(bytes, block * BLOCK + place + 1)))];
   for (let from = 0; from < found.length; ) {
     const count = found.length - from >= ROWS ? ROWS : 1;
     const values: SqlValue[] = [];
@@ -71,6 +89,16 @@ export async function indexBlock(
     await tx.run(count === ROWS ? INSERT_MANY : INSERT_ONE, values);
     from += count;
   }
+}
+
+function parseEntry(bytes: string, seq: number): IndexedEntry {
+  try {
+    const entry: unknown = JSON.parse(bytes);
+    if (typeof entry === "object" && entry !== null) return entry;
+  } catch {
+    // Said below.
+  }
+  throw new StoreUnavailable(`the ledger's entry ${seq} is not one of ours`);
 }
 
 /** Blocks that one look into the index goes past: its rows are few, or as many as `ROWS_AT_ONCE`. */

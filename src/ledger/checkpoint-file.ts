@@ -16,6 +16,7 @@ export class CheckpointFile {
   #writing: Promise<void> | null = null;
   #handle: FileHandle | null = null;
   #isFailing = false;
+  #isTorn = false;
 
   constructor(path: string, log: Log) {
     this.#path = path;
@@ -52,7 +53,9 @@ export class CheckpointFile {
         this.#handle ??= await open(path, "a", 0o640);
         notes = this.#waiting;
         this.#waiting = [];
-        await this.#handle.appendFile(notes.map((note) => `${note}\n`).join(""));
+        const text = notes.map((note) => `${note}\n`).join("");
+        await this.#handle.appendFile(this.#isTorn ? `\n\n${text}` : text);
+        this.#isTorn = false;
         await this.#handle.datasync();
         notes = [];
       }
@@ -61,6 +64,8 @@ export class CheckpointFile {
     } catch (error) {
       if (!this.#isFailing) log.error("checkpoints cannot be written to their file", { file: path, error });
       this.#isFailing = true;
+      // Part of them may stand there: empty lines keep it apart from what follows.
+      this.#isTorn ||= notes.length > 0;
       this.#waiting = [...notes, ...this.#waiting].slice(-WAITING_LIMIT);
       await this.#handle?.close().catch(() => {});
       this.#handle = null;

@@ -53,7 +53,12 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
   let waiting: Waiting[] = [];
 
   async function tailOf(tx: Tx, workspaceId: number): Promise<Tail> {
-    return tails.get(workspaceId) ?? readTail(tx, workspaceId);
+    const known = tails.get(workspaceId);
+    if (known) return known;
+    const tail = await readTail(tx, workspaceId);
+    // Somebody else may have written the entries since, who keeps no tiles.
+    await completeTiles(tx, workspaceId, await tiledSize(tx, workspaceId), tail.seq);
+    return tail;
   }
 
   /** A tail that does not last is read again from the store. */

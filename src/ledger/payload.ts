@@ -1,11 +1,9 @@
 import type { RandomSource } from "../base/ids.ts";
 import type { SqlValue, Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
+import type { PayloadKind } from "./proof/erasure.ts";
 
-/** Which text of an entry: what went in (prompt, arguments) or what came out (output, result). */
-export type PayloadKind = "input" | "output";
-
-const SALT_BYTES = 16;
+export const SALT_BYTES = 16;
 
 export interface SaltedHash {
   readonly salt: Uint8Array;

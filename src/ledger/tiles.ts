@@ -1,4 +1,4 @@
-import type { Sql, Tx } from "../store/db.ts";
+import { type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import { indexBlock } from "./block-index.ts";
 import { HASH_BYTES } from "./proof/hash.ts";
 import { nodesOf, type Range, type TreeNode } from "./proof/ranges.ts";
@@ -12,6 +12,7 @@ const TILE_LEVELS = 8;
 /**
  * Makes the tiles, and the index, of the entries that have become complete blocks between two sizes of a workspace's
  * ledger. MUST come in the transaction that appends them, after it has, and with no block left out before.
+ * @throws StoreUnavailable where the tiles before it, or the entries, are none that this program wrote
  */
 export async function completeTiles(
   tx: Tx,
@@ -25,6 +26,9 @@ export async function completeTiles(
       [workspaceId, tile * TILE_WIDTH, (tile + 1) * TILE_WIDTH],
     );
     const hashes = joined(rows.map(({ leaf }) => leaf));
+    if (rows.length !== TILE_WIDTH || rows.some(({ leaf }) => leaf.length !== HASH_BYTES)) {
+      throw new StoreUnavailable(`tile 0/${tile} of the ledger's tree is of entries that are not all ours`);
+    }
     await tx.run(INSERT, [workspaceId, 0, tile, hashes]);
     await indexBlock(tx, workspaceId, tile, rows);
     await carry(tx, workspaceId, { level: 1, index: tile, hash: rootOf(hashes) });
@@ -44,7 +48,7 @@ async function carry(
   const place = index % TILE_WIDTH;
   const known = place === 0 ? new Uint8Array(0) : await readTile(tx, workspaceId, level, tile);
   if (known?.length !== place * HASH_BYTES)
-    throw new Error(`tile ${level}/${tile} of the ledger's tree is not whole`);
+    throw new StoreUnavailable(`tile ${level}/${tile} of the ledger's tree is not whole`);
   const hashes = joined([known, hash]);
   await tx.run(place === 0 ? INSERT : GROW, [workspaceId, level, tile, hashes]);
   if (place === TILE_WIDTH - 1)

@@ -78,7 +78,7 @@ async function follow(
     // It never throws: that the task had ended before is no fault, and all else is recorded and logged there.
     void parts.gate.perform(operation, visit.origin, visit, async (call) => {
       call.about({ task: id });
-      await parts.tasks.cancel(visit.caller, id);
+      await parts.tasks.cancel(call, id);
     });
   };
   signal.addEventListener("abort", cancel, { once: true });

@@ -27,7 +27,29 @@ export interface TxOptions {
    * own within the group.
    */
   readonly single?: boolean;
+  /**
+   * It is written even where the store's file is not in its place any more, as long as it has a name somewhere: for the
+   * evidence of just that.
+   */
+  readonly displaced?: boolean;
 }
+
+/**
+ * What has become of a file of the store, as seen by its path: it has another name now, another file is there instead, it
+ * has no name any more, or nobody can look.
+ */
+export type FileChange = "moved" | "replaced" | "deleted" | "unreachable";
+
+/** What others did to the store behind this program's back. */
+export type Disturbance =
+  /** `commits`: how often something had been committed by others when this program looked; at least so many times. */
+  | { readonly kind: "foreign_write"; readonly commits: number }
+  /** `log`: what was committed last, and is not in the database's own file yet. `returned`: it is in its place again. */
+  | {
+      readonly kind: "file_moved";
+      readonly file: "database" | "log";
+      readonly change: FileChange | "returned";
+    };
 
 export interface Db extends Sql {
   /**
@@ -52,6 +74,12 @@ export interface Db extends Sql {
    * @returns false where the store is larger, or somebody else has it for seconds
    */
   rewrite(most: number): Promise<boolean>;
+  /**
+   * Looks whether others have written to the store, moved, replaced or deleted its file, and answers what is new since the
+   * last look. While the file is not in its place, everything that would be written is refused with `StoreUnavailable`:
+   * the next start would not find it. Where the store cannot be read now, what others have written is seen at a later look.
+   */
+  disturbances(): Promise<readonly Disturbance[]>;
   close(): Promise<void>;
 }
 

@@ -15,6 +15,8 @@ export interface EventReader {
 export class TaskEventHub {
   readonly #db: Db;
   readonly #logs = new Map<string, EventLog>();
+  /** Of readers that are on a log: lets them go on from the store. As many as there are open streams. */
+  readonly #readers = new Map<string, Set<() => void>>();
 
   constructor(db: Db) {
     this.#db = db;
@@ -39,6 +41,26 @@ export class TaskEventHub {
   }
 
   /**
+   * Lets all who read a task's events go on with what the store has of them: its log's frames say what was erased. The task
+   * MUST have finished.
+   */
+  erased(taskId: string): void {
+    for (const reread of this.#readers.get(taskId) ?? []) reread();
+  }
+
+  #reads(taskId: string, reread: () => void): void {
+    const readers = this.#readers.get(taskId) ?? new Set();
+    readers.add(reread);
+    this.#readers.set(taskId, readers);
+  }
+
+  #left(taskId: string, reread: () => void): void {
+    const readers = this.#readers.get(taskId);
+    readers?.delete(reread);
+    if (readers?.size === 0) this.#readers.delete(taskId);
+  }
+
+  /**
    * Reads a task's events after the id `after`. First what is stored, then what is still coming; `task.created`, always
    * the first, follows from the task itself.
    */
@@ -46,7 +68,7 @@ export class TaskEventHub {
     const db = this.#db;
     // Taken now, so that a task that finishes meanwhile is not lost between its log and the store. A task without a log
     // has finished, and its events are all stored.
-    const log = this.#logs.get(taskId);
+    let log = this.#logs.get(taskId);
     let position = after;
     let stored = true;
     let closed = false;
@@ -61,8 +83,12 @@ export class TaskEventHub {
         };
       });
 
-    async function next(): Promise<readonly Uint8Array[] | null> {
-      if (closed) return null;
+    const reread = () => {
+      log = undefined;
+      stored = true;
+    };
+
+    async function read(): Promise<readonly Uint8Array[] | null> {
       if (position < 1) {
         position = 1;
         return [encodeFrame(1, "task.created", { id: taskId, status: "queued" })];
@@ -87,12 +113,21 @@ export class TaskEventHub {
       }
       return null;
     }
+    const close = () => {
+      closed = true;
+      stopWaiting();
+      this.#left(taskId, reread);
+    };
     return {
-      next,
-      close() {
-        closed = true;
-        stopWaiting();
+      next: async () => {
+        if (closed) return null;
+        // Not before it is read: a reader that nobody takes up is not closed either.
+        if (log) this.#reads(taskId, reread);
+        const frames = await read();
+        if (frames === null) close();
+        return frames;
       },
+      close,
     };
   }
 }

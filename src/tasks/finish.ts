@@ -14,6 +14,13 @@ export interface Ending {
   readonly output: string | null;
 }
 
+/** An ending as it is written: when the task came to it, and whether the store has refused it before. */
+export interface TimedEnding extends Ending {
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly isLate: boolean;
+}
+
 /** What the run that ends leaves to be written with its end. */
 export interface Remains {
   /** Events in memory that no block of the store holds yet. */
@@ -32,15 +39,15 @@ export async function finishTask(
   parts: LostParts,
   tx: Tx,
   task: Task,
-  ending: Ending,
+  ending: TimedEnding,
   { unsaved, owed, isBare }: Remains,
-): Promise<{ task: Task; frame: Uint8Array } | null> {
+): Promise<Uint8Array | null> {
   const found = await findTask(tx, task.workspaceId, task.id);
   if (!found || found.finishedAt !== null) return null;
   // A queued task has no open intent: what was lost is recorded in the transaction that puts it back into the queue.
   const before = found.status === "queued" ? found : await recordLost(parts, tx, found, owed);
-  const finishedAt = parts.clock.now();
-  const draft = outcomeDraft(before, ending);
+  const finishedAt = ending.at;
+  const draft = outcomeDraft(before, ending, parts.clock.now());
   const finishSeq = await parts.ledger.append(
     tx,
     task.workspaceId,
@@ -63,10 +70,11 @@ export async function finishTask(
   const lastId = unsaved.firstId + unsaved.frames.length;
   const frame = encodeFrame(lastId, "task.finished", viewTask(finished));
   await saveEvents(tx, task.workspaceId, task.id, unsaved.firstId, [...unsaved.frames, frame]);
-  return { task: finished, frame };
+  return frame;
 }
 
-function outcomeDraft(task: Task, ending: Ending): Draft {
+function outcomeDraft(task: Task, ending: TimedEnding, now: number): Draft {
+  const late = ending.isLate ? { late_ms: Math.max(0, now - ending.at) } : {};
   return {
     phase: "outcome",
     ref: task.dispatchSeq,
@@ -80,7 +88,7 @@ function outcomeDraft(task: Task, ending: Ending): Draft {
     model: task.model ?? undefined,
     task: task.id,
     credits: task.credits,
-    detail: { input_tokens: task.inputTokens, output_tokens: task.outputTokens, steps: task.steps },
+    detail: { input_tokens: task.inputTokens, output_tokens: task.outputTokens, steps: task.steps, ...late },
     output: ending.output ?? undefined,
   };
 }

@@ -1,6 +1,7 @@
 import { Problem } from "../base/errors.ts";
 import { canonicalJson } from "../base/json.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
+import type { Task } from "./task.ts";
 
 const KEPT_MS = 24 * 3_600_000;
 const PURGE_LIMIT = 1_000;
@@ -50,6 +51,20 @@ export async function keepKey(tx: Tx, key: IdempotencyKey, taskId: string, now: 
      ON CONFLICT (workspace_id, actor, key) DO UPDATE
      SET fingerprint = excluded.fingerprint, task_id = excluded.task_id, created_at = excluded.created_at`,
     [key.workspaceId, key.actor, key.key, key.fingerprint, taskId, now],
+  );
+}
+
+/**
+ * Takes out the hash of a task's request: it has no salt, and would tell a prompt that can be guessed. The key goes on
+ * standing for its task, so that no request is done twice; from now on it is refused whatever comes with it.
+ */
+export async function forgetFingerprint(
+  tx: Tx,
+  { workspaceId, id, createdAt }: Pick<Task, "workspaceId" | "id" | "createdAt">,
+): Promise<void> {
+  await tx.run(
+    "UPDATE idempotency_keys SET fingerprint = $4 WHERE created_at = $1 AND workspace_id = $2 AND task_id = $3",
+    [createdAt, workspaceId, id, new Uint8Array(0)],
   );
 }
 

@@ -1,18 +1,15 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { Draft } from "../ledger/entry.ts";
+import { endOfSlice, erasePayloads } from "../ledger/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { PayloadKind } from "../ledger/payload.ts";
+import type { ErasedPayload } from "../ledger/proof/erasure.ts";
 import type { Db, Tx } from "../store/db.ts";
+import type { Forgetting } from "../store/forgetting.ts";
+import { eraseEvents } from "./erase-events.ts";
 import type { TaskEventHub } from "./events.ts";
-import { eraseEvents } from "./quoted-events.ts";
-import { findTask } from "./store.ts";
-import type { Task } from "./task.ts";
+import { findTask, lastSeq } from "./store.ts";
 
-/** Payloads looked at in one query, and what their texts may have together: some 2 ms. */
-const ROWS = 64;
-const SLICE_BYTES = 1_000_000;
-/** Payloads that one transaction erases. */
-const ERASED_AT_ONCE = 64;
 const RETRY_MS = 30_000;
 
 /** A document was deleted, and what tasks quote of it is to go too. Kept in the store until that is done. */
@@ -29,26 +26,22 @@ export interface QuotedParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly hub: TaskEventHub;
+  readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-interface PayloadKey {
-  readonly seq: number;
-  readonly kind: PayloadKind;
 }
 
 /** What is to be erased of one task, or of calls without one. */
 interface Quotes {
   /** The first output that holds the document: erased last, so that it is found again after a crash. */
-  readonly first: PayloadKey;
+  readonly first: ErasedPayload;
   /** Intent of the call that it came from. */
   readonly intentSeq: number;
   /** What came after it, and the arguments of calls that wrote the document, which are its text. */
-  readonly others: PayloadKey[];
+  readonly others: ErasedPayload[];
 }
 
-interface Row extends PayloadKey {
+interface Row extends ErasedPayload {
   readonly holds: number;
   readonly task: string | null;
   readonly tool: string | null;
@@ -137,7 +130,7 @@ export class QuotedPayloads {
       const running = await this.#stillRunning(erasure);
       await this.#eraseQuotes(erasure, 0, Number.MAX_SAFE_INTEGER, new Set(running));
       if (running.length > 0) {
-        await this.#record(erasure, { outcome: "pending", running: running.length });
+        await this.#recordPending(erasure, running.length);
         rest = this.#afterTheirEnd(erasure, running);
       } else await this.#done(erasure);
     } catch (error) {
@@ -163,7 +156,7 @@ export class QuotedPayloads {
       const task = await findTask(db, erasure.workspaceId, id);
       // Broken off with the process: the next start sees to it.
       if (this.#stopped || (task && task.finishedAt === null)) return;
-      if (task) await this.#eraseQuotes(erasure, task.dispatchSeq - 1, await lastOf(db, task), new Set());
+      if (task) await this.#eraseQuotes(erasure, task.dispatchSeq - 1, await lastSeq(db, task), new Set());
     }
     await this.#done(erasure);
   }
@@ -200,7 +193,7 @@ export class QuotedPayloads {
   ): Promise<ReadonlyMap<string, Quotes>> {
     const { db } = this.#parts;
     const found = new Map<string, Quotes>();
-    const inputs = new Map<number, PayloadKey>();
+    const inputs = new Map<number, ErasedPayload>();
     for (let after = from; !this.#stopped; ) {
       const to = await endOfSlice(db, workspaceId, after, last);
       if (to === null) break;
@@ -220,17 +213,13 @@ export class QuotedPayloads {
     return found;
   }
 
+  /** What tells that the task quotes at all goes last. */
   async #erasePayloads(erasure: Erasure, task: string, { first, others }: Quotes): Promise<void> {
-    const { db } = this.#parts;
-    for (let at = 0; at < others.length; at += ERASED_AT_ONCE) {
-      await db.tx(async (tx) => {
-        for (const key of others.slice(at, at + ERASED_AT_ONCE)) await erasePayload(tx, erasure, key);
-      });
-    }
-    await db.tx(async (tx) => {
-      await erasePayload(tx, erasure, first);
-      await this.#append(tx, erasure, { outcome: "succeeded", task, payloads: others.length + 1 });
-    });
+    const { workspaceId, document } = erasure;
+    const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
+    const cause = { reason: "document_deleted", document } as const;
+    await erasePayloads(this.#parts, workspaceId, [...others, first], draft, cause);
+    this.#parts.forgetting.deleted();
   }
 
   async #eraseEvents(
@@ -238,41 +227,31 @@ export class QuotedPayloads {
     taskId: string,
     { intentSeq, first, others }: Quotes,
   ): Promise<void> {
-    const { db } = this.#parts;
+    const { db, hub } = this.#parts;
     const task = await findTask(db, workspaceId, taskId);
-    const inputs = [first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq);
-    if (task) await eraseEvents(db, task, intentSeq, new Set(inputs));
-  }
-
-  #record(erasure: Erasure, what: { outcome: "pending"; running: number }): Promise<void> {
-    return this.#parts.db.tx((tx) => this.#append(tx, erasure, what));
-  }
-
-  async #append(
-    tx: Tx,
-    { workspaceId, document, actor, requestId }: Erasure,
-    {
-      outcome,
-      task,
-      ...counts
-    }: {
-      outcome: "succeeded" | "pending";
-      task?: string;
-      payloads?: number;
-      running?: number;
-    },
-  ): Promise<void> {
-    await this.#parts.ledger.append(tx, workspaceId, {
-      phase: "single",
-      action: "payload.erase",
-      outcome,
-      channel: "system",
-      actor,
-      requestId,
-      task: task === "" ? undefined : task,
-      detail: { document, ...counts },
+    if (!task) return;
+    const erased = new Set([first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq));
+    const calls = task.toolsCalled.filter((each) => erased.has(each.intentSeq));
+    // Where the answer alone holds the document, nobody can say which of its parts do.
+    const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
+    await eraseEvents(db, task, {
+      prompt: false,
+      argumentsOf: new Set(calls.map(({ id }) => id)),
+      output: { afterCall: call?.id ?? null },
     });
+    hub.erased(taskId);
   }
+
+  #recordPending(erasure: Erasure, running: number): Promise<number> {
+    const { ledger } = this.#parts;
+    const { workspaceId, document } = erasure;
+    const detail = { document, running };
+    return ledger.record(workspaceId, { ...draftOf(erasure, "pending"), detail });
+  }
+}
+
+function draftOf({ actor, requestId }: Erasure, outcome: "succeeded" | "pending"): Draft {
+  return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }
 
 const PREFIX = "quoted/";
@@ -281,25 +260,8 @@ function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): 
   return `${PREFIX}${workspaceId}/${document}/${requestId}`;
 }
 
-/** The last seq of the next slice above `after`; null where there is nothing more. */
-async function endOfSlice(db: Db, workspaceId: number, after: number, last: number): Promise<number | null> {
-  const rows = await db.all<{ seq: number; bytes: number }>(
-    `SELECT seq, octet_length(body) AS bytes FROM payloads
-     WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`,
-    [workspaceId, after, last, ROWS],
-  );
-  let end: number | null = null;
-  let sum = 0;
-  for (const { seq, bytes } of rows) {
-    sum += bytes;
-    if (end !== null && sum > SLICE_BYTES) break;
-    end = seq;
-  }
-  return end;
-}
-
 /** Rows MUST come in their order. `inputs` are arguments of calls whose results are still to come. */
-function collect(found: Map<string, Quotes>, inputs: Map<number, PayloadKey>, row: Row): void {
+function collect(found: Map<string, Quotes>, inputs: Map<number, ErasedPayload>, row: Row): void {
   const { seq, kind, holds, task, tool, ref } = row;
   const key = { seq, kind };
   const isWrite = tool === "vault.write";
@@ -315,20 +277,4 @@ function collect(found: Map<string, Quotes>, inputs: Map<number, PayloadKey>, ro
     found.set(task ?? "", { first: key, intentSeq: ref ?? seq, others: input ? [input] : [] });
   }
   if (kind === "output") inputs.delete(ref ?? seq);
-}
-
-async function erasePayload(tx: Tx, { workspaceId }: Erasure, { seq, kind }: PayloadKey): Promise<void> {
-  await tx.run("DELETE FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3", [
-    workspaceId,
-    seq,
-    kind,
-  ]);
-}
-
-async function lastOf(db: Db, { workspaceId, id }: Task): Promise<number> {
-  const row = await db.get<{ finish_seq: number | null }>(
-    "SELECT finish_seq FROM tasks WHERE workspace_id = $1 AND id = $2",
-    [workspaceId, id],
-  );
-  return row?.finish_seq ?? Number.MAX_SAFE_INTEGER;
 }

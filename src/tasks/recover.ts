@@ -1,6 +1,7 @@
+import { endTask } from "./end.ts";
+import { failure } from "./interruption.ts";
 import { recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
-import { endTask, failure } from "./runner.ts";
 import type { Queued } from "./scheduler.ts";
 import { findTask, listOpenTasks, markQueued } from "./store.ts";
 import type { Task } from "./task.ts";
@@ -36,7 +37,10 @@ export async function recoverTasks(
     if (reason === null) {
       queued.push({ workspaceId, taskId: task.id, agentId: task.agentId });
     } else {
-      await endTask(parts, task, log, failure("interrupted", reason), stopping);
+      await endTask(parts, task, log, failure("interrupted", reason), {
+        signal: stopping,
+        stopping,
+      });
     }
   }
   return queued;

@@ -1,22 +1,20 @@
 import type { Agent } from "../access/agents.ts";
 import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
 import { AgentDenied, type AgentEvent, type AgentFailed, runAgent } from "../agents/index.ts";
-import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { StoreUnavailable, type Tx } from "../store/db.ts";
 import { WholeCharacters } from "./characters.ts";
+import { type EndSignals, endTask, takeUp } from "./end.ts";
 import type { EventLog } from "./event-log.ts";
 import { saveEvents } from "./event-store.ts";
 import { evidenceHooks } from "./evidence.ts";
-import { type Ending, finishTask } from "./finish.ts";
+import type { Ending } from "./finish.ts";
+import { failure, internal, interruptionOf, stoppedEnding, unrecorded } from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import type { Queued } from "./scheduler.ts";
-import { findTask, markQueued, markRunning, raiseEventCeiling } from "./store.ts";
-import type { Task, TaskErrorCode } from "./task.ts";
-
-/** Why a run is ended from outside; the reason of its abort signal. */
-export type Interruption = "cancelled" | "agent_stopped" | "shutdown";
+import { markQueued, markRunning, raiseEventCeiling } from "./store.ts";
+import type { Task } from "./task.ts";
 
 /** Event ids that a started task may use before it has to say so in the store again. */
 const CEILING_STEP = 4096;
@@ -24,28 +22,27 @@ const CEILING_STEP = 4096;
 const UNNUMBERED = 2;
 /** UTF-16 units that a task's models may send: bounds the memory that its events take. */
 const OUTPUT_LIMIT = 1_000_000;
-const RETRY_FIRST_MS = 250;
-const RETRY_LAST_MS = 5_000;
 
 /**
- * Runs one task to its end and says the truth about it, whatever happens. Never rejects. `signal` ends the run, and
- * `stopping` says that the process ends: what can't be written then is left to the next start.
+ * Runs one task to its end and says the truth about it, whatever happens. Never rejects. `tookUp` is told of the task once
+ * it is read.
  */
 export async function runTask(
   parts: TaskParts,
   queued: Queued,
-  signal: AbortSignal,
-  stopping: AbortSignal,
+  signals: EndSignals,
+  tookUp: (task: Task) => void,
 ): Promise<void> {
   const log = parts.hub.find(queued.taskId);
   if (!log) return;
-  const task = await takeUp(parts, queued, stopping);
+  const task = await takeUp(parts, queued, signals);
   if (!task) {
     log.close(null);
     parts.hub.close(queued.taskId);
     return;
   }
-  const run = new TaskRun(parts, task, log, signal);
+  tookUp(task);
+  const run = new TaskRun(parts, task, log, signals.signal);
   let ending: Ending | "shutdown";
   try {
     ending = await run.run();
@@ -54,40 +51,7 @@ export async function runTask(
     ending = error instanceof StoreUnavailable ? unrecorded() : internal();
   }
   if (ending === "shutdown") await breakOff(parts, task, log);
-  else await endTask(parts, task, log, ending, stopping, run.owed);
-}
-
-/** Reads a task, and tries until it can be read: it was accepted, so that it must not be left lying. */
-export async function takeUp(
-  parts: Pick<TaskParts, "db" | "clock" | "log">,
-  queued: Queued,
-  stopping: AbortSignal,
-): Promise<Task | undefined> {
-  for (let wait = RETRY_FIRST_MS; !stopping.aborted; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
-    try {
-      const task = await findTask(parts.db, queued.workspaceId, queued.taskId);
-      if (!task) parts.log.error("a queued task is not in the store", { task: queued.taskId });
-      return task;
-    } catch (error) {
-      parts.log.warn("a task cannot be read yet", { task: queued.taskId, error });
-      await pause(parts.clock, wait, stopping);
-    }
-  }
-  return undefined;
-}
-
-/** Resolves after the time, or as soon as the signal aborts. */
-function pause(clock: Clock, ms: number, stopping: AbortSignal): Promise<void> {
-  if (stopping.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = () => {
-      cancel();
-      stopping.removeEventListener("abort", end);
-      resolve();
-    };
-    const cancel = clock.after(ms, end);
-    stopping.addEventListener("abort", end);
-  });
+  else await endTask(parts, task, log, ending, signals, run.owed);
 }
 
 /** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */
@@ -99,54 +63,6 @@ async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<vo
     parts.log.warn("a task cannot be given back to the queue", { task: task.id, error });
   }
   log.close(null);
-}
-
-/**
- * Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). An
- * end that is refused for what is in it is written once more, as a failure with nothing in it that could be refused.
- */
-export async function endTask(
-  parts: TaskParts,
-  task: Task,
-  log: EventLog,
-  given: Ending,
-  stopping: AbortSignal,
-  owed: OwedCharge | null = null,
-): Promise<Task | null> {
-  let ending = given;
-  let isBare = false;
-  for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
-    try {
-      log.flush();
-      const unsaved = { firstId: log.savedUpTo + 1, frames: log.after(log.savedUpTo) };
-      const remains = { unsaved, owed: isBare ? null : owed, isBare };
-      const finished = await parts.db.tx((tx) => finishTask(parts, tx, task, ending, remains));
-      log.close(finished?.frame ?? null);
-      parts.hub.close(task.id);
-      if (finished) parts.watch.finished(ending.status, parts.clock.now() - task.createdAt);
-      return finished?.task ?? null;
-    } catch (error) {
-      const isUnavailable = error instanceof StoreUnavailable;
-      if (isUnavailable ? stopping.aborted : isBare) {
-        parts.log.error("a task's end cannot be written", { task: task.id, error });
-        log.close(null);
-        parts.hub.close(task.id);
-        return null;
-      }
-      if (isUnavailable) {
-        parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
-        await pause(parts.clock, wait, stopping);
-      } else {
-        parts.log.error("a task's end was refused, and is written without what is in it", {
-          task: task.id,
-          owed: owed?.credits ?? 0,
-          error,
-        });
-        ending = internal();
-        isBare = true;
-      }
-    }
-  }
 }
 
 class TaskRun {
@@ -352,29 +268,7 @@ class TaskRun {
   }
 }
 
+/** What the signal makes of a run that was broken off. */
 function interrupted(signal: AbortSignal): Ending | "shutdown" {
-  const reason = signal.reason as Interruption;
-  if (reason === "shutdown") return "shutdown";
-  if (reason === "agent_stopped") return stoppedEnding();
-  return cancelledEnding();
-}
-
-export function cancelledEnding(): Ending {
-  return { status: "cancelled", error: null, output: null };
-}
-
-export function stoppedEnding(message = "The agent was stopped."): Ending {
-  return { status: "cancelled", error: { code: "agent_stopped", message }, output: null };
-}
-
-export function failure(code: TaskErrorCode, message: string): Ending {
-  return { status: "failed", error: { code, message }, output: null };
-}
-
-function unrecorded(): Ending {
-  return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
-}
-
-function internal(): Ending {
-  return failure("internal", "Something went wrong here. The task's id finds it in the server's log.");
+  return interruptionOf(signal)?.ending ?? "shutdown";
 }

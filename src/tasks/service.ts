@@ -2,15 +2,18 @@ import type { Agent } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
-import type { Call } from "../gate/call.ts";
+import type { Call, Decision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
+import { StoreUnavailable } from "../store/db.ts";
 import { checkBudget } from "./budget.ts";
 import type { TaskFilter } from "./choose.ts";
 import type { EventReader } from "./events.ts";
 import { findReplay, fingerprint, type IdempotencyKey, keepKey } from "./idempotency.ts";
+import { Interruption, interruptionOf } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
+import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
-import { cancelledEnding, endTask, type Interruption, runTask, stoppedEnding, takeUp } from "./runner.ts";
+import { runTask } from "./runner.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
 import { findTask, insertTask, listTasks, type TaskPage } from "./store.ts";
 import { isFinal, type Task } from "./task.ts";
@@ -29,6 +32,12 @@ export interface Dispatched {
   readonly replayed: boolean;
 }
 
+/** A task that runs; the task itself once it is read. */
+interface Run {
+  readonly control: AbortController;
+  task: Task | null;
+}
+
 export interface TaskServiceOptions {
   readonly nodeCeiling: number;
   readonly queueLimit: number;
@@ -42,14 +51,17 @@ const FIRST_EVENT = 2;
 export class TaskService {
   readonly #parts: TaskParts;
   readonly #scheduler: Scheduler;
-  readonly #runs = new Map<string, AbortController>();
+  readonly #runs = new Map<string, Run>();
   /** Tasks taken out of the queue whose end is being written. */
-  readonly #ending = new Map<string, Promise<void>>();
+  readonly #endings: QueueEndings;
+  /** How tasks are shown that somebody was told have ended, and whose end is not written yet. */
+  readonly #shownEnds = new Map<string, Pick<Task, "status" | "error" | "output" | "finishedAt">>();
   /** Aborts when the process is told to stop: no new task is taken, and what cannot be written is left to the next start. */
   readonly #stopping = new AbortController();
 
   constructor(parts: TaskParts, options: TaskServiceOptions) {
     this.#parts = parts;
+    this.#endings = new QueueEndings(parts, this.#stopping.signal);
     this.#scheduler = new Scheduler({
       nodeCeiling: options.nodeCeiling,
       queueLimit: options.queueLimit,
@@ -81,10 +93,11 @@ export class TaskService {
    */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    for (const run of this.#runs.values()) run.abort("shutdown" satisfies Interruption);
+    const shutdown = new Interruption("shutdown", this.#parts.clock.now());
+    for (const { control } of this.#runs.values()) control.abort(shutdown);
     for (const { taskId } of this.#scheduler.allWaiting()) this.#parts.hub.find(taskId)?.close(null);
     await this.#scheduler.stop();
-    while (this.#ending.size > 0) await Promise.all(this.#ending.values());
+    await this.#endings.ended();
   }
 
   /**
@@ -172,11 +185,7 @@ export class TaskService {
 
   /** @throws Problem 404 `not_found`, also for a task of another agent than the one the caller acts as. */
   async get(caller: Caller, id: string): Promise<Task> {
-    const task = isId("task", id) ? await findTask(this.#parts.db, caller.workspaceId, id) : undefined;
-    if (!task || (caller.agent && caller.agent.id !== task.agentId)) {
-      throw new Problem("not_found", `There is no task ${JSON.stringify(id)}.`);
-    }
-    return task;
+    return this.#shown(await this.#find(caller, id));
   }
 
   async list(
@@ -186,7 +195,9 @@ export class TaskService {
     before: string | undefined,
   ): Promise<TaskPage> {
     const own = caller.agent ? { agentId: caller.agent.id } : {};
-    return listTasks(this.#parts.db, caller.workspaceId, { ...filter, ...own }, limit, before);
+    const page = await listTasks(this.#parts.db, caller.workspaceId, { ...filter, ...own }, limit, before);
+    if (this.#shownEnds.size === 0) return page;
+    return { ...page, tasks: page.tasks.map((task) => this.#shown(task)) };
   }
 
   /** The task's events after the id `after`, to be read by one reader. */
@@ -195,13 +206,24 @@ export class TaskService {
   }
 
   /**
-   * Cancels a task and answers it as it ended.
+   * Cancels a task and answers it as it ended. Where the store cannot be written it is cancelled all the same, and its end
+   * is written late, with the call's entry.
    * @throws Problem 409 `task_finished`
    */
-  async cancel(caller: Caller, id: string): Promise<Task> {
-    const task = await this.get(caller, id);
+  async cancel(call: Call, id: string): Promise<Task> {
+    const { caller } = call;
+    const task = await this.#toCancel(caller, id);
+    call.about({ task: task.id, agent: task.agent });
     if (isFinal(task.status)) throw finished(task);
-    await this.#interrupt({ workspaceId: task.workspaceId, taskId: id, agentId: task.agentId }, "cancelled");
+    const decision = call.decide("cancel", this.#parts.clock);
+    const interruption = new Interruption("cancelled", decision.decidedAt, decision);
+    const queued = { workspaceId: task.workspaceId, taskId: id, agentId: task.agentId };
+    const putOff = await this.#interrupt(queued, interruption);
+    if (putOff) {
+      // Somebody else had ended it before, and their decision is written with its end.
+      if (putOff !== interruption) await recordLate(call, decision);
+      return this.#shown(task);
+    }
     const after = await this.get(caller, id);
     if (!isFinal(after.status)) throw this.#stopping.signal.aborted ? draining() : notCancelled();
     // It had finished by itself before the cancel reached it.
@@ -209,11 +231,16 @@ export class TaskService {
     return after;
   }
 
-  /** Cancels all that an agent has queued and running. */
+  /** Cancels all that an agent has queued and running; resolves when that is written, or the store has refused it. */
   async stopAgent(workspaceId: number, agent: Pick<Agent, "id">): Promise<void> {
     const waiting = this.#scheduler.waitingOf(workspaceId, agent.id);
     const running = this.#scheduler.runningOf(workspaceId, agent.id);
-    await Promise.all([...running, ...waiting].map((queued) => this.#interrupt(queued, "agent_stopped")));
+    const now = this.#parts.clock.now();
+    await Promise.all(
+      [...running, ...waiting].map((queued) =>
+        this.#interrupt(queued, new Interruption("agent_stopped", now)),
+      ),
+    );
   }
 
   /** Looks again at who may start, after a workspace's limits have changed. */
@@ -221,36 +248,76 @@ export class TaskService {
     this.#scheduler.pump();
   }
 
-  async #interrupt(queued: Queued, reason: Interruption): Promise<void> {
-    const { workspaceId, taskId } = queued;
-    if (!this.#scheduler.remove(workspaceId, taskId)) {
-      this.#runs.get(taskId)?.abort(reason);
-      await this.#scheduler.ended(taskId);
-      await this.#ending.get(taskId);
-      return;
-    }
-    const ending = this.#endQueued(queued, reason).finally(() => this.#ending.delete(taskId));
-    this.#ending.set(taskId, ending);
-    await ending;
+  async #find({ workspaceId, agent }: Caller, id: string): Promise<Task> {
+    const task = isId("task", id) ? await findTask(this.#parts.db, workspaceId, id) : undefined;
+    if (!task || (agent && agent.id !== task.agentId)) throw noTask(id);
+    return task;
   }
 
-  async #endQueued(queued: Queued, reason: Interruption): Promise<void> {
-    const log = this.#parts.hub.find(queued.taskId);
-    const task = await takeUp(this.#parts, queued, this.#stopping.signal);
-    if (!log || !task) return;
-    const ending = reason === "agent_stopped" ? stoppedEnding() : cancelledEnding();
-    await endTask(this.#parts, task, log, ending, this.#stopping.signal);
+  /** As the store has it; where it cannot be read, a task that runs is known all the same. */
+  async #toCancel(caller: Caller, id: string): Promise<Task> {
+    try {
+      return await this.#find(caller, id);
+    } catch (error) {
+      const task = this.#runs.get(id)?.task;
+      if (!(error instanceof StoreUnavailable) || task?.workspaceId !== caller.workspaceId) throw error;
+      if (caller.agent && caller.agent.id !== task.agentId) throw noTask(id);
+      return task;
+    }
+  }
+
+  #shown(task: Task): Task {
+    const end = isFinal(task.status) ? undefined : this.#shownEnds.get(task.id);
+    return end ? { ...task, ...end } : task;
+  }
+
+  /**
+   * Ends a task that waits or runs.
+   * @returns null once its end is written, or left to the next start; the interruption that counts, where the store has
+   *   refused the end, which will be written late
+   */
+  async #interrupt(queued: Queued, interruption: Interruption): Promise<Interruption | null> {
+    const { workspaceId, taskId } = queued;
+    const pending = this.#scheduler.remove(workspaceId, taskId)
+      ? this.#endings.add(queued, interruption)
+      : (this.#running(taskId) ?? this.#endings.find(taskId));
+    if (!pending) return null;
+    const { control, done } = pending;
+    control.abort(interruption);
+    const counts = interruptionOf(control.signal) ?? interruption;
+    const isWritten = await Promise.race([done.then(() => true), counts.isPutOff.then(() => false)]);
+    if (isWritten || !counts.ending) return null;
+    this.#shownEnds.set(taskId, { ...counts.ending, finishedAt: counts.at });
+    void done.then(() => this.#shownEnds.delete(taskId));
+    return counts;
+  }
+
+  #running(taskId: string): PendingEnd | undefined {
+    const run = this.#runs.get(taskId);
+    return run && { control: run.control, done: this.#scheduler.ended(taskId) };
   }
 
   async #run(queued: Queued): Promise<void> {
-    const control = new AbortController();
-    this.#runs.set(queued.taskId, control);
+    const run: Run = { control: new AbortController(), task: null };
+    this.#runs.set(queued.taskId, run);
+    const signals = { signal: run.control.signal, stopping: this.#stopping.signal };
     try {
-      await runTask(this.#parts, queued, control.signal, this.#stopping.signal);
+      await runTask(this.#parts, queued, signals, (task) => {
+        run.task = task;
+      });
     } finally {
       this.#runs.delete(queued.taskId);
     }
   }
+}
+
+/** The decision alone: what was decided is done already. */
+async function recordLate(call: Call, decision: Decision): Promise<void> {
+  await call.commitDecision(decision, async () => {});
+}
+
+function noTask(id: string): Problem {
+  return new Problem("not_found", `There is no task ${JSON.stringify(id)}.`);
 }
 
 async function replay(call: Call, id: string): Promise<Dispatched> {

@@ -67,6 +67,18 @@ export async function findTask(
   return fromRow(workspaceId, row, calls?.get(id) ?? []);
 }
 
+/** Of a finished task, the entry that ended it. */
+export async function lastSeq(
+  sql: Pick<Sql, "get">,
+  { workspaceId, id }: Pick<Task, "workspaceId" | "id">,
+): Promise<number> {
+  const row = await sql.get<{ finish_seq: number | null }>(
+    "SELECT finish_seq FROM tasks WHERE workspace_id = $1 AND id = $2",
+    [workspaceId, id],
+  );
+  return row?.finish_seq ?? Number.MAX_SAFE_INTEGER;
+}
+
 /** One page of a list. `more`: others follow the last. */
 export interface TaskPage {
   readonly tasks: readonly Task[];

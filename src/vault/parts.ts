@@ -4,6 +4,7 @@ import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Embedder } from "../models/embed/embedder.ts";
 import type { Db, Tx } from "../store/db.ts";
+import type { Forgetting } from "../store/forgetting.ts";
 import type { Locks } from "./locks.ts";
 import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";
@@ -15,6 +16,7 @@ export interface VaultParts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
+  readonly forgetting: Forgetting;
   readonly spaces: Spaces;
   readonly hashes: Hashes;
   /** Null: `builtin/lexical`, which the workers make themselves. */

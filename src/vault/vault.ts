@@ -5,6 +5,7 @@ import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { type Embedder, EmbeddingFailed } from "../models/embed/embedder.ts";
 import type { Db } from "../store/db.ts";
+import type { Forgetting } from "../store/forgetting.ts";
 import type { VaultDocument } from "./document.ts";
 import { Locks } from "./locks.ts";
 import type { Metadata, SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
@@ -43,6 +44,8 @@ export interface VaultOptions {
   readonly ids: Ids;
   readonly log: Log;
   readonly random: RandomSource;
+  /** MUST be stopped after the vault. */
+  readonly forgetting: Forgetting;
   /** The database's file, for the workers' own connections. */
   readonly database: string;
   /** Where sqlite-vec was loaded from; null where there is none. */
@@ -95,7 +98,7 @@ export interface Vault {
 }
 
 export async function openVault(options: VaultOptions): Promise<Vault> {
-  const { db, clock, ids, log, embedder, database, extension, program } = options;
+  const { db, clock, ids, log, forgetting, embedder, database, extension, program } = options;
   const spaces = new Spaces(db, clock, extension !== null);
   const hashes = await openHashes(db, options.random);
   const setup = { database, extension };
@@ -128,6 +131,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     clock,
     ids,
     log,
+    forgetting,
     spaces,
     hashes,
     embedder,
@@ -232,7 +236,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     async write(request, commit, announce) {
       const written = await withinBudget(request, () => writeDocument(writeParts, request, commit, announce));
       compactor.added(request.workspaceId, written.document.scopeId);
-      if (!written.isNew) remover.forgetSoon();
+      if (!written.isNew) forgetting.forgetSoon();
       return written;
     },
     find,
@@ -252,7 +256,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
         return document;
       });
       await remover.remove(removed);
-      await remover.forget();
+      await forgetting.forget();
     },
   };
 }

@@ -3,7 +3,7 @@ import type { TestGateway } from "../support/gateway.ts";
 /** One route of the contract's section 3, with a call that succeeds on a fresh gateway after `prepare`. */
 export interface ContractRoute {
   readonly method: string;
-  /** `:agent`, `:task`, `:document`, `:token` and `:connector` stand for what `prepare` has made. */
+  /** `:agent`, `:task`, `:dispatch` (its entry), `:document`, `:token` and `:connector` stand for what `prepare` has made. */
   readonly path: string;
   readonly scope: string;
   readonly body?: object;
@@ -75,6 +75,7 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "GET", path: "/v1/ledger/checkpoint", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/ledger/key", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/ledger/consistency?from=1", scope: "ledger:read", status: 200 },
+  { method: "DELETE", path: "/v1/ledger/:dispatch/payload", scope: "settings:write", status: 204 },
   { method: "GET", path: "/v1/tokens", scope: "tokens:write", status: 200 },
   {
     method: "POST",
@@ -132,6 +133,10 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
   const document: string = written.body.id;
   const issued = await call("POST", "/v1/tokens", { body: { name: "spent", scopes: ["tokens:write"] } });
   const tokenId: string = issued.body.id;
+  const dispatches = await call("GET", "/v1/ledger?action=task.dispatch&limit=200");
+  const dispatch: { seq: number } | undefined = dispatches.body.data.find(
+    (entry: { task: string; phase: string }) => entry.task === task && entry.phase === "intent",
+  );
   const connector = `of_${agent}`;
   await call("POST", "/v1/connectors", { body: api(connector) });
   return {
@@ -142,6 +147,7 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
       path
         .replace(":agent", agent)
         .replace(":task", task)
+        .replace(":dispatch", String(dispatch?.seq))
         .replace(":document", document)
         .replace(":token", tokenId)
         .replace(":connector", connector),

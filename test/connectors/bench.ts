@@ -10,6 +10,7 @@ import { openSecretKey } from "../../src/connectors/secrets/key.ts";
 import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
 import type { OfferedTool, ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
 import { Call } from "../../src/gate/call.ts";
+import { LateRecords } from "../../src/gate/late.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
@@ -30,6 +31,7 @@ export async function openCallBench(): Promise<CallBench> {
   const bench = await openLedger();
   const { db, ledger, clock } = bench;
   const file = bench.attacker();
+  const late = new LateRecords(db, clock, silentLog);
   let calls = 0;
   return {
     ...bench,
@@ -47,7 +49,7 @@ export async function openCallBench(): Promise<CallBench> {
         person: null,
         role: null,
       } as const;
-      return new Call({ caller, requestId: `req_${++calls}`, channel: "mcp", action }, db, ledger);
+      return new Call({ caller, requestId: `req_${++calls}`, channel: "mcp", action }, db, ledger, late);
     },
     entries: () => bench.rows().map(({ bytes }) => JSON.parse(bytes) as LedgerEntry),
     payload(seq, kind) {

@@ -8,6 +8,7 @@ import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Db, Tx } from "../../src/store/db.ts";
 import { databasePath } from "../../src/store/directory.ts";
+import { Forgetting } from "../../src/store/forgetting.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { openVault, type Vault } from "../../src/vault/vault.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -52,6 +53,7 @@ async function open(): Promise<void> {
     ids: createIds(clock, systemRandom),
     log: silentLog,
     random: systemRandom,
+    forgetting: new Forgetting({ db: counted, clock, log: silentLog }),
     database: path,
     extension: db.vectors.path,
     program: new URL("../../src/vault/worker.ts", import.meta.url),

@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
+import { Signal } from "../../src/base/signal.ts";
 import { createLimitNotices } from "../../src/gate/notices.ts";
 import { createRefusedCallers } from "../../src/gate/refused.ts";
 import { RequestLimiter } from "../../src/gate/requests.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
+import type { Grown } from "../../src/ledger/ledger.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const MINUTE = 60_000;
@@ -12,6 +14,7 @@ let clock: FakeClock;
 const ledger = {
   append: () => Promise.reject(new Error("not asked for")),
   record: async (_: number, draft: Draft) => drafts.push(draft),
+  grown: new Signal<Grown>(),
 };
 const workspace = (id: number, requestsPerMinute: number) => ({
   id,
@@ -55,7 +58,10 @@ describe("calls of nobody", () => {
 
 test("two limits passed in one minute leave one entry for the workspace, and each is told to the operator", async () => {
   const told: string[] = [];
-  const notices = createLimitNotices(ledger, clock, silentLog, (name, kind) => told.push(`${name} ${kind}`));
+  const notices = createLimitNotices(ledger, clock, silentLog, {
+    count: (name, kind) => void told.push(`${name} ${kind}`),
+    announce: () => {},
+  });
   await notices.exceeded(workspace(1, 1), "requests");
   await notices.exceeded(workspace(1, 1), "tasks");
   await notices.exceeded(workspace(2, 1), "requests");

@@ -11,7 +11,7 @@ import { rotateKey } from "../../src/ledger/rotation.ts";
 import { TreeReader } from "../../src/ledger/tiles.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
-import { type TempDir, tempDir } from "../support/process.ts";
+import { tempDir } from "../support/process.ts";
 
 const WORKSPACES = [
   { id: 1, name: "one" },
@@ -25,7 +25,7 @@ const DRAFT: Draft = {
   actor: "system",
 };
 
-let directory: TempDir;
+let directory: ReturnType<typeof tempDir>;
 let db: SqliteDb;
 let clock: FakeClock;
 let open: OpenLedger;

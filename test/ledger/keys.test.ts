@@ -8,9 +8,9 @@ import { formatNote, parseNote, parseVerifierKey, signersOf } from "../../src/le
 import { sha256 } from "../../src/ledger/tree-hash.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
-import { type TempDir, tempDir } from "../support/process.ts";
+import { tempDir } from "../support/process.ts";
 
-let directory: TempDir;
+let directory: ReturnType<typeof tempDir>;
 let db: SqliteDb;
 const clock = new FakeClock();
 

@@ -1,35 +1,61 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type EntryFilter, findEntries, findEntry } from "../../src/ledger/query.ts";
+import {
+  type EntryFilter,
+  type EntryPage,
+  findEntries,
+  findEntry,
+  ledgerSize,
+  readEntries,
+  type StoredEntry,
+  spanOf,
+} from "../../src/ledger/query.ts";
 import { draft, type LedgerBench, openLedger } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
-/** More than two slices of 4096, so that a page may begin, end and lie within any of them. */
-const ENTRIES = 9_000;
+/** 66 blocks of the index, more than one look into it reads, and 104 entries that are in none yet. */
+const ENTRIES = 17_000;
+const BLOCK = 256;
+const LOOKED_UP = 64 * BLOCK;
+/** Agents' names, with all that could end a string, a pattern or a number early. */
+const AGENTS = [undefined, `a1"'%_`, "a2\0ü🚪", "agent:a3"];
+
+interface Entry {
+  readonly seq: number;
+  readonly ts: string;
+  readonly agent?: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly tier?: number;
+  readonly oversight?: object;
+}
+
 let bench: LedgerBench;
 let start: number;
-let all: { seq: number; ts: string; agent?: string; actor: string; action: string; tier?: number }[];
+let all: Entry[];
 
 beforeAll(async () => {
   bench = await openLedger();
   start = bench.clock.now();
-  for (let at = 0; at < ENTRIES; at += 300) {
-    const jobs = Array.from({ length: 300 }, (_, index) => {
+  for (let at = 0; at < ENTRIES; at += 500) {
+    const jobs = Array.from({ length: 500 }, (_, index) => {
       const n = at + index;
       return bench.ledger.record(
         1,
         draft({
           actor: `token:${n % 3}`,
           action: n % 1_000 === 0 ? "rare.thing" : "test.note",
-          agent: n % 4 === 0 ? undefined : `a${n % 4}"'%_`,
-          tier: n % 5 === 0 ? undefined : n % 5,
+          agent: AGENTS[n % 4],
+          // In each block there are entries of the first agent and of tier 4, and never one of both.
+          tier: n % 5 === 0 || (n % 5 === 4 && n % 4 === 1) ? undefined : n % 5,
+          oversight: n % 40 === 3 ? { person: "ann", decision: "approve" } : undefined,
         }),
       );
     });
     await Promise.all(jobs);
     // Whole groups share a time, and some lie a day apart.
-    bench.clock.advance(at % 900 === 0 ? 86_400_000 : 1);
+    bench.clock.advance(at % 1_500 === 0 ? 86_400_000 : 1);
   }
   await bench.ledger.record(2, draft({ actor: "token:0" }));
   all = bench.rows().map((row) => JSON.parse(row.bytes));
@@ -37,74 +63,77 @@ beforeAll(async () => {
 
 afterAll(() => bench.close());
 
+const NEVER = { agent: `a1"'%_`, tier: 4 } as const;
+
 const time = fc
   .integer({ min: -2, max: 40 })
   .chain((days) =>
     fc.integer({ min: -3, max: 3 }).map((ms) => new Date(start + days * 86_400_000 + ms).toISOString()),
   );
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
-const filter = fc.record({
-  agent: maybe(fc.constantFrom(`a1"'%_`, `a2"'%_`, "a%", "nobody", "")),
+const filter: fc.Arbitrary<EntryFilter> = fc.record({
+  agent: maybe(fc.constantFrom(`a1"'%_`, "a2\0ü🚪", "a2", "agent:a3", "a%", "nobody", "")),
   actor: maybe(fc.constantFrom("token:0", "token:1", "token")),
   action: maybe(fc.constantFrom("test.note", "rare.thing", "no.such")),
   tier: maybe(fc.integer({ min: 0, max: 5 })),
+  oversight: maybe(fc.constant(true as const)),
   from: maybe(time),
   to: maybe(time),
 });
-const page = fc.record({
-  order: fc.constantFrom("asc" as const, "desc" as const),
-  limit: fc.constantFrom(1, 7, 200),
-  after: maybe(fc.integer({ min: 0, max: ENTRIES + 1 })),
-});
+const order = fc.constantFrom("asc" as const, "desc" as const);
+/** Anywhere, and around what is indexed and what is not. */
+const seq = fc.oneof(
+  fc.integer({ min: 0, max: ENTRIES + 1 }),
+  fc
+    .tuple(fc.constantFrom(0, BLOCK, LOOKED_UP, 66 * BLOCK, ENTRIES), fc.integer({ min: -1, max: 1 }))
+    .map(([near, by]) => Math.max(0, near + by)),
+);
+const page = fc.record({ order, limit: fc.constantFrom(1, 7, 200), after: maybe(seq) });
 
-function matches(
-  entry: (typeof all)[number],
-  { agent, actor, action, tier, from, to }: EntryFilter,
-): boolean {
+function matches(entry: Entry, { agent, actor, action, tier, oversight, from, to }: EntryFilter): boolean {
   return (
     (agent === undefined || entry.agent === agent) &&
     (actor === undefined || entry.actor === actor) &&
     (action === undefined || entry.action === action) &&
     (tier === undefined || entry.tier === tier) &&
+    (oversight === undefined || entry.oversight !== undefined) &&
     (from === undefined || entry.ts >= from) &&
     (to === undefined || entry.ts < to)
   );
 }
 
-test("a page is what filtering all entries would give, and says where it goes on", async () => {
-  expect(all).toHaveLength(ENTRIES);
-  await fc.assert(
-    fc.asyncProperty(filter, page, async (wanted, { order, limit, after }) => {
-      const found = await findEntries(bench.db, 1, wanted, { order, limit, after });
-      const expected = (order === "asc" ? all : all.toReversed())
-        .filter((entry) => after === undefined || (order === "asc" ? entry.seq > after : entry.seq < after))
-        .filter((entry) => matches(entry, wanted))
-        .map((entry) => entry.seq);
-      expect(found.entries.map((entry) => entry.seq)).toEqual(expected.slice(0, limit));
-      expect(found.next).toBe(expected.length > limit ? (expected[limit - 1] ?? null) : null);
-    }),
-    { numRuns: 120 },
-  );
-});
+/** What a plain look at every entry finds. */
+function expected(wanted: EntryFilter, { order, after }: Pick<EntryPage, "order" | "after">): number[] {
+  return (order === "asc" ? all : all.toReversed())
+    .filter((entry) => after === undefined || (order === "asc" ? entry.seq > after : entry.seq < after))
+    .filter((entry) => matches(entry, wanted))
+    .map((entry) => entry.seq);
+}
 
-test("pages one after another hold every match once", async () => {
-  for (const order of ["asc", "desc"] as const) {
-    const seen: number[] = [];
-    for (let after: number | undefined; ; ) {
-      const found = await findEntries(bench.db, 1, { action: "rare.thing" }, { order, limit: 2, after });
-      seen.push(...found.entries.map((entry) => entry.seq));
-      if (found.next === null) break;
-      after = found.next;
-    }
-    const expected = all.filter((entry) => entry.action === "rare.thing").map((entry) => entry.seq);
-    expect(seen).toEqual(order === "asc" ? expected : expected.toReversed());
+const seqsOf = (entries: readonly StoredEntry[]) => entries.map(({ seq }) => seq);
+
+/** Page after page, each after where the last one ended. */
+async function walk(
+  wanted: EntryFilter,
+  page: EntryPage,
+): Promise<{ readonly seqs: number[]; readonly pages: number }> {
+  const seqs: number[] = [];
+  for (let pages = 1, after: number | undefined; ; pages++) {
+    const found = await findEntries(bench.db, 1, wanted, { ...page, after });
+    expect(found.entries.length).toBeLessThanOrEqual(page.limit);
+    seqs.push(...seqsOf(found.entries));
+    if (found.next === null) return { seqs, pages };
+    // Else it would go on for ever.
+    if (after !== undefined)
+      expect(page.order === "asc" ? found.next > after : found.next < after).toBe(true);
+    after = found.next;
   }
-});
+}
 
 describe("the other workspace's entries", () => {
   test("are in no page", async () => {
     const found = await findEntries(bench.db, 2, { actor: "token:0" }, { order: "asc", limit: 200 });
-    expect(found.entries.map((entry) => entry.seq)).toEqual([1]);
+    expect(seqsOf(found.entries)).toEqual([1]);
     expect(await findEntries(bench.db, 3, {}, { order: "desc", limit: 10 })).toEqual({
       entries: [],
       next: null,
@@ -114,38 +143,208 @@ describe("the other workspace's entries", () => {
   test("are not found by their number", async () => {
     expect(await findEntry(bench.db, 2, 2)).toBeUndefined();
     expect((await findEntry(bench.db, 1, 2))?.seq).toBe(2);
+    expect([await ledgerSize(bench.db, 2), await ledgerSize(bench.db, 3)]).toEqual([1, 0]);
   });
 });
 
-test("a long search lets other work in between its slices", async () => {
-  let turns = 0;
-  const pulse = setInterval(() => turns++, 0);
-  const started = performance.now();
-  await findEntries(bench.db, 1, { action: "no.such" }, { order: "asc", limit: 10 });
-  clearInterval(pulse);
-  expect(turns).toBeGreaterThan(0);
-  expect(performance.now() - started).toBeLessThan(5_000);
+describe("a page", () => {
+  test("is what filtering all entries would give, and says where it goes on", async () => {
+    expect(all).toHaveLength(ENTRIES);
+    await fc.assert(
+      fc.asyncProperty(filter, page, async (wanted, page) => {
+        const found = await findEntries(bench.db, 1, wanted, page);
+        const matching = expected(wanted, page);
+        expect(seqsOf(found.entries)).toEqual(matching.slice(0, page.limit));
+        expect(found.next).toBe(matching.length > page.limit ? (matching[page.limit - 1] ?? null) : null);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("that may look a few times only is the beginning of it, and goes on where it had come to", async () => {
+    await fc.assert(
+      fc.asyncProperty(filter, page, fc.integer({ min: 1, max: 3 }), async (wanted, page, looks) => {
+        const { entries, next } = await findEntries(bench.db, 1, wanted, { ...page, looks });
+        const matching = expected(wanted, page);
+        const upTo =
+          next === null
+            ? matching
+            : matching.filter((seq) => (page.order === "asc" ? seq <= next : seq >= next));
+        expect(seqsOf(entries)).toEqual(upTo);
+        expect(entries.length).toBeLessThanOrEqual(page.limit);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("has the entries' own bytes and leaves", async () => {
+    const { entries } = await findEntries(bench.db, 1, {}, { order: "asc", limit: 1, after: 99 });
+    const row = bench.rows()[99];
+    expect(entries.map(({ seq, bytes }) => ({ seq, bytes }))).toEqual([
+      { seq: 100, bytes: row?.bytes ?? "" },
+    ]);
+    expect(entries[0]?.leaf.toHex()).toBe(Buffer.from(row?.leaf ?? []).toString("hex"));
+  });
 });
 
-test("a search ends after so many slices, and goes on from there without losing a match", async () => {
-  for (const order of ["asc", "desc"] as const) {
-    const seen: number[] = [];
-    let calls = 0;
-    for (let after: number | undefined; ; calls++) {
-      const page = { order, limit: 200, after, slices: 1 };
-      const found = await findEntries(bench.db, 1, { action: "rare.thing" }, page);
-      seen.push(...found.entries.map((entry) => entry.seq));
-      if (found.next === null) break;
-      after = found.next;
+describe("pages one after another hold every match once", () => {
+  test("whatever is looked for, in whatever order, however little each may look", async () => {
+    const some = fc.record({
+      action: fc.constant("rare.thing"),
+      actor: maybe(fc.constant("token:0")),
+      oversight: maybe(fc.constant(true as const)),
+    });
+    const few: fc.Arbitrary<EntryFilter> = fc.oneof(
+      some,
+      filter.map((each) => ({ ...each, ...NEVER })),
+      filter.map((each) => ({ ...each, oversight: true as const })),
+    );
+    await fc.assert(
+      fc.asyncProperty(few, order, fc.constantFrom(1, 2, 64), async (wanted, order, looks) => {
+        const { seqs } = await walk(wanted, { order, limit: 50, looks });
+        expect(seqs).toEqual(expected(wanted, { order }));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test.each(["asc", "desc"] as const)("without a filter (%s)", async (order) => {
+    const { seqs, pages } = await walk({}, { order, limit: 1_000 });
+    expect(seqs).toEqual(expected({}, { order }));
+    expect(pages).toBe(ENTRIES / 1_000);
+  });
+});
+
+describe("a search that finds nothing", () => {
+  test.each([
+    // Two looks into the index, as it holds more rows than one look reads, and one at what is in none.
+    ["asc", [LOOKED_UP, 66 * BLOCK, null]],
+    ["desc", [66 * BLOCK + 1, 2 * BLOCK + 1, null]],
+  ] as const)("ends after as many looks as it may take, and goes on from there (%s)", async (order, ends) => {
+    const reached: (number | null)[] = [];
+    let after: number | undefined;
+    do {
+      const found = await findEntries(bench.db, 1, NEVER, { order, limit: 200, after, looks: 1 });
+      expect(found.entries).toEqual([]);
+      reached.push(found.next);
+      after = found.next ?? undefined;
+    } while (after !== undefined);
+    expect(reached).toEqual([...ends]);
+    expect(await findEntries(bench.db, 1, NEVER, { order, limit: 200, looks: 3 })).toEqual({
+      entries: [],
+      next: null,
+    });
+  });
+
+  test("goes past blocks that have none of it in one look", async () => {
+    const found = await findEntries(
+      bench.db,
+      1,
+      { action: "no.such" },
+      { order: "asc", limit: 10, looks: 1 },
+    );
+    expect(found).toEqual({ entries: [], next: 66 * BLOCK });
+  });
+
+  test("lets other work in between its looks", async () => {
+    const turns: string[] = [];
+    const search = findEntries(bench.db, 1, NEVER, { order: "asc", limit: 10 }).then(() =>
+      turns.push("found"),
+    );
+    for (let turn = 0; turn < 2; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns.push("other");
     }
-    expect(calls).toBe(Math.ceil(ENTRIES / 4096) - 1);
-    const expected = all.filter((entry) => entry.action === "rare.thing").map((entry) => entry.seq);
-    expect(seen).toEqual(order === "asc" ? expected : expected.toReversed());
-  }
+    await search;
+    expect(turns).toEqual(["other", "other", "found"]);
+  });
+
+  test("ends where nobody waits for it any more, and says where it had come to", async () => {
+    const signal = AbortSignal.abort();
+    const found = await findEntries(bench.db, 1, NEVER, { order: "asc", limit: 10 }, signal);
+    expect(found).toEqual({ entries: [], next: LOOKED_UP });
+  });
+
+  test("ends between two looks, where it is broken off then", async () => {
+    const controller = new AbortController();
+    const search = findEntries(bench.db, 1, NEVER, { order: "desc", limit: 10 }, controller.signal);
+    setImmediate(() => controller.abort());
+    expect(await search).toEqual({ entries: [], next: 2 * BLOCK + 1 });
+  });
 });
 
-test("a search nobody waits for any more ends", async () => {
-  const signal = AbortSignal.abort();
-  const found = await findEntries(bench.db, 1, { action: "no.such" }, { order: "asc", limit: 10 }, signal);
-  expect(found).toEqual({ entries: [], next: 0 });
+describe("all entries that match are read", () => {
+  test("some at a time, in order, whatever the span", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        filter,
+        order,
+        fc.tuple(seq, seq),
+        async ({ from: _, to: __, ...wanted }, order, ends) => {
+          const [first, last] = [Math.max(1, Math.min(...ends)), Math.min(ENTRIES, Math.max(...ends))];
+          const seen: number[] = [];
+          for await (const entries of readEntries(bench.db, 1, wanted, { first, last, order })) {
+            expect(entries.length).toBeLessThanOrEqual(BLOCK);
+            seen.push(...seqsOf(entries));
+          }
+          expect(seen).toEqual(expected(wanted, { order }).filter((seq) => seq >= first && seq <= last));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test("of a span that is empty, none", async () => {
+    for await (const _ of readEntries(bench.db, 1, {}, { first: 5, last: 4, order: "asc" })) {
+      throw new Error("there is nothing to read");
+    }
+  });
+
+  test("of a time: its first and its last entry, found by halving", async () => {
+    await fc.assert(
+      fc.asyncProperty(maybe(time), maybe(time), async (from, to) => {
+        const inside = all.filter((entry) => matches(entry, { from, to }));
+        const { first, last } = await spanOf(bench.db, 1, { from, to }, ENTRIES);
+        if (inside.length === 0) expect(first).toBeGreaterThan(last);
+        else expect([first, last]).toEqual([inside[0]?.seq ?? 0, inside.at(-1)?.seq ?? 0]);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+/** Last, since it changes the index. */
+describe("an index that claims too much brings in no entry that does not match", () => {
+  const WANTED: readonly EntryFilter[] = [
+    { action: "rare.thing" },
+    { action: "rare.thing", actor: "token:1" },
+    { oversight: true, action: "rare.thing" },
+    { tier: 4, action: "rare.thing" },
+  ];
+
+  beforeAll(() => {
+    bench.attacker().exec(`
+      UPDATE ledger_index SET bits = unhex('${"ff".repeat(32)}') WHERE key IN ('action:rare.thing', 'oversight');
+      INSERT OR IGNORE INTO ledger_index
+        SELECT workspace_id, 'action:rare.thing', block, bits FROM ledger_index WHERE key = 'oversight';
+      INSERT INTO ledger_index SELECT workspace_id, 'tier:5', block, bits FROM ledger_index WHERE key = 'oversight';
+    `);
+  });
+
+  test.each(WANTED)("%j", async (wanted) => {
+    for (const order of ["asc", "desc"] as const) {
+      const { seqs } = await walk(wanted, { order, limit: 50 });
+      expect(seqs).toEqual(expected(wanted, { order }));
+    }
+  });
+
+  test("and the work for one page stays bounded", async () => {
+    const wanted = { action: "rare.thing", tier: 5 };
+    const { entries, next } = await findEntries(bench.db, 1, wanted, { order: "asc", limit: 9 });
+    // 64 looks of 10 entries each.
+    expect([entries, next]).toEqual([[], 640]);
+    const { seqs, pages } = await walk(wanted, { order: "asc", limit: 9 });
+    expect(seqs).toEqual([]);
+    expect(pages).toBe(Math.ceil((66 * BLOCK) / 640));
+  });
 });

@@ -59,7 +59,13 @@ const WORKER_MAY_IMPORT = [
 /**
  * What checks evidence, here and in an auditor's browser: nothing of Bun, nothing of Node, and of `src` no more than this.
  */
-const ANYWHERE = ["ledger/proof/**", "ledger/verify/bundle/**", "ledger/article14/format/**"];
+const ANYWHERE = [
+  "ledger/proof/**",
+  "ledger/verify/{form,report}.ts",
+  "ledger/verify/bundle/*.ts",
+  "ledger/verify/bundle/page/{main,dom,tools}.ts",
+  "ledger/article14/format/**",
+];
 
 const MOST_LINES = 400;
 

@@ -130,9 +130,19 @@ describe("with payloads", () => {
       document: id,
       payloads: "erase",
     });
+    const of = (action: string, phase: string) =>
+      entries.filter((each) => each.task === quoting.id && each.action === action && each.phase === phase);
+    const [first, second] = of("tool.call", "outcome");
+    // A result, later arguments, their result and the answer.
+    const erased = [
+      `${first?.seq}.output`,
+      `${of("tool.call", "intent")[1]?.seq}.input`,
+      `${second?.seq}.output`,
+      `${of("task.dispatch", "outcome")[0]?.seq}.output`,
+    ];
+    const detail = { document: id, payloads: erased.join(" "), reason: "document_deleted" };
     expect(entries.filter(({ action }) => action === "payload.erase")).toMatchObject([
-      // A result, later arguments, their result and the answer.
-      { phase: "single", outcome: "succeeded", task: quoting.id, detail: { document: id, payloads: 4 } },
+      { phase: "single", outcome: "succeeded", task: quoting.id, detail },
     ]);
     const kept = (await stage.gateway.call("GET", `/v1/tasks/${plain.id}`)).body;
     expect(kept).toEqual(plain);
@@ -184,11 +194,14 @@ describe("with payloads", () => {
     await until(() => leftovers(stage.gateway.dataDir, { MARK, ANSWER }).length === 0);
     const after = await ended(stage.gateway, task);
     expect(after).toMatchObject({ status: "succeeded", output: null });
-    const erased = (await ledger(stage.gateway)).filter(({ action }) => action === "payload.erase");
-    expect(erased.at(-1)).toMatchObject({
+    const entries = await ledger(stage.gateway);
+    const named = entries.filter((each) => each.task === task && each.phase === "outcome");
+    const payloads = named.filter(({ action }) => action !== "model.call").map(({ seq }) => `${seq}.output`);
+    expect(payloads).toHaveLength(2);
+    expect(entries.findLast(({ action }) => action === "payload.erase")).toMatchObject({
       outcome: "succeeded",
       task,
-      detail: { document: id, payloads: 2 },
+      detail: { document: id, payloads: payloads.join(" "), reason: "document_deleted" },
     });
     whole();
   });

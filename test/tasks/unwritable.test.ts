@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { type Db, StoreUnavailable } from "../../src/store/db.ts";
 import { databasePath } from "../../src/store/directory.ts";
-import { takeUp } from "../../src/tasks/runner.ts";
+import { takeUp } from "../../src/tasks/end.ts";
 import { FakeClock } from "../support/clock.ts";
 import { dispatch, ended, held, ledger, run, type Stage, startStage, unsettled, until } from "./support.ts";
 
@@ -132,10 +132,14 @@ test("a task that cannot be read at its start is read again after a pause, until
     tx: fails,
     forget: async () => true,
     rewrite: async () => true,
+    disturbances: async () => [],
     close: async () => {},
   };
   const queued = { workspaceId: 1, taskId: "task_1", agentId: 1 };
-  const taken = takeUp({ db, clock, log: silentLog }, queued, stopping.signal);
+  const taken = takeUp({ db, clock, log: silentLog }, queued, {
+    signal: new AbortController().signal,
+    stopping: stopping.signal,
+  });
   await until(() => asked === 1);
   for (let tries = 2; tries < 5; tries++) {
     await until(() => {

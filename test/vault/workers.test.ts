@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { systemClock } from "../../src/base/clock.ts";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { Forgetting } from "../../src/store/forgetting.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { openVault } from "../../src/vault/vault.ts";
 import { WorkerThread, type WorkerThreadOptions } from "../../src/vault/worker-thread.ts";
@@ -199,6 +200,7 @@ test("the characters of all documents under way are bounded, with one at least",
     ids: createIds(systemClock, systemRandom),
     log: silentLog,
     random: systemRandom,
+    forgetting: new Forgetting({ db, clock: systemClock, log: silentLog }),
     database: path,
     extension: null,
     program: new URL("../../src/vault/worker.ts", import.meta.url),

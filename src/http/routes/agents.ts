@@ -1,13 +1,6 @@
 import { Elysia } from "elysia";
 import Type, { type Static } from "typebox";
-import {
-  AGENT_NAME,
-  type Agent,
-  type AgentFields,
-  type AgentStatus,
-  type Agents,
-  isAgentName,
-} from "../../access/agents.ts";
+import { AGENT_NAME, type Agent, type AgentFields, type Agents, isAgentName } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../../access/memory-scope.ts";
 import { OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
@@ -17,6 +10,7 @@ import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { canonicalJson } from "../../base/json.ts";
 import type { Detail } from "../../ledger/entry.ts";
+import { StoreUnavailable } from "../../store/db.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
@@ -200,38 +194,79 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
     },
   );
 
-  /** A person's decision over an agent as a whole: the status is on disk, with who decided, before its tasks are told. */
-  const oversight = (
-    decision: "stop" | "resume",
-    status: AgentStatus,
-    spec: { readonly summary: string; readonly urgent?: true },
-  ) =>
-    endpoint(
-      door,
-      {
-        ...spec,
-        action: `oversight.${decision}`,
-        scope: "approvals:write",
-        tag,
-        bodyOptional: true,
-        body: Type.Object({}, { additionalProperties: false }),
-        status: 200,
-      },
-      async ({ call, params: { name = "" } }) => {
-        call.about({ agent: name });
-        refuseAgentTokens(call.caller);
-        call.decided(decision, clock.now());
-        const { workspaceId } = call.caller;
-        const agent = await call.commit((tx) => agents.setStatus(tx, workspaceId, name, status));
-        if (status === "stopped") await endWork(workspaceId, agent);
-        return { status: 200, body: view(agent) };
-      },
-    );
-  const stop = oversight("stop", "stopped", {
-    summary: "Stop an agent: cancels its tasks and refuses new ones",
-    urgent: true,
-  });
-  const resume = oversight("resume", "active", { summary: "Let a stopped agent work again" });
+  const oversight = {
+    scope: "approvals:write",
+    tag,
+    bodyOptional: true,
+    body: Type.Object({}, { additionalProperties: false }),
+    status: 200,
+  } as const;
+
+  /** It holds at once, and where the store cannot be written: the agent's work ends while the decision is being recorded. */
+  const stop = endpoint(
+    door,
+    {
+      ...oversight,
+      action: "oversight.stop",
+      summary: "Stop an agent: cancels its tasks and refuses new ones",
+      urgent: true,
+    },
+    async ({ call, params: { name = "" } }) => {
+      call.about({ agent: name });
+      refuseAgentTokens(call.caller);
+      const { workspaceId } = call.caller;
+      const decision = call.decide("stop", clock);
+      const agent = await toStop(workspaceId, name);
+      const halt = agents.halt(workspaceId, agent.id);
+      let stopped: Agent | undefined;
+      const recorded = call.commitDecision(decision, async (tx) => {
+        stopped = await agents.stop(tx, workspaceId, agent.id);
+        // It was archived meanwhile. Where that was long ago, the decision is evidence all the same.
+        if (!stopped && !call.isPutOff) throw noAgent(name);
+        tx.onCommit(() => halt.lift());
+      });
+      try {
+        await Promise.all([recorded, endWork(workspaceId, agent)]);
+      } catch (error) {
+        if (!call.isPutOff) halt.lift();
+        throw error;
+      }
+      return { status: 200, body: view({ ...(stopped ?? agent), status: "stopped" }) };
+    },
+  );
+
+  /** As the store has it; where it cannot be read, as it was when it was read last. */
+  async function toStop(workspaceId: number, name: string): Promise<Agent> {
+    try {
+      return await agents.get(workspaceId, name);
+    } catch (error) {
+      const known = error instanceof StoreUnavailable ? agents.lastKnown(workspaceId, name) : undefined;
+      if (!known) throw error;
+      return known;
+    }
+  }
+
+  const resume = endpoint(
+    door,
+    { ...oversight, action: "oversight.resume", summary: "Let a stopped agent work again" },
+    async ({ call, params: { name = "" } }) => {
+      call.about({ agent: name });
+      refuseAgentTokens(call.caller);
+      const { workspaceId } = call.caller;
+      call.decide("resume", clock);
+      await call.commitEarlierDecisions();
+      const { id } = await agents.get(workspaceId, name);
+      // A stop that comes while this is being written came last, and holds.
+      const halt = agents.haltOf(workspaceId, id);
+      const agent = await call.commit(async (tx, record) => {
+        const resumed = await agents.resume(tx, workspaceId, name);
+        tx.onCommit(() => halt?.lift());
+        await record();
+        return resumed;
+      });
+      return { status: 200, body: view(agent) };
+    },
+  );
 
   return new Elysia({ prefix: "/v1/agents" })
     .get("", list.handle, list.hook)
@@ -241,6 +276,10 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
     .delete("/:name", archive.handle, archive.hook)
     .post("/:name/stop", stop.handle, stop.hook)
     .post("/:name/resume", resume.handle, resume.hook);
+}
+
+function noAgent(name: string): Problem {
+  return new Problem("agent_not_found", `There is no agent named ${JSON.stringify(name)}.`);
 }
 
 /** An agent's token can only narrow what the agent may do: it changes no agent, itself least of all. */

@@ -1,9 +1,11 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { invalidField, Problem } from "../../base/errors.ts";
-import { findEntries, findEntry, type StoredEntry } from "../../ledger/query.ts";
-import type { Db } from "../../store/db.ts";
+import { findEntries, findEntry } from "../../ledger/query.ts";
 import { type Door, endpoint } from "../endpoint.ts";
+import { viewEntry } from "../ledger-entry.ts";
+import { type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
+import { chooseFormat, LEDGER_FORMATS, LEDGER_MEDIA_TYPES } from "../ledger-format.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 
 const DAY_MS = 86_400_000;
@@ -21,7 +23,13 @@ const EntriesQuery = Type.Object(
     from: Type.Optional(Time),
     to: Type.Optional(Time),
     order: Type.Optional(Type.Enum(["asc", "desc"])),
-    format: Type.Optional(Type.Enum(["json"])),
+    format: Type.Optional(
+      Type.Enum([...LEDGER_FORMATS], {
+        description:
+          "Default: what the header Accept wants most, else `json`. `ndjson` and `csv` are whole unless `limit` is " +
+          "given; then the header Gatehouse-Next-Cursor says where it goes on. `article14` is a zip.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -29,7 +37,9 @@ const RFC3339 =
   /^(?<day>\d{4}-\d{2}-\d{2})[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,3}(?<finer>\d{0,6}))?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 const SEQ = /^[1-9]\d{0,14}$/;
 
-export function ledgerRoutes(door: Door, { db }: { readonly db: Db }) {
+export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
+  const { db } = parts;
+  const exports = new LedgerExports(parts);
   const tag = "Ledger";
 
   const list = endpoint(
@@ -42,20 +52,28 @@ export function ledgerRoutes(door: Door, { db }: { readonly db: Db }) {
         "none: it goes on as long as there is a `next_cursor`",
       tag,
       query: EntriesQuery,
+      headers: { Accept: "The format, where the query names none." },
+      formats: Object.values(LEDGER_MEDIA_TYPES),
       status: 200,
     },
     async ({ call, query, request }) => {
-      const { limit = DEFAULT_LIMIT, order = "asc", agent, actor, action, tier } = query;
+      const { limit, order, agent, actor, action, tier, date } = query;
       const cursor = decodeCursor(query.cursor, (key) => SEQ.test(key));
-      const found = await findEntries(
-        db,
-        call.caller.workspaceId,
-        { agent, actor, action, tier, ...timeRange(query.date, query.from, query.to) },
-        { order, limit, after: cursor === undefined ? undefined : Number(cursor) },
-        request.signal,
-      );
+      const after = cursor === undefined ? undefined : Number(cursor);
+      const filter = { agent, actor, action, tier, ...timeRange(date, query.from, query.to) };
+      const chosen = chooseFormat(query.format, request.headers.get("accept"));
+      if (chosen.format !== "json") {
+        return exports.reply(call, request, chosen, { filter, date, order, limit, after });
+      }
+      const { workspaceId } = call.caller;
+      const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
+      const found = await findEntries(db, workspaceId, filter, page, request.signal);
       const next = found.next === null ? null : String(found.next);
-      return { status: 200, body: pageUpTo(found.entries, next, viewEntry) };
+      return {
+        status: 200,
+        body: pageUpTo(found.entries, next, viewEntry),
+        headers: { vary: "accept" },
+      };
     },
   );
 
@@ -116,25 +134,4 @@ function instant(path: string, text: string): number {
 function isDay(text: string): boolean {
   const day = Date.parse(`${text}T00:00:00.000Z`);
   return !Number.isNaN(day) && new Date(day).toISOString().startsWith(text);
-}
-
-const ABSENT = {
-  ref: null,
-  code: null,
-  request_id: null,
-  agent: null,
-  tier: null,
-  model: null,
-  task: null,
-  tool: null,
-  input_hash: null,
-  output_hash: null,
-  credits: null,
-  oversight: null,
-  detail: null,
-};
-
-/** The entry as JSON with every field of the contract; null where the stored bytes leave one out. */
-function viewEntry(entry: StoredEntry): object {
-  return { ...ABSENT, ...(JSON.parse(entry.bytes) as object), leaf: Buffer.from(entry.leaf).toString("hex") };
 }

@@ -179,11 +179,10 @@ export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
       body: Type.Object({}, { additionalProperties: false }),
       status: 200,
     },
-    async ({ call, params: { id = "" } }) => {
-      const task = await tasks.get(call.caller, id);
-      call.about({ task: task.id, agent: task.agent });
-      return { status: 200, body: viewTask(await tasks.cancel(call.caller, id)) };
-    },
+    async ({ call, params: { id = "" } }) => ({
+      status: 200,
+      body: viewTask(await tasks.cancel(call, id)),
+    }),
   );
 
   return new Elysia({ prefix: "/v1/tasks" })

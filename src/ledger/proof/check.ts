@@ -1,7 +1,11 @@
-import { isEqual, type TreeHash } from "./hash.ts";
+import { HASH_BYTES, isEqual, type TreeHash } from "./hash.ts";
 import { splitOf } from "./ranges.ts";
 
-/** The root that an inclusion proof leads to; null for one of a wrong length. `index` counts from 0. */
+/**
+ * The root that an inclusion proof leads to; null where there is no such leaf, where the proof has more or fewer hashes than
+ * its place takes, and where one of them is not of 32 bytes. `index` counts from 0. The root says nothing of the tree's
+ * size: `size` MUST be the one that was signed with the root.
+ */
 export function rootOfInclusion(
   hash: TreeHash,
   leaf: Uint8Array,
@@ -9,7 +13,7 @@ export function rootOfInclusion(
   size: number,
   proof: readonly Uint8Array[],
 ): Uint8Array | null {
-  if (!(index >= 0 && index < size)) return null;
+  if (!isSize(index) || !isSize(size) || index >= size || !areHashes([leaf, ...proof])) return null;
   const rest = [...proof];
   const root = climb(index, size);
   return rest.length === 0 ? root : null;
@@ -31,15 +35,17 @@ export interface TreeHead {
   readonly root: Uint8Array;
 }
 
-/** Whether the newer tree begins with the older one (RFC 9162, section 2.1.4.2). */
+/** Whether the newer tree begins with the older one (RFC 9162, section 2.1.4.2). Every tree begins with the empty one. */
 export function isConsistent(
   hash: TreeHash,
   from: TreeHead,
   to: TreeHead,
   proof: readonly Uint8Array[],
 ): boolean {
-  if (from.size > to.size) return false;
-  if (from.size === 0) return proof.length === 0 && isEqual(from.root, hash.empty());
+  if (!isSize(from.size) || !isSize(to.size) || from.size > to.size) return false;
+  if (!areHashes([from.root, to.root, ...proof])) return false;
+  if (from.size === 0 && !isEqual(from.root, hash.empty())) return false;
+  if (from.size === 0 && to.size > 0) return proof.length === 0;
   const rest = [...proof];
   const roots = climb(from.size, to.size, true);
   return (
@@ -65,4 +71,13 @@ export function isConsistent(
     const below = climb(older - left, newer - left, false);
     return below && { older: hash.node(sibling, below.older), newer: hash.node(sibling, below.newer) };
   }
+}
+
+/** What comes from elsewhere may be any number. */
+function isSize(size: number): boolean {
+  return Number.isSafeInteger(size) && size >= 0;
+}
+
+function areHashes(hashes: readonly Uint8Array[]): boolean {
+  return hashes.every(({ length }) => length === HASH_BYTES);
 }

@@ -9,6 +9,7 @@ export interface TreeHash {
   /** Of the tree that has no leaves. */
   empty(): Uint8Array;
   leaf(bytes: Uint8Array): Uint8Array;
+  /** @throws RangeError for what is not of 32 bytes */
   node(left: Uint8Array, right: Uint8Array): Uint8Array;
 }
 
@@ -23,6 +24,9 @@ export function treeHash(sha256: Sha256): TreeHash {
       return sha256(prefixed);
     },
     node(left, right) {
+      if (left.length !== HASH_BYTES || right.length !== HASH_BYTES) {
+        throw new RangeError(`a hash has ${HASH_BYTES} bytes`);
+      }
       pair.set(left, 1);
       pair.set(right, 1 + HASH_BYTES);
       return sha256(pair);
@@ -31,5 +35,7 @@ export function treeHash(sha256: Sha256): TreeHash {
 }
 
 export function isEqual(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+  return true;
 }

@@ -39,9 +39,11 @@ const SIGNATURE_BYTES = 64;
 const PUBLIC_KEY_BYTES = 32;
 const NOTE_LIMIT = 1_000_000;
 const SIGNATURE_LIMIT = 100;
-const SIGNATURE_LINE = /^— (?<name>\S+) (?<value>\S+)$/u;
-/** No spaces, no plus: what a key's name may be. */
-const NAME = /^[^\s+]+$/u;
+/** How each signature's line begins: an em dash and a space. */
+export const SIGNATURE_START = "— ";
+const SIGNATURE_LINE = /^— (?<name>[^ ]+) (?<value>[^ ]+)$/u;
+/** No spaces, no plus: what a key's name may be. JavaScript's own class of spaces is another than Unicode's. */
+const NAME = /^[^\p{White_Space}+]+$/u;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: notes have none but newlines.
 const CONTROL = /[\u0000-\u0009\u000b-\u001f]/;
 
@@ -86,7 +88,7 @@ function formatSignature({ name, keyId, signature }: NoteSignature): string {
   const bytes = new Uint8Array(keyId.length + signature.length);
   bytes.set(keyId);
   bytes.set(signature, keyId.length);
-  return `— ${name} ${bytes.toBase64()}\n`;
+  return `${SIGNATURE_START}${name} ${bytes.toBase64()}\n`;
 }
 
 /** @throws NoteError for what is not a note */
@@ -131,8 +133,11 @@ export async function signersOf(
   return signers;
 }
 
-/** Undefined for what is no base64, or not written as it must be. */
+const SPACE = /\s/;
+
+/** Undefined for what is no base64, or not written as it must be: with padding, no bits left over, no spaces. */
 export function fromBase64(text: string): Uint8Array | undefined {
+  if (SPACE.test(text)) return undefined;
   try {
     return Uint8Array.fromBase64(text, { lastChunkHandling: "strict" });
   } catch {

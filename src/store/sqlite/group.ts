@@ -18,26 +18,45 @@ type Outcome =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown };
 
+/** Why nothing is written now. `isLost`: nor would the evidence of it last. */
+export interface Refusal {
+  readonly reason: string;
+  readonly isLost: boolean;
+}
+
 /**
  * Group commit: the jobs that arrived during one turn of the event loop, or while the last group was being synced, run
  * one after another inside one database transaction. Each has a savepoint, so that one that fails takes only itself back.
  */
 export class GroupCommit {
   readonly #connection: Connection;
+  readonly #began: () => void;
+  #refusal: Refusal | null = null;
   #queue: Job[] = [];
   #scheduled = false;
   #ended = false;
   #idle: (() => void)[] = [];
   #between: (() => void)[] = [];
 
-  constructor(connection: Connection) {
+  /** `began` is called within each transaction, before anything is written. */
+  constructor(connection: Connection, began: () => void = () => {}) {
     this.#connection = connection;
+    this.#began = began;
+  }
+
+  /** Refuses what is submitted from now on; null: takes it again. */
+  refuse(refusal: Refusal | null): void {
+    this.#refusal = refusal;
   }
 
   submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#ended) {
         reject(new StoreUnavailable("the store is closed"));
+        return;
+      }
+      if (this.#refusal && (this.#refusal.isLost || options.displaced !== true)) {
+        reject(new StoreUnavailable(this.#refusal.reason));
         return;
       }
       if (this.#queue.length >= QUEUE_LIMIT) {
@@ -107,6 +126,7 @@ export class GroupCommit {
     const outcomes: Outcome[] = [];
     try {
       await this.#begin();
+      this.#began();
       for (const job of group) outcomes.push(await this.#run(job, written));
       this.#connection.run("COMMIT");
     } catch (error) {
@@ -218,7 +238,7 @@ const BUSY = /^SQLITE_BUSY/;
 const UNAVAILABLE =
   /^SQLITE_(FULL|READONLY|IOERR|BUSY|LOCKED|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL|CONSTRAINT_TRIGGER)/;
 
-function isEngineError(error: unknown): boolean {
+export function isEngineError(error: unknown): boolean {
   return UNAVAILABLE.test(sqliteCode(error));
 }
 

@@ -3,7 +3,7 @@ import { OperatorError } from "../../base/errors.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 
 /** "GTHS" in SQLite's header: tells a Gatehouse database from any other file. */
-const APPLICATION_ID = 0x47544853;
+export const APPLICATION_ID = 0x47544853;
 
 export interface Migration {
   /** What the schema can do from here on, for people. */

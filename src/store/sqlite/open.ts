@@ -1,9 +1,10 @@
 import { OperatorError } from "../../base/errors.ts";
-import { type Db, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
+import { type Db, type Disturbance, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
-import { GroupCommit } from "./group.ts";
+import { GroupCommit, isEngineError } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
+import { StoreWatch } from "./watch.ts";
 
 export interface SqliteOptions {
   /** Folder that sqlite-vec is written to and loaded from; without it, it is not loaded. */
@@ -26,7 +27,8 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     options.libraries === undefined
       ? { path: null, problem: "sqlite-vec was not asked for" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
-  const group = new GroupCommit(writer);
+  const watch = new StoreWatch(path, writer);
+  const group = new GroupCommit(writer, () => watch.look());
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
       return read(() => reader.all<Row>(sql, params));
@@ -42,14 +44,38 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     rewrite: (most) => rewrite(group, most),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
+    async disturbances() {
+      const moved = watch.lookAtFiles();
+      group.refuse(watch.displaced);
+      return [...moved, ...(await commitsOfOthers(group, watch))];
+    },
     async close() {
       await group.end();
       reader.close();
-      // Leaves one file behind: the log is written back and removed.
-      writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      writeBack(writer);
       writer.close();
+      watch.close();
     },
   };
+}
+
+/** None where the store cannot be read now: they are seen at a later look. */
+async function commitsOfOthers(group: GroupCommit, watch: StoreWatch): Promise<readonly Disturbance[]> {
+  try {
+    return await group.between(() => watch.takeCommits());
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return [];
+    throw error;
+  }
+}
+
+/** Leaves one file behind, where it can: on a full disk the log stays beside it, and the next start reads both. */
+function writeBack(writer: Connection): void {
+  try {
+    writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    if (!isEngineError(error)) throw error;
+  }
 }
 
 const TRIES = 100;

@@ -6,11 +6,6 @@ import { deletePending, deleteVector } from "../rows/spaces.ts";
 /** Passages or pages taken out in one transaction: some 2 ms, with vectors in two spaces. */
 const SLICE = 32;
 const RETRY_MS = 5_000;
-const FORGET_MS = 2_000;
-/** So long after a deletion a small store is written anew (some 60 ms); a larger one when the process ends in order. */
-const REWRITE_MS = 5_000;
-const REWRITE_BYTES = 16 * 1024 * 1024;
-const REWRITE_AT_END_BYTES = 64 * 1024 * 1024;
 
 export interface Leftover {
   readonly key: number;
@@ -30,10 +25,6 @@ export class Remover {
   #waiting: Leftover[] = [];
   #retrying: Promise<void> = Promise.resolve();
   #cancelRetry: (() => void) | null = null;
-  #cancelForget: (() => void) | null = null;
-  #cancelRewrite: (() => void) | null = null;
-  /** Something was deleted since the store was written anew. */
-  #isStale = false;
   #stopped = false;
 
   constructor(parts: VaultParts, freed: (scopeId: number, passages: number) => void) {
@@ -45,71 +36,27 @@ export class Remover {
   async start(): Promise<void> {
     const rest = await unfinishedDocuments(this.#parts.db);
     for (const document of rest) await this.remove(document);
-    if (rest.length > 0) this.forgetSoon();
+    if (rest.length > 0) this.#parts.forgetting.forgetSoon();
   }
 
-  /** Resolves when nothing is written any more. */
+  /** Resolves when nothing is removed any more. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRetry?.();
-    this.#cancelRewrite?.();
-    const isOwed = this.#cancelForget !== null;
-    this.#cancelForget?.();
     await this.#retrying;
-    if (this.#isStale && (await this.#rewrite(REWRITE_AT_END_BYTES))) return;
-    if (isOwed) await this.#parts.db.forget().catch(() => false);
   }
 
   /** Takes out a document that is hidden already. Never throws: where the store fails, it is tried again. */
   async remove(document: Leftover): Promise<void> {
     try {
       await removeRest(this.#parts, document);
-      this.#rewriteSoon();
+      this.#parts.forgetting.deleted();
       this.#freed(document.scopeId, document.chunks);
     } catch (error) {
       this.#parts.log.warn("what a document left behind will be removed later", { error });
       this.#waiting.push(document);
       this.#retrySoon();
     }
-  }
-
-  /** Empties the log of what was deleted; later, where somebody reads all the time. Never throws. */
-  async forget(): Promise<void> {
-    const done = await this.#parts.db.forget().catch(() => false);
-    if (done) return;
-    this.#parts.log.warn("what was deleted stays in the log until its readers leave");
-    this.forgetSoon();
-  }
-
-  /** For what was replaced: a deletion waits for it. */
-  forgetSoon(): void {
-    if (this.#cancelForget !== null || this.#stopped) return;
-    this.#cancelForget = this.#parts.clock.after(FORGET_MS, () => {
-      this.#cancelForget = null;
-      void this.forget();
-    });
-  }
-
-  #rewriteSoon(): void {
-    this.#isStale = true;
-    if (this.#cancelRewrite !== null || this.#stopped) return;
-    this.#cancelRewrite = this.#parts.clock.after(REWRITE_MS, () => {
-      this.#cancelRewrite = null;
-      this.#retrying = this.#retrying.then(async () => void (await this.#rewrite(REWRITE_BYTES)));
-    });
-  }
-
-  /** Never throws: what could not be done now is done after the next deletion, or at the end. */
-  async #rewrite(most: number): Promise<boolean> {
-    // Before it begins: what is deleted meanwhile makes it stale again.
-    this.#isStale = false;
-    try {
-      if (await this.#parts.db.rewrite(most)) return true;
-    } catch (error) {
-      this.#parts.log.warn("the store will be written anew later", { error });
-    }
-    this.#isStale = true;
-    return false;
   }
 
   #retrySoon(): void {
@@ -122,7 +69,7 @@ export class Remover {
 
   async #retry(): Promise<void> {
     for (const document of this.#waiting.splice(0)) await this.remove(document);
-    this.forgetSoon();
+    this.#parts.forgetting.forgetSoon();
   }
 }
 

@@ -1,0 +1,78 @@
+import { stringify } from "csv-stringify/sync";
+import type { EntryView } from "./ledger-entry.ts";
+
+const BEFORE_OVERSIGHT = [
+  "seq",
+  "prev",
+  "leaf",
+  "ts",
+  "phase",
+  "ref",
+  "action",
+  "outcome",
+  "code",
+  "channel",
+  "request_id",
+  "actor",
+  "agent",
+  "tier",
+  "model",
+  "task",
+  "tool",
+  "input_hash",
+  "output_hash",
+  "credits",
+] as const satisfies readonly (keyof EntryView)[];
+const OVERSIGHT = [
+  "person",
+  "role",
+  "decision",
+  "presented_at",
+  "decided_at",
+  "target_seq",
+  "arguments_hash",
+  "reason_hash",
+];
+
+type Cell = string | number | null;
+
+/** The columns: an entry's fields in the contract's order, with `oversight` spread, and `detail` as JSON. */
+export const CSV_COLUMNS: readonly string[] = [
+  ...BEFORE_OVERSIGHT,
+  ...OVERSIGHT.map((field) => `oversight_${field}`),
+  "detail",
+];
+
+export function csvHeader(): string {
+  return csvLines([CSV_COLUMNS]);
+}
+
+/** A row an entry; an empty cell is what the entry does not have. */
+export function csvRows(entries: readonly EntryView[]): string {
+  return csvLines(entries.map(cells));
+}
+
+function cells(entry: EntryView): Cell[] {
+  const row = BEFORE_OVERSIGHT.map((field) => cell(entry[field]));
+  const { oversight } = entry;
+  for (const field of OVERSIGHT) {
+    row.push(
+      typeof oversight === "object" && oversight !== null ? cell(Reflect.get(oversight, field)) : null,
+    );
+  }
+  row.push(cell(entry.detail));
+  return row;
+}
+
+function cell(value: unknown): Cell {
+  if (typeof value === "string" || typeof value === "number") return value;
+  return value === undefined || value === null ? null : JSON.stringify(value);
+}
+
+/**
+ * RFC 4180. A text that a spreadsheet would take for a formula (it begins with = + - @, their full-width forms, a tab or a
+ * carriage return) gets an apostrophe in front.
+ */
+function csvLines(rows: readonly (readonly Cell[])[]): string {
+  return stringify([...rows], { record_delimiter: "\r\n", escape_formulas: true });
+}

@@ -1,0 +1,34 @@
+import type { StoredEntry } from "../ledger/query.ts";
+
+/** The fields of an entry, in the contract's order. */
+const ABSENT = {
+  seq: null,
+  prev: null,
+  leaf: null,
+  ts: null,
+  phase: null,
+  ref: null,
+  action: null,
+  outcome: null,
+  code: null,
+  channel: null,
+  request_id: null,
+  actor: null,
+  agent: null,
+  tier: null,
+  model: null,
+  task: null,
+  tool: null,
+  input_hash: null,
+  output_hash: null,
+  credits: null,
+  oversight: null,
+  detail: null,
+};
+
+export type EntryView = { readonly [field in keyof typeof ABSENT]: unknown };
+
+/** The entry as JSON with every field of the contract; null where the stored bytes leave one out. */
+export function viewEntry(entry: StoredEntry): EntryView {
+  return { ...ABSENT, ...(JSON.parse(entry.bytes) as object), leaf: entry.leaf.toHex() };
+}

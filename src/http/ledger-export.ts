@@ -1,0 +1,226 @@
+import { type Clock, timestamp } from "../base/clock.ts";
+import { invalidField } from "../base/errors.ts";
+import { type Log, redact } from "../base/log.ts";
+import type { Call } from "../gate/call.ts";
+import type { BundleParts } from "../ledger/article14/bundle.ts";
+import type { Detail } from "../ledger/entry.ts";
+import { type EntryFilter, findEntries, ledgerSize, readEntries, spanOf } from "../ledger/query.ts";
+import type { Db } from "../store/db.ts";
+import type { Reply } from "./answer.ts";
+import { downloadStream, OpenDownloads, StalledReader } from "./download.ts";
+import type { StreamReply } from "./endpoint.ts";
+import { viewEntry } from "./ledger-entry.ts";
+import { type ChosenFormat, ENTRY_FORMATS, type EntryFormat } from "./ledger-format.ts";
+import { IDLE_SECONDS } from "./listen.ts";
+import { encodeCursor } from "./page.ts";
+
+export interface LedgerExportParts {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly keys: BundleParts["keys"];
+  /** Days for which prompts, outputs and arguments are kept. */
+  readonly payloadDays: number;
+}
+
+/** What is asked for. */
+export interface LedgerSelection {
+  readonly filter: Omit<EntryFilter, "oversight">;
+  /** The UTC day that was asked for; `filter` has its bounds. */
+  readonly date?: string | undefined;
+  readonly order?: "asc" | "desc" | undefined;
+  /** Entries of one page. Without it, the answer is whole. */
+  readonly limit?: number | undefined;
+  /** Goes on behind this seq. */
+  readonly after?: number | undefined;
+}
+
+interface Download {
+  readonly extension: string;
+  readonly contentType: string;
+  readonly chunks: AsyncGenerator<Uint8Array, void>;
+}
+
+const ENCODER = new TextEncoder();
+
+/** The ledger in other forms than JSON: a page of it, or all that a filter lets through, made as it is read. */
+export class LedgerExports {
+  readonly #parts: LedgerExportParts;
+  readonly #open = new OpenDownloads();
+
+  constructor(parts: LedgerExportParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The ledger as it is now: what is appended later is not in the answer, the call's own entry neither.
+   * @throws Problem 422 `validation_failed` for what the format does not take; 429 `rate_limited` for one export too many
+   */
+  async reply(
+    call: Call,
+    request: Request,
+    chosen: ChosenFormat,
+    selection: LedgerSelection,
+  ): Promise<Reply | StreamReply> {
+    const { format } = chosen;
+    if (format === "json") throw new Error("a list in JSON is no export");
+    const size = await ledgerSize(this.#parts.db, call.caller.workspaceId);
+    call.about({ detail: detailOf(format, selection, size) });
+    if (format === "article14") {
+      call.about({ action: "ledger.export" });
+      refusePage(selection);
+      return this.#whole(call, request, selection, () =>
+        this.#bundle(call, request, chosen, selection, size),
+      );
+    }
+    const made = ENTRY_FORMATS[format];
+    if (selection.limit !== undefined)
+      return this.#page(call, request, chosen, made, selection.limit, selection);
+    return this.#whole(call, request, selection, () => ({
+      extension: made.extension,
+      contentType: chosen.contentType,
+      chunks: this.#entries(call.caller.workspaceId, made, selection, size),
+    }));
+  }
+
+  async #page(
+    call: Call,
+    request: Request,
+    { contentType }: ChosenFormat,
+    format: EntryFormat,
+    limit: number,
+    { filter, order = "asc", after }: LedgerSelection,
+  ): Promise<Reply> {
+    const { workspaceId } = call.caller;
+    const found = await findEntries(
+      this.#parts.db,
+      workspaceId,
+      filter,
+      { order, limit, after },
+      request.signal,
+    );
+    return {
+      status: 200,
+      text: format.head() + format.lines(found.entries.map(viewEntry)),
+      headers: {
+        "content-type": contentType,
+        vary: "accept",
+        ...(found.next === null ? {} : { "gatehouse-next-cursor": encodeCursor(String(found.next)) }),
+      },
+    };
+  }
+
+  #whole(call: Call, request: Request, selection: LedgerSelection, open: () => Download): StreamReply {
+    const { clock, log } = this.#parts;
+    const { requestId, caller } = call;
+    const release = this.#open.take(caller.workspaceId, requestId);
+    const filename = fileNameOf(caller.workspace, selection.filter, clock.now());
+    return {
+      abandon: release,
+      stream(own, expire) {
+        const { extension, contentType, chunks } = open();
+        const body = downloadStream(chunks, {
+          clock,
+          signal: request.signal,
+          failed(error) {
+            const isStalled = error instanceof StalledReader;
+            log[isStalled ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
+          },
+          ended() {
+            release();
+            // The connection may serve other calls, and must not be kept for a client that is gone.
+            expire(IDLE_SECONDS);
+          },
+        });
+        return new Response(body, {
+          headers: {
+            ...own,
+            "content-type": contentType,
+            "content-disposition": `attachment; filename="${filename}.${extension}"`,
+            vary: "accept",
+          },
+        });
+      },
+    };
+  }
+
+  async *#entries(
+    workspaceId: number,
+    format: EntryFormat,
+    { filter, order = "asc", after }: LedgerSelection,
+    size: number,
+  ): AsyncGenerator<Uint8Array, void> {
+    const { db } = this.#parts;
+    const { from, to, ...rest } = filter;
+    let { first, last } = await spanOf(db, workspaceId, { from, to }, size);
+    if (after !== undefined) {
+      if (order === "asc") first = Math.max(first, after + 1);
+      else last = Math.min(last, after - 1);
+    }
+    const head = format.head();
+    if (head !== "") yield ENCODER.encode(head);
+    for await (const entries of readEntries(db, workspaceId, rest, { first, last, order })) {
+      if (entries.length > 0) yield ENCODER.encode(format.lines(entries.map(viewEntry)));
+    }
+  }
+
+  #bundle(
+    { caller }: Call,
+    { signal }: Request,
+    { contentType }: ChosenFormat,
+    { filter, date }: LedgerSelection,
+    size: number,
+  ): Download {
+    const { workspaceId: id, workspace: name, actor, person, role } = caller;
+    const { db, keys, clock, payloadDays } = this.#parts;
+    async function* chunks(): AsyncGenerator<Uint8Array, void> {
+      // What makes archives is loaded once one is asked for.
+      const { openBundle } = await import("../ledger/article14/bundle.ts");
+      yield* openBundle(
+        { db, keys, clock, payloadDays },
+        {
+          workspace: { id, name },
+          filter,
+          date,
+          exportedBy: { actor, person: person ?? undefined, role: role ?? undefined },
+          size,
+          signal,
+        },
+      );
+    }
+    return { extension: "zip", contentType, chunks: chunks() };
+  }
+}
+
+/** A bundle is of a whole span, in the ledger's order. */
+function refusePage({ order, limit, after }: LedgerSelection): void {
+  if (order === "desc") throw invalidField("/order", "must be asc in an Article 14 export");
+  if (limit !== undefined) throw invalidField("/limit", "is not for an Article 14 export, which is whole");
+  if (after !== undefined) throw invalidField("/cursor", "is not for an Article 14 export, which is whole");
+}
+
+/** What was taken away, for its entry. `size` is that of the tree which it was taken from. */
+function detailOf(
+  format: string,
+  { filter, date, order, limit, after }: LedgerSelection,
+  size: number,
+): Detail {
+  const { agent, actor, action, tier, from, to } = filter;
+  const filters = {
+    agent: agent && redact(agent),
+    actor: actor && redact(actor),
+    action: action && redact(action),
+    tier,
+    date,
+    from,
+    to,
+  };
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  return { format, size, order, limit, after, ...(isFiltered ? { filters } : {}) };
+}
+
+/** `gatehouse-default-20260101T000000Z-20260201T000000Z`: no letter that means something to a shell or a header. */
+function fileNameOf(workspace: string, { from, to }: EntryFilter, now: number): string {
+  const compact = (time: string) => time.replace(/\.\d+/, "").replace(/[-:]/g, "");
+  return `gatehouse-${workspace}-${from === undefined ? "start" : compact(from)}-${compact(to ?? timestamp(now))}`;
+}

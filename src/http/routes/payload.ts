@@ -1,0 +1,39 @@
+import { Elysia } from "elysia";
+import { Problem } from "../../base/errors.ts";
+import type { PayloadEraser } from "../../tasks/erase.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+
+const SEQ = /^[1-9]\d{0,14}$/;
+
+export interface PayloadRouteParts {
+  readonly eraser: PayloadEraser;
+}
+
+/** Prompts, outputs and arguments, which stand apart from the entries that prove them. */
+export function payloadRoutes(door: Door, { eraser }: PayloadRouteParts) {
+  const erase = endpoint(
+    door,
+    {
+      action: "payload.erase",
+      scope: "settings:write",
+      summary:
+        "Erase the prompt, output and arguments of an entry; of the entry that dispatched a task, all of the task's. " +
+        "The proofs stay whole",
+      tag: "Ledger",
+      slow: true,
+      status: 204,
+    },
+    async ({ call, params: { seq = "" } }) => {
+      const { agent } = call.caller;
+      // Its own agent's doings are the first that somebody might want to be gone.
+      if (agent) {
+        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may erase no payloads.`);
+      }
+      if (!SEQ.test(seq)) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
+      await eraser.erase(call, Number(seq));
+      return { status: 204 };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/ledger" }).delete("/:seq/payload", erase.handle, erase.hook);
+}

@@ -1,0 +1,79 @@
+import type { Db, Sql, Tx } from "../store/db.ts";
+import type { Detail, Draft } from "./entry.ts";
+import type { Ledger } from "./ledger.ts";
+import { type ErasedPayload, NAMED_AT_ONCE, namesOf } from "./proof/erasure.ts";
+
+/** Why payloads were erased, as their record says it: somebody asked for it by an entry, or deleted a document. */
+export type ErasureCause =
+  | { readonly reason: "requested"; readonly target_seq: number }
+  | { readonly reason: "document_deleted"; readonly document: string };
+
+/** The `detail` of an entry that says which payloads its transaction erased. `parseErasure` reads it. */
+export function erasureDetail(erased: readonly ErasedPayload[], cause: ErasureCause): Detail {
+  return { payloads: namesOf(erased), ...cause };
+}
+
+/**
+ * Deletes texts and salts. MUST stand in one transaction with an entry that names what is answered here, `NAMED_AT_ONCE` at
+ * most.
+ * @returns those that were there: somebody else may have erased the others
+ */
+export async function deletePayloads(
+  tx: Tx,
+  workspaceId: number,
+  payloads: readonly ErasedPayload[],
+): Promise<ErasedPayload[]> {
+  const erased: ErasedPayload[] = [];
+  for (const { seq, kind } of payloads) {
+    const sql = "DELETE FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3";
+    if ((await tx.run(sql, [workspaceId, seq, kind])) > 0) erased.push({ seq, kind });
+  }
+  return erased;
+}
+
+/**
+ * Erases payloads in their order, some in each transaction, with an entry that names them; no entry where nothing was left
+ * to erase.
+ * @param draft The entries, but for `detail`
+ */
+export async function erasePayloads(
+  { db, ledger }: { readonly db: Db; readonly ledger: Ledger },
+  workspaceId: number,
+  payloads: readonly ErasedPayload[],
+  draft: Draft,
+  cause: ErasureCause,
+): Promise<void> {
+  for (let at = 0; at < payloads.length; at += NAMED_AT_ONCE) {
+    await db.tx(async (tx) => {
+      const erased = await deletePayloads(tx, workspaceId, payloads.slice(at, at + NAMED_AT_ONCE));
+      if (erased.length === 0) return;
+      await ledger.append(tx, workspaceId, { ...draft, detail: erasureDetail(erased, cause) });
+    });
+  }
+}
+
+/** Payloads of one slice, and what their texts may have together: some 2 ms to look through or to delete. */
+const ROWS = 64;
+const SLICE_BYTES = 1_000_000;
+
+/** The last seq of the next slice of payloads above `after`, up to `last`; null where there are no more. */
+export async function endOfSlice(
+  db: Pick<Sql, "all">,
+  workspaceId: number,
+  after: number,
+  last: number,
+): Promise<number | null> {
+  const rows = await db.all<{ seq: number; bytes: number }>(
+    `SELECT seq, octet_length(body) AS bytes FROM payloads
+     WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`,
+    [workspaceId, after, last, ROWS],
+  );
+  let end: number | null = null;
+  let sum = 0;
+  for (const { seq, bytes } of rows) {
+    sum += bytes;
+    if (end !== null && sum > SLICE_BYTES) break;
+    end = seq;
+  }
+  return end;
+}

@@ -1,0 +1,127 @@
+import type { Clock } from "../base/clock.ts";
+import { StoreUnavailable } from "../store/db.ts";
+import type { EventLog } from "./event-log.ts";
+import { type Ending, finishTask } from "./finish.ts";
+import { internal, interruptionOf } from "./interruption.ts";
+import type { OwedCharge } from "./lost.ts";
+import type { TaskParts } from "./parts.ts";
+import type { Queued } from "./scheduler.ts";
+import { findTask } from "./store.ts";
+import type { Task } from "./task.ts";
+
+const RETRY_FIRST_MS = 250;
+const RETRY_LAST_MS = 1_000;
+
+/** What may happen to a task while it is being ended. */
+export interface EndSignals {
+  /** The task's own: an interruption that comes while its end cannot be written still counts. */
+  readonly signal: AbortSignal;
+  /** The process ends: what cannot be written is left to the next start, after one more try. */
+  readonly stopping: AbortSignal;
+}
+
+/**
+ * Reads a task, and tries until it can be read: it was accepted, so that it must not be left lying. Undefined where it is
+ * not there, or the process ends before it can be read.
+ */
+export async function takeUp(
+  parts: Pick<TaskParts, "db" | "clock" | "log">,
+  queued: Queued,
+  { signal, stopping }: EndSignals,
+): Promise<Task | undefined> {
+  for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
+    try {
+      const task = await findTask(parts.db, queued.workspaceId, queued.taskId);
+      if (!task) parts.log.error("a queued task is not in the store", { task: queued.taskId });
+      return task;
+    } catch (error) {
+      const interruption = interruptionOf(signal);
+      interruption?.putOff();
+      if (stopping.aborted) {
+        parts.log.error("a task cannot be read, and is left to the next start", {
+          task: queued.taskId,
+          ...interruption?.decision?.facts(),
+          error,
+        });
+        return undefined;
+      }
+      parts.log.warn("a task cannot be read yet", { task: queued.taskId, error });
+      await pause(parts.clock, wait, [signal, stopping]);
+    }
+  }
+}
+
+/**
+ * Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). An
+ * end that is refused for what is in it is written once more, as a failure with nothing in it that could be refused.
+ * @returns false where it could not be written
+ */
+export async function endTask(
+  parts: TaskParts,
+  task: Task,
+  log: EventLog,
+  given: Ending,
+  { signal, stopping }: EndSignals,
+  owed: OwedCharge | null = null,
+): Promise<boolean> {
+  const { clock } = parts;
+  const endedAt = clock.now();
+  let own = given;
+  let isBare = false;
+  let isLate = false;
+  for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
+    const interruption = interruptionOf(signal);
+    const ending = interruption?.ending ?? own;
+    const at = interruption?.ending ? interruption.at : endedAt;
+    try {
+      log.flush();
+      const unsaved = { firstId: log.savedUpTo + 1, frames: log.after(log.savedUpTo) };
+      const remains = { unsaved, owed: isBare ? null : owed, isBare };
+      const frame = await parts.db.tx(async (tx) => {
+        const last = await finishTask(parts, tx, task, { ...ending, at, isLate }, remains);
+        if (last !== null) await interruption?.decision?.write(tx);
+        return last;
+      });
+      log.close(frame);
+      parts.hub.close(task.id);
+      if (frame !== null) parts.watch.finished(ending.status, at - task.createdAt);
+      return true;
+    } catch (error) {
+      const isUnavailable = error instanceof StoreUnavailable;
+      const latest = interruptionOf(signal);
+      if (isUnavailable) latest?.putOff();
+      if (isUnavailable ? stopping.aborted : isBare) {
+        const facts = { task: task.id, status: ending.status, code: ending.error?.code };
+        parts.log.error("a task's end cannot be written", { ...facts, ...latest?.decision?.facts(), error });
+        log.close(null);
+        parts.hub.close(task.id);
+        return false;
+      }
+      if (isUnavailable) {
+        isLate = true;
+        parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
+        await pause(clock, wait, [signal, stopping]);
+      } else {
+        parts.log.error("a task's end was refused, and is written without what is in it", {
+          task: task.id,
+          owed: owed?.credits ?? 0,
+          error,
+        });
+        own = internal();
+        isBare = true;
+      }
+    }
+  }
+}
+
+/** Resolves after the time, or as soon as one of the signals aborts that has not yet. */
+async function pause(clock: Clock, ms: number, signals: readonly AbortSignal[]): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const wake = () => resolve();
+  const cancel = clock.after(ms, wake);
+  const open = signals.filter(({ aborted }) => !aborted);
+  for (const signal of open) signal.addEventListener("abort", wake);
+  await promise;
+  cancel();
+  for (const signal of open) signal.removeEventListener("abort", wake);
+}

@@ -1,0 +1,129 @@
+import { Problem } from "../base/errors.ts";
+import type { Call } from "../gate/call.ts";
+import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../ledger/erase.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { type ErasedPayload, NAMED_AT_ONCE } from "../ledger/proof/erasure.ts";
+import { findEntry } from "../ledger/query.ts";
+import type { Db } from "../store/db.ts";
+import type { Forgetting } from "../store/forgetting.ts";
+import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
+import type { TaskEventHub } from "./events.ts";
+import { forgetFingerprint } from "./idempotency.ts";
+import { findTask, lastSeq } from "./store.ts";
+import type { Task } from "./task.ts";
+
+export interface EraserParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly hub: TaskEventHub;
+  readonly forgetting: Forgetting;
+}
+
+/** What is to be known of an entry, as its bytes say it. */
+interface Target {
+  readonly seq: number;
+  readonly action: string;
+  readonly phase: string;
+  readonly task?: string;
+  readonly input_hash?: string;
+  readonly output_hash?: string;
+}
+
+/** Erases prompts, outputs and arguments because somebody asks for it. */
+export class PayloadEraser {
+  readonly #parts: EraserParts;
+
+  constructor(parts: EraserParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Erases the texts of an entry, or, of the intent that dispatched a task, all of the task's; also in the task's stored
+   * events. Each transaction that deletes is recorded with the names of what it deleted, the last of them by the call's own
+   * entry. Done again, it erases what is left, and succeeds where nothing is.
+   * @throws Problem 404 `not_found` for an entry that is not there or never had a text, 409 `task_unfinished`
+   */
+  async erase(call: Call, seq: number): Promise<void> {
+    const { db, ledger, hub, forgetting } = this.#parts;
+    const { workspaceId } = call.caller;
+    call.about({ detail: { target_seq: seq } });
+    const target = await this.#target(workspaceId, seq);
+    if (target.task !== undefined) call.about({ task: target.task });
+    const task = await this.#taskOf(workspaceId, target);
+    const isWhole = task?.dispatchSeq === seq;
+    const payloads = isWhole ? await payloadsOf(db, task) : named(target);
+    if (task) {
+      const texts = isWhole ? ALL_TEXTS : textsOf(task, target);
+      if (texts) await eraseEvents(db, task, texts);
+      hub.erased(task.id);
+    }
+    const others = Math.max(0, payloads.length - NAMED_AT_ONCE);
+    const cause = { reason: "requested", target_seq: seq } as const;
+    const draft = call.draft("succeeded");
+    await erasePayloads({ db, ledger }, workspaceId, payloads.slice(0, others), draft, cause);
+    await call.commit(async (tx, record) => {
+      const erased = await deletePayloads(tx, workspaceId, payloads.slice(others));
+      if (isWhole) await forgetFingerprint(tx, task);
+      await record({ detail: erasureDetail(erased, cause) });
+    });
+    forgetting.deleted();
+    await forgetting.forget();
+  }
+
+  async #target(workspaceId: number, seq: number): Promise<Target> {
+    const entry = await findEntry(this.#parts.db, workspaceId, seq);
+    if (!entry) throw new Problem("not_found", `There is no entry ${seq}.`);
+    const target = JSON.parse(entry.bytes) as Target;
+    if (target.input_hash === undefined && target.output_hash === undefined) {
+      throw new Problem("not_found", `The entry ${seq} never had a prompt, an output or arguments.`);
+    }
+    return target;
+  }
+
+  /** @throws Problem 409 `task_unfinished`: a run has the texts in its memory, and would write them again */
+  async #taskOf(workspaceId: number, { task: id }: Target): Promise<Task | undefined> {
+    const task = id === undefined ? undefined : await findTask(this.#parts.db, workspaceId, id);
+    if (task && task.finishedAt === null) {
+      throw new Problem("task_unfinished", `The task ${task.id} is ${task.status}: cancel it first.`);
+    }
+    return task;
+  }
+}
+
+function named({ seq, input_hash: input, output_hash: output }: Target): ErasedPayload[] {
+  const payloads: ErasedPayload[] = [];
+  if (input !== undefined) payloads.push({ seq, kind: "input" });
+  if (output !== undefined) payloads.push({ seq, kind: "output" });
+  return payloads;
+}
+
+/** What a task's events repeat of one of its entries. Results of tools are not in them. */
+function textsOf(task: Task, { seq, action, input_hash: input }: Target): ErasedTexts | null {
+  if (action === "task.dispatch") {
+    return { prompt: false, argumentsOf: new Set(), output: { afterCall: null } };
+  }
+  const calls = task.toolsCalled.filter(({ intentSeq }) => intentSeq === seq);
+  if (input === undefined || calls.length === 0) return null;
+  return { prompt: false, argumentsOf: new Set(calls.map(({ id }) => id)), output: null };
+}
+
+/** All that is left of a finished task's payloads, in their order. */
+async function payloadsOf(db: Db, task: Task): Promise<ErasedPayload[]> {
+  const { workspaceId, id, dispatchSeq } = task;
+  const last = await lastSeq(db, task);
+  const found: ErasedPayload[] = [];
+  for (let after = dispatchSeq - 1; ; ) {
+    const end = await endOfSlice(db, workspaceId, after, last);
+    if (end === null) return found;
+    const rows = await db.all<ErasedPayload>(
+      `SELECT p.seq, p.kind FROM payloads AS p
+       JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
+       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND l.bytes->>'task' = $4
+       ORDER BY p.seq, p.kind`,
+      [workspaceId, after, end, id],
+    );
+    found.push(...rows);
+    after = end;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,223 @@
+import { type Clock, every } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { endOfSlice } from "../ledger/erase.ts";
+import {
+  deletePayloadsUpTo,
+  type ExpiryRun,
+  lastOlderThan,
+  noteExpiry,
+  readExpiry,
+  recordExpiry,
+} from "../ledger/expiry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { readEntries } from "../ledger/query.ts";
+import type { Db, Tx } from "../store/db.ts";
+import type { Forgetting } from "../store/forgetting.ts";
+import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
+import type { TaskEventHub } from "./events.ts";
+import { findTask } from "./store.ts";
+
+const RUN_MS = 3_600_000;
+/** Tasks whose events are gone through at the same time: they share syncs. */
+const TASKS_AT_ONCE = 16;
+
+export interface ExpiryParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly hub: TaskEventHub;
+  readonly forgetting: Forgetting;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly workspaces: { list(): readonly { readonly id: number }[] };
+  /** Days that payloads are kept. */
+  readonly days: number;
+}
+
+/**
+ * Erases payloads for their age, with the texts in tasks' stored events, at the start and every hour. It goes by a prefix of
+ * the ledger, so that one entry says what is gone, however much that is; a task that has not finished keeps what came since
+ * it was dispatched. Texts in events go with the payload that says the same; what a model said goes with its task's last
+ * entry.
+ */
+export class PayloadExpiry {
+  readonly #parts: ExpiryParts;
+  #running: Promise<void> | null = null;
+  #end = () => {};
+  #stopped = false;
+
+  constructor(parts: ExpiryParts) {
+    this.#parts = parts;
+  }
+
+  /** MUST follow the tasks' start. */
+  start(): void {
+    // What a process that died had deleted may be in the log still.
+    this.#parts.forgetting.forgetSoon();
+    void this.run();
+    this.#end = every(this.#parts.clock, RUN_MS, () => void this.run());
+  }
+
+  /** Resolves when nothing is erased any more; a run that is broken off is taken up by the next start. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#end();
+    await this.#running;
+  }
+
+  /** Erases what is old enough now. Where a run is under way, that one is waited for. Never rejects. */
+  run(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    for (const { id } of this.#parts.workspaces.list()) {
+      if (this.#stopped) return;
+      try {
+        await this.#expire(id);
+      } catch (error) {
+        this.#parts.log.warn("payloads will be erased for their age later", { workspace: id, error });
+      }
+    }
+  }
+
+  async #expire(workspaceId: number): Promise<void> {
+    const { db, ledger, clock, days, forgetting } = this.#parts;
+    const { done, run } = await readExpiry(db, workspaceId);
+    const aged = await lastOlderThan(db, workspaceId, days, clock.now());
+    const limit = Math.min(aged, (await firstOpenDispatch(db, workspaceId)) - 1);
+    // What was begun is brought to its end, also where payloads are kept for longer now.
+    const upTo = Math.max(limit, run?.upTo ?? 0);
+    if (upTo <= done) return;
+    const expiring = new Expiring(
+      workspaceId,
+      done,
+      run === null ? { upTo, days, payloads: 0 } : { ...run, ...(upTo > run.upTo ? { upTo, days } : {}) },
+      run !== null,
+    );
+    await this.#eraseTasks(expiring);
+    await this.#erasePayloads(expiring);
+    if (this.#stopped) return;
+    await db.tx(async (tx) => {
+      if (expiring.isNoted) await recordExpiry(tx, ledger, workspaceId, expiring.run);
+      else await noteExpiry(tx, workspaceId, { done: upTo, run: null });
+    });
+    if (!expiring.isNoted) return;
+    forgetting.deleted();
+    await forgetting.forget();
+  }
+
+  /** The stored events of tasks whose last entry is old enough. */
+  async #eraseTasks(expiring: Expiring): Promise<void> {
+    const { workspaceId, done, run } = expiring;
+    const span = { first: done + 1, last: run.upTo, order: "asc" } as const;
+    for await (const entries of readEntries(this.#parts.db, workspaceId, { action: "task.dispatch" }, span)) {
+      const tasks = entries.flatMap(({ bytes }) => finishedBy(bytes));
+      for (let at = 0; at < tasks.length; at += TASKS_AT_ONCE) {
+        if (this.#stopped) return;
+        const some = tasks.slice(at, at + TASKS_AT_ONCE);
+        await Promise.all(some.map((id) => this.#eraseTask(expiring, id)));
+      }
+    }
+  }
+
+  async #eraseTask(expiring: Expiring, id: string): Promise<void> {
+    const { workspaceId } = expiring;
+    await eraseEvents(this.#parts.db, { workspaceId, id }, ALL_TEXTS, (tx) => expiring.note(tx, 0));
+    this.#parts.hub.erased(id);
+  }
+
+  async #erasePayloads(expiring: Expiring): Promise<void> {
+    const { db } = this.#parts;
+    const { workspaceId, run } = expiring;
+    for (let after = 0; !this.#stopped; ) {
+      const end = await endOfSlice(db, workspaceId, after, run.upTo);
+      if (end === null) return;
+      for (const id of await this.#goingOn(expiring, after, end)) await this.#eraseBeginning(expiring, id);
+      const from = after;
+      await db.tx(async (tx) => {
+        await expiring.note(tx, await deletePayloadsUpTo(tx, workspaceId, from, end));
+      });
+      after = end;
+    }
+  }
+
+  /** Tasks of a slice that ended after the last entry that is old enough. */
+  async #goingOn({ workspaceId, run }: Expiring, after: number, end: number): Promise<string[]> {
+    const rows = await this.#parts.db.all<{ id: string }>(
+      `SELECT DISTINCT t.id FROM payloads AS p
+       JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
+       JOIN tasks AS t ON t.workspace_id = p.workspace_id AND t.id = l.bytes->>'task'
+       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND t.finish_seq > $4`,
+      [workspaceId, after, end, run.upTo],
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  async #eraseBeginning(expiring: Expiring, id: string): Promise<void> {
+    const { db, hub } = this.#parts;
+    const { workspaceId, run } = expiring;
+    const task = await findTask(db, workspaceId, id);
+    if (!task) return;
+    const calls = task.toolsCalled.filter(({ intentSeq }) => intentSeq <= run.upTo);
+    const texts = {
+      prompt: task.dispatchSeq <= run.upTo,
+      argumentsOf: new Set(calls.map((call) => call.id)),
+      output: null,
+    };
+    await eraseEvents(db, task, texts, (tx) => expiring.note(tx, 0));
+    hub.erased(id);
+  }
+}
+
+/** One run over a workspace, and what the store knows of it. */
+class Expiring {
+  readonly workspaceId: number;
+  readonly done: number;
+  #run: ExpiryRun;
+  #isNoted: boolean;
+
+  constructor(workspaceId: number, done: number, run: ExpiryRun, isNoted: boolean) {
+    this.workspaceId = workspaceId;
+    this.done = done;
+    this.#run = run;
+    this.#isNoted = isNoted;
+  }
+
+  get run(): ExpiryRun {
+    return this.#run;
+  }
+
+  /** Whether anything was erased. */
+  get isNoted(): boolean {
+    return this.#isNoted;
+  }
+
+  /** In each transaction that erases something. */
+  async note(tx: Tx, payloads: number): Promise<void> {
+    if (this.#isNoted && payloads === 0) return;
+    const run = { ...this.#run, payloads: this.#run.payloads + payloads };
+    await noteExpiry(tx, this.workspaceId, { done: this.done, run });
+    tx.onCommit(() => {
+      this.#run = run;
+      this.#isNoted = true;
+    });
+  }
+}
+
+/** The task that an entry says has ended. */
+function finishedBy(bytes: string): string[] {
+  const { phase, task } = JSON.parse(bytes) as { readonly phase: string; readonly task?: string };
+  return phase === "outcome" && task !== undefined ? [task] : [];
+}
+
+/** The first entry that a task which has not finished still needs; infinity where there is no such task. */
+async function firstOpenDispatch(db: Db, workspaceId: number): Promise<number> {
+  const row = await db.get<{ seq: number | null }>(
+    "SELECT MIN(dispatch_seq) AS seq FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL",
+    [workspaceId],
+  );
+  return row?.seq ?? Number.POSITIVE_INFINITY;
+}

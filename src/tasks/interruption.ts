@@ -1,0 +1,63 @@
+import type { Decision } from "../gate/call.ts";
+import type { Ending } from "./finish.ts";
+import type { TaskErrorCode } from "./task.ts";
+
+/**
+ * Why a task is ended from outside; the reason of its run's abort signal. The first one counts. Until the task's end is on
+ * disk it counts before whatever else the run came to.
+ */
+export class Interruption {
+  readonly reason: "cancelled" | "agent_stopped" | "shutdown";
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  /** Whose decision it is, where the task's end is its evidence: its entry is written with the end. */
+  readonly decision: Decision | null;
+  readonly #putOff = Promise.withResolvers<void>();
+
+  constructor(reason: Interruption["reason"], at: number, decision: Decision | null = null) {
+    this.reason = reason;
+    this.at = at;
+    this.decision = decision;
+  }
+
+  /** Resolves when the store has refused the task's end, which is written late. */
+  get isPutOff(): Promise<void> {
+    return this.#putOff.promise;
+  }
+
+  putOff(): void {
+    this.decision?.putOff();
+    this.#putOff.resolve();
+  }
+
+  /** How the task ends; null where it does not: it is left to the next start. */
+  get ending(): Ending | null {
+    if (this.reason === "shutdown") return null;
+    return this.reason === "cancelled" ? cancelledEnding() : stoppedEnding();
+  }
+}
+
+/** The interruption that a signal has brought, if it has. */
+export function interruptionOf(signal: AbortSignal): Interruption | null {
+  return signal.reason instanceof Interruption ? signal.reason : null;
+}
+
+function cancelledEnding(): Ending {
+  return { status: "cancelled", error: null, output: null };
+}
+
+export function stoppedEnding(message = "The agent was stopped."): Ending {
+  return { status: "cancelled", error: { code: "agent_stopped", message }, output: null };
+}
+
+export function failure(code: TaskErrorCode, message: string): Ending {
+  return { status: "failed", error: { code, message }, output: null };
+}
+
+export function unrecorded(): Ending {
+  return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
+}
+
+export function internal(): Ending {
+  return failure("internal", "Something went wrong here. The task's id finds it in the server's log.");
+}

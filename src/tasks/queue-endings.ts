@@ -1,0 +1,104 @@
+import { endTask, takeUp } from "./end.ts";
+import type { Interruption } from "./interruption.ts";
+import type { TaskParts } from "./parts.ts";
+import type { Queued } from "./scheduler.ts";
+
+/** Tasks that are ended at once: each is in memory with its prompt. The others wait, a few hundred bytes each. */
+const AT_ONCE = 64;
+
+/** A task's end on its way into the store. */
+export interface PendingEnd {
+  readonly control: AbortController;
+  /** Resolves when the end is written, or left to the next start. */
+  readonly done: Promise<void>;
+}
+
+interface Waiting extends PendingEnd {
+  readonly queued: Queued;
+  readonly interruption: Interruption;
+  readonly finish: () => void;
+}
+
+/**
+ * Ends tasks that were taken out of the queue and never began. There may be as many as queues hold, 10,000 in a workspace:
+ * while the store cannot be written, some of them try, and all count as put off.
+ */
+export class QueueEndings {
+  readonly #parts: TaskParts;
+  readonly #stopping: AbortSignal;
+  /** All that have not ended, oldest first. */
+  readonly #all = new Map<string, Waiting>();
+  readonly #untried = new Set<Waiting>();
+  #active = 0;
+  #isRefused = false;
+
+  constructor(parts: TaskParts, stopping: AbortSignal) {
+    this.#parts = parts;
+    this.#stopping = stopping;
+  }
+
+  add(queued: Queued, interruption: Interruption): PendingEnd {
+    const control = new AbortController();
+    control.abort(interruption);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting: Waiting = { control, done: promise, queued, interruption, finish: resolve };
+    this.#all.set(queued.taskId, waiting);
+    this.#untried.add(waiting);
+    void interruption.isPutOff.then(() => this.#refused());
+    if (this.#isRefused) interruption.putOff();
+    this.#pump();
+    return waiting;
+  }
+
+  find(taskId: string): PendingEnd | undefined {
+    return this.#all.get(taskId);
+  }
+
+  /** Resolves when none is left. */
+  async ended(): Promise<void> {
+    while (this.#all.size > 0) await Promise.all([...this.#all.values()].map(({ done }) => done));
+  }
+
+  /** The store has refused one: nobody waits for the others to be refused in their turn. */
+  #refused(): void {
+    if (this.#isRefused) return;
+    this.#isRefused = true;
+    for (const { interruption } of this.#untried) interruption.putOff();
+  }
+
+  #pump(): void {
+    for (const waiting of this.#untried) {
+      if (this.#active >= AT_ONCE) return;
+      this.#untried.delete(waiting);
+      this.#active += 1;
+      void this.#end(waiting).finally(() => {
+        this.#active -= 1;
+        this.#all.delete(waiting.queued.taskId);
+        waiting.finish();
+        this.#pump();
+      });
+    }
+  }
+
+  /** Never rejects. */
+  async #end({ queued, interruption, control }: Waiting): Promise<void> {
+    const journal = this.#parts.log;
+    const log = this.#parts.hub.find(queued.taskId);
+    const facts = { task: queued.taskId, ...interruption.decision?.facts() };
+    try {
+      if (this.#isRefused && this.#stopping.aborted) {
+        journal.error("a task's end cannot be written", facts);
+        return;
+      }
+      const signals = { signal: control.signal, stopping: this.#stopping };
+      const task = await takeUp(this.#parts, queued, signals);
+      if (!log || !task || !interruption.ending) return;
+      if (await endTask(this.#parts, task, log, interruption.ending, signals)) this.#isRefused = false;
+    } catch (error) {
+      journal.error("a task cannot be ended", { ...facts, error });
+    } finally {
+      // Where it was not written: its readers resume at the next start.
+      if (log && !log.closed) log.close(null);
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import { afterAll, expect, test } from "bun:test";
+import { connect } from "node:net";
+import type { Server } from "bun";
+import { systemClock } from "../../src/base/clock.ts";
+import { downloadStream, OpenDownloads } from "../../src/http/download.ts";
+import { FakeClock } from "../support/clock.ts";
+
+const CHUNK = new Uint8Array(64 * 1024);
+const MINUTES_5 = 5 * 60_000;
+const servers: Server<unknown>[] = [];
+afterAll(async () => {
+  for (const server of servers) await server.stop(true);
+});
+
+/** Chunks without end, or until one fails, with what became of them. */
+function source({ failsAt = Number.POSITIVE_INFINITY }: { readonly failsAt?: number } = {}) {
+  const seen = { made: 0, returned: 0, ended: 0, failures: [] as unknown[] };
+  async function* chunks(): AsyncGenerator<Uint8Array, void> {
+    try {
+      for (;;) {
+        await new Promise((resolve) => setImmediate(resolve));
+        if (seen.made === failsAt) throw new Error("the store cannot be read");
+        seen.made += 1;
+        yield CHUNK;
+      }
+    } finally {
+      seen.returned += 1;
+    }
+  }
+  const parts = {
+    failed: (error: unknown) => void seen.failures.push(error),
+    ended: () => {
+      seen.ended += 1;
+    },
+  };
+  return { seen, chunks, parts };
+}
+
+const never = () => new AbortController().signal;
+/** Lets everything that is due without a clock happen. */
+const settle = async () => {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test("two downloads of a workspace and eight of a node go on at once; each gives its place back once", () => {
+  const open = new OpenDownloads();
+  const first = open.take(1, "1a");
+  open.take(1, "1b");
+  expect(() => open.take(1, "1c")).toThrow("The workspace has 2 exports going on.");
+  for (const [workspace, owner] of ["a", "b"].flatMap((owner) => [2, 3, 4].map((id) => [id, owner] as const)))
+    open.take(workspace, `${workspace}${owner}`);
+  expect(() => open.take(5, "5a")).toThrow("no room");
+  first();
+  first();
+  open.take(5, "5a");
+  expect(() => open.take(1, "1d")).toThrow("no room");
+});
+
+test("what nobody reads is not made: one chunk waits, and it is given up after five minutes", async () => {
+  const clock = new FakeClock();
+  const { seen, chunks, parts } = source();
+  const reader = downloadStream(chunks(), { ...parts, clock, signal: never() }).getReader();
+  await settle();
+  expect(seen.made).toBe(1);
+  clock.advance(MINUTES_5 - 1);
+  expect((await reader.read()).value).toEqual(CHUNK);
+  await settle();
+  expect(seen).toMatchObject({ made: 2, returned: 0 });
+  // Taking something starts the five minutes anew.
+  clock.advance(MINUTES_5 - 1);
+  expect(seen.failures).toEqual([]);
+  clock.advance(1);
+  await settle();
+  expect(seen).toMatchObject({ made: 2, returned: 1, ended: 1, failures: [{ name: "StalledReader" }] });
+  await expect(reader.read()).rejects.toThrow("taken nothing");
+});
+
+test("a reader that leaves, and a client that had left before, end the reading and are no failure", async () => {
+  const left = source();
+  const reader = downloadStream(left.chunks(), {
+    ...left.parts,
+    clock: new FakeClock(),
+    signal: never(),
+  }).getReader();
+  await reader.read();
+  await settle();
+  await reader.cancel();
+  const control = new AbortController();
+  const gone = source();
+  const stream = downloadStream(gone.chunks(), {
+    ...gone.parts,
+    clock: new FakeClock(),
+    signal: control.signal,
+  });
+  await settle();
+  control.abort();
+  const early = source();
+  downloadStream(early.chunks(), { ...early.parts, clock: new FakeClock(), signal: AbortSignal.abort() });
+  await settle();
+  expect(left.seen).toMatchObject({ made: 2, returned: 1, ended: 1, failures: [] });
+  expect(gone.seen).toMatchObject({ made: 1, returned: 1, ended: 1, failures: [] });
+  expect(early.seen).toMatchObject({ made: 0, ended: 1, failures: [] });
+  await expect(stream.getReader().read()).rejects.toThrow();
+});
+
+/** A server of its own that answers with one download, and a client of bare TCP that reads when it is told to. */
+function overTcp(download: ReturnType<typeof source>) {
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    development: false,
+    fetch(request, serving) {
+      serving.timeout(request, 0);
+      return new Response(
+        downloadStream(download.chunks(), { ...download.parts, clock: systemClock, signal: request.signal }),
+      );
+    },
+  });
+  servers.push(server);
+  const socket = connect({ host: "127.0.0.1", port: server.port ?? 0 });
+  const received: Buffer[] = [];
+  const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()).on("error", () => {}));
+  socket.on("data", (data) => void received.push(Buffer.from(data)));
+  const opened = new Promise<void>((resolve) => socket.once("data", () => resolve()));
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  return { socket, opened, closed, received: () => Buffer.concat(received).toString("latin1") };
+}
+
+/** Resolves once nothing more is made for a while: how much a connection takes ahead of its reader is the system's matter. */
+async function untilStill(made: () => number): Promise<number> {
+  for (let before = -1; before !== made(); await Bun.sleep(150)) before = made();
+  return made();
+}
+
+test("over TCP: a client that reads nothing is given what the connection holds, and no more is made", async () => {
+  const download = source();
+  const { socket, opened, closed } = overTcp(download);
+  await opened;
+  socket.pause();
+  const made = await untilStill(() => download.seen.made);
+  expect(made).toBeLessThan(1_000);
+  socket.resume();
+  while (download.seen.made < made * 3) await Bun.sleep(5);
+  socket.destroy();
+  await closed;
+  while (download.seen.ended === 0) await Bun.sleep(5);
+  const { made: last } = download.seen;
+  await settle();
+  expect(download.seen).toMatchObject({ made: last, returned: 1, ended: 1, failures: [] });
+});
+
+test("over TCP: what fails in the middle ends without the end mark of the body, and the client can tell", async () => {
+  const download = source({ failsAt: 20 });
+  const { opened, closed, received } = overTcp(download);
+  await opened;
+  await closed;
+  expect(received()).toStartWith("HTTP/1.1 200");
+  expect(received()).not.toEndWith("\r\n0\r\n\r\n");
+  expect(download.seen).toMatchObject({
+    made: 20,
+    ended: 1,
+    failures: [{ message: "the store cannot be read" }],
+  });
+});
+
+test("over TCP: one that fails before its first chunk is no empty answer either", async () => {
+  const download = source({ failsAt: 0 });
+  const { closed, received } = overTcp(download);
+  await closed;
+  expect(received()).not.toContain("\r\n0\r\n\r\n");
+  expect(received()).not.toMatch(/content-length: 0/i);
+  expect(download.seen).toMatchObject({
+    made: 0,
+    ended: 1,
+    failures: [{ message: "the store cannot be read" }],
+  });
+});

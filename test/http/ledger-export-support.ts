@@ -1,0 +1,75 @@
+import { join } from "node:path";
+import { systemRandom } from "../../src/base/ids.ts";
+import type { Draft } from "../../src/ledger/entry.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { FakeClock } from "../support/clock.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { tempDir } from "../support/process.ts";
+
+export interface Entry {
+  readonly seq: number;
+  readonly action: string;
+  readonly agent: string | null;
+  readonly detail: Record<string, unknown> | null;
+  readonly [field: string]: unknown;
+}
+
+export interface Ledgered {
+  readonly path: string;
+  /** A gateway on it, by the clock with which its entries were written. */
+  start(): Promise<TestGateway>;
+  readonly clock: FakeClock;
+  remove(): void;
+}
+
+/** A data directory whose workspace `default` has so many entries, 256 a minute, before a gateway opens. */
+export async function ledgerOf(
+  count: number,
+  draft: (index: number) => Partial<Draft> = () => ({}),
+): Promise<Ledgered> {
+  const directory = tempDir();
+  const clock = new FakeClock();
+  const start = () => startGateway({ dataDir: directory.path, clock });
+  await (await start()).stop();
+  const db = openSqlite(join(directory.path, "gatehouse.db"));
+  const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
+  const ledger = createLedger(db, clock, systemRandom);
+  for (let from = 0; from < count; from += 256) {
+    await Promise.all(
+      Array.from({ length: Math.min(256, count - from) }, (_, index) =>
+        ledger.record(workspace?.id ?? 0, {
+          phase: "single",
+          action: "test.note",
+          outcome: "succeeded",
+          channel: "system",
+          actor: "system",
+          detail: { note: "n".repeat(300) },
+          ...draft(from + index),
+        }),
+      ),
+    );
+    clock.advance(60_000);
+  }
+  await db.close();
+  return { path: directory.path, start, clock, remove: directory.remove };
+}
+
+/** Every entry that a filter lets through, as the lists in JSON show it. `query` begins with `&`. */
+export async function listed(gateway: TestGateway, query = ""): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const more: string = cursor === "" ? "" : `&cursor=${cursor}`;
+    const { body } = await gateway.call("GET", `/v1/ledger?limit=200${query}${more}`);
+    entries.push(...body.data);
+    cursor = body.next_cursor;
+  }
+  return entries;
+}
+
+export function linesOf(text: string): Entry[] {
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Entry);
+}

@@ -1,0 +1,122 @@
+import { Database } from "bun:sqlite";
+import { link, type Tail } from "../../src/ledger/chain.ts";
+import { Oracle } from "./proof/oracle.ts";
+import { draft, type LedgerBench, type Row } from "./support.ts";
+
+/** A row of `ledger_tiles`: level and place, and the hashes in hexadecimal. */
+export type TileRow = readonly [level: number, tile: number, hashes: string];
+/** A row of `ledger_index`, likewise. */
+export type IndexRow = readonly [key: string, block: number, bits: string];
+
+/** What is kept beside a ledger. */
+export interface Kept {
+  readonly tiles: readonly TileRow[];
+  readonly index: readonly IndexRow[];
+}
+
+const WIDTH = 256;
+
+/** As it stands in the database. */
+export function keptIn({ path }: Pick<LedgerBench, "path">, workspaceId: number): Kept {
+  const database = new Database(path, { readonly: true });
+  try {
+    return {
+      tiles: database
+        .query<Record<string, never>, [number]>(
+          "SELECT level, tile, lower(hex(hashes)) FROM ledger_tiles WHERE workspace_id = ? ORDER BY level, tile",
+        )
+        .values(workspaceId) as unknown as TileRow[],
+      index: database
+        .query<Record<string, never>, [number]>(
+          "SELECT key, block, lower(hex(bits)) FROM ledger_index WHERE workspace_id = ? ORDER BY key, block",
+        )
+        .values(workspaceId) as unknown as IndexRow[],
+    };
+  } finally {
+    database.close();
+  }
+}
+
+/** As the definitions say that it must be, from the entries alone. */
+export function keptOf(rows: readonly Pick<Row, "leaf" | "bytes">[], oracle = oracleOf(rows)): Kept {
+  return { tiles: tilesOf(oracle), index: indexOf(rows) };
+}
+
+export function oracleOf(rows: readonly Pick<Row, "leaf">[]): Oracle {
+  return new Oracle(rows.map(({ leaf }) => leaf));
+}
+
+/** Level n has the roots of 256^n leaves each. Of the leaves, those that make whole tiles. */
+function tilesOf(oracle: Oracle): TileRow[] {
+  const tiles: TileRow[] = [];
+  for (let level = 0; WIDTH ** level <= oracle.size; level++) {
+    const width = WIDTH ** level;
+    const whole = Math.floor(oracle.size / width);
+    for (let first = 0; first < whole; first += WIDTH) {
+      const count = Math.min(WIDTH, whole - first);
+      if (level === 0 && count < WIDTH) continue;
+      const hashes = Array.from({ length: count }, (_, n) =>
+        Buffer.from(oracle.root((first + n + 1) * width, (first + n) * width)).toString("hex"),
+      );
+      tiles.push([level, first / WIDTH, hashes.join("")]);
+    }
+  }
+  return tiles;
+}
+
+function indexOf(rows: readonly Pick<Row, "bytes">[]): IndexRow[] {
+  const found = new Map<string, bigint>();
+  for (const [at, { bytes }] of rows.slice(0, rows.length - (rows.length % WIDTH)).entries()) {
+    const entry = JSON.parse(bytes) as Record<string, unknown>;
+    const keys = ["agent", "actor", "action", "tier"].filter((field) => entry[field] !== undefined);
+    const named = keys.map((field) => `${field}:${entry[field]}`);
+    for (const key of entry.oversight === undefined ? named : [...named, "oversight"]) {
+      const place = JSON.stringify([key, Math.floor(at / WIDTH)]);
+      found.set(place, (found.get(place) ?? 0n) | (1n << BigInt(at % WIDTH)));
+    }
+  }
+  return [...found]
+    .map(([place, bits]): IndexRow => {
+      const [key, block] = JSON.parse(place) as [string, number];
+      // The lowest bit of the first byte comes first: the number's bytes, the least significant one in front.
+      const hex = bits.toString(16).padStart(WIDTH / 4, "0");
+      return [key, block, Buffer.from(hex, "hex").reverse().toString("hex")];
+    })
+    .sort(([a, m], [b, n]) => Buffer.compare(Buffer.from(a), Buffer.from(b)) || m - n);
+}
+
+/** Puts entries behind those of a workspace as a version did that kept nothing beside them, all in one transaction. */
+export function writeBare(bench: LedgerBench, workspaceId: number, count: number): void {
+  const last = bench.rows(workspaceId).at(-1);
+  let tail: Tail = {
+    seq: last?.seq ?? 0,
+    leaf: last?.leaf ?? new Uint8Array(32),
+    leafHex: Buffer.from(last?.leaf ?? new Uint8Array(32)).toString("hex"),
+    ts: 0,
+  };
+  const database = bench.attacker();
+  database.exec("PRAGMA synchronous = OFF");
+  const insert = database.prepare(
+    "INSERT INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES (?, ?, ?, ?, ?)",
+  );
+  database.transaction(() => {
+    for (let n = 0; n < count; n++) {
+      const next = link(tail, variedDraft(tail.seq), bench.clock.now());
+      insert.run(workspaceId, next.tail.seq, next.prev, next.tail.leaf, next.bytes);
+      tail = next.tail;
+    }
+  })();
+  insert.finalize();
+}
+
+/** Entries that differ in all that the index knows. */
+export function variedDraft(n: number) {
+  return draft({
+    actor: `token:${n % 3}`,
+    action: n % 100 === 0 ? "rare.thing" : "test.note",
+    agent: n % 4 === 0 ? undefined : `a${n % 4}`,
+    tier: n % 5 === 0 ? undefined : n % 5,
+    oversight: n % 7 === 0 ? { person: "ann", decision: "approve" } : undefined,
+    task: `${n}`,
+  });
+}

@@ -1,0 +1,99 @@
+/** What an auditor would ask of a store's payloads: is each text there, or does an entry say that it was erased? */
+import { silentLog } from "../../src/base/log.ts";
+import { readExpiry } from "../../src/ledger/expiry.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import { NAMED_AT_ONCE, namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
+import { type Db, type Sql, StoreUnavailable } from "../../src/store/db.ts";
+import { Forgetting } from "../../src/store/forgetting.ts";
+import { TaskEventHub } from "../../src/tasks/events.ts";
+import { PayloadExpiry } from "../../src/tasks/expire.ts";
+import type { FakeClock } from "../support/clock.ts";
+
+interface Entry {
+  readonly seq: number;
+  readonly action: string;
+  readonly input_hash?: string;
+  readonly output_hash?: string;
+}
+
+/** One sentence for each text that is missing without a word, there although it was erased, or erased twice. */
+export async function accounts(db: Pick<Sql, "all" | "get">): Promise<string[]> {
+  const faults: string[] = [];
+  for (const { id } of await db.all<{ id: number }>("SELECT id FROM workspaces")) {
+    const rows = await db.all<{ bytes: string }>(
+      "SELECT bytes FROM ledger WHERE workspace_id = $1 ORDER BY seq",
+      [id],
+    );
+    const entries = rows.map(({ bytes }) => JSON.parse(bytes) as Entry);
+    const payloads = await db.all<{ name: string }>(
+      "SELECT seq || '.' || kind AS name FROM payloads WHERE workspace_id = $1",
+      [id],
+    );
+    const there = new Set(payloads.map(({ name }) => name));
+    const named = new Set<string>();
+    let upTo = (await readExpiry(db, id)).run?.upTo ?? 0;
+    let recorded = 0;
+    for (const entry of entries) {
+      const erasure = parseErasure(entry);
+      if (erasure && "upTo" in erasure) recorded = Math.max(recorded, erasure.upTo);
+      else if (erasure) {
+        if (erasure.payloads.length > NAMED_AT_ONCE) faults.push(`${id}/${entry.seq} names too many`);
+        for (const payload of erasure.payloads) {
+          const name = namesOf([payload]);
+          if (named.has(name)) faults.push(`${id}/${name} was erased twice`);
+          named.add(name);
+        }
+      } else if (entry.action.startsWith("payload.")) faults.push(`${id}/${entry.seq} says nothing`);
+    }
+    upTo = Math.max(upTo, recorded);
+    const ever = new Set<string>();
+    for (const entry of entries) {
+      for (const kind of ["input", "output"] as const) {
+        if (entry[`${kind}_hash`] === undefined) continue;
+        const name = `${entry.seq}.${kind}`;
+        ever.add(name);
+        if (there.has(name) && named.has(name)) faults.push(`${id}/${name} is there although it was erased`);
+        if (there.has(name) && entry.seq <= recorded) faults.push(`${id}/${name} has not expired`);
+        if (!there.has(name) && !named.has(name) && entry.seq > upTo) faults.push(`${id}/${name} is missing`);
+      }
+    }
+    for (const name of [...there, ...named]) if (!ever.has(name)) faults.push(`${id}/${name} never was`);
+  }
+  return faults;
+}
+
+export interface ExpiryOptions {
+  /** So many transactions reach the store; then it is as if the process had died. Null, the default: all. */
+  readonly transactions?: number | null;
+  readonly days?: number;
+  /** Called after each transaction. */
+  readonly after?: () => void;
+}
+
+/** Expiry of two workspaces' payloads, after one day, over a store of its own. */
+export function expiryOf(
+  { db, clock, ledger }: { readonly db: Db; readonly clock: FakeClock; readonly ledger: Ledger },
+  { transactions = null, days = 1, after = () => {} }: ExpiryOptions = {},
+): PayloadExpiry {
+  let left = transactions ?? Number.POSITIVE_INFINITY;
+  const dying: Db = {
+    ...db,
+    async tx(work, options) {
+      if (left === 0) throw new StoreUnavailable("the process has died");
+      left -= 1;
+      const value = await db.tx(work, options);
+      after();
+      return value;
+    },
+  };
+  return new PayloadExpiry({
+    db: dying,
+    ledger,
+    hub: new TaskEventHub(db),
+    forgetting: new Forgetting({ db, clock, log: silentLog }),
+    clock,
+    log: silentLog,
+    workspaces: { list: () => [{ id: 1 }, { id: 2 }] },
+    days,
+  });
+}

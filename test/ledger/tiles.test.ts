@@ -1,0 +1,289 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { systemRandom } from "../../src/base/ids.ts";
+import { completeLedger, createLedger } from "../../src/ledger/ledger.ts";
+import { isConsistent, rootOfInclusion } from "../../src/ledger/proof/check.ts";
+import { consistencyRanges, inclusionRanges } from "../../src/ledger/proof/ranges.ts";
+import { completeTiles, TreeReader, tiledSize } from "../../src/ledger/tiles.ts";
+import { TREE } from "../../src/ledger/tree-hash.ts";
+import { StoreUnavailable } from "../../src/store/db.ts";
+import { keptIn, keptOf, oracleOf, variedDraft, writeBare } from "./kept.ts";
+import type { Oracle } from "./proof/oracle.ts";
+import { draft, type LedgerBench, openLedger } from "./support.ts";
+
+fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
+
+let bench: LedgerBench;
+
+beforeEach(async () => {
+  bench = await openLedger();
+});
+
+afterEach(() => bench.close());
+
+/** Many at once, as calls come. */
+async function record(workspaceId: number, from: number, count: number): Promise<void> {
+  await Promise.all(
+    Array.from({ length: count }, (_, n) => bench.ledger.record(workspaceId, variedDraft(from + n))),
+  );
+}
+
+/** What is wrong with roots and proofs of the store, in trees of these sizes: one sentence each. */
+async function proofFaults(oracle: Oracle, workspaceId: number, sizes: readonly number[]): Promise<string[]> {
+  const faults: string[] = [];
+  const isSame = (a: Uint8Array, b: Uint8Array) => Buffer.compare(a, b) === 0;
+  const areSame = (a: readonly Uint8Array[], b: readonly Uint8Array[]) =>
+    a.length === b.length && a.every((hash, index) => isSame(hash, b[index] ?? new Uint8Array()));
+  for (const size of sizes) {
+    const tree = new TreeReader(bench.db, workspaceId);
+    const root = await tree.root(size);
+    if (!isSame(root, oracle.root(size))) faults.push(`the root of ${size}`);
+    for (const index of new Set([0, 255, 256, 65_535, 65_536, size >> 1, size - 2, size - 1])) {
+      if (index < 0 || index >= size) continue;
+      const path = await new TreeReader(bench.db, workspaceId).hashesOf(inclusionRanges(index, size));
+      if (!areSame(path, oracle.path(index, size))) faults.push(`the path of ${index} in ${size}`);
+      const found = rootOfInclusion(TREE, oracle.leaf(index), index, size, path);
+      if (!found || !isSame(found, root)) faults.push(`${index} in ${size} leads elsewhere`);
+    }
+    for (const from of new Set([0, 1, 255, 256, 257, 512, 65_536, size >> 1, size - 1, size])) {
+      if (from < 0 || from > size) continue;
+      const proof = await new TreeReader(bench.db, workspaceId).hashesOf(consistencyRanges(from, size));
+      if (!areSame(proof, oracle.proof(from, size))) faults.push(`the proof from ${from} to ${size}`);
+      const older = { size: from, root: oracle.root(from) };
+      if (!isConsistent(TREE, older, { size, root }, proof)) faults.push(`${from} to ${size} is refused`);
+    }
+  }
+  return faults;
+}
+
+const BORDERS = [0, 1, 2, 3, 254, 255, 256, 257, 258, 511, 512, 513];
+
+describe("a tree can't be read", () => {
+  test("past its end, nor in an empty range", async () => {
+    await record(1, 0, 300);
+    const tree = new TreeReader(bench.db, 1);
+    await expect(tree.root(301)).rejects.toThrow("not whole");
+    await expect(tree.root(100_000)).rejects.toThrow("not whole");
+    await expect(tree.hashOf({ start: 299, end: 301 })).rejects.toThrow("not whole");
+    await expect(tree.hashOf({ start: 5, end: 5 })).rejects.toThrow("empty range");
+  });
+
+  test("where a tile is missing, or cut", async () => {
+    await record(1, 0, 600);
+    const attacker = bench.attacker();
+    attacker.exec("UPDATE ledger_tiles SET hashes = substr(hashes, 1, 32) WHERE level = 1");
+    await expect(new TreeReader(bench.db, 1).root(600)).rejects.toThrow("not whole");
+    expect(await new TreeReader(bench.db, 1).root(300)).toEqual(oracleOf(bench.rows()).root(300));
+    attacker.exec("DELETE FROM ledger_tiles WHERE level = 1");
+    await expect(new TreeReader(bench.db, 1).root(300)).rejects.toThrow("not whole");
+  });
+
+  test("of another workspace", async () => {
+    await record(1, 0, 300);
+    expect(await new TreeReader(bench.db, 2).root(0)).toEqual(TREE.empty());
+    await expect(new TreeReader(bench.db, 2).root(1)).rejects.toThrow("not whole");
+    expect(await tiledSize(bench.db, 2)).toBe(0);
+  });
+});
+
+describe("roots and proofs are those of RFC 9162", () => {
+  test("as the ledger grows one by one, and of every size that it had", async () => {
+    const roots: Uint8Array[] = [];
+    for (let size = 0; size <= 514; size++) {
+      if (BORDERS.includes(size)) roots.push(await new TreeReader(bench.db, 1).root(size));
+      await bench.ledger.record(1, variedDraft(size));
+    }
+    const oracle = oracleOf(bench.rows());
+    expect(roots).toEqual(BORDERS.map((size) => oracle.root(size)));
+    const some = Array.from({ length: 75 }, (_, n) => 7 * n).filter((size) => size <= 515);
+    expect(await proofFaults(oracle, 1, [...some, ...BORDERS, 514, 515])).toEqual([]);
+    expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows(), oracle));
+  });
+
+  test("where groups pass one border, several, or none", async () => {
+    let size = 0;
+    for (const count of [255, 1, 1, 254, 2, 1_000, 20, 3]) {
+      await record(1, size, count);
+      size += count;
+      expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+    }
+    expect(await proofFaults(oracleOf(bench.rows()), 1, [...BORDERS, 514, 1_512, 1_535, 1_536])).toEqual([]);
+  });
+
+  test("where one transaction passes several borders", async () => {
+    const seqs = await bench.db.tx(async (tx) => {
+      const seqs: number[] = [];
+      for (let n = 0; n < 700; n++) seqs.push(await bench.ledger.append(tx, 1, variedDraft(n)));
+      return [seqs[0], seqs.at(-1)];
+    });
+    expect(seqs).toEqual([1, 700]);
+    expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+    expect(await proofFaults(oracleOf(bench.rows()), 1, [...BORDERS, 700])).toEqual([]);
+  });
+
+  test("seen from within the transaction that passes the border", async () => {
+    await record(1, 0, 250);
+    const inside = await bench.db.tx(async (tx) => {
+      for (let n = 250; n < 260; n++) await bench.ledger.append(tx, 1, variedDraft(n));
+      return new TreeReader(tx, 1).root(260);
+    });
+    expect(inside).toEqual(oracleOf(bench.rows()).root(260));
+  });
+});
+
+test("each workspace has tiles of its own, and what was rolled back is in none, whatever fails when", async () => {
+  const step = fc.record({
+    workspace: fc.constantFrom(1, 2),
+    entries: fc.integer({ min: 1, max: 90 }),
+    // Before its entries, between them, or behind them; or not at all.
+    throwsAt: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),
+    lone: fc.boolean(),
+    pause: fc.boolean(),
+  });
+  const expected = new Map([
+    [1, 0],
+    [2, 0],
+  ]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      const jobs: Promise<unknown>[] = [];
+      for (const { workspace, entries, throwsAt, lone, pause } of steps) {
+        if (pause) await Promise.allSettled(jobs);
+        if (lone) jobs.push(record(workspace, expected.get(workspace) ?? 0, entries));
+        else {
+          const work = bench.db.tx(async (tx) => {
+            const last = throwsAt === undefined ? entries : Math.floor(throwsAt * entries);
+            for (let n = 0; n < last; n++) await bench.ledger.append(tx, workspace, variedDraft(n));
+            if (throwsAt !== undefined) throw new Error("no");
+          });
+          jobs.push(work);
+        }
+        if (lone || throwsAt === undefined) expected.set(workspace, (expected.get(workspace) ?? 0) + entries);
+      }
+      await Promise.allSettled(jobs);
+      for (const workspace of [1, 2]) {
+        const rows = bench.rows(workspace);
+        expect(rows).toHaveLength(expected.get(workspace) ?? -1);
+        const oracle = oracleOf(rows);
+        expect(keptIn(bench, workspace)).toEqual(keptOf(rows, oracle));
+        expect(await new TreeReader(bench.db, workspace).root(rows.length)).toEqual(oracle.root(rows.length));
+      }
+    }),
+    { numRuns: 25 },
+  );
+  for (const workspace of [1, 2]) expect(expected.get(workspace)).toBeGreaterThan(3 * 256);
+});
+
+test("what a full disk kept from being written is in no tile, and comes with the next entries", async () => {
+  await record(1, 0, 250);
+  const pages = await bench.db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
+  await bench.db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));
+  const big = draft({ detail: { x: "y".repeat(20_000) } });
+  const failed = await Promise.allSettled(Array.from({ length: 10 }, () => bench.ledger.record(1, big)));
+  expect(failed.map(({ status }) => status)).not.toContain("fulfilled");
+  expect(keptIn(bench, 1)).toEqual({ tiles: [], index: [] });
+  await bench.db.tx((tx) => tx.get("PRAGMA max_page_count = 100000"));
+  await record(1, 250, 10);
+  expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+  expect(await proofFaults(oracleOf(bench.rows()), 1, [250, 255, 256, 257, 260])).toEqual([]);
+});
+
+describe("a ledger that was written without tiles", () => {
+  test("gets them, with its index, when it is opened, and goes on as if it had had them always", async () => {
+    await record(1, 0, 1_111);
+    await record(2, 0, 300);
+    const before = [keptIn(bench, 1), keptIn(bench, 2)];
+    const attacker = bench.attacker();
+    attacker.exec("DELETE FROM ledger_tiles WHERE workspace_id = 1");
+    attacker.exec("DELETE FROM ledger_index WHERE workspace_id = 1");
+    await completeLedger(bench.db, 1);
+    expect([keptIn(bench, 1), keptIn(bench, 2)]).toEqual(before);
+    expect(before[0]).toEqual(keptOf(bench.rows()));
+    await record(1, 1_111, 300);
+    expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+  });
+
+  test.each([0, 1, 255, 256, 257, 512])("of %p entries", async (size) => {
+    writeBare(bench, 1, size);
+    await completeLedger(bench.db, 1);
+    await completeLedger(bench.db, 1);
+    expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+    expect(await proofFaults(oracleOf(bench.rows()), 1, [size])).toEqual([]);
+  });
+
+  test("goes on where making them was broken off", async () => {
+    writeBare(bench, 1, 1_600);
+    // What was on disk when the process died.
+    await bench.db.tx((tx) => completeTiles(tx, 1, 0, 600));
+    expect(await tiledSize(bench.db, 1)).toBe(512);
+    await completeLedger(bench.db, 1);
+    expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+  });
+});
+
+describe("a foreign entry, which no tile was made for,", () => {
+  const attempt = () => bench.ledger.record(1, draft()).catch((error: unknown) => error);
+
+  test("is in the tree as soon as the writer goes on behind it, also where it completes a block", async () => {
+    await record(1, 0, 255);
+    writeBare(bench, 1, 1);
+    expect(await attempt()).toBeInstanceOf(StoreUnavailable);
+    expect(await attempt()).toBe(257);
+    expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+    await record(1, 257, 300);
+    expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
+    expect(await proofFaults(oracleOf(bench.rows()), 1, [255, 256, 257, 512, 557])).toEqual([]);
+  });
+
+  test.each(["no JSON", "null", "5"])("lets no block be completed where its bytes are %p", async (bytes) => {
+    await record(1, 0, 250);
+    const attacker = bench.attacker();
+    attacker.exec(`INSERT INTO ledger SELECT 1, 251, leaf, leaf, '${bytes}' FROM ledger WHERE seq = 250`);
+    writeBare(bench, 1, 1);
+    expect(await attempt()).toBeInstanceOf(StoreUnavailable);
+    for (let seq = 253; seq < 256; seq++) expect(await attempt()).toBe(seq);
+    for (let again = 0; again < 2; again++) {
+      expect(String(await attempt())).toContain("the ledger's entry 251 is not one of ours");
+    }
+    expect(keptIn(bench, 1)).toEqual({ tiles: [], index: [] });
+  });
+
+  test("lets no block be completed where its leaf is no hash", async () => {
+    await record(1, 0, 254);
+    const bytes = '{"ts":"2026-01-02T03:04:05.000Z"}';
+    bench
+      .attacker()
+      .exec(`INSERT INTO ledger SELECT 1, 255, leaf, x'01', '${bytes}' FROM ledger WHERE seq = 254`);
+    expect(await attempt()).toBeInstanceOf(StoreUnavailable);
+    for (let again = 0; again < 2; again++) {
+      expect(String(await attempt())).toContain(
+        "tile 0/0 of the ledger's tree is of entries that are not all ours",
+      );
+    }
+  });
+});
+
+test("where a tile was cut, nothing is put on top of it", async () => {
+  await record(1, 0, 511);
+  bench.attacker().exec("UPDATE ledger_tiles SET hashes = x'' WHERE level = 1");
+  await expect(bench.ledger.record(1, draft())).rejects.toThrow(StoreUnavailable);
+  await expect(bench.ledger.record(1, draft())).rejects.toThrow("tile 1/0 of the ledger's tree is not whole");
+  expect(bench.rows()).toHaveLength(511);
+});
+
+test("the third level begins with entry 65,536, and proofs hold on both sides of it", async () => {
+  writeBare(bench, 1, 65_530);
+  await completeLedger(bench.db, 1);
+  expect(await tiledSize(bench.db, 1)).toBe(65_280);
+  const ledger = createLedger(bench.db, bench.clock, systemRandom);
+  for (let n = 65_530; n < 65_540; n++) await ledger.record(1, variedDraft(n));
+  await Promise.all(Array.from({ length: 300 }, (_, n) => ledger.record(1, variedDraft(65_540 + n))));
+  const rows = bench.rows();
+  expect(rows).toHaveLength(65_840);
+  const oracle = oracleOf(rows);
+  const kept = keptIn(bench, 1);
+  expect(kept).toEqual(keptOf(rows, oracle));
+  expect(kept.tiles.filter(([level]) => level === 2)).toHaveLength(1);
+  const sizes = [255, 256, 257, 513, 65_279, 65_280, 65_535, 65_536, 65_537, 65_791, 65_792, 65_793, 65_840];
+  expect(await proofFaults(oracle, 1, sizes)).toEqual([]);
+});

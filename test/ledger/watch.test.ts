@@ -1,0 +1,197 @@
+/** What others do to the store is in every workspace's ledger, once, as soon as the store takes it. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { copyFileSync, renameSync, unlinkSync } from "node:fs";
+import { createLog } from "../../src/base/log.ts";
+import { LedgerWatch } from "../../src/ledger/watch.ts";
+import { until } from "../tasks/support.ts";
+import { chainFaults, draft, type LedgerBench, openLedger } from "./support.ts";
+
+let bench: LedgerBench;
+let watch: LedgerWatch;
+let attacker: Database;
+let noticed: string[];
+let lines: { readonly level: string; readonly message: string }[];
+let workspaces: readonly number[];
+
+beforeEach(async () => {
+  bench = await openLedger();
+  attacker = bench.attacker();
+  noticed = [];
+  lines = [];
+  workspaces = [1, 2];
+  watch = new LedgerWatch({
+    db: bench.db,
+    ledger: bench.ledger,
+    clock: bench.clock,
+    log: createLog("info", bench.clock, (line) => void lines.push(JSON.parse(line))),
+    workspaceIds: () => workspaces,
+    noticed: (kind) => void noticed.push(kind),
+  });
+  watch.start();
+});
+
+afterEach(async () => {
+  await watch.stop();
+  await bench.close();
+});
+
+const write = () => attacker.exec("INSERT INTO meta (key, value) VALUES (hex(randomblob(8)), '')");
+
+const entries = (workspaceId: number) =>
+  bench.rows(workspaceId).map(({ bytes }) => JSON.parse(bytes) as Record<string, unknown>);
+
+const errors = () => lines.filter(({ level }) => level === "error");
+
+test("a foreign write is recorded within a second, in each ledger, once", async () => {
+  await bench.ledger.record(1, draft());
+  write();
+  bench.clock.advance(1_000);
+  await until(() => entries(2).length === 1);
+  for (const workspace of [1, 2]) {
+    expect(entries(workspace).at(-1)).toMatchObject({
+      action: "ledger.foreign_write",
+      outcome: "failed",
+      channel: "system",
+      actor: "system",
+      phase: "single",
+      detail: { commits: 1 },
+    });
+  }
+  for (let seconds = 0; seconds < 5; seconds++) {
+    bench.clock.advance(1_000);
+    await watch.look();
+  }
+  expect([entries(1).length, entries(2).length]).toEqual([2, 1]);
+  expect(noticed).toEqual(["foreign_write"]);
+  expect(errors()).toHaveLength(1);
+  write();
+  await watch.look();
+  expect(entries(2)).toHaveLength(2);
+});
+
+test("looks at once share one look", async () => {
+  write();
+  await Promise.all([watch.look(), watch.look(), watch.look()]);
+  expect(entries(1)).toHaveLength(1);
+});
+
+test("what happens in the last second is seen at the end", async () => {
+  write();
+  await watch.stop();
+  expect(entries(1)).toHaveLength(1);
+});
+
+test("an entry that others put in does not break the chain behind it, and is told of", async () => {
+  await bench.ledger.record(1, draft());
+  const [last] = bench.rows();
+  const forged = {
+    ...JSON.parse(last?.bytes ?? ""),
+    seq: 2,
+    prev: Buffer.from(last?.leaf ?? "").toString("hex"),
+  };
+  const bytes = JSON.stringify(forged);
+  const leaf = new Bun.CryptoHasher("sha256").update(`\0${bytes}`).digest();
+  attacker
+    .query("INSERT INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES (1, 2, ?, ?, ?)")
+    .run(last?.leaf ?? null, leaf, bytes);
+  bench.clock.advance(1_000);
+  // The first try meets an entry that was not there before; the next one reads the ledger's end anew.
+  await until(async () => {
+    await watch.look();
+    return entries(1).length === 3;
+  });
+  expect(entries(1)[2]).toMatchObject({ action: "ledger.foreign_write", seq: 3 });
+  expect(chainFaults(bench.rows())).toEqual([]);
+});
+
+describe("while nothing can be written", () => {
+  const refuse = () =>
+    attacker.exec("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
+
+  test("what was seen waits, in order, and says how late it is", async () => {
+    refuse();
+    await watch.look();
+    bench.clock.advance(10_000);
+    write();
+    await watch.look();
+    const said = lines.length;
+    for (let seconds = 0; seconds < 5; seconds++) await watch.look();
+    // Told once, not once a second.
+    expect(lines).toHaveLength(said);
+    expect(entries(1)).toEqual([]);
+    attacker.exec("DROP TRIGGER full");
+    bench.clock.advance(2_000);
+    await until(() => entries(2).length === 3);
+    expect(entries(1).map(({ detail }) => detail)).toEqual([
+      { commits: 1, late_ms: 12_000 },
+      { commits: 1, late_ms: 2_000 },
+      { commits: 1 },
+    ]);
+    expect(noticed).toHaveLength(3);
+  });
+
+  test("a thousand events are kept at most; the others are in the log and the metrics", async () => {
+    refuse();
+    for (let events = 0; events < 1_010; events++) {
+      write();
+      await watch.look();
+    }
+    attacker.exec("DROP TRIGGER full");
+    await watch.look();
+    expect(noticed).toHaveLength(1_011);
+    expect(errors()).toHaveLength(1_011);
+    expect(entries(1)).toHaveLength(1_000);
+  });
+});
+
+test("hundreds of workspaces are told in some transactions", async () => {
+  workspaces = Array.from({ length: 300 }, (_, index) => index + 1);
+  for (const id of workspaces.slice(2)) {
+    await bench.db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
+  }
+  write();
+  await watch.look();
+  for (const id of [1, 64, 65, 128, 300]) expect(entries(id)).toHaveLength(1);
+});
+
+describe("a database that is", () => {
+  const away = () => `${bench.path}.away`;
+  const others = () => bench.ledger.record(1, draft());
+
+  test("moved: the last entry that it takes says so, and is in its own file; then calls are refused", async () => {
+    await others();
+    renameSync(bench.path, away());
+    bench.clock.advance(1_000);
+    await until(() => lines.length > 0);
+    await watch.look();
+    await expect(others()).rejects.toThrow("is not in its place (moved)");
+    copyFileSync(away(), `${away()}.alone`);
+    const alone = new Database(`${away()}.alone`, { readonly: true });
+    expect(alone.query("SELECT bytes FROM ledger WHERE workspace_id = 1 AND seq = 2").get()).toMatchObject({
+      bytes: expect.stringContaining('"change":"moved"'),
+    });
+    alone.close();
+    renameSync(away(), bench.path);
+    await watch.look();
+    await others();
+    expect(entries(1).map(({ action, outcome, detail }) => [action, outcome, detail])).toEqual([
+      ["test.note", "succeeded", undefined],
+      ["ledger.file_moved", "failed", { file: "database", change: "moved" }],
+      ["ledger.file_moved", "succeeded", { file: "database", change: "returned" }],
+      ["test.note", "succeeded", undefined],
+    ]);
+    expect(noticed).toEqual(["file_moved", "file_moved"]);
+  });
+
+  test("deleted: nothing is recorded where nobody would find it, and the log has it once", async () => {
+    await others();
+    unlinkSync(bench.path);
+    for (let seconds = 0; seconds < 5; seconds++) await watch.look();
+    await expect(others()).rejects.toThrow("is not in its place (deleted)");
+    expect(noticed).toEqual(["file_moved"]);
+    expect(errors()).toHaveLength(1);
+    expect(lines).toHaveLength(2);
+    expect(await bench.db.get("SELECT COUNT(*) AS entries FROM ledger")).toEqual({ entries: 1 });
+  });
+});

@@ -1,0 +1,308 @@
+/** What others do to the database and its files while it is open: seen, told once, and never mistaken for our own work. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
+import { tempDir } from "../support/process.ts";
+import { outcomes } from "./support.ts";
+
+let directory: ReturnType<typeof tempDir>;
+let folder: string;
+let path: string;
+let db: SqliteDb;
+
+beforeEach(async () => {
+  directory = tempDir();
+  folder = join(directory.path, "data");
+  mkdirSync(folder);
+  path = join(folder, "gatehouse.db");
+  db = openSqlite(path);
+  await write("first");
+});
+
+afterEach(async () => {
+  await db.close();
+  directory.remove();
+});
+
+const write = (value: string) =>
+  db.run("INSERT INTO meta (key, value) VALUES ('test', $1) ON CONFLICT (key) DO UPDATE SET value = $1", [
+    value,
+  ]);
+
+const value = async (from: Pick<SqliteDb, "get"> = db) =>
+  (await from.get<{ value: string }>("SELECT value FROM meta WHERE key = 'test'"))?.value;
+
+/** As another program would, with a connection of its own. */
+function foreign(work: (database: Database) => void): void {
+  const database = new Database(path);
+  try {
+    work(database);
+  } finally {
+    database.close();
+  }
+}
+
+const FOREIGN_INSERT = "INSERT INTO meta (key, value) VALUES ('foreign', hex(randomblob(8)))";
+
+/** Runs SQL on the file in another process, and answers the error's code. */
+async function elsewhere(sql: string): Promise<string> {
+  const program = `
+    import { Database } from "bun:sqlite";
+    const database = new Database(process.argv[1]);
+    try {
+      database.exec(process.argv[2]);
+      console.log("done");
+    } catch (error) { console.log(error.code) }
+    // A process that ends without it writes the log back on its way out.
+    database.close(true);`;
+  const child = Bun.spawn([process.execPath, "-e", program, "--", path, sql], { stdout: "pipe" });
+  await child.exited;
+  return (await new Response(child.stdout).text()).trim();
+}
+
+describe("our own work is none of it", () => {
+  const own: Readonly<Record<string, () => Promise<unknown>>> = {
+    write: () => write(String(Math.random())),
+    "write in parallel": () => Promise.all([write("a"), write("b"), value()]),
+    read: () => value(),
+    refused: () => outcomes([db.tx((tx) => tx.run("INSERT INTO meta (key) VALUES (NULL)"))]),
+    "rolled back": () =>
+      outcomes([
+        db.tx(async (tx) => {
+          await tx.run("DELETE FROM meta");
+          throw new Error("no");
+        }),
+      ]),
+    "on a full disk": async () => {
+      const pages = await db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
+      await db.tx((tx) => tx.get(`PRAGMA max_page_count = ${pages?.page_count}`));
+      await outcomes([write("x".repeat(1_000_000))]);
+      await db.tx((tx) => tx.get("PRAGMA max_page_count = 1000000"));
+    },
+    "empty the log": () => db.forget(),
+    "write anew": () => db.rewrite(1 << 30),
+    "read by another connection": async () => {
+      const reader = new Database(path, { readonly: true });
+      reader.query("SELECT * FROM meta").all();
+      reader.close();
+    },
+    look: () => db.disturbances(),
+  };
+
+  test("whatever it is, in whatever order", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(...Object.keys(own)), { minLength: 1, maxLength: 12 }),
+        async (steps) => {
+          for (const step of steps) await own[step]?.();
+          expect(await db.disturbances()).toEqual([]);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe("what another connection commits", () => {
+  test.each([
+    ["a row", FOREIGN_INSERT],
+    ["a trigger", "CREATE TRIGGER mine BEFORE DELETE ON ledger BEGIN SELECT 1; END"],
+    ["a setting in the file", "PRAGMA user_version = 7"],
+    ["the emptying of the log", "PRAGMA wal_checkpoint(TRUNCATE)"],
+  ])("is seen once: %s", async (_, sql) => {
+    foreign((database) => database.exec(sql));
+    expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 1 }]);
+    expect(await db.disturbances()).toEqual([]);
+    await write("later");
+    expect(await db.disturbances()).toEqual([]);
+  });
+
+  test("in another process as well", async () => {
+    expect(await elsewhere(FOREIGN_INSERT)).toBe("done");
+    expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 1 }]);
+  });
+
+  test("is seen between two of our own transactions, each time", async () => {
+    for (let times = 0; times < 3; times++) {
+      foreign((database) => database.exec(`UPDATE meta SET value = '${times}' WHERE key = 'ready'`));
+      await write("ours");
+    }
+    expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 3 }]);
+  });
+
+  test.each([
+    ["reads", "SELECT * FROM meta"],
+    ["takes its changes back", `BEGIN IMMEDIATE; ${FOREIGN_INSERT}; ROLLBACK`],
+  ])("is nothing where it %s", async (_, sql) => {
+    foreign((database) => database.exec(sql));
+    expect(await db.disturbances()).toEqual([]);
+  });
+});
+
+const moved = (file: string, change: string) => ({ kind: "file_moved", file, change });
+
+/** What is done to the files, and how it is undone, where that can be. */
+interface Move {
+  readonly name: string;
+  readonly file: "database" | "log";
+  readonly change: string;
+  readonly isLost?: true;
+  do(): void;
+  undo?(): void;
+}
+
+const away = () => join(directory.path, "away");
+const there = () => `${path}-wal`;
+const MOVES: readonly Move[] = [
+  {
+    name: "moved",
+    file: "database",
+    change: "moved",
+    do: () => renameSync(path, away()),
+    undo: () => renameSync(away(), path),
+  },
+  {
+    name: "moved with its folder",
+    file: "database",
+    change: "moved",
+    do: () => renameSync(folder, away()),
+    undo: () => renameSync(away(), folder),
+  },
+  {
+    name: "in a folder whose place a file took",
+    file: "database",
+    change: "moved",
+    do() {
+      renameSync(folder, away());
+      writeFileSync(folder, "");
+    },
+    undo() {
+      unlinkSync(folder);
+      renameSync(away(), folder);
+    },
+  },
+  {
+    name: "moved, and copied back",
+    file: "database",
+    change: "replaced",
+    do() {
+      renameSync(path, away());
+      copyFileSync(away(), path);
+    },
+    undo: () => renameSync(away(), path),
+  },
+  {
+    name: "deleted, while another name is left",
+    file: "database",
+    change: "moved",
+    do() {
+      linkSync(path, away());
+      unlinkSync(path);
+    },
+    undo: () => linkSync(away(), path),
+  },
+  { name: "deleted", file: "database", change: "deleted", isLost: true, do: () => unlinkSync(path) },
+  {
+    name: "replaced",
+    file: "database",
+    change: "replaced",
+    isLost: true,
+    do() {
+      copyFileSync(path, away());
+      renameSync(away(), path);
+    },
+  },
+  {
+    name: "left without its log, moved",
+    file: "log",
+    change: "moved",
+    do: () => renameSync(there(), away()),
+    undo: () => renameSync(away(), there()),
+  },
+  {
+    name: "left without its log, deleted",
+    file: "log",
+    change: "deleted",
+    do: () => unlinkSync(there()),
+  },
+];
+
+describe.each(MOVES)("a database that was $name", ({ file, change, isLost, do: move, undo }) => {
+  test("takes nothing more, still answers, and says so once", async () => {
+    move();
+    const [first, ...others] = await db.disturbances();
+    expect(first).toEqual(moved(file, change) as never);
+    // A folder takes both files along.
+    for (const other of others) expect(other).toMatchObject({ kind: "file_moved", file: "log" });
+    expect(await db.disturbances()).toEqual([]);
+    expect(await outcomes([write("second"), db.tx(async () => 1)])).toEqual([
+      "StoreUnavailable",
+      "StoreUnavailable",
+    ]);
+    expect(await value()).toBe("first");
+  });
+
+  test(`takes what is evidence of it${isLost ? " no more: nobody would find it" : ""}`, async () => {
+    move();
+    await db.disturbances();
+    const evidence = db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
+      displaced: true,
+    });
+    expect(await outcomes([evidence])).toEqual([isLost ? "StoreUnavailable" : 1]);
+    expect(await value()).toBe(isLost ? "first" : "last words");
+  });
+
+  if (undo) {
+    test("goes on when it is in its place again", async () => {
+      move();
+      await db.disturbances();
+      undo();
+      expect(await db.disturbances()).toContainEqual(moved(file, "returned") as never);
+      expect(await write("second")).toBe(1);
+      expect(await db.disturbances()).toEqual([]);
+    });
+  }
+});
+
+test("what was committed last is in the file that was moved, once its log is emptied", async () => {
+  renameSync(path, away());
+  await db.disturbances();
+  await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), { displaced: true });
+  expect(await db.forget()).toBe(true);
+  copyFileSync(away(), join(directory.path, "alone"));
+  const alone = new Database(join(directory.path, "alone"));
+  expect(alone.query("SELECT value FROM meta WHERE key = 'test'").get()).toEqual({ value: "last words" });
+  alone.close();
+});
+
+test("closing removes no log of another database that took its place", async () => {
+  await db.forget();
+  const other = join(directory.path, "other");
+  copyFileSync(path, other);
+  renameSync(other, path);
+  writeFileSync(`${directory.path}/log`, "another's");
+  renameSync(`${directory.path}/log`, there());
+  await db.close();
+  expect(existsSync(there())).toBe(true);
+  unlinkSync(there());
+  db = openSqlite(path);
+});
+
+test("looking keeps SQLite's locks: no other process can have the file to itself", async () => {
+  for (let looks = 0; looks < 3; looks++) await db.disturbances();
+  expect(await elsewhere("PRAGMA locking_mode = EXCLUSIVE; SELECT * FROM meta")).toBe("SQLITE_BUSY");
+  expect(await db.disturbances()).toEqual([]);
+  await write("second");
+  expect(await value()).toBe("second");
+});

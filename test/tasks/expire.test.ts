@@ -1,0 +1,380 @@
+/** `ledger.payload_days`: prompts, outputs and arguments go with their age, out of tasks' events and every file as well. */
+import { Database } from "bun:sqlite";
+import { afterAll, afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { systemRandom } from "../../src/base/ids.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
+import { databasePath } from "../../src/store/directory.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { finishedTask } from "../access/routes.ts";
+import { readFile } from "../faults/support.ts";
+import { accounts, expiryOf } from "../ledger/payload-support.ts";
+import { chainFaults, draft, openLedger } from "../ledger/support.ts";
+import { FakeClock } from "../support/clock.ts";
+import { allEvents, outline } from "../support/events.ts";
+import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { serveBriefly, tempDir } from "../support/process.ts";
+import { leftovers } from "../vault/files-support.ts";
+import { dispatch, ended, held, ledger, openEvents, run, until, yamlOf } from "./support.ts";
+
+// Each waits for what goes on in the background, on a machine that may do much else.
+setDefaultTimeout(60_000);
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const ARGUMENT = "Antarctica/Troll";
+const TIME = { name: "time__now", arguments: { time_zone: ARGUMENT } };
+
+const clock = new FakeClock();
+const upstream = startFakeModel();
+let directory: ReturnType<typeof tempDir>;
+let gateway: TestGateway;
+let isOpen = false;
+
+beforeEach(() => {
+  directory = tempDir();
+});
+afterEach(async () => {
+  if (isOpen) await stop();
+  directory.remove();
+});
+afterAll(() => upstream.close());
+
+/** A gateway over the test's directory, with an agent in it. */
+async function start(more = ""): Promise<void> {
+  const yaml = yamlOf(upstream.url, { tiers: { 1: ["a"] }, timeoutMs: 3_600_000 }) + more;
+  gateway = await startGateway({ clock, yaml, dataDir: directory.path });
+  isOpen = true;
+  if ((await gateway.call("GET", "/v1/agents/scout")).status === 404) await gateway.agent("scout");
+}
+
+async function stop(): Promise<void> {
+  isOpen = false;
+  await gateway.stop();
+}
+
+/** The wall clock's time alone, but for the last hour, in which expiry looks again. */
+function pass(days: number, lastMs = HOUR_MS): void {
+  clock.setWall(clock.now() + days * DAY_MS - lastMs);
+  clock.advance(lastMs);
+}
+
+const task = (prompt: string) => run(gateway, { agent: "scout", prompt, tools: ["time.now"] });
+const read = async (id: string) => (await gateway.call("GET", `/v1/tasks/${id}`)).body;
+const events = async (id: string) => allEvents(await openEvents(gateway, id));
+const left = (...texts: string[]) => leftovers(gateway.dataDir, Object.fromEntries(texts.map((t) => [t, t])));
+const expired = async (token?: string) =>
+  (await ledger(gateway, token)).filter(({ action }) => action === "payload.expire");
+
+/** Ends the gateway, and says what is wrong with the store that it leaves; another one takes its place. */
+async function faults(): Promise<unknown> {
+  const { dataDir } = gateway;
+  await stop();
+  const { rows, integrity } = readFile(databasePath(dataDir));
+  const db = openSqlite(databasePath(dataDir));
+  const chains = Map.groupBy(rows, ({ workspace_id }) => workspace_id);
+  const chain = [...chains.values()].flatMap(chainFaults);
+  const found = { integrity, chain, accounts: await accounts(db) };
+  await db.close();
+  await start();
+  return found;
+}
+const SOUND = { integrity: [{ integrity_check: "ok" }], chain: [], accounts: [] };
+
+function script(model: FakeModel = upstream): void {
+  model.script("a", ({ body }) => {
+    const [last, first] = [body.messages.at(-1), body.messages.find(({ role }) => role === "user")];
+    return last?.role === "tool"
+      ? { chunks: ["Answer to ", String(first?.content)] }
+      : { chunks: ["Looking. "], toolCalls: [TIME] };
+  });
+}
+
+describe("after 180 days", () => {
+  test("what is older is gone, what is younger stays, and one entry says up to where", async () => {
+    script();
+    await start();
+    const old = [await task("first heron"), await task("second heron")];
+    pass(100);
+    const young = await task("third heron");
+    const { seq: last } = (await ledger(gateway)).at(-1) ?? { seq: 0 };
+    pass(79);
+    expect(await expired()).toEqual([]);
+    expect(await read(old[0].id)).toEqual(old[0]);
+    pass(2);
+    await until(async () => (await expired()).length > 0);
+    const [entry] = await expired();
+    expect(entry).toMatchObject({
+      phase: "single",
+      outcome: "succeeded",
+      actor: "system",
+      channel: "system",
+      detail: { payload_days: 180, payloads: 8 },
+    });
+    const upTo = Number(entry?.detail?.up_to);
+    expect(upTo).toBeLessThan(last);
+    await until(() => left("first heron", "second heron").length === 0);
+    for (const before of old) {
+      const after = await read(before.id);
+      expect(after).toEqual({
+        ...before,
+        prompt: null,
+        output: null,
+        tools_called: before.tools_called.map((call: object) => ({ ...call, arguments: null })),
+      });
+      const stream = await events(before.id);
+      expect(outline(stream)).toEqual([
+        "task.created",
+        "task.started",
+        "tool.call",
+        "tool.result",
+        "task.finished",
+      ]);
+      expect(stream.at(-1)?.data).toEqual(after);
+    }
+    expect(await read(young.id)).toEqual(young);
+    expect((await events(young.id)).at(-1)?.data).toEqual(young);
+    expect(await faults()).toEqual(SOUND);
+  });
+
+  test("nothing is recorded where nothing was left to erase", async () => {
+    script();
+    await start();
+    const { id } = await task("a heron");
+    const { seq } = (await ledger(gateway)).find((entry) => entry.task === id) ?? { seq: 0 };
+    expect((await gateway.call("DELETE", `/v1/ledger/${seq}/payload`)).status).toBe(204);
+    pass(200);
+    expect(await faults()).toEqual(SOUND);
+    pass(1);
+    expect(await faults()).toEqual(SOUND);
+    expect(await expired()).toEqual([]);
+  });
+
+  test("each workspace's are its own", async () => {
+    script();
+    await start();
+    const other = await gateway.workspace("other");
+    pass(50);
+    const mine = await task("mine");
+    pass(100);
+    await gateway.call("POST", "/v1/agents", {
+      token: other,
+      body: { name: "scout", owner: "tests", memory_scope: "/" },
+    });
+    const id = await finishedTask(gateway, "scout", "theirs", other);
+    const theirs = (await gateway.call("GET", `/v1/tasks/${id}`, { token: other })).body;
+    pass(81);
+    await until(async () => (await expired()).length === 1);
+    expect(await expired(other)).toEqual([]);
+    expect((await read(mine.id)).prompt).toBeNull();
+    expect((await gateway.call("GET", `/v1/tasks/${theirs.id}`, { token: other })).body).toEqual(theirs);
+    pass(100);
+    await until(async () => (await expired(other)).length === 1);
+    expect(await faults()).toEqual(SOUND);
+  });
+});
+
+test("the days are those of the configuration, and a start that serves looks at once", async () => {
+  script();
+  await start("ledger: { payload_days: 3 }\n");
+  const old = await task("an egret");
+  pass(2);
+  const young = await task("a stork");
+  await stop();
+  clock.setWall(clock.now() + 2 * DAY_MS);
+  await start("ledger: { payload_days: 3 }\n");
+  await until(async () => (await expired()).length === 1);
+  expect((await expired())[0]?.detail).toMatchObject({ payload_days: 3, payloads: 4 });
+  await until(() => left("an egret").length === 0);
+  expect((await read(old.id)).output).toBeNull();
+  expect(await read(young.id)).toEqual(young);
+});
+
+test("a task that has not finished keeps what came since its dispatch, and its texts go when they are old", async () => {
+  script();
+  await start();
+  // A model may be silent for an hour at most, so that expiry has to look before that.
+  clock.advance(HOUR_MS / 2);
+  const before = await task("before it");
+  const hold = held({ chunks: ["Said while it ran. "] });
+  upstream.script("a", hold.script);
+  const id = await dispatch(gateway, { agent: "scout", prompt: "the long one" });
+  await hold.asked;
+  script();
+  const during = await task("during it");
+  pass(181, HOUR_MS / 2);
+  await until(async () => (await expired()).length === 1);
+  expect((await expired())[0]?.detail).toMatchObject({ payloads: 4 });
+  expect((await read(before.id)).prompt).toBeNull();
+  expect(await read(during.id)).toEqual(during);
+  expect(left("the long one", "during it").length).toBeGreaterThan(0);
+  hold.open();
+  const finished = await ended(gateway, id);
+  expect(finished).toMatchObject({
+    status: "succeeded",
+    prompt: "the long one",
+    output: "Said while it ran. ",
+  });
+
+  // Now the prompt is old enough, and the output is not.
+  clock.advance(HOUR_MS);
+  await until(async () => (await expired()).length === 2);
+  const half = await read(id);
+  expect(half).toEqual({ ...finished, prompt: null });
+  const stream = await events(id);
+  expect(stream.at(-1)?.data).toEqual(half);
+  expect(stream.filter(({ event }) => event === "output.delta").map(({ data }) => data.text)).toEqual([
+    "Said while it ran. ",
+  ]);
+  await until(() => left("the long one", "during it").length === 0);
+  pass(181);
+  await until(async () => (await expired()).length === 3);
+  await until(() => left("Said while it ran").length === 0);
+  expect((await events(id)).at(-1)?.data).toEqual({ ...half, output: null });
+  expect(await faults()).toEqual(SOUND);
+});
+
+test("of a task that went on for long, arguments go before what came later", async () => {
+  await start();
+  const hold = held({ toolCalls: [{ name: "time__now", arguments: { time_zone: "Asia/Famagusta" } }] });
+  upstream.script("a", (call, index) => {
+    if (index === 0) return { toolCalls: [TIME] };
+    const { script: second } = hold;
+    return index === 1 && typeof second === "function" ? second(call, index) : { chunks: ["Done."] };
+  });
+  const id = await dispatch(gateway, { agent: "scout", prompt: "a long one", tools: ["time.now"] });
+  await hold.asked;
+  pass(90, HOUR_MS / 2);
+  hold.open();
+  const finished = await ended(gateway, id);
+  expect(finished.tools_called).toHaveLength(2);
+  pass(91);
+  await until(async () => (await expired()).length === 1);
+  const half = await read(id);
+  const [first, second] = finished.tools_called;
+  expect(half).toEqual({ ...finished, prompt: null, tools_called: [{ ...first, arguments: null }, second] });
+  const stream = await events(id);
+  expect(stream.at(-1)?.data).toEqual(half);
+  expect(stream.filter(({ event }) => event === "tool.call").map(({ data }) => data.arguments)).toEqual([
+    null,
+    { time_zone: "Asia/Famagusta" },
+  ]);
+  await until(() => left("a long one").length === 0);
+  expect(await faults()).toEqual(SOUND);
+});
+
+test("what a task said that failed, or was cancelled, goes with its end, though no payload has it", async () => {
+  await start();
+  const hold = held({ chunks: ["Half a sentence on herons "] });
+  upstream.script("a", hold.script);
+  const id = await dispatch(gateway, { agent: "scout", prompt: "say it" });
+  const stream = (await openEvents(gateway, id)).body?.getReader();
+  const decoder = new TextDecoder();
+  for (let text = ""; !text.includes("herons"); ) text += decoder.decode((await stream?.read())?.value);
+  await stream?.cancel();
+  pass(10, HOUR_MS / 2);
+  await gateway.call("POST", `/v1/tasks/${id}/cancel`);
+  expect(await ended(gateway, id)).toMatchObject({ status: "cancelled", output: null });
+  expect(left("sentence on herons").length).toBeGreaterThan(0);
+  pass(171);
+  await until(async () => (await expired()).length === 1);
+  expect((await read(id)).prompt).toBeNull();
+  expect(left("sentence on herons").length).toBeGreaterThan(0);
+  pass(10);
+  await until(async () => (await expired()).length === 2);
+  expect((await expired())[1]?.detail).toMatchObject({ payloads: 0 });
+  await until(() => left("sentence on herons").length === 0);
+  expect(outline(await events(id))).toEqual(["task.created", "task.started", "task.finished"]);
+  expect(await faults()).toEqual(SOUND);
+});
+
+test("what the store refuses in the middle is erased an hour later, and recorded as one run", async () => {
+  upstream.script("a", { chunks: ["Fine."] });
+  await start();
+  for (let n = 0; n < 80; n++) await run(gateway, { agent: "scout", prompt: `heron number ${n}` });
+  const entries = (await ledger(gateway)).filter(
+    ({ phase, action }) => phase === "intent" && action === "task.dispatch",
+  );
+  const file = new Database(databasePath(gateway.dataDir));
+  const count = () => file.query<{ n: number }, []>("SELECT count(*) AS n FROM payloads").get()?.n;
+  expect(count()).toBe(160);
+  const refused = `OLD.seq = ${entries[70]?.seq}`;
+  file.run(
+    `CREATE TRIGGER full BEFORE DELETE ON payloads WHEN ${refused} BEGIN SELECT RAISE(ABORT, 'full'); END`,
+  );
+  pass(181);
+  await until(() => count() === 160 - 128);
+  expect(await expired()).toEqual([]);
+  const db = openSqlite(databasePath(gateway.dataDir));
+  expect(await accounts(db)).toEqual([]);
+  await db.close();
+  file.run("DROP TRIGGER full");
+  await until(async () => {
+    clock.advance(HOUR_MS);
+    return (await expired()).length > 0;
+  });
+  expect(count()).toBe(0);
+  file.close();
+  expect((await expired()).map(({ detail }) => detail?.payloads)).toEqual([160]);
+  expect(await faults()).toEqual(SOUND);
+});
+
+describe("a process that dies on its way", () => {
+  test("between any two transactions leaves a store that accounts for everything, and the next run ends it", async () => {
+    const bench = await openLedger();
+    try {
+      for (let n = 0; n < 300; n++) {
+        await bench.db.tx((tx) =>
+          bench.ledger.append(tx, 1, { ...draft(), input: `in ${n}`, output: `out ${n}` }),
+        );
+      }
+      bench.clock.advance(2 * DAY_MS);
+      const copies: string[] = [];
+      const copy = () => {
+        const path = join(directory.path, String(copies.length), "gatehouse.db");
+        mkdirSync(dirname(path));
+        for (const end of ["", "-wal"]) cpSync(bench.path + end, path + end);
+        copies.push(path);
+      };
+      copy();
+      await expiryOf(bench, { after: copy }).run();
+      expect(copies.length).toBeGreaterThan(9);
+      for (const [n, path] of copies.entries()) {
+        const db = openSqlite(path);
+        expect(await accounts(db)).toEqual([]);
+        const later = { db, clock: bench.clock, ledger: createLedger(db, bench.clock, systemRandom) };
+        await expiryOf(later).run();
+        expect(await accounts(db)).toEqual([]);
+        const rows = await db.all<{ detail: string }>(
+          "SELECT bytes->>'detail' AS detail FROM ledger WHERE bytes->>'action' = 'payload.expire'",
+        );
+        expect([n, rows.map(({ detail }) => JSON.parse(detail))]).toEqual([
+          n,
+          [{ payload_days: 1, payloads: 600, up_to: 300 }],
+        ]);
+        expect(await db.all("SELECT seq FROM payloads")).toEqual([]);
+        await db.close();
+      }
+    } finally {
+      await bench.close();
+    }
+  });
+
+  test("killed while it starts, again and again, has erased each text once and says so", async () => {
+    script();
+    // What a server with a clock of its own finds must be old for it.
+    clock.setWall(Date.now() - 300 * DAY_MS);
+    await start();
+    for (let n = 0; n < 60; n++) await task(`a heron of ${n}`);
+    await stop();
+    const env = { GATEHOUSE_DATA: directory.path };
+    for (const ms of [300, 450, 600, 750, 900]) await serveBriefly(ms, { cwd: directory.path, env });
+    clock.setWall(Date.now());
+    await start();
+    await until(async () => (await expired()).length > 0);
+    expect((await expired()).reduce((sum, { detail }) => sum + Number(detail?.payloads), 0)).toBe(240);
+    await until(() => left("a heron of").length === 0);
+    expect(await faults()).toEqual(SOUND);
+  });
+});
