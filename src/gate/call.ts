@@ -121,6 +121,8 @@ export class Call {
       await decision.write(tx);
     };
     try {
+      // What was decided before comes first, in the ledger too.
+      if (this.#late.size > 0) await this.#late.flush();
       await this.#db.tx(write);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -130,7 +132,7 @@ export class Call {
   }
 
   /**
-   * Writes the decisions that wait: for a call that undoes one, and MUST come after it.
+   * Writes the decisions that wait: for a call that may undo one, and comes after it.
    * @throws StoreUnavailable
    */
   async commitEarlierDecisions(): Promise<void> {

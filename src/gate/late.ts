@@ -36,6 +36,7 @@ export class LateRecords {
     this.#log = log;
   }
 
+  /** Decisions that wait. */
   get size(): number {
     return this.#records.length;
   }

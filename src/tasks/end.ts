@@ -45,7 +45,9 @@ export async function takeUp(
         });
         return undefined;
       }
-      parts.log.warn("a task cannot be read yet", { task: queued.taskId, error });
+      if (wait === RETRY_FIRST_MS) {
+        parts.log.warn("a task cannot be read yet", { task: queued.taskId, error });
+      }
       await pause(parts.clock, wait, [signal, stopping]);
     }
   }
@@ -98,8 +100,8 @@ export async function endTask(
         return false;
       }
       if (isUnavailable) {
+        if (!isLate) parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
         isLate = true;
-        parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
         await pause(clock, wait, [signal, stopping]);
       } else {
         parts.log.error("a task's end was refused, and is written without what is in it", {

@@ -81,7 +81,7 @@ test("all that the gateway itself does is no foreign write", async () => {
   expect((await gateway.call("DELETE", `/v1/vault/documents/${body.id}`)).status).toBe(204);
   for (let seconds = 0; seconds < 60; seconds++) {
     clock.advance(1_000);
-    await Bun.sleep(1);
+    await gateway.call("GET", "/readyz");
   }
   const reader = new Database(path, { readonly: true });
   reader.query("SELECT COUNT(*) FROM ledger").get();
@@ -90,6 +90,31 @@ test("all that the gateway itself does is no foreign write", async () => {
   await gateway.gateway.stop();
   gateway = await open();
   expect(await entriesOf("ledger.foreign_write")).toEqual([]);
+});
+
+test("a stop holds while another program has the store's lock, and is recorded once it lets go", async () => {
+  const hold = held();
+  model.script("a", hold.script);
+  await dispatch(gateway, { agent: "plain" });
+  await hold.asked;
+  const foreign = new Database(path);
+  foreign.exec("BEGIN IMMEDIATE");
+  let isAnswered = false;
+  const stopping = gateway.call("POST", "/v1/agents/plain/stop").finally(() => {
+    isAnswered = true;
+  });
+  await until(() => model.requests[0]?.aborted === true);
+  const dispatching = gateway.call("POST", "/v1/tasks", { body: { agent: "plain", prompt: "hi" } });
+  expect(isAnswered).toBe(false);
+  foreign.exec("ROLLBACK");
+  foreign.close();
+  const stopped = await stopping;
+  expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
+  const [entry] = await entriesOf("oversight.stop");
+  expect(Number(stopped.headers.get("gatehouse-ledger"))).toBe(entry?.seq ?? 0);
+  expect(entry?.detail).toBeNull();
+  expect((await dispatching).body.code).toBe("agent_stopped");
+  expect(model.requests).toHaveLength(1);
 });
 
 describe("a database that was moved", () => {

@@ -364,10 +364,13 @@ describe("a stop holds", () => {
 test.each(["soft", "enforced"])("a stop holds over the request limit as well (%s)", async (enforcement) => {
   stage = await startFullDiskStage({ limits: { requests_per_minute: 8, enforcement } });
   await stage.gateway.agent("plain");
-  await stage.disk.fill();
-  for (let calls = 0; calls < 12; calls++) await call("GET", "/v1/agents");
+  stage.disk.fill();
+  for (let calls = 1; calls < 8; calls++) expect((await call("GET", "/v1/agents")).status).toBe(503);
+  // The first over the limit: the notice of that cannot be written either.
   const stopped = await call("POST", "/v1/agents/plain/stop");
   expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
+  expect(stopped.headers.get("ratelimit")).toContain("r=0");
+  expect(stage.lines.some(({ message }) => message === "a limit notice cannot be written")).toBe(true);
 });
 
 describe("what a client cancels over MCP reaches its upstream", () => {

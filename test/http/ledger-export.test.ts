@@ -217,6 +217,26 @@ describe("whole", () => {
   });
 });
 
+describe("an Article 14 bundle", () => {
+  test.each<[query: string, accept: string]>([
+    ["&format=article14&order=asc", "application/json"],
+    ["", "application/zip"],
+  ])("by %p and Accept %s: a zip, recorded as an export", async (query, accept) => {
+    const { status, headers, text } = await get(`agent=rare&to=${until}${query}`, { accept });
+    expect([status, headers.get("content-type")]).toEqual([200, "application/zip"]);
+    expect(text).toStartWith("PK\u0003\u0004");
+    expect(text).toContain("manifest.json");
+    expect(headers.get("content-disposition")).toMatch(
+      /^attachment; filename="gatehouse-default-start-\w+\.zip"$/,
+    );
+    expect(await detailOf(headers)).toMatchObject({
+      action: "ledger.export",
+      outcome: "succeeded",
+      detail: { format: "article14", filters: { agent: "rare", to: until } },
+    });
+  });
+});
+
 describe("pages", () => {
   test.each(["ndjson", "csv"])(
     "of %s go on at the header's cursor, and visit each entry once",

@@ -1,0 +1,145 @@
+/** A store that can be neither read nor written: what memory knows of is stopped and cancelled all the same. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { databasePath } from "../../src/store/directory.ts";
+import { FakeClock } from "../support/clock.ts";
+import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { dispatch, ended, held, ledger, run, unsettled, until, yamlOf } from "../tasks/support.ts";
+
+let dataDir: string;
+let clock: FakeClock;
+let model: FakeModel;
+let gateway: TestGateway;
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "gatehouse-unreadable-"));
+  clock = new FakeClock();
+  model = startFakeModel();
+  const limits = { concurrent_tasks: 1, enforcement: "enforced" };
+  gateway = await startGateway({ dataDir, clock, yaml: yamlOf(model.url, { tiers: { 1: ["a"] }, limits }) });
+  await gateway.agent("plain");
+});
+
+afterEach(async () => {
+  await mend();
+  await gateway.stop();
+  await model.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+/** In a process of its own: a descriptor of the database's file that is closed in this one takes SQLite's locks along. */
+async function elsewhere(program: string): Promise<void> {
+  const child = Bun.spawn([process.execPath, "-e", program, "--", databasePath(dataDir)], { stderr: "pipe" });
+  if ((await child.exited) !== 0) throw new Error(await new Response(child.stderr).text());
+}
+
+/** All pages but the first are overwritten, as by a disk that fails: reading one is an error (SQLITE_CORRUPT). */
+async function spoil(): Promise<void> {
+  await elsewhere(`
+    import { Database } from "bun:sqlite";
+    import { closeSync, copyFileSync, openSync, statSync, writeSync } from "node:fs";
+    const path = process.argv[1];
+    const database = new Database(path);
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    database.close(true);
+    copyFileSync(path, path + ".whole");
+    const file = openSync(path, "r+");
+    writeSync(file, Buffer.alloc(statSync(path).size - 4096, 0xff), 0, undefined, 4096);
+    closeSync(file);`);
+  const unread = await gateway.call("GET", "/v1/agents");
+  expect([unread.status, unread.body.code]).toEqual([503, "ledger_unavailable"]);
+}
+
+/** A commit of another connection makes the server's own read their pages anew. */
+async function mend(): Promise<void> {
+  await elsewhere(`
+    import { Database } from "bun:sqlite";
+    import { closeSync, existsSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+    const path = process.argv[1];
+    if (!existsSync(path + ".whole")) process.exit(0);
+    const file = openSync(path, "r+");
+    writeSync(file, readFileSync(path + ".whole"), 0, undefined, 0);
+    closeSync(file);
+    rmSync(path + ".whole");
+    const database = new Database(path);
+    database.exec("UPDATE meta SET value = 'mended' WHERE key = 'ready'");
+    database.close(true);`);
+}
+
+async function later(condition: () => boolean | Promise<boolean>): Promise<void> {
+  await until(async () => {
+    if (await condition()) return true;
+    clock.advance(1_000);
+    return false;
+  });
+}
+
+const recorded = async (action: string) =>
+  (await ledger(gateway)).filter((entry) => entry.action === action && entry.outcome === "succeeded");
+
+test("a task that runs is cancelled", async () => {
+  const hold = held();
+  model.script("a", hold.script);
+  const id = await dispatch(gateway, { agent: "plain" });
+  await hold.asked;
+  await spoil();
+  const cancelled = await gateway.call("POST", `/v1/tasks/${id}/cancel`);
+  expect([cancelled.status, cancelled.body.status]).toEqual([200, "cancelled"]);
+  await until(() => model.requests[0]?.aborted === true);
+  await mend();
+  await later(async () => (await recorded("task.cancel")).length === 1);
+  expect((await ended(gateway, id)).status).toBe("cancelled");
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+test("an agent is stopped, with what it has running and waiting", async () => {
+  const hold = held();
+  model.script("a", hold.script);
+  const ids = [await dispatch(gateway, { agent: "plain" })];
+  await hold.asked;
+  for (let more = 0; more < 3; more++) ids.push(await dispatch(gateway, { agent: "plain" }));
+  await spoil();
+  const stopped = await gateway.call("POST", "/v1/agents/plain/stop");
+  expect([stopped.status, stopped.body.status]).toEqual([200, "stopped"]);
+  await until(() => model.requests[0]?.aborted === true);
+  await mend();
+  expect((await gateway.call("GET", "/v1/agents/plain")).body.status).toBe("stopped");
+  await later(async () => (await recorded("oversight.stop")).length === 1);
+  for (const id of ids) {
+    await later(
+      async () => (await gateway.call("GET", `/v1/tasks/${id}`)).body.error?.code === "agent_stopped",
+    );
+  }
+  expect(model.requests).toHaveLength(1);
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+test("what only the store knows of is refused: a task that waits, another tenant's, a token never seen", async () => {
+  const hold = held();
+  model.script("a", hold.script);
+  const running = await dispatch(gateway, { agent: "plain" });
+  await hold.asked;
+  const waiting = await dispatch(gateway, { agent: "plain" });
+  const stranger = await gateway.workspace("other");
+  expect((await gateway.call("GET", "/v1/agents", { token: stranger })).status).toBe(200);
+  const unseen = await gateway.token({ scopes: ["admin"] });
+  await spoil();
+  for (const [path, token] of [
+    [`/v1/tasks/${waiting}/cancel`, gateway.admin],
+    [`/v1/tasks/${running}/cancel`, stranger],
+    ["/v1/agents/plain/stop", stranger],
+    ["/v1/agents/plain/stop", unseen],
+  ] as const) {
+    const refused = await gateway.call("POST", path, { token });
+    expect([path, refused.status, refused.body.code]).toEqual([path, 503, "ledger_unavailable"]);
+  }
+  await mend();
+  hold.open();
+  for (const id of [running, waiting]) {
+    await later(async () => (await gateway.call("GET", `/v1/tasks/${id}`)).body.status === "succeeded");
+  }
+  expect((await run(gateway, { agent: "plain" })).status).toBe("succeeded");
+});

@@ -1,0 +1,109 @@
+/** Decisions that hold before they can be written: in order, whole or not at all, as many as memory is given to. */
+import type { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { createLog } from "../../src/base/log.ts";
+import { LateRecords } from "../../src/gate/late.ts";
+import type { Tx } from "../../src/store/db.ts";
+import { draft, type LedgerBench, openLedger } from "../ledger/support.ts";
+import { until } from "../tasks/support.ts";
+
+let bench: LedgerBench;
+let file: Database;
+let late: LateRecords;
+let lines: { readonly level: string; readonly message: string; readonly name?: string }[];
+
+beforeEach(async () => {
+  bench = await openLedger();
+  file = bench.attacker();
+  lines = [];
+  const log = createLog("info", bench.clock, (line) => void lines.push(JSON.parse(line)));
+  late = new LateRecords(bench.db, bench.clock, log);
+  refuse();
+});
+
+afterEach(async () => {
+  await late.stop();
+  await bench.close();
+});
+
+/** What a trigger refuses is to the store what a full disk is. */
+const refuse = () =>
+  file.exec("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
+const allow = () => file.exec("DROP TRIGGER full");
+
+/** An effect, which is written first, and its evidence. */
+const write = (name: string) => async (tx: Tx) => {
+  await tx.run("INSERT INTO meta (key, value) VALUES ($1, '')", [`decided/${name}`]);
+  await bench.ledger.append(tx, 1, draft({ action: `decision.${name}` }));
+};
+
+const keep = (name: string) => late.keep({ write: write(name), facts: { name } });
+
+const recorded = () => bench.rows().map(({ bytes }) => JSON.parse(bytes).action.slice("decision.".length));
+
+const effects = () =>
+  file
+    .query<{ key: string }, []>("SELECT key FROM meta WHERE key LIKE 'decided/%' ORDER BY key")
+    .all()
+    .map(({ key }) => key.slice("decided/".length));
+
+test("neither effect nor evidence is there before both are, and both come by themselves, in order", async () => {
+  for (const name of ["a", "b", "c"]) keep(name);
+  for (let seconds = 0; seconds < 3; seconds++) {
+    bench.clock.advance(1_000);
+    await expect(late.flush()).rejects.toThrow("cannot be written");
+  }
+  expect([recorded(), effects(), late.size]).toEqual([[], [], 3]);
+  allow();
+  bench.clock.advance(1_000);
+  await until(() => late.size === 0);
+  expect([recorded(), effects()]).toEqual([
+    ["a", "b", "c"],
+    ["a", "b", "c"],
+  ]);
+});
+
+test("it is told once that one waits, and once that it is recorded", async () => {
+  keep("a");
+  for (let seconds = 0; seconds < 5; seconds++) {
+    bench.clock.advance(1_000);
+    await late.flush().catch(() => {});
+  }
+  allow();
+  await late.flush();
+  expect(lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
+    "warn a decision holds before it can be recorded",
+    "info a decision is recorded late",
+  ]);
+});
+
+test("one that cannot be written for a reason of its own does not hold up the others", async () => {
+  keep("a");
+  late.keep({ write: () => Promise.reject(new Error("a fault")), facts: { name: "faulty" } });
+  keep("b");
+  allow();
+  await late.flush();
+  expect(recorded()).toEqual(["a", "b"]);
+  expect(lines.find(({ level }) => level === "error")).toMatchObject({ name: "faulty" });
+});
+
+test("ten thousand wait at most; the next one is refused, and the log has it", async () => {
+  for (let count = 0; count < 10_000; count++) late.keep({ write: write(String(count)), facts: {} });
+  const refused = () => late.keep({ write: write("one more"), facts: { name: "one more" } });
+  expect(refused).toThrow(expect.objectContaining({ status: 503, code: "ledger_unavailable" }));
+  expect(lines.at(-1)).toMatchObject({ level: "error", name: "one more" });
+  expect(late.size).toBe(10_000);
+});
+
+test("at the end they are tried once more; what is lost then, the log has", async () => {
+  keep("a");
+  keep("b");
+  await late.stop();
+  expect(late.size).toBe(0);
+  const lost = lines.filter(({ level }) => level === "error");
+  expect(lost.map(({ name }) => name)).toEqual(["a", "b"]);
+  keep("c");
+  allow();
+  await late.stop();
+  expect(recorded()).toEqual(["c"]);
+});
