@@ -52,6 +52,12 @@ export class ToolRegistry {
     return this.catalogue.find(workspaceId, name)?.offered.destructive === true;
   }
 
+  /** Whether a call that may have been made can be made again without harm, by what the connector says of the tool. */
+  mayRepeat(workspaceId: number, name: string): boolean {
+    const annotations = this.catalogue.find(workspaceId, name)?.offered.annotations;
+    return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
+  }
+
   /** The same, as the framework's tools, which act for `actor`. @throws Problem as `find` does */
   resolve(workspaceId: number, names: readonly string[], user: ToolUser, actor: ToolActor): readonly Tool[] {
     return this.find(workspaceId, names, user).map((tool) => agentTool(tool, actor));
@@ -106,7 +112,9 @@ function agentTool(tool: CatalogueTool, actor: ToolActor): Tool {
     description: offered.description,
     inputSchema: offered.inputSchema,
     destructive: offered.destructive,
-    ...(offered.annotations?.readOnlyHint === true ? { idempotent: true } : {}),
+    ...(offered.annotations?.readOnlyHint === true || offered.annotations?.idempotentHint === true
+      ? { idempotent: true }
+      : {}),
     validate: (input) => tool.validate(input),
     async execute(input, { signal, callId }) {
       const answer = await tool.call(actor, input, { signal, callId });

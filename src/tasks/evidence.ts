@@ -16,6 +16,7 @@ import type { Tx } from "../store/db.ts";
 import { checkBudget, recordSpending } from "./budget.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
+import { saveAnswer } from "./progress.ts";
 import { closeModelCall, finishToolCall, insertToolCall, openModelCall } from "./store.ts";
 import type { Task } from "./task.ts";
 
@@ -25,7 +26,7 @@ const TOOL_NAME_LIMIT = 128;
 export interface Evidence {
   readonly task: Task;
   /**
-   * Stands before each model call, within the transaction of its intent: marks the task as running, and reads the agent
+   * Stands before each call of a model or a tool, within the transaction of its intent: marks the task as running, and reads the agent
    * anew, so that a change of it comes before the intent and holds, or comes after it. @throws AgentDenied `agent_stopped`
    */
   enter(tx: Tx): Promise<{
@@ -111,7 +112,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
 
   async function recordModelCall(
     ref: number,
-    { model, status, usage, durationMs, reason }: AfterModelCall,
+    { model, step, status, usage, text, toolCalls, durationMs, reason }: AfterModelCall,
   ): Promise<void> {
     // The upstream's own words stay out of log and ledger: they may repeat its secrets.
     if (reason !== undefined) parts.log.warn("a model call failed", { task: task.id, model, reason });
@@ -142,6 +143,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
       );
       await closeModelCall(tx, workspaceId, task.id, charge);
       await recordSpending(tx, workspaceId, task.agentId, clock.now(), credits);
+      if (status === "succeeded") await saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
       await evidence.saveEvents(tx);
     };
     try {
@@ -159,6 +161,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     if (!evidence.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
     if (evidence.needsApproval(call.tool)) return { deny: approvalRequired(call.tool) };
     const seq = await db.tx(async (tx) => {
+      await evidence.enter(tx);
       const intentSeq = await ledger.append(
         tx,
         workspaceId,
@@ -183,6 +186,47 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     return undefined;
   }
 
+  /** Refused by the framework before anything was sent: one entry says both, in the word that the task shows. */
+  async function recordRefused(tx: Tx, call: AfterToolCall, tool: string, output: string): Promise<number> {
+    const seq = await ledger.append(
+      tx,
+      workspaceId,
+      about({
+        phase: "single",
+        action: "tool.call",
+        outcome: "denied",
+        code: call.code,
+        // What a model makes up stays in the ledger for ever: only what can be a tool's name.
+        tool: isToolName(call.tool) ? tool : undefined,
+        input: JSON.stringify(call.arguments),
+        output,
+      }),
+    );
+    const { id, status } = call;
+    await insertToolCall(tx, workspaceId, task.id, {
+      id,
+      tool,
+      intentSeq: seq,
+      startedAt: clock.now(),
+      status,
+    });
+    return seq;
+  }
+
+  function recordOutcome(
+    tx: Tx,
+    call: AfterToolCall,
+    ref: number,
+    tool: string,
+    output: string,
+  ): Promise<number> {
+    const { status } = call;
+    const outcome = status === "succeeded" || status === "denied" ? status : "failed";
+    const code = call.code ?? (status === "unknown" ? "unknown" : undefined);
+    const draft = about({ phase: "outcome", ref, action: "tool.call", outcome, code, tool, output });
+    return ledger.append(tx, workspaceId, draft);
+  }
+
   async function afterToolCall(call: AfterToolCall): Promise<void> {
     watch.toolCall(call.status);
     const output = JSON.stringify(call.output);
@@ -191,40 +235,16 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     // Before it is cut: a secret that the cut parts would be known by nothing.
     const tool = redact(call.tool).slice(0, TOOL_NAME_LIMIT);
     await db.tx(async (tx) => {
-      if (intent === undefined) {
-        // Refused by the framework before anything was sent: one entry says both, in the word that the task shows.
-        const intentSeq = await ledger.append(
-          tx,
-          workspaceId,
-          about({
-            phase: "single",
-            action: "tool.call",
-            outcome: "denied",
-            code: call.code,
-            // What a model makes up stays in the ledger for ever: only what can be a tool's name.
-            tool: isToolName(call.tool) ? tool : undefined,
-            input: JSON.stringify(call.arguments),
-            output,
-          }),
-        );
-        await insertToolCall(tx, workspaceId, task.id, {
-          id: call.id,
-          tool,
-          intentSeq,
-          startedAt: clock.now(),
-          status: call.status,
-        });
-      } else {
-        const outcome =
-          call.status === "succeeded" ? "succeeded" : call.status === "denied" ? "denied" : "failed";
-        const code = call.code ?? (call.status === "unknown" ? "unknown" : undefined);
-        await ledger.append(
-          tx,
-          workspaceId,
-          about({ phase: "outcome", ref: intent, action: "tool.call", outcome, code, tool, output }),
-        );
-      }
-      await finishToolCall(tx, workspaceId, task.id, call.id, call.status, Math.round(call.durationMs));
+      const outcomeSeq =
+        intent === undefined
+          ? await recordRefused(tx, call, tool, output)
+          : await recordOutcome(tx, call, intent, tool, output);
+      const durationMs = Math.round(call.durationMs);
+      await finishToolCall(tx, workspaceId, task.id, call.id, {
+        status: call.status,
+        outcomeSeq,
+        durationMs,
+      });
       await evidence.saveEvents(tx);
     });
   }

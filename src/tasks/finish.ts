@@ -3,6 +3,7 @@ import type { Tx } from "../store/db.ts";
 import { saveEvents } from "./event-store.ts";
 import { encodeFrame } from "./frames.ts";
 import { type LostParts, type OwedCharge, recordLost } from "./lost.ts";
+import { forgetAnswers } from "./progress.ts";
 import { findTask, markFinished } from "./store.ts";
 import type { FinalStatus, Task, TaskErrorCode } from "./task.ts";
 import { viewTask } from "./view.ts";
@@ -59,6 +60,7 @@ export async function finishTask(
     finishSeq,
     finishedAt,
   });
+  await forgetAnswers(tx, task.workspaceId, task.id);
   const finished: Task = {
     ...before,
     status: ending.status,

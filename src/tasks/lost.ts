@@ -2,7 +2,7 @@ import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { recordSpending } from "./budget.ts";
 import type { TaskParts } from "./parts.ts";
-import { closeModelCall, type ModelCallCharge } from "./store.ts";
+import { closeModelCall, type ModelCallCharge, markCallLost } from "./store.ts";
 import type { Task } from "./task.ts";
 
 /** What a model call cost whose outcome could not be written: whoever ends the task settles it. */
@@ -50,8 +50,10 @@ export async function recordLost(
     }
   }
   for (const call of task.toolsCalled) {
-    if (call.status !== "unknown" || call.durationMs !== null) continue;
-    await ledger.append(tx, workspaceId, { ...lost(task, "tool.call", call.intentSeq), tool: call.tool });
+    if (call.status !== "unknown" || call.durationMs !== null || call.outcomeSeq !== null) continue;
+    const draft = { ...lost(task, "tool.call", call.intentSeq), tool: call.tool };
+    const outcomeSeq = await ledger.append(tx, workspaceId, draft);
+    await markCallLost(tx, workspaceId, task.id, call.id, outcomeSeq);
   }
   return settled;
 }

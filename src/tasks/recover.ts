@@ -1,18 +1,19 @@
+import type { Db } from "../store/db.ts";
 import { endTask } from "./end.ts";
 import { failure } from "./interruption.ts";
 import { recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
+import { hasLostSteps } from "./progress.ts";
 import type { Queued } from "./scheduler.ts";
 import { findTask, listOpenTasks, markQueued } from "./store.ts";
 import type { Task } from "./task.ts";
 
-/** A task that took the process down with it so often is not tried again. */
+/** A task that took the process down with it so often, over one and the same step, is not tried again. */
 const ATTEMPT_LIMIT = 3;
 
 /**
- * What an earlier process left unfinished in a workspace. Queued tasks go on waiting. A running one is run again from
- * its beginning if it has called no tool; where it has, nobody can say what running it again would do twice, and it is
- * reported as `interrupted`.
+ * What an earlier process left unfinished in a workspace. Queued tasks go on waiting. A running one goes on from its last
+ * saved step; a call that was out is made known as lost.
  * @returns the tasks to queue, oldest first.
  */
 export async function recoverTasks(
@@ -33,7 +34,7 @@ export async function recoverTasks(
       });
     }
     // Asked of queued tasks as well: this process may be the second to die over the same task, between the two writes.
-    const reason = reasonToEnd(task);
+    const reason = await reasonToEnd(parts.db, task);
     if (reason === null) {
       queued.push({ workspaceId, taskId: task.id, agentId: task.agentId });
     } else {
@@ -46,11 +47,11 @@ export async function recoverTasks(
   return queued;
 }
 
-function reasonToEnd(task: Task): string | null {
-  // A call that was denied was never made: making it at the next run makes nothing twice.
-  if (task.toolsCalled.some(({ status }) => status !== "denied")) {
-    return "The server stopped while the task ran. It had called tools, so it was not run again by itself.";
+async function reasonToEnd(db: Db, task: Task): Promise<string | null> {
+  if (task.attempts >= ATTEMPT_LIMIT) return `The server stopped ${task.attempts} times over the same step.`;
+  // Written by a version that kept no answers: nobody can say what a second run would do twice.
+  if (await hasLostSteps(db, task)) {
+    return "The server stopped while the task ran. It had called tools, and cannot go on from there.";
   }
-  if (task.attempts >= ATTEMPT_LIMIT) return `The server stopped ${task.attempts} times while the task ran.`;
   return null;
 }

@@ -12,6 +12,7 @@ import type { Ending } from "./finish.ts";
 import { failure, internal, interruptionOf, stoppedEnding, unrecorded } from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
+import { loadProgress } from "./progress.ts";
 import type { Queued } from "./scheduler.ts";
 import { markQueued, markRunning, raiseEventCeiling } from "./store.ts";
 import type { Task } from "./task.ts";
@@ -91,7 +92,7 @@ class TaskRun {
   }
 
   async run(): Promise<Ending | "shutdown"> {
-    const { agents, clock, door, ids, tools } = this.#parts;
+    const { agents, clock, db, door, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, prompt } = this.#task;
     if (this.#signal.aborted) return interrupted(this.#signal);
     const agent = await agents.byId(workspaceId, agentId);
@@ -119,13 +120,17 @@ class TaskRun {
       if (error instanceof Problem) return failure("model_unavailable", error.message);
       throw error;
     }
+    const mayRepeat = (tool: string) => tools.mayRepeat(workspaceId, tool);
+    const { messages, answer } = await loadProgress(db, this.#task, mayRepeat);
     this.#ceiling = this.#log.nextId + CEILING_STEP;
     this.#log.publish("task.started", { model: models[0]?.id ?? "", tier });
     if (this.#task.eventCeiling > 0) this.#log.publish("output.reset", {});
+    if (answer !== null) return this.#finishWith(answer);
 
     const events = runAgent({
       model: models,
       prompt,
+      messages,
       tools: taskTools,
       maxSteps: agent.maxSteps,
       maxOutputCharacters: OUTPUT_LIMIT,
@@ -162,6 +167,12 @@ class TaskRun {
       if (this.#log.nextId + UNNUMBERED >= this.#ceiling) await this.#raiseCeiling();
     }
     throw new Error("the run ended without its last event");
+  }
+
+  /** The last answer was there when the process died. */
+  #finishWith(answer: string): Ending {
+    if (answer !== "") this.#log.publishText(answer);
+    return { status: "succeeded", error: null, output: answer.toWellFormed() };
   }
 
   #publish(event: Exclude<AgentEvent, { type: "agent.finished" | "agent.failed" }>): void {
@@ -214,7 +225,7 @@ class TaskRun {
     return failure(event.code, event.message);
   }
 
-  /** In the transaction of each model call's intent. The first one is also what makes the task run: one sync for both. */
+  /** In the transaction of each call's intent. The first one is also what makes the task run: one sync for both. */
   async #enter(tx: Tx) {
     if (!this.#started) {
       const { workspaceId, id } = this.#task;

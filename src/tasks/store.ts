@@ -38,6 +38,7 @@ interface ToolRow {
   readonly arguments: string | null;
   readonly status: ToolStatus;
   readonly intent_seq: number;
+  readonly outcome_seq: number | null;
   readonly started_at: number;
   readonly duration_ms: number | null;
 }
@@ -224,13 +225,22 @@ export async function closeModelCall(
   );
 }
 
-/** A tool call that is about to be made: `unknown` until its result is known, also if the process dies before. */
+/**
+ * A tool call that is about to be made: `unknown` until its result is known, also if the process dies before. One that was out
+ * when an earlier process died, and may be made again, keeps its place.
+ */
 export async function insertToolCall(
   tx: Tx,
   workspaceId: number,
   taskId: string,
   call: Pick<ToolCalled, "id" | "tool" | "intentSeq" | "startedAt" | "status">,
 ): Promise<void> {
+  const again = await tx.run(
+    `UPDATE tool_calls SET status = $4, intent_seq = $5, outcome_seq = NULL, started_at = $6, duration_ms = NULL
+     WHERE workspace_id = $1 AND task_id = $2 AND id = $3`,
+    [workspaceId, taskId, call.id, call.status, call.intentSeq, call.startedAt],
+  );
+  if (again > 0) return;
   await tx.run(
     `INSERT INTO tool_calls (workspace_id, task_id, position, id, tool, status, intent_seq, started_at)
      SELECT $1, $2, COUNT(*), $3, $4, $5, $6, $7 FROM tool_calls WHERE workspace_id = $1 AND task_id = $2`,
@@ -238,17 +248,32 @@ export async function insertToolCall(
   );
 }
 
+/** A call that was out when it was lost: `outcomeSeq` is the entry that says so. */
+export async function markCallLost(
+  tx: Tx,
+  workspaceId: number,
+  taskId: string,
+  callId: string,
+  outcomeSeq: number,
+): Promise<void> {
+  await tx.run(
+    "UPDATE tool_calls SET outcome_seq = $4 WHERE workspace_id = $1 AND task_id = $2 AND id = $3",
+    [workspaceId, taskId, callId, outcomeSeq],
+  );
+}
+
+/** What a call came to: its result is the output of the entry `outcomeSeq`. */
 export async function finishToolCall(
   tx: Tx,
   workspaceId: number,
   taskId: string,
   callId: string,
-  status: ToolStatus,
-  durationMs: number,
+  end: { readonly status: ToolStatus; readonly outcomeSeq: number; readonly durationMs: number },
 ): Promise<void> {
   await tx.run(
-    "UPDATE tool_calls SET status = $4, duration_ms = $5 WHERE workspace_id = $1 AND task_id = $2 AND id = $3",
-    [workspaceId, taskId, callId, status, durationMs],
+    `UPDATE tool_calls SET status = $4, outcome_seq = $5, duration_ms = $6
+     WHERE workspace_id = $1 AND task_id = $2 AND id = $3`,
+    [workspaceId, taskId, callId, end.status, end.outcomeSeq, end.durationMs],
   );
 }
 
@@ -284,7 +309,8 @@ async function toolsCalled(
 ): Promise<ReadonlyMap<string, ToolCalled[]>> {
   if (taskIds.length === 0) return new Map();
   const rows = await sql.all<ToolRow>(
-    `SELECT c.task_id, c.id, c.tool, p.body AS arguments, c.status, c.intent_seq, c.started_at, c.duration_ms
+    `SELECT c.task_id, c.id, c.tool, p.body AS arguments, c.status, c.intent_seq, c.outcome_seq,
+       c.started_at, c.duration_ms
      FROM tool_calls c
      LEFT JOIN payloads p ON p.workspace_id = c.workspace_id AND p.seq = c.intent_seq AND p.kind = 'input'
      WHERE c.workspace_id = $1 AND c.task_id IN (${taskIds.map((_, index) => `$${index + 2}`).join(", ")})
@@ -300,6 +326,7 @@ async function toolsCalled(
       arguments: row.arguments === null ? null : (JSON.parse(row.arguments) as unknown),
       status: row.status,
       intentSeq: row.intent_seq,
+      outcomeSeq: row.outcome_seq,
       startedAt: row.started_at,
       durationMs: row.duration_ms,
     });

@@ -62,6 +62,8 @@ export interface ToolCalled {
   readonly status: ToolStatus;
   /** Seq of the `tool.call` intent. */
   readonly intentSeq: number;
+  /** Seq of its outcome; null while it is out. */
+  readonly outcomeSeq: number | null;
   readonly startedAt: number;
   readonly durationMs: number | null;
 }

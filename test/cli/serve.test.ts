@@ -8,6 +8,7 @@ const AT_REST = [
   "admin.token",
   "gatehouse.db",
   "gatehouse.lock",
+  "ledger.key",
   "secrets.key",
   expect.stringMatching(/^vec0-[0-9a-f]{16}\.(so|dylib|dll)$/),
 ];

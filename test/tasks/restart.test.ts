@@ -100,10 +100,11 @@ describe.each(WAYS)("after %s", (_name, again) => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
-  test("what had called a tool is reported as interrupted, and not run again", async () => {
+  test("what had called a tool goes on from there, and calls it no second time", async () => {
     const hold = held({ chunks: ["after the tool"] });
     upstream.script("a", (request, call) => {
       if (call === 0) return { toolCalls: [{ name: "time__now", arguments: {} }] };
+      if (call > 1) return { chunks: ["told by it"] };
       return typeof hold.script === "function" ? hold.script(request, call) : hold.script;
     });
     const id = await dispatch(gateway, { agent: "plain", tools: ["time.now"] });
@@ -111,13 +112,15 @@ describe.each(WAYS)("after %s", (_name, again) => {
     const asked = upstream.requests.length;
     await again();
     const task = await ended(gateway, id);
-    expect(task).toMatchObject({ status: "failed", output: null, error: { code: "interrupted" } });
+    expect(task).toMatchObject({ status: "succeeded", output: "told by it", error: null });
     expect(task.tools_called).toMatchObject([{ tool: "time.now", status: "succeeded" }]);
-    expect(upstream.requests.length).toBe(asked);
+    expect(upstream.requests.length).toBe(asked + 1);
+    const roles = upstream.requests.at(-1)?.body.messages.map(({ role }: { role: string }) => role);
+    expect(roles).toEqual(["user", "assistant", "tool"]);
     const rest = await allEvents(await openEvents(gateway, id, { "last-event-id": String(sent) }));
-    expect(names(rest)).toEqual(["task.finished"]);
+    expect(names(rest)).toEqual(["task.started", "output.reset", "output.delta", "task.finished"]);
     expect(rest[0]?.id).toBeGreaterThan(sent);
-    expect(rest[0]?.data).toEqual(task);
+    expect(rest.at(-1)?.data).toEqual(task);
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 

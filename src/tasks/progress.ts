@@ -1,0 +1,106 @@
+import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../agents/index.ts";
+import type { Sql, Tx } from "../store/db.ts";
+import type { Task, ToolCalled } from "./task.ts";
+
+/** Where a task goes on that was broken off. */
+export interface SavedProgress {
+  /** The conversation after the prompt, for the framework to go on from. */
+  readonly messages: readonly Message[];
+  /** The final answer, where the process died between it and the task's end. */
+  readonly answer: string | null;
+}
+
+/** What is told to a model of a call that was out when the process died. */
+const UNKNOWN =
+  "It is not known whether this call took effect: the server stopped while it was out. It was not made again.";
+
+/** Saves a model's answer, in the transaction of its evidence. Whatever crashes after it, that model is not asked again. */
+export async function saveAnswer(
+  tx: Tx,
+  { workspaceId, id }: Task,
+  step: number,
+  message: AssistantMessage,
+): Promise<void> {
+  await tx.run("INSERT INTO task_answers (workspace_id, task_id, step, body) VALUES ($1, $2, $3, $4)", [
+    workspaceId,
+    id,
+    step,
+    JSON.stringify(message),
+  ]);
+  // It got on: what crashed it before is not what stands in its way.
+  await tx.run("UPDATE tasks SET attempts = 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 1", [
+    workspaceId,
+    id,
+  ]);
+}
+
+/** A task that has ended goes on from nowhere. */
+export async function forgetAnswers(tx: Tx, workspaceId: number, taskId: string): Promise<void> {
+  await tx.run("DELETE FROM task_answers WHERE workspace_id = $1 AND task_id = $2", [workspaceId, taskId]);
+}
+
+/**
+ * What a task has come to so far. A call that was out when a process died has the result `unknown`, unless its tool may be
+ * called twice without harm: then it has none, and is made again.
+ */
+export async function loadProgress(
+  sql: Pick<Sql, "all">,
+  task: Task,
+  mayRepeat: (tool: string) => boolean,
+): Promise<SavedProgress> {
+  const rows = await sql.all<{ body: string }>(
+    "SELECT body FROM task_answers WHERE workspace_id = $1 AND task_id = $2 ORDER BY step",
+    [task.workspaceId, task.id],
+  );
+  const answers = rows.map(({ body }) => JSON.parse(body) as AssistantMessage);
+  const last = answers.at(-1);
+  if (last && last.toolCalls.length === 0) return { messages: [], answer: last.text };
+  const outputs = await outputsOf(sql, task);
+  const called = new Map(task.toolsCalled.map((call) => [call.id, call]));
+  const messages: Message[] = [];
+  for (const answer of answers) {
+    messages.push(answer);
+    const results = answer.toolCalls.flatMap((call) =>
+      resultOf(call, called.get(call.id), outputs, mayRepeat),
+    );
+    if (results.length > 0) messages.push({ role: "tool", results });
+  }
+  return { messages, answer: null };
+}
+
+/** Whether it has called tools whose place in the conversation is not known: of an older version. */
+export async function hasLostSteps(sql: Pick<Sql, "get">, task: Task): Promise<boolean> {
+  if (!task.toolsCalled.some(({ status }) => status !== "denied")) return false;
+  const saved = await sql.get("SELECT 1 FROM task_answers WHERE workspace_id = $1 AND task_id = $2 LIMIT 1", [
+    task.workspaceId,
+    task.id,
+  ]);
+  return saved === undefined;
+}
+
+function resultOf(
+  { id, tool }: ToolCall,
+  called: ToolCalled | undefined,
+  outputs: ReadonlyMap<number, JsonValue>,
+  mayRepeat: (tool: string) => boolean,
+): ToolResult[] {
+  if (!called) return [];
+  const { status, outcomeSeq } = called;
+  const output = outcomeSeq === null ? undefined : outputs.get(outcomeSeq);
+  if (output !== undefined) return [{ id, tool, status, output }];
+  return mayRepeat(tool) ? [] : [{ id, tool, status: "unknown", output: UNKNOWN }];
+}
+
+/** The results of a task's calls, by the seq of their outcome. */
+async function outputsOf(
+  sql: Pick<Sql, "all">,
+  { workspaceId, id }: Task,
+): Promise<ReadonlyMap<number, JsonValue>> {
+  const rows = await sql.all<{ seq: number; body: string }>(
+    `SELECT p.seq, p.body FROM tool_calls c
+     JOIN payloads p ON p.workspace_id = c.workspace_id AND p.seq = c.outcome_seq AND p.kind = 'output'
+     WHERE c.workspace_id = $1 AND c.task_id = $2`,
+    [workspaceId, id],
+  );
+  return new Map(rows.map(({ seq, body }) => [seq, JSON.parse(body) as JsonValue]));
+}
