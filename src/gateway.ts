@@ -3,7 +3,6 @@ import { createSecret } from "./access/secret.ts";
 import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
 import { type Clock, every, systemClock } from "./base/clock.ts";
-import { toCredits } from "./base/credits.ts";
 import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
@@ -18,7 +17,7 @@ import { createLimitNotices } from "./gate/notices.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
 import { createApp } from "./http/app.ts";
 import { type Listener, listen } from "./http/listen.ts";
-import { createMetrics } from "./http/metrics.ts";
+import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { openLedger } from "./ledger/open.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
@@ -34,12 +33,8 @@ import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
 import { spentThisMonth } from "./tasks/budget.ts";
-import { PayloadEraser } from "./tasks/erase.ts";
-import { TaskEventHub } from "./tasks/events.ts";
-import { PayloadExpiry } from "./tasks/expire.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
-import { QuotedPayloads } from "./tasks/quoted.ts";
-import { TaskService } from "./tasks/service.ts";
+import { openTasks } from "./tasks/open.ts";
 import { openVault } from "./vault/vault.ts";
 
 /** Everything the program takes from the machine, so that tests can bring their own. */
@@ -73,6 +68,7 @@ export interface Gateway {
 }
 
 const HOUSEKEEPING_MS = 5_000;
+const HOUR_MS = 3_600_000;
 
 /**
  * The composition root: every part is made here, in the order in which it is needed, and given what it needs.
@@ -175,40 +171,32 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
       workspaces.list().map(({ id }) => id),
     );
-    const hub = new TaskEventHub(db);
-    const tasks = new TaskService(
-      {
-        db,
-        ledger,
-        workspaces,
-        agents,
-        door,
-        tools: tools.registry,
-        hub,
-        clock,
-        ids,
-        log,
-        watch: {
-          modelCall(model, status, durationMs, micros) {
-            metrics.modelCalls.inc({ model, status });
-            metrics.modelSeconds.observe({ model }, durationMs / 1000);
-            if (micros > 0) metrics.credits.inc({ model }, toCredits(micros));
-          },
-          toolCall: (status) => metrics.toolCalls.inc({ status }),
-          finished(status, durationMs) {
-            metrics.tasksFinished.inc({ status });
-            metrics.taskSeconds.observe(durationMs / 1000);
-          },
+    const { tasks, desk, quoted, eraser, expiry } = openTasks({
+      db,
+      ledger,
+      workspaces,
+      agents,
+      door,
+      tools: tools.registry,
+      clock,
+      ids,
+      log,
+      notices,
+      forgetting,
+      nodeCeiling: config.limits.runningTasksPerNode,
+      queueLimit: config.limits.queuedTasks,
+      payloadDays: config.ledger.payloadDays,
+      approvalExpiresMs: config.approvals.expireHours * HOUR_MS,
+      watch: {
+        ...watchTasks(metrics),
+        approvalRequired({ workspaceId, task, callId, agent, tool }) {
+          const { name: workspace } = workspaces.get(workspaceId);
+          webhook?.post({
+            type: "approval.required",
+            data: { workspace, task, call_id: callId, agent, tool },
+          });
         },
       },
-      { nodeCeiling: config.limits.runningTasksPerNode, queueLimit: config.limits.queuedTasks, notices },
-    );
-
-    const quoted = new QuotedPayloads({ db, ledger, hub, forgetting, clock, log });
-    const eraser = new PayloadEraser({ db, ledger, hub, forgetting });
-    const expiry = new PayloadExpiry({
-      ...{ db, ledger, hub, forgetting, clock, log, workspaces },
-      days: config.ledger.payloadDays,
     });
 
     const mcp = new LazyMcpDoor(async () => ({
@@ -251,6 +239,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       models: { door, agents },
       vault: { vault, agents, clock, quoted },
       payloads: { eraser },
+      approvals: { desk },
       connectors: {
         connectors: tools.connectors,
         catalogue: tools.registry.catalogue,
@@ -318,6 +307,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         if (defaultId !== undefined) await refused.sweep(defaultId);
         await tools.keepHouse();
         await purgeKeys(db, clock.now());
+        await desk.expire();
       } catch (error) {
         log.warn("housekeeping will be tried again", { error });
       }

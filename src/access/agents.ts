@@ -27,6 +27,8 @@ export interface Agent {
   readonly tools: readonly string[];
   /** Globs of the tools that need a person's approval; null: those that their connector marks destructive. */
   readonly approvals: readonly string[] | null;
+  /** How many different people have to approve such a call. */
+  readonly approvalsRequired: number;
   readonly maxSteps: number;
   /** Micro-credits a day; null: no budget. */
   readonly creditsPerDay: number | null;
@@ -91,6 +93,7 @@ interface Row {
   readonly tier_policy: string;
   readonly tools: string;
   readonly approvals: string | null;
+  readonly approvals_required: number;
   readonly max_steps: number;
   readonly credits_per_day: number | null;
   readonly status: AgentStatus;
@@ -100,7 +103,8 @@ interface Row {
 }
 
 const COLUMNS =
-  "id, name, owner, description, instructions, memory_scope, tier_policy, tools, approvals, max_steps, " +
+  "id, name, owner, description, instructions, memory_scope, tier_policy, tools, approvals, " +
+  "approvals_required, max_steps, " +
   "credits_per_day, status, version, created_at, updated_at";
 
 /**
@@ -185,8 +189,8 @@ export function createAgents(db: Db, clock: Clock): Agents {
     tx.onCommit(() => hasChanged(workspaceId));
     await tx.run(
       `UPDATE agents SET owner = $3, description = $4, instructions = $5, memory_scope = $6, tier_policy = $7,
-         tools = $8, approvals = $9, max_steps = $10, credits_per_day = $11, status = $12, version = $13,
-         updated_at = $14
+         tools = $8, approvals = $9, approvals_required = $10, max_steps = $11, credits_per_day = $12,
+         status = $13, version = $14, updated_at = $15
        WHERE workspace_id = $1 AND id = $2`,
       [workspaceId, next.id, ...fieldValues(next), next.status, next.version, next.updatedAt],
     );
@@ -228,8 +232,8 @@ export function createAgents(db: Db, clock: Clock): Agents {
       const now = clock.now();
       const row = await tx.get<Row>(
         `INSERT INTO agents (workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,
-           approvals, max_steps, credits_per_day, status, version, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'active', 1, $12, $12)
+           approvals, approvals_required, max_steps, credits_per_day, status, version, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', 1, $13, $13)
          ON CONFLICT (workspace_id, name) WHERE archived_at IS NULL DO NOTHING RETURNING ${COLUMNS}`,
         [workspaceId, name, ...fieldValues(fields), now],
       );
@@ -279,6 +283,7 @@ function fieldValues(fields: AgentFields): SqlValue[] {
     JSON.stringify(fields.tierPolicy),
     JSON.stringify(fields.tools),
     fields.approvals && JSON.stringify(fields.approvals),
+    fields.approvalsRequired,
     fields.maxSteps,
     fields.creditsPerDay,
   ];
@@ -295,6 +300,7 @@ function fromRow(row: Row): Agent {
     tierPolicy: JSON.parse(row.tier_policy) as TierPolicy,
     tools: JSON.parse(row.tools) as string[],
     approvals: row.approvals === null ? null : (JSON.parse(row.approvals) as string[]),
+    approvalsRequired: row.approvals_required,
     maxSteps: row.max_steps,
     creditsPerDay: row.credits_per_day,
     status: row.status,

@@ -20,6 +20,8 @@ const PROBLEMS = {
   agent_exists: [409, "An agent of this name exists"],
   agent_stopped: [409, "The agent is stopped"],
   idempotency_conflict: [409, "The idempotency key was used with another body"],
+  approval_changed: [409, "What is asked has changed"],
+  approval_decided: [409, "The call was decided on already"],
   task_finished: [409, "The task has finished"],
   task_unfinished: [409, "The task has not finished"],
   connector_exists: [409, "A connector of this name exists"],

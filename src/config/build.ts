@@ -55,6 +55,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     },
     mcpFixtures: found.need(TABLE.mcpFixtures),
     notify: webhook === undefined ? {} : { webhook },
+    approvals: { expireHours: found.need(TABLE.approvalExpireHours) },
     ledger: {
       checkpointEvery: found.need(TABLE.checkpointEvery),
       checkpointSeconds: found.need(TABLE.checkpointSeconds),

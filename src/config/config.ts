@@ -25,6 +25,7 @@ export interface Config {
   /** Tests of MCP's conformance are served tools, resources and prompts that answer as these expect. */
   readonly mcpFixtures: boolean;
   readonly notify: { readonly webhook?: string };
+  readonly approvals: { readonly expireHours: number };
   readonly ledger: LedgerConfig;
 }
 

@@ -152,6 +152,10 @@ export const TABLE = {
     defaultText: "none",
     help: "The URL that exceeded limits and ledger checkpoints are posted to; secret, as such URLs carry credentials.",
   }),
+  approvalExpireHours: setting("approvals.expire_hours", wholeNumber(1, 8_760), {
+    default: 24,
+    help: "Hours that a person may take to decide on a call; after that it counts as denied.",
+  }),
   checkpointEvery: setting("ledger.checkpoint_every", wholeNumber(1, 1_000_000), {
     default: 256,
     help: "Entries of a ledger after which a checkpoint is signed.",

@@ -10,6 +10,7 @@ import type { Door } from "./endpoint.ts";
 import type { LedgerExportParts } from "./ledger-export.ts";
 import { allowedMethods } from "./methods.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
+import { type ApprovalRouteParts, approvalRoutes } from "./routes/approvals.ts";
 import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
 import { ledgerRoutes } from "./routes/ledger.ts";
 import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./routes/ledger-proofs.ts";
@@ -29,6 +30,7 @@ export interface AppParts {
   readonly agents: AgentRouteParts;
   readonly tasks: TaskRouteParts;
   readonly tokens: TokenRouteParts;
+  readonly approvals: Pick<ApprovalRouteParts, "desk">;
   readonly models: ModelRouteParts;
   readonly vault: VaultRouteParts;
   readonly connectors: ConnectorRouteParts;
@@ -48,6 +50,7 @@ export function createApp(parts: AppParts) {
     .use(systemRoutes(parts.system))
     .use(agentRoutes(door, parts.agents))
     .use(taskRoutes(door, parts.tasks))
+    .use(approvalRoutes(door, { ...parts.approvals, ...parts.tasks }))
     .use(tokenRoutes(door, parts.tokens))
     .use(modelRoutes(door, parts.models))
     .use(vaultRoutes(door, parts.vault))

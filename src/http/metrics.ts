@@ -1,4 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { toCredits } from "../base/credits.ts";
+import type { TaskWatch } from "../tasks/parts.ts";
 
 /** What the gate has done, in Prometheus's text format. Labels take few values, so that the series stay few. */
 export function createMetrics() {
@@ -98,3 +100,19 @@ export function createMetrics() {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
+
+/** What running tasks tells the metrics. */
+export function watchTasks(metrics: Metrics): Omit<TaskWatch, "approvalRequired"> {
+  return {
+    modelCall(model, status, durationMs, micros) {
+      metrics.modelCalls.inc({ model, status });
+      metrics.modelSeconds.observe({ model }, durationMs / 1000);
+      if (micros > 0) metrics.credits.inc({ model }, toCredits(micros));
+    },
+    toolCall: (status) => metrics.toolCalls.inc({ status }),
+    finished(status, durationMs) {
+      metrics.tasksFinished.inc({ status });
+      metrics.taskSeconds.observe(durationMs / 1000);
+    },
+  };
+}

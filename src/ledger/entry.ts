@@ -35,6 +35,7 @@ export interface Draft {
   readonly tool?: string | undefined;
   /** Micro-credits. */
   readonly credits?: number | undefined;
+  /** Its hashes follow from `input`, the arguments that were decided on, and `output`, the reason, where they are given. */
   readonly oversight?: Oversight | undefined;
   readonly detail?: Detail | undefined;
   /** Prompt or arguments: kept as an erasable payload, in the entry as a salted hash only. */

@@ -5,7 +5,7 @@ import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.t
 import { insertRowsSql } from "../store/many-rows.ts";
 import { type Link, link, readTail, type Tail } from "./chain.ts";
 import type { Draft } from "./entry.ts";
-import { keepPayloads, type Payload, saltedHash } from "./payload.ts";
+import { keepPayloads, type Payload, type SaltedHash, saltedHash } from "./payload.ts";
 import { ledgerSize } from "./query.ts";
 import { completeTiles, TILE_WIDTH, tiledSize } from "./tiles.ts";
 
@@ -91,7 +91,10 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
       input: input === undefined ? undefined : saltedHash(input, random),
       output: output === undefined ? undefined : saltedHash(output, random),
     };
-    const next = link(tail, draft, at, { input: salted.input?.hash, output: salted.output?.hash });
+    const next = link(tail, withHashes(draft, salted), at, {
+      input: salted.input?.hash,
+      output: salted.output?.hash,
+    });
     const { seq, ts: now } = next.tail;
     const payloads: Payload[] = [];
     for (const kind of ["input", "output"] as const) {
@@ -167,6 +170,19 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
       });
     },
   };
+}
+
+/** What a person decided on, and why, is said by hashes where the decision stands. */
+function withHashes(
+  draft: Draft,
+  { input, output }: { readonly input: SaltedHash | undefined; readonly output: SaltedHash | undefined },
+): Draft {
+  if (!draft.oversight) return draft;
+  const hashes = {
+    ...(input && { arguments_hash: input.hash }),
+    ...(output && { reason_hash: output.hash }),
+  };
+  return { ...draft, oversight: { ...draft.oversight, ...hashes } };
 }
 
 /** Blocks made in one transaction where a ledger has none yet: some 60 ms. */

@@ -10,9 +10,11 @@ import {
 import { cost } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
-import { approvalRequired, isToolName } from "../connectors/registry.ts";
+import { isToolName } from "../connectors/registry.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
+import { AwaitingApproval, presentCall, verdictOf } from "./approvals/present.ts";
+import type { ApprovalWithTexts } from "./approvals/rows.ts";
 import { checkBudget, recordSpending } from "./budget.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
@@ -33,6 +35,7 @@ export interface Evidence {
     readonly id: number;
     readonly name: string;
     readonly creditsPerDay: number | null;
+    readonly approvalsRequired: number;
   }>;
   /** Takes the policy as it is now, for the choice of the model that is tried next and of the tools that may be called. */
   refreshPolicy(): Promise<void>;
@@ -42,6 +45,10 @@ export interface Evidence {
   allowsTool(tool: string): boolean;
   /** Whether a person has to approve a call of this tool. */
   needsApproval(tool: string): boolean;
+  /** What was asked of people for this task before the run, by the call's id. */
+  readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
+  /** Tells the readers that a call waits for a person. */
+  announce(call: BeforeToolCall): void;
   /** Saves the events so far within the step's own transaction. */
   saveEvents(tx: Tx): Promise<void>;
   /** Takes what a model call cost that could not be written: the task's end settles it. */
@@ -155,11 +162,32 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     }
   }
 
+  /** @throws AwaitingApproval */
+  async function present(call: BeforeToolCall): Promise<never> {
+    evidence.announce(call);
+    await db.tx(async (tx) => {
+      const { name, approvalsRequired } = await evidence.enter(tx);
+      await presentCall(tx, ledger, call, {
+        task,
+        agent: name,
+        required: approvalsRequired,
+        now: clock.now(),
+        expiresMs: parts.approvalExpiresMs,
+        draft: about({ phase: "single", action: "tool.call", outcome: "pending" }),
+      });
+      await evidence.saveEvents(tx);
+    });
+    throw new AwaitingApproval(call.id);
+  }
+
   async function beforeToolCall(call: BeforeToolCall): Promise<Deny | undefined> {
     // What was changed while the model answered holds for what it asks now.
     await evidence.refreshPolicy();
     if (!evidence.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
-    if (evidence.needsApproval(call.tool)) return { deny: approvalRequired(call.tool) };
+    const asked = evidence.asked.get(call.id);
+    const verdict = asked === undefined ? null : verdictOf(asked, call);
+    if (verdict?.kind === "denied") return verdict.deny;
+    if (verdict === null && evidence.needsApproval(call.tool)) return present(call);
     const seq = await db.tx(async (tx) => {
       await evidence.enter(tx);
       const intentSeq = await ledger.append(
@@ -171,6 +199,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
           outcome: "allowed",
           tool: call.tool,
           input: JSON.stringify(call.arguments),
+          detail: verdict?.kind === "approved" ? { approval_seq: verdict.decisionSeq } : undefined,
         }),
       );
       await insertToolCall(tx, workspaceId, task.id, {

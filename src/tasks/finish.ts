@@ -1,5 +1,6 @@
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
+import { withdrawApprovals } from "./approvals/rows.ts";
 import { saveEvents } from "./event-store.ts";
 import { encodeFrame } from "./frames.ts";
 import { type LostParts, type OwedCharge, recordLost } from "./lost.ts";
@@ -61,6 +62,7 @@ export async function finishTask(
     finishedAt,
   });
   await forgetAnswers(tx, task.workspaceId, task.id);
+  await withdrawApprovals(tx, task.workspaceId, task.id);
   const finished: Task = {
     ...before,
     status: ending.status,

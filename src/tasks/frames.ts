@@ -11,6 +11,16 @@ export interface TaskEvents {
     readonly status: string;
     readonly duration_ms: number;
   };
+  readonly "approval.required": {
+    readonly call_id: string;
+    readonly tool: string;
+    readonly arguments: unknown;
+  };
+  readonly "approval.decided": {
+    readonly call_id: string;
+    readonly decision: "approve" | "deny";
+    readonly actor: string;
+  };
   readonly "model.fallback": { readonly from: string; readonly to: string; readonly reason: string };
   readonly "task.finished": object;
 }

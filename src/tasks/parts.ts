@@ -22,6 +22,8 @@ export interface TaskParts {
   readonly ids: Ids;
   readonly log: Log;
   readonly watch: TaskWatch;
+  /** How long a person may take to decide on a call. */
+  readonly approvalExpiresMs: number;
 }
 
 /** Told of what happens, for the metrics. */
@@ -34,4 +36,12 @@ export interface TaskWatch {
   ): void;
   toolCall(status: string): void;
   finished(status: string, durationMs: number): void;
+  /** A call waits for a person. */
+  approvalRequired(call: {
+    readonly workspaceId: number;
+    readonly task: string;
+    readonly callId: string;
+    readonly agent: string;
+    readonly tool: string;
+  }): void;
 }

@@ -1,11 +1,16 @@
 import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../agents/index.ts";
 import type { Sql, Tx } from "../store/db.ts";
+import { type ApprovalWithTexts, approvalsOf } from "./approvals/rows.ts";
 import type { Task, ToolCalled } from "./task.ts";
 
 /** Where a task goes on that was broken off. */
 export interface SavedProgress {
   /** The conversation after the prompt, for the framework to go on from. */
   readonly messages: readonly Message[];
+  /** The last step has calls that are still to be made: no model is asked first, and no text comes twice. */
+  readonly isInStep: boolean;
+  /** What people were asked, by the call's id. */
+  readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
   /** The final answer, where the process died between it and the task's end. */
   readonly answer: string | null;
 }
@@ -53,19 +58,30 @@ export async function loadProgress(
     [task.workspaceId, task.id],
   );
   const answers = rows.map(({ body }) => JSON.parse(body) as AssistantMessage);
+  const asked = new Map(
+    (await approvalsOf(sql, task.workspaceId, task.id)).map((approval) => [approval.callId, approval]),
+  );
   const last = answers.at(-1);
-  if (last && last.toolCalls.length === 0) return { messages: [], answer: last.text };
+  if (last && last.toolCalls.length === 0) return { messages: [], isInStep: false, asked, answer: last.text };
   const outputs = await outputsOf(sql, task);
   const called = new Map(task.toolsCalled.map((call) => [call.id, call]));
   const messages: Message[] = [];
+  let isInStep = false;
   for (const answer of answers) {
-    messages.push(answer);
-    const results = answer.toolCalls.flatMap((call) =>
-      resultOf(call, called.get(call.id), outputs, mayRepeat),
-    );
+    const toolCalls = answer.toolCalls.map((call) => asDecided(call, asked.get(call.id)));
+    messages.push({ ...answer, toolCalls });
+    const results = toolCalls.flatMap((call) => resultOf(call, called.get(call.id), outputs, mayRepeat));
     if (results.length > 0) messages.push({ role: "tool", results });
+    isInStep = results.length < toolCalls.length;
   }
-  return { messages, answer: null };
+  return { messages, isInStep, asked, answer: null };
+}
+
+/** A person may have approved other arguments: from then on they are the call's. */
+function asDecided(call: ToolCall, approval: ApprovalWithTexts | undefined): ToolCall {
+  if (approval?.status !== "approved" || approval.arguments === null) return call;
+  if (approval.argumentsSeq === approval.pendingSeq) return call;
+  return { ...call, arguments: JSON.parse(approval.arguments) as JsonValue };
 }
 
 /** Whether it has called tools whose place in the conversation is not known: of an older version. */

@@ -11,21 +11,32 @@ import type { Task } from "./task.ts";
 /** A task that took the process down with it so often, over one and the same step, is not tried again. */
 const ATTEMPT_LIMIT = 3;
 
+/** Tasks of an earlier process, the oldest first. */
+export interface Recovered {
+  readonly queued: readonly Queued[];
+  /** A person is still to decide. */
+  readonly awaiting: readonly Queued[];
+}
+
 /**
  * What an earlier process left unfinished in a workspace. Queued tasks go on waiting. A running one goes on from its last
  * saved step; a call that was out is made known as lost.
- * @returns the tasks to queue, oldest first.
  */
 export async function recoverTasks(
   parts: TaskParts,
   workspaceId: number,
   stopping: AbortSignal,
-): Promise<Queued[]> {
+): Promise<Recovered> {
   const queued: Queued[] = [];
+  const awaiting: Queued[] = [];
   for (const open of await listOpenTasks(parts.db, workspaceId)) {
     const task = await findTask(parts.db, workspaceId, open.id);
     if (!task) continue;
     const log = parts.hub.open(task.id, Math.max(task.eventCeiling, 1) + 1);
+    if (task.status === "awaiting_approval") {
+      awaiting.push({ workspaceId, taskId: task.id, agentId: task.agentId });
+      continue;
+    }
     if (task.status !== "queued") {
       await parts.db.tx(async (tx) => {
         // What the calls cost died with the process that knew it.
@@ -44,7 +55,7 @@ export async function recoverTasks(
       });
     }
   }
-  return queued;
+  return { queued, awaiting };
 }
 
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {

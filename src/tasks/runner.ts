@@ -1,8 +1,16 @@
 import type { Agent } from "../access/agents.ts";
 import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
-import { AgentDenied, type AgentEvent, type AgentFailed, runAgent } from "../agents/index.ts";
+import {
+  AgentDenied,
+  type AgentEvent,
+  type AgentFailed,
+  type BeforeToolCall,
+  runAgent,
+} from "../agents/index.ts";
 import { Problem } from "../base/errors.ts";
 import { StoreUnavailable, type Tx } from "../store/db.ts";
+import { AwaitingApproval } from "./approvals/present.ts";
+import type { ApprovalWithTexts } from "./approvals/rows.ts";
 import { WholeCharacters } from "./characters.ts";
 import { type EndSignals, endTask, takeUp } from "./end.ts";
 import type { EventLog } from "./event-log.ts";
@@ -17,6 +25,9 @@ import type { Queued } from "./scheduler.ts";
 import { markQueued, markRunning, raiseEventCeiling } from "./store.ts";
 import type { Task } from "./task.ts";
 
+/** Why a run ends without the task's end: the process stops, or a person is to decide. */
+type Pause = "shutdown" | "awaiting";
+
 /** Event ids that a started task may use before it has to say so in the store again. */
 const CEILING_STEP = 4096;
 /** Frames that may still be made, of text that waits for the turn's end, after the ids were last looked at. */
@@ -25,7 +36,7 @@ const UNNUMBERED = 2;
 const OUTPUT_LIMIT = 1_000_000;
 
 /**
- * Runs one task to its end and says the truth about it, whatever happens. Never rejects. `tookUp` is told of the task once
+ * Runs one task to its end, or until a person has to decide, and says the truth about it, whatever happens. Never rejects. `tookUp` is told of the task once
  * it is read.
  */
 export async function runTask(
@@ -33,26 +44,28 @@ export async function runTask(
   queued: Queued,
   signals: EndSignals,
   tookUp: (task: Task) => void,
-): Promise<void> {
+): Promise<"ended" | "awaiting"> {
   const log = parts.hub.find(queued.taskId);
-  if (!log) return;
+  if (!log) return "ended";
   const task = await takeUp(parts, queued, signals);
   if (!task) {
     log.close(null);
     parts.hub.close(queued.taskId);
-    return;
+    return "ended";
   }
   tookUp(task);
   const run = new TaskRun(parts, task, log, signals.signal);
-  let ending: Ending | "shutdown";
+  let ending: Ending | Pause;
   try {
     ending = await run.run();
   } catch (error) {
     parts.log.error("a task failed here", { task: task.id, error });
     ending = error instanceof StoreUnavailable ? unrecorded() : internal();
   }
+  if (ending === "awaiting") return "awaiting";
   if (ending === "shutdown") await breakOff(parts, task, log);
   else await endTask(parts, task, log, ending, signals, run.owed);
+  return "ended";
 }
 
 /** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */
@@ -77,6 +90,7 @@ class TaskRun {
   #approvals: readonly string[] | null = null;
   readonly #characters = new WholeCharacters();
   #started = false;
+  #asked: ReadonlyMap<string, ApprovalWithTexts> = new Map();
   #owed: OwedCharge | null = null;
 
   constructor(parts: TaskParts, task: Task, log: EventLog, signal: AbortSignal) {
@@ -91,7 +105,7 @@ class TaskRun {
     return this.#owed;
   }
 
-  async run(): Promise<Ending | "shutdown"> {
+  async run(): Promise<Ending | Pause> {
     const { agents, clock, db, door, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, prompt } = this.#task;
     if (this.#signal.aborted) return interrupted(this.#signal);
@@ -121,10 +135,14 @@ class TaskRun {
       throw error;
     }
     const mayRepeat = (tool: string) => tools.mayRepeat(workspaceId, tool);
-    const { messages, answer } = await loadProgress(db, this.#task, mayRepeat);
+    const { messages, isInStep, asked, answer } = await loadProgress(db, this.#task, mayRepeat);
     this.#ceiling = this.#log.nextId + CEILING_STEP;
-    this.#log.publish("task.started", { model: models[0]?.id ?? "", tier });
-    if (this.#task.eventCeiling > 0) this.#log.publish("output.reset", {});
+    this.#asked = asked;
+    // A task that waited for a person goes on as if it had not.
+    if (!isInStep || asked.size === 0) {
+      this.#log.publish("task.started", { model: models[0]?.id ?? "", tier });
+    }
+    if (this.#task.eventCeiling > 0 && !isInStep) this.#log.publish("output.reset", {});
     if (answer !== null) return this.#finishWith(answer);
 
     const events = runAgent({
@@ -147,6 +165,8 @@ class TaskRun {
         refreshPolicy: () => this.#refreshPolicy(),
         allows: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
         allowsTool,
+        asked,
+        announce: (call) => this.#announce(call),
         needsApproval: (tool) => tools.needsApproval(workspaceId, tool, this.#approvals),
         saveEvents: (tx) => this.#saveEvents(tx),
         owe: (charge) => {
@@ -189,6 +209,8 @@ class TaskRun {
         this.#log.publish("model.fallback", { from: event.from, to: event.to, reason: event.reason });
         return;
       case "tool.call":
+        // Its readers were told when a person was asked.
+        if (this.#asked.has(event.id)) return;
         this.#log.publish("tool.call", { id: event.id, tool: event.tool, arguments: event.arguments });
         return;
       case "tool.result":
@@ -206,12 +228,19 @@ class TaskRun {
     }
   }
 
+  #announce({ id, tool, arguments: input }: BeforeToolCall): void {
+    const { workspaceId, id: task, agent } = this.#task;
+    this.#log.publish("approval.required", { call_id: id, tool, arguments: input });
+    this.#parts.watch.approvalRequired({ workspaceId, task, callId: id, agent, tool });
+  }
+
   #publishRest(isThrownAway: boolean): void {
     const text = this.#characters.rest();
     if (text !== "" && !isThrownAway) this.#log.publishText(text);
   }
 
-  #failed(event: AgentFailed): Ending | "shutdown" {
+  #failed(event: AgentFailed): Ending | Pause {
+    if (event.cause instanceof AwaitingApproval) return "awaiting";
     if (event.code === "cancelled") return interrupted(this.#signal);
     if (event.cause instanceof StoreUnavailable) return unrecorded();
     if (event.cause instanceof AgentDenied) {
@@ -280,6 +309,6 @@ class TaskRun {
 }
 
 /** What the signal makes of a run that was broken off. */
-function interrupted(signal: AbortSignal): Ending | "shutdown" {
+function interrupted(signal: AbortSignal): Ending | Pause {
   return interruptionOf(signal)?.ending ?? "shutdown";
 }

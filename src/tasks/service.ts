@@ -52,6 +52,8 @@ export class TaskService {
   readonly #parts: TaskParts;
   readonly #scheduler: Scheduler;
   readonly #runs = new Map<string, Run>();
+  /** Tasks that wait for a person, and hold no slot. */
+  readonly #awaiting = new Map<string, Queued>();
   /** Tasks taken out of the queue whose end is being written. */
   readonly #endings: QueueEndings;
   /** How tasks are shown that somebody was told have ended, and whose end is not written yet. */
@@ -82,8 +84,9 @@ export class TaskService {
   /** Takes up what an earlier process left. Called once, before the doors open. */
   async start(): Promise<void> {
     for (const workspace of this.#parts.workspaces.list()) {
-      for (const queued of await recoverTasks(this.#parts, workspace.id, this.#stopping.signal))
-        this.#scheduler.enqueue(queued);
+      const { queued, awaiting } = await recoverTasks(this.#parts, workspace.id, this.#stopping.signal);
+      for (const task of awaiting) this.#awaiting.set(task.taskId, task);
+      for (const task of queued) this.#scheduler.enqueue(task);
     }
   }
 
@@ -95,7 +98,8 @@ export class TaskService {
     this.#stopping.abort();
     const shutdown = new Interruption("shutdown", this.#parts.clock.now());
     for (const { control } of this.#runs.values()) control.abort(shutdown);
-    for (const { taskId } of this.#scheduler.allWaiting()) this.#parts.hub.find(taskId)?.close(null);
+    const quiet = [...this.#scheduler.allWaiting(), ...this.#awaiting.values()];
+    for (const { taskId } of quiet) this.#parts.hub.find(taskId)?.close(null);
     await this.#scheduler.stop();
     await this.#endings.ended();
   }
@@ -235,12 +239,29 @@ export class TaskService {
   async stopAgent(workspaceId: number, agent: Pick<Agent, "id">): Promise<void> {
     const waiting = this.#scheduler.waitingOf(workspaceId, agent.id);
     const running = this.#scheduler.runningOf(workspaceId, agent.id);
+    const awaiting = [...this.#awaiting.values()].filter(
+      (queued) => queued.workspaceId === workspaceId && queued.agentId === agent.id,
+    );
     const now = this.#parts.clock.now();
     await Promise.all(
-      [...running, ...waiting].map((queued) =>
+      [...running, ...waiting, ...awaiting].map((queued) =>
         this.#interrupt(queued, new Interruption("agent_stopped", now)),
       ),
     );
+  }
+
+  /** Lets a task go on that waited for a person, and is queued in the store. */
+  async goOn(queued: Queued): Promise<void> {
+    // The run that asked may be about to end still.
+    await this.#scheduler.ended(queued.taskId);
+    if (!this.#awaiting.delete(queued.taskId)) return;
+    if (this.#stopping.signal.aborted) return;
+    this.#scheduler.enqueue(queued);
+  }
+
+  /** Tasks of a workspace that wait for a person. */
+  awaiting(workspaceId: number): number {
+    return [...this.#awaiting.values()].filter((queued) => queued.workspaceId === workspaceId).length;
   }
 
   /** Looks again at who may start, after a workspace's limits have changed. */
@@ -278,7 +299,8 @@ export class TaskService {
    */
   async #interrupt(queued: Queued, interruption: Interruption): Promise<Interruption | null> {
     const { workspaceId, taskId } = queued;
-    const pending = this.#scheduler.remove(workspaceId, taskId)
+    const isQuiet = this.#scheduler.remove(workspaceId, taskId) || this.#awaiting.delete(taskId);
+    const pending = isQuiet
       ? this.#endings.add(queued, interruption)
       : (this.#running(taskId) ?? this.#endings.find(taskId));
     if (!pending) return null;
@@ -286,6 +308,8 @@ export class TaskService {
     control.abort(interruption);
     const counts = interruptionOf(control.signal) ?? interruption;
     const isWritten = await Promise.race([done.then(() => true), counts.isPutOff.then(() => false)]);
+    // It came to a person's decision in that moment, and did not see the interruption.
+    if (isWritten && counts.ending && this.#awaiting.has(taskId)) return this.#interrupt(queued, counts);
     if (isWritten || !counts.ending) return null;
     this.#shownEnds.set(taskId, { ...counts.ending, finishedAt: counts.at });
     void done.then(() => this.#shownEnds.delete(taskId));
@@ -302,9 +326,13 @@ export class TaskService {
     this.#runs.set(queued.taskId, run);
     const signals = { signal: run.control.signal, stopping: this.#stopping.signal };
     try {
-      await runTask(this.#parts, queued, signals, (task) => {
+      const how = await runTask(this.#parts, queued, signals, (task) => {
         run.task = task;
       });
+      if (how === "awaiting") {
+        this.#awaiting.set(queued.taskId, queued);
+        if (this.#stopping.signal.aborted) this.#parts.hub.find(queued.taskId)?.close(null);
+      }
     } finally {
       this.#runs.delete(queued.taskId);
     }

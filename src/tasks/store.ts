@@ -176,17 +176,47 @@ export async function markQueued(tx: Tx, workspaceId: number, id: string, broken
   );
 }
 
+/** Running to awaiting a person. It goes on from there as one start, and has not crashed. False when it is not running. */
+export async function markAwaiting(tx: Tx, workspaceId: number, id: string): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE tasks SET status = 'awaiting_approval', attempts = attempts - 1
+     WHERE workspace_id = $1 AND id = $2 AND status = 'running'`,
+    [workspaceId, id],
+  );
+  return changed === 1;
+}
+
+/** Awaiting a person back to queued, once that person has decided. False when it does not wait any more. */
+export async function markDecided(tx: Tx, workspaceId: number, id: string): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE tasks SET status = 'queued' WHERE workspace_id = $1 AND id = $2 AND status = 'awaiting_approval'`,
+    [workspaceId, id],
+  );
+  return changed === 1;
+}
+
+/** The agent of a task that has not finished. */
+export async function findOpenTask(
+  sql: Pick<Sql, "get">,
+  workspaceId: number,
+  id: string,
+): Promise<{ readonly agentId: number } | undefined> {
+  return sql.get<{ agentId: number }>(
+    `SELECT agent_id AS "agentId" FROM tasks WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
+    [workspaceId, id],
+  );
+}
+
 export async function raiseEventCeiling(
   tx: Tx,
   workspaceId: number,
   id: string,
   ceiling: number,
 ): Promise<void> {
-  await tx.run("UPDATE tasks SET event_ceiling = $3 WHERE workspace_id = $1 AND id = $2", [
-    workspaceId,
-    id,
-    ceiling,
-  ]);
+  await tx.run(
+    "UPDATE tasks SET event_ceiling = MAX(event_ceiling, $3) WHERE workspace_id = $1 AND id = $2",
+    [workspaceId, id, ceiling],
+  );
 }
 
 export async function openModelCall(

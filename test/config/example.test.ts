@@ -53,6 +53,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
       queuedTasks: 10_000,
     },
     notify: { webhook: "https://ops.example.org/hook" },
+    approvals: { expireHours: 24 },
     ledger: {
       checkpointEvery: 256,
       checkpointSeconds: 10,

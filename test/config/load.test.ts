@@ -29,6 +29,7 @@ describe("with nothing given", () => {
         queuedTasks: 10_000,
       },
       notify: {},
+      approvals: { expireHours: 24 },
       ledger: { checkpointEvery: 256, checkpointSeconds: 10, payloadDays: 180 },
     });
     expect(defaultTiers).toBe(true);

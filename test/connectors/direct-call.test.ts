@@ -57,6 +57,7 @@ beforeEach(async () => {
       tierPolicy: OPEN_POLICY,
       tools: ["*"],
       approvals: null,
+      approvalsRequired: 1,
       maxSteps: 10,
       creditsPerDay: null,
     }),

@@ -8,9 +8,8 @@ import type { Tokens } from "../../access/tokens.ts";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
-import { canonicalJson } from "../../base/json.ts";
-import type { Detail } from "../../ledger/entry.ts";
 import { StoreUnavailable } from "../../store/db.ts";
+import { agentChange, agentVersion } from "../agent-change.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
@@ -51,6 +50,11 @@ const Fields = {
   approvals: Type.Union([Globs, Type.Null()], {
     description: "Globs of tools that need a person's approval. Null: every tool marked destructive.",
   }),
+  approvals_required: Type.Integer({
+    minimum: 1,
+    maximum: 2,
+    description: "How many different people have to approve such a call. Default 1.",
+  }),
   max_steps: Type.Integer({ minimum: 1, maximum: 1_000, description: `Default ${MAX_STEPS}.` }),
   budget: Type.Object(
     { credits_per_day: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]) },
@@ -64,6 +68,7 @@ const optional = {
   tier_policy: Type.Optional(rest.tier_policy),
   tools: Type.Optional(rest.tools),
   approvals: Type.Optional(rest.approvals),
+  approvals_required: Type.Optional(rest.approvals_required),
   max_steps: Type.Optional(rest.max_steps),
   budget: Type.Optional(rest.budget),
 };
@@ -129,7 +134,7 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
       const { name, ...given } = body;
       const agent = await call.commit(async (tx, record) => {
         const made = await agents.create(tx, call.caller.workspaceId, name, fields);
-        await record({ detail: changeOf(made, given) });
+        await record({ detail: agentChange(made, given) });
         return made;
       });
       return { status: 201, body: view(agent), headers: { Location: `/v1/agents/${agent.name}` } };
@@ -163,7 +168,7 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
         const changed = await agents.update(tx, workspaceId, name, (before) =>
           fieldsOf(body, before.tierPolicy),
         );
-        await record({ detail: changeOf(changed, body) });
+        await record({ detail: agentChange(changed, body) });
         return changed;
       });
       return { status: 200, body: view(agent) };
@@ -186,7 +191,7 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
       const agent = await call.commit(async (tx, record) => {
         tx.onCommit(() => tokens.forget());
         const archived = await agents.archive(tx, workspaceId, name);
-        await record({ detail: changeOf(archived, {}) });
+        await record({ detail: agentVersion(archived) });
         return archived;
       });
       await endWork(workspaceId, agent);
@@ -295,31 +300,10 @@ const DEFAULTS = {
   tierPolicy: OPEN_POLICY,
   tools: ["*"],
   approvals: null,
+  approvalsRequired: 1,
   maxSteps: MAX_STEPS,
   creditsPerDay: null,
 };
-
-/**
- * What the ledger says of a change: which fields were given, and a hash of all as they are now, so that a version can be
- * told from another without its instructions being in an entry.
- */
-function changeOf(agent: Agent, given: object): Detail {
-  const {
-    id: _id,
-    name: _name,
-    status: _status,
-    version,
-    createdAt: _made,
-    updatedAt: _changed,
-    ...fields
-  } = agent;
-  const names = Object.keys(given).sort().join(" ");
-  return {
-    version,
-    ...(names === "" ? {} : { fields: names }),
-    hash: new Bun.CryptoHasher("sha256").update(canonicalJson(fields)).digest("hex"),
-  };
-}
 
 /** What a body names, as fields. `before`: the policy of which the body names parts. */
 function fieldsOf(body: Static<typeof AgentChange>, before = OPEN_POLICY): Partial<AgentFields> {
@@ -331,6 +315,7 @@ function fieldsOf(body: Static<typeof AgentChange>, before = OPEN_POLICY): Parti
     ...(body.tier_policy === undefined ? {} : { tierPolicy: policyOf(body.tier_policy, before) }),
     ...(body.tools === undefined ? {} : { tools: body.tools }),
     ...(body.approvals === undefined ? {} : { approvals: body.approvals }),
+    ...(body.approvals_required === undefined ? {} : { approvalsRequired: body.approvals_required }),
     ...(body.max_steps === undefined ? {} : { maxSteps: body.max_steps }),
     ...(body.budget === undefined ? {} : { creditsPerDay: budgetOf(body.budget.credits_per_day) }),
   };
@@ -370,6 +355,7 @@ function viewAgent(agent: Agent, tiers: readonly number[]) {
     tier_policy: { tiers: agent.tierPolicy.tiers ?? tiers, models: agent.tierPolicy.models },
     tools: agent.tools,
     approvals: agent.approvals,
+    approvals_required: agent.approvalsRequired,
     max_steps: agent.maxSteps,
     budget: {
       credits_per_day: agent.creditsPerDay === null ? null : agent.creditsPerDay / MICROS_PER_CREDIT,

@@ -8,6 +8,8 @@ import { optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
+import { redact } from "../../base/log.ts";
+import type { Detail } from "../../ledger/entry.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
@@ -95,7 +97,7 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
           role: body.role ?? null,
           expiresIn: body.expires_in === undefined ? null : duration("/expires_in", body.expires_in),
         });
-        await record({ detail: { token: made.token.id, scopes: scopes.join(" ") } });
+        await record({ detail: issueOf(made.token) });
         return made;
       });
       return {
@@ -155,6 +157,18 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
     .post("", issue.handle, issue.hook)
     .delete("/:id", revoke.handle, revoke.hook)
     .post("/:id/rotate", rotate.handle, rotate.hook);
+}
+
+/** Who can do what by a token from now on, and until when: whoever asks who could oversee an agent finds it here. */
+function issueOf({ id, name, person, role, scopes, expiresAt }: Token): Detail {
+  return {
+    token: id,
+    name: redact(name),
+    person: person === null ? undefined : redact(person),
+    role: role === null ? undefined : redact(role),
+    scopes: scopes.join(" "),
+    expires_at: optionalTimestamp(expiresAt) ?? undefined,
+  };
 }
 
 function scopesOf(given: readonly string[] | undefined, hasAgent: boolean): readonly string[] {

@@ -4,6 +4,14 @@ import { VAULT } from "./002-vault.ts";
 import { CONNECTORS } from "./003-connectors.ts";
 import { EVIDENCE } from "./004-evidence.ts";
 import { DURABLE_TASKS } from "./005-durable-tasks.ts";
+import { APPROVALS } from "./006-approvals.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
-export const MIGRATIONS: readonly Migration[] = [FIRST_TASK, VAULT, CONNECTORS, EVIDENCE, DURABLE_TASKS];
+export const MIGRATIONS: readonly Migration[] = [
+  FIRST_TASK,
+  VAULT,
+  CONNECTORS,
+  EVIDENCE,
+  DURABLE_TASKS,
+  APPROVALS,
+];

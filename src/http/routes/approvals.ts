@@ -1,0 +1,166 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import { type Clock, timestamp } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
+import type { ApprovalDesk } from "../../tasks/approvals/desk.ts";
+import type { ApprovalWithTexts } from "../../tasks/approvals/rows.ts";
+import type { TaskService } from "../../tasks/service.ts";
+import { isFinal } from "../../tasks/task.ts";
+import { viewTask } from "../../tasks/view.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+
+const Reason = Type.String({
+  minLength: 1,
+  maxLength: 10_000,
+  description: "Why; the model is told of a denial.",
+});
+const DecisionBody = Type.Object(
+  {
+    decision: Type.Enum(["approve", "deny"]),
+    reason: Type.Optional(Reason),
+    arguments: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "With `approve`: arguments in place of those that were asked for.",
+      }),
+    ),
+    arguments_hash: Type.Optional(
+      Type.String({
+        pattern: "^[0-9a-f]{64}$",
+        description: "The `arguments_hash` that was shown: with others by now, it is 409.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+const OverrideBody = Type.Object(
+  {
+    decision: Type.Enum(["override", "disregard"]),
+    reason: Reason,
+    output: Type.Optional(
+      Type.String({
+        maxLength: 1_000_000,
+        description: "With `override`: what counts in place of the task's output.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+const SEQ = /^[1-9]\d{0,14}$/;
+const tag = "Oversight";
+
+export interface ApprovalRouteParts {
+  readonly desk: ApprovalDesk;
+  readonly tasks: TaskService;
+  readonly clock: Clock;
+}
+
+/** What people decide: on calls that wait for them, and on what tasks came to. */
+export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRouteParts) {
+  const list = endpoint(
+    door,
+    {
+      action: "approval.list",
+      scope: "approvals:write",
+      summary: "List the calls that wait for a person, the newest first",
+      tag,
+      query: Type.Object(PAGE, { additionalProperties: false }),
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+      const before = decodeCursor(cursor, (key) => SEQ.test(key));
+      const found = await desk.pending(call.caller, limit, before === undefined ? undefined : Number(before));
+      return { status: 200, body: page(found, limit, ({ pendingSeq }) => String(pendingSeq), viewApproval) };
+    },
+  );
+
+  const decide = endpoint(
+    door,
+    {
+      action: "oversight.approve",
+      scope: "approvals:write",
+      summary: "Approve a call, with other arguments if need be, or deny it",
+      tag,
+      body: DecisionBody,
+      status: 200,
+    },
+    async ({ call, body, params: { id = "", call_id: callId = "" } }) => {
+      call.about({ action: body.decision === "approve" ? "oversight.approve" : "oversight.deny" });
+      const { approval, isSettled } = await desk.decide(call, id, callId, {
+        decision: body.decision,
+        ...(body.reason === undefined ? {} : { reason: body.reason }),
+        ...(body.arguments === undefined ? {} : { arguments: body.arguments }),
+        ...(body.arguments_hash === undefined ? {} : { argumentsHash: body.arguments_hash }),
+      });
+      const status = !isSettled ? "pending" : body.decision === "approve" ? "approved" : "denied";
+      return {
+        status: 200,
+        body: { task: approval.taskId, call_id: approval.callId, decision: body.decision, status },
+      };
+    },
+  );
+
+  const override = endpoint(
+    door,
+    {
+      action: "oversight.override",
+      scope: "approvals:write",
+      summary: "Say that a finished task's output is overridden or disregarded, and why",
+      tag,
+      body: OverrideBody,
+      status: 200,
+    },
+    async ({ call, body, params: { id = "" } }) => {
+      const { caller } = call;
+      call.about({ action: `oversight.${body.decision}` });
+      if (caller.agent) {
+        throw new Problem(
+          "agent_forbidden",
+          `This token acts as ${caller.agent.name}: a person has to decide.`,
+        );
+      }
+      const task = await tasks.get(caller, id);
+      call.about({ task: task.id, agent: task.agent });
+      if (!isFinal(task.status))
+        throw new Problem("task_unfinished", "The task has not finished: cancel it.");
+      if (body.output !== undefined && body.decision === "disregard") {
+        const message = "belongs to an override";
+        throw new Problem("validation_failed", `/output: ${message}`, {
+          errors: [{ path: "/output", message }],
+        });
+      }
+      await call.commit((_tx, record) =>
+        record({
+          input: body.output,
+          output: body.reason,
+          oversight: {
+            person: caller.person ?? caller.name,
+            ...(caller.role === null ? {} : { role: caller.role }),
+            decision: body.decision,
+            decided_at: timestamp(clock.now()),
+            target_seq: task.dispatchSeq,
+          },
+        }),
+      );
+      return { status: 200, body: viewTask(task) };
+    },
+  );
+
+  return new Elysia()
+    .get("/v1/approvals", list.handle, list.hook)
+    .post("/v1/tasks/:id/approvals/:call_id", decide.handle, decide.hook)
+    .post("/v1/tasks/:id/override", override.handle, override.hook);
+}
+
+function viewApproval(approval: ApprovalWithTexts) {
+  return {
+    task: approval.taskId,
+    call_id: approval.callId,
+    agent: approval.agent,
+    tool: approval.tool,
+    arguments: approval.arguments === null ? null : (JSON.parse(approval.arguments) as unknown),
+    arguments_hash: approval.argumentsHash,
+    presented_at: timestamp(approval.presentedAt),
+    expires_at: timestamp(approval.expiresAt),
+  };
+}

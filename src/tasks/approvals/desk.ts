@@ -1,0 +1,232 @@
+import type { Caller } from "../../access/caller.ts";
+import { timestamp } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
+import type { Call } from "../../gate/call.ts";
+import type { Draft, Oversight } from "../../ledger/entry.ts";
+import type { Tx } from "../../store/db.ts";
+import { saveEvents } from "../event-store.ts";
+import { encodeFrame } from "../frames.ts";
+import type { TaskParts } from "../parts.ts";
+import type { Queued } from "../scheduler.ts";
+import { findOpenTask, markDecided, raiseEventCeiling } from "../store.ts";
+import { argumentsHashOf } from "./present.ts";
+import {
+  type Approval,
+  type ApprovalWithTexts,
+  addVote,
+  changeArguments,
+  expiredApprovals,
+  findApproval,
+  pendingApprovals,
+  settleApproval,
+} from "./rows.ts";
+
+export interface DecisionRequest {
+  readonly decision: "approve" | "deny";
+  readonly reason?: string;
+  /** In place of those that were asked for; with `approve` alone. */
+  readonly arguments?: Readonly<Record<string, unknown>>;
+  /** The arguments that the person was shown, by their hash: others are not decided on. */
+  readonly argumentsHash?: string;
+}
+
+export type DeskParts = Pick<TaskParts, "db" | "ledger" | "hub" | "clock" | "tools" | "log"> & {
+  /** Lets a task go on that was decided about, once it is queued in the store. */
+  goOn(queued: Queued): Promise<void>;
+};
+
+/** Expired ones that one transaction each settles, in one look. */
+const EXPIRED_AT_ONCE = 100;
+/** Event ids kept free above the event of a decision, which is written while no run looks after them. */
+const CEILING_STEP = 16;
+
+/** Where people decide on calls that wait for them. */
+export class ApprovalDesk {
+  readonly #parts: DeskParts;
+  #sweeping = false;
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts;
+  }
+
+  /** Pending ones that the caller may see, the newest first; one more than `limit` when there are more. */
+  pending(
+    { workspaceId, agent }: Caller,
+    limit: number,
+    before: number | undefined,
+  ): Promise<ApprovalWithTexts[]> {
+    return pendingApprovals(this.#parts.db, workspaceId, agent?.name ?? null, limit, before);
+  }
+
+  /**
+   * A person's decision. It is bound to the hash of the arguments that were shown.
+   * @returns whether the call is settled by it, or still waits for another person
+   * @throws Problem 404 `not_found`, 403 `agent_forbidden`, 409 `approval_decided`, 409 `approval_changed`, 422
+   */
+  async decide(
+    call: Call,
+    taskId: string,
+    callId: string,
+    request: DecisionRequest,
+  ): Promise<{ readonly approval: Approval; readonly isSettled: boolean }> {
+    const { db, clock } = this.#parts;
+    const { workspaceId, agent } = call.caller;
+    const found = await findApproval(db, workspaceId, taskId, callId);
+    if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide on.`);
+    call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
+    if (agent) {
+      throw new Problem("agent_forbidden", `This token acts as ${agent.name}: a person has to decide.`);
+    }
+    const changed = this.#changedArguments(found, request);
+    const settled = await call.commit(async (tx, record) => {
+      const approval = await findApproval(tx, workspaceId, taskId, callId);
+      if (approval?.status !== "pending") throw decided(approval);
+      if (approval.expiresAt <= clock.now()) throw expired();
+      const { argumentsHash } = request;
+      if (argumentsHash !== undefined && argumentsHash !== approval.argumentsHash) throw isOther();
+      const seq = await record({
+        input: changed,
+        output: request.reason,
+        oversight: this.#oversight(call, approval, changed === undefined ? request.decision : "change"),
+      });
+      if (changed !== undefined) {
+        await changeArguments(tx, approval, seq, await argumentsHashOf(tx, workspaceId, seq));
+      }
+      return this.#settle(tx, approval, request.decision, call, seq);
+    });
+    if (settled) await this.#parts.goOn(settled);
+    return { approval: found, isSettled: settled !== null };
+  }
+
+  /** Denies what nobody has decided on in time. Called every few seconds. */
+  async expire(): Promise<void> {
+    if (this.#sweeping) return;
+    this.#sweeping = true;
+    try {
+      const { db, clock } = this.#parts;
+      for (const approval of await expiredApprovals(db, clock.now(), EXPIRED_AT_ONCE)) {
+        const queued = await db.tx((tx) => this.#expireOne(tx, approval));
+        if (queued) await this.#parts.goOn(queued);
+      }
+    } finally {
+      this.#sweeping = false;
+    }
+  }
+
+  async #expireOne(tx: Tx, { workspaceId, taskId, callId }: Approval): Promise<Queued | null> {
+    const { ledger, clock } = this.#parts;
+    const approval = await findApproval(tx, workspaceId, taskId, callId);
+    if (approval?.status !== "pending") return null;
+    const draft: Draft = {
+      phase: "single",
+      action: "oversight.expire",
+      outcome: "denied",
+      code: "expired",
+      channel: "system",
+      actor: "system",
+      agent: approval.agent,
+      task: taskId,
+      tool: approval.tool,
+      oversight: {
+        person: "nobody",
+        decision: "expire",
+        presented_at: timestamp(approval.presentedAt),
+        decided_at: timestamp(clock.now()),
+        target_seq: approval.pendingSeq,
+        arguments_hash: approval.argumentsHash,
+      },
+    };
+    const seq = await ledger.append(tx, workspaceId, draft);
+    await settleApproval(tx, approval, "denied", seq);
+    return this.#queue(tx, approval, "deny", "system");
+  }
+
+  /** @returns the task that goes on; null where another person has to say yes as well */
+  async #settle(
+    tx: Tx,
+    approval: Approval,
+    decision: "approve" | "deny",
+    { caller }: Call,
+    seq: number,
+  ): Promise<Queued | null> {
+    if (decision === "approve") {
+      const votes = await addVote(tx, approval, caller.person ?? caller.name, seq);
+      if (votes === null) {
+        throw new Problem("approval_decided", "You have approved it already: another person has to as well.");
+      }
+      if (votes < approval.required) return null;
+    }
+    await settleApproval(tx, approval, decision === "approve" ? "approved" : "denied", seq);
+    return this.#queue(tx, approval, decision, caller.actor);
+  }
+
+  /** The task goes back into the queue, and its readers are told. */
+  async #queue(
+    tx: Tx,
+    { workspaceId, taskId, callId }: Approval,
+    decision: "approve" | "deny",
+    actor: string,
+  ): Promise<Queued | null> {
+    const task = await findOpenTask(tx, workspaceId, taskId);
+    if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
+    const log = this.#parts.hub.find(taskId);
+    if (log && !log.closed) {
+      const data = { call_id: callId, decision, actor };
+      const from = log.savedUpTo;
+      // Nobody else writes while the task waits: the frame that is stored is the one that readers get once it is.
+      const id = log.nextId;
+      const frame = encodeFrame(id, "approval.decided", data);
+      await saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
+      await raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
+      tx.onCommit(() => {
+        log.publish("approval.decided", data);
+        log.saved(id);
+      });
+    }
+    return { workspaceId, taskId, agentId: task.agentId };
+  }
+
+  #oversight({ caller }: Call, approval: Approval, decision: string): Oversight {
+    const { person, name, role } = caller;
+    return {
+      person: person ?? name,
+      ...(role === null ? {} : { role }),
+      decision,
+      presented_at: timestamp(approval.presentedAt),
+      decided_at: timestamp(this.#parts.clock.now()),
+      target_seq: approval.pendingSeq,
+      arguments_hash: approval.argumentsHash,
+    };
+  }
+
+  /** JSON of arguments in place of those asked for. @throws Problem 422 for what the tool does not take */
+  #changedArguments(approval: Approval, { decision, arguments: given }: DecisionRequest): string | undefined {
+    if (given === undefined) return undefined;
+    const fault = (path: string, message: string) =>
+      new Problem("validation_failed", `${path}: ${message}`, { errors: [{ path, message }] });
+    if (decision === "deny") throw fault("/arguments", "belong to an approval");
+    const tool = this.#parts.tools.catalogue.find(approval.workspaceId, approval.tool);
+    if (!tool) throw fault("/arguments", `the tool ${approval.tool} is not there any more`);
+    const text = JSON.stringify(given);
+    const faults = tool.validate(JSON.parse(text));
+    if (faults.length > 0) {
+      const errors = faults.map(({ path, message }) => ({ path: `/arguments${path}`, message }));
+      const [first] = errors;
+      throw new Problem("validation_failed", `${first?.path}: ${first?.message}`, { errors });
+    }
+    return text;
+  }
+}
+
+function decided(approval: Approval | undefined): Problem {
+  const how = approval?.status === "approved" ? "approved" : "denied";
+  return new Problem("approval_decided", `The call was ${how} already, or is not wanted any more.`);
+}
+
+function expired(): Problem {
+  return new Problem("approval_decided", "Nobody decided in time: the call counts as denied.");
+}
+
+function isOther(): Problem {
+  return new Problem("approval_changed", "The arguments are others by now: look at them again.");
+}

@@ -1,0 +1,229 @@
+import type { Sql, Tx } from "../../store/db.ts";
+
+/** Whether a call may be made that a person was asked for. */
+export type ApprovalStatus = "pending" | "approved" | "denied";
+
+/** A call that waits, or has waited, for a person. */
+export interface Approval {
+  readonly workspaceId: number;
+  readonly taskId: string;
+  readonly callId: string;
+  readonly agent: string;
+  readonly tool: string;
+  /** Seq of the entry that shows what is asked. */
+  readonly pendingSeq: number;
+  /** Seq of the entry whose payload holds the arguments that count. */
+  readonly argumentsSeq: number;
+  /** The salted hash in that entry, hex. */
+  readonly argumentsHash: string;
+  /** How many people have to say yes. */
+  readonly required: number;
+  readonly presentedAt: number;
+  readonly expiresAt: number;
+  readonly status: ApprovalStatus;
+  /** Seq of the entry that settled it; null while it is pending. */
+  readonly decisionSeq: number | null;
+}
+
+/** The same with its texts; null where they were erased. */
+export interface ApprovalWithTexts extends Approval {
+  /** JSON. */
+  readonly arguments: string | null;
+  /** Of the decision. */
+  readonly reason: string | null;
+}
+
+interface Row {
+  readonly workspace_id: number;
+  readonly task_id: string;
+  readonly call_id: string;
+  readonly agent: string;
+  readonly tool: string;
+  readonly pending_seq: number;
+  readonly arguments_seq: number;
+  readonly arguments_hash: string;
+  readonly required: number;
+  readonly presented_at: number;
+  readonly expires_at: number;
+  readonly status: ApprovalStatus;
+  readonly decision_seq: number | null;
+  readonly arguments: string | null;
+  readonly reason: string | null;
+}
+
+const SELECT = `SELECT a.workspace_id, a.task_id, a.call_id, a.agent, a.tool, a.pending_seq, a.arguments_seq,
+  a.arguments_hash, a.required, a.presented_at, a.expires_at, a.status, a.decision_seq,
+  (SELECT p.body FROM payloads p
+    WHERE p.workspace_id = a.workspace_id AND p.seq = a.arguments_seq AND p.kind = 'input') AS arguments,
+  (SELECT p.body FROM payloads p
+    WHERE p.workspace_id = a.workspace_id AND p.seq = a.decision_seq AND p.kind = 'output') AS reason
+  FROM approvals a`;
+
+export async function findApproval(
+  sql: Pick<Sql, "get">,
+  workspaceId: number,
+  taskId: string,
+  callId: string,
+): Promise<ApprovalWithTexts | undefined> {
+  const row = await sql.get<Row>(
+    `${SELECT} WHERE a.workspace_id = $1 AND a.task_id = $2 AND a.call_id = $3`,
+    [workspaceId, taskId, callId],
+  );
+  return row && fromRow(row);
+}
+
+/** All that a task has asked for. */
+export async function approvalsOf(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  taskId: string,
+): Promise<ApprovalWithTexts[]> {
+  const rows = await sql.all<Row>(`${SELECT} WHERE a.workspace_id = $1 AND a.task_id = $2`, [
+    workspaceId,
+    taskId,
+  ]);
+  return rows.map(fromRow);
+}
+
+/** Pending ones, of one agent or of all, the newest first, of entries before `before`; one more than `limit` when there are more. */
+export async function pendingApprovals(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  agent: string | null,
+  limit: number,
+  before: number | undefined,
+): Promise<ApprovalWithTexts[]> {
+  const rows = await sql.all<Row>(
+    `${SELECT} WHERE a.workspace_id = $1 AND a.status = 'pending' AND a.pending_seq < $2
+       AND ($4 IS NULL OR a.agent = $4)
+     ORDER BY a.pending_seq DESC LIMIT $3`,
+    [workspaceId, before ?? Number.MAX_SAFE_INTEGER, limit + 1, agent],
+  );
+  return rows.map(fromRow);
+}
+
+export async function expiredApprovals(
+  sql: Pick<Sql, "all">,
+  now: number,
+  limit: number,
+): Promise<ApprovalWithTexts[]> {
+  const rows = await sql.all<Row>(
+    `${SELECT} WHERE a.status = 'pending' AND a.expires_at <= $1 ORDER BY a.expires_at LIMIT $2`,
+    [now, limit],
+  );
+  return rows.map(fromRow);
+}
+
+export async function insertApproval(
+  tx: Tx,
+  approval: Omit<Approval, "argumentsSeq" | "status" | "decisionSeq">,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash,
+       required, presented_at, expires_at, status)
+     VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, 'pending')`,
+    [
+      approval.workspaceId,
+      approval.taskId,
+      approval.callId,
+      approval.agent,
+      approval.tool,
+      approval.pendingSeq,
+      approval.argumentsHash,
+      approval.required,
+      approval.presentedAt,
+      approval.expiresAt,
+    ],
+  );
+}
+
+/** Settles it. */
+export async function settleApproval(
+  tx: Tx,
+  { workspaceId, taskId, callId }: Approval,
+  status: "approved" | "denied",
+  decisionSeq: number | null,
+): Promise<void> {
+  await tx.run(
+    `UPDATE approvals SET status = $4, decision_seq = $5
+     WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3 AND status = 'pending'`,
+    [workspaceId, taskId, callId, status, decisionSeq],
+  );
+}
+
+/** From now on the arguments of the entry `seq` count, and nobody has said yes to them but who changed them. */
+export async function changeArguments(
+  tx: Tx,
+  { workspaceId, taskId, callId }: Approval,
+  seq: number,
+  hash: string,
+): Promise<void> {
+  const key = [workspaceId, taskId, callId];
+  await tx.run(
+    `UPDATE approvals SET arguments_seq = $4, arguments_hash = $5
+     WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3`,
+    [...key, seq, hash],
+  );
+  await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
+}
+
+/** @returns how many people have said yes now; null where this one had before */
+export async function addVote(
+  tx: Tx,
+  { workspaceId, taskId, callId }: Approval,
+  person: string,
+  seq: number,
+): Promise<number | null> {
+  const key = [workspaceId, taskId, callId];
+  const added = await tx.run(
+    `INSERT INTO approval_votes (workspace_id, task_id, call_id, person, seq) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT DO NOTHING`,
+    [...key, person, seq],
+  );
+  if (added === 0) return null;
+  const row = await tx.get<{ votes: number }>(
+    "SELECT COUNT(*) AS votes FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3",
+    key,
+  );
+  return row?.votes ?? 0;
+}
+
+/** Who has said yes so far. */
+export async function votersOf(
+  sql: Pick<Sql, "all">,
+  { workspaceId, taskId, callId }: Approval,
+): Promise<string[]> {
+  const rows = await sql.all<{ person: string }>(
+    "SELECT person FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3 ORDER BY seq",
+    [workspaceId, taskId, callId],
+  );
+  return rows.map(({ person }) => person);
+}
+
+/** A task that ends asks for nothing any more. */
+export async function withdrawApprovals(tx: Tx, workspaceId: number, taskId: string): Promise<void> {
+  await tx.run(
+    "UPDATE approvals SET status = 'denied' WHERE workspace_id = $1 AND task_id = $2 AND status = 'pending'",
+    [workspaceId, taskId],
+  );
+}
+
+function fromRow(row: Row): ApprovalWithTexts {
+  return {
+    workspaceId: row.workspace_id,
+    taskId: row.task_id,
+    callId: row.call_id,
+    agent: row.agent,
+    tool: row.tool,
+    pendingSeq: row.pending_seq,
+    argumentsSeq: row.arguments_seq,
+    argumentsHash: row.arguments_hash,
+    required: row.required,
+    presentedAt: row.presented_at,
+    expiresAt: row.expires_at,
+    status: row.status,
+    decisionSeq: row.decision_seq,
+    arguments: row.arguments,
+    reason: row.reason,
+  };
+}

@@ -1,0 +1,46 @@
+import type { LimitNotices } from "../gate/notices.ts";
+import type { Forgetting } from "../store/forgetting.ts";
+import { ApprovalDesk } from "./approvals/desk.ts";
+import { PayloadEraser } from "./erase.ts";
+import { TaskEventHub } from "./events.ts";
+import { PayloadExpiry } from "./expire.ts";
+import type { TaskParts } from "./parts.ts";
+import { QuotedPayloads } from "./quoted.ts";
+import { TaskService } from "./service.ts";
+
+export interface OpenTasksParts extends Omit<TaskParts, "hub"> {
+  readonly notices: LimitNotices;
+  readonly forgetting: Forgetting;
+  /** Tasks that this process runs at once. */
+  readonly nodeCeiling: number;
+  /** Tasks that may wait in one workspace. */
+  readonly queueLimit: number;
+  /** Days that texts are kept. */
+  readonly payloadDays: number;
+}
+
+/** Tasks, with who decides about their calls and what becomes of their texts. */
+export interface OpenTasks {
+  readonly tasks: TaskService;
+  readonly desk: ApprovalDesk;
+  readonly quoted: QuotedPayloads;
+  readonly eraser: PayloadEraser;
+  readonly expiry: PayloadExpiry;
+}
+
+export function openTasks(parts: OpenTasksParts): OpenTasks {
+  const { db, ledger, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } = parts;
+  const hub = new TaskEventHub(db);
+  const tasks = new TaskService({ ...parts, hub }, { nodeCeiling, queueLimit, notices });
+  const desk = new ApprovalDesk({ ...parts, hub, goOn: (queued) => tasks.goOn(queued) });
+  return {
+    tasks,
+    desk,
+    quoted: new QuotedPayloads({ db, ledger, hub, forgetting, clock, log }),
+    eraser: new PayloadEraser({ db, ledger, hub, forgetting }),
+    expiry: new PayloadExpiry({
+      ...{ db, ledger, hub, forgetting, clock, log, workspaces },
+      days: parts.payloadDays,
+    }),
+  };
+}
