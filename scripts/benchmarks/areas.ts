@@ -3,6 +3,11 @@ import { readAgent } from "./api/read-agent.ts";
 import { runTasks } from "./api/run-tasks.ts";
 import { start } from "./api/start.ts";
 import type { Figure } from "./figures.ts";
+import { appends } from "./ledger/appends.ts";
+import { exports } from "./ledger/exports.ts";
+import { pages } from "./ledger/pages.ts";
+import { proofs } from "./ledger/proofs.ts";
+import { verification } from "./ledger/verification.ts";
 import { callTool } from "./mcp/call-tool.ts";
 import { callUpstream } from "./mcp/call-upstream.ts";
 import { listTools } from "./mcp/list-tools.ts";
@@ -37,6 +42,13 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "listing 200 tools": listTools,
     "open sessions": sessions,
     "calling an upstream's tool": callUpstream,
+  },
+  ledger: {
+    "durable entries": appends,
+    "proofs of entries": proofs,
+    "filtered pages": pages,
+    exports,
+    verifying: verification,
   },
   vault: {
     "quality of search": quality,

@@ -15,12 +15,13 @@ export interface Options {
   readonly collections: string | null;
   readonly passages: number;
   readonly peers: boolean;
+  readonly entries: number;
 }
 
 const names = Object.keys(AREAS);
 
 export const USAGE = `Usage: scripts/bench [area] [--json] [--binary] [--seconds N] [--rounds N]
-                     [--collections DIR] [--passages N] [--peers]
+                     [--entries N] [--collections DIR] [--passages N] [--peers]
 
 Areas: ${names.join(", ")}. Without one, all of them.
 
@@ -28,6 +29,10 @@ Areas: ${names.join(", ")}. Without one, all of them.
   --binary           measure dist/gatehouse, as scripts/build makes it, instead of the sources
   --seconds N        length of each round, 0.2 to 60 (default 2)
   --rounds N         rounds of each contender, 1 to 50 (default 5); a warm-up round comes before
+
+Of area ledger:
+
+  --entries N        entries of the large ledger, 10000 to 10000000 (default 1000000, which the aims are for)
 
 Of area vault:
 
@@ -50,6 +55,7 @@ export function parseOptions(
     collections: environment.GATEHOUSE_COLLECTIONS || null,
     passages: 100_000,
     peers: false,
+    entries: 1_000_000,
   };
   const rest = [...args];
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
@@ -70,6 +76,12 @@ export function parseOptions(
         return "--passages takes 1000 to 1000000";
       }
       options = { ...options, passages };
+    } else if (arg === "--entries") {
+      const entries = Number(rest.shift());
+      if (!(Number.isInteger(entries) && entries >= 10_000 && entries <= 10_000_000)) {
+        return "--entries takes 10000 to 10000000";
+      }
+      options = { ...options, entries };
     } else if (arg === "--collections") {
       const collections = rest.shift() ?? "";
       if (collections === "") return "--collections takes a folder";

@@ -16,6 +16,8 @@ export interface Report {
     readonly rounds: number;
     /** Of the vault's large collection. */
     readonly passages: number;
+    /** Of the large ledger. */
+    readonly entries: number;
   };
   readonly figures: readonly Figure[];
   /** What broke. The exit code is 1 when there is anything here; a missed aim is none. */
@@ -33,6 +35,7 @@ export interface Failure {
   readonly message: string;
 }
 
-export function reportedOptions({ areas, binary, seconds, rounds, passages }: Options): Report["options"] {
-  return { areas, program: binary ? "binary" : "sources", seconds, rounds, passages };
+export function reportedOptions(options: Options): Report["options"] {
+  const { areas, binary, seconds, rounds, passages, entries } = options;
+  return { areas, program: binary ? "binary" : "sources", seconds, rounds, passages, entries };
 }

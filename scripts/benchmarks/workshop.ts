@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import type { FilledLedger } from "./ledger/filled.ts";
 import { type ExchangesJob, type ExchangesResult, exchangesResult } from "./load/jobs.ts";
 import { Gatehouse, type GatehouseOptions, programOf } from "./processes/gatehouse.ts";
 import type { Household } from "./processes/household.ts";
@@ -17,6 +18,8 @@ export interface WorkshopOptions {
   readonly passages: number;
   /** Whether other vector stores may be installed. */
   readonly peers: boolean;
+  /** Of the large ledger. */
+  readonly entries: number;
 }
 
 /** A server that can be put under load. */
@@ -41,9 +44,12 @@ export class Workshop {
   readonly collections: string | null;
   readonly passages: number;
   readonly peers: boolean;
+  readonly entries: number;
   readonly generator: Worker;
   /** What one scenario of the vault has filled, for those after it: filling takes minutes. */
   filledVault: FilledVault | null = null;
+  /** As `filledVault`. */
+  filledLedger: FilledLedger | null = null;
 
   constructor(household: Household, options: WorkshopOptions) {
     this.#household = household;
@@ -53,6 +59,7 @@ export class Workshop {
     this.collections = options.collections;
     this.passages = options.passages;
     this.peers = options.peers;
+    this.entries = options.entries;
     this.generator = Worker.start(household, "load/main.ts");
   }
 
@@ -62,6 +69,33 @@ export class Workshop {
 
   gatehouse(options?: GatehouseOptions): Promise<Gatehouse> {
     return Gatehouse.start(this.#household, this.#program, options);
+  }
+
+  /** A verb of the command line, run to its end. `output` is of both its outputs, `mostBytes` what was resident at most. */
+  async verb(
+    ...args: readonly string[]
+  ): Promise<{
+    readonly code: number;
+    readonly output: string;
+    readonly ms: number;
+    readonly mostBytes: number;
+  }> {
+    const home = this.folder();
+    const begun = performance.now();
+    const child = Bun.spawn([...this.#program, ...args], {
+      cwd: home,
+      env: { PATH: "", HOME: home, NODE_ENV: "production" },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#household.adopt(child);
+    const [output, errors, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    const ms = performance.now() - begun;
+    this.#household.remove(home);
+    return { code, output: output + errors, ms, mostBytes: child.resourceUsage()?.maxRSS ?? 0 };
   }
 
   /** A script of this folder, in a process of its own. */

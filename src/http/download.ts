@@ -95,7 +95,8 @@ export function downloadStream(
         const next = await chunks.next();
         if (closing) return;
         if (next.done) {
-          void finish();
+          // Before the end: Bun takes a time limit for the connection only while its answer goes on.
+          await finish();
           controller.close();
           return;
         }

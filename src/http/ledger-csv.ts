@@ -74,5 +74,18 @@ function cell(value: unknown): Cell {
  * carriage return) gets an apostrophe in front.
  */
 function csvLines(rows: readonly (readonly Cell[])[]): string {
-  return stringify([...rows], { record_delimiter: "\r\n", escape_formulas: true });
+  return rows.map((row) => `${row.map(csvCell).join(",")}\r\n`).join("");
+}
+
+/** Nothing of it means anything in CSV, nor to a spreadsheet. */
+const PLAIN = /^[\w.:/][\w.:/ -]*$/;
+
+/**
+ * Nearly all cells are plain: the library, asked for each of them, would take 14 µs a row in place of 3. Asked without the
+ * end of a row, it puts a lone carriage return into quotes as well.
+ */
+function csvCell(value: Cell): string {
+  if (value === null) return "";
+  if (typeof value === "number") return String(value);
+  return PLAIN.test(value) ? value : stringify([[value]], { eof: false, escape_formulas: true });
 }

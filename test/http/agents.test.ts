@@ -76,7 +76,7 @@ test("a change of a tier policy changes what it names alone", async () => {
   expect(await change({})).toEqual({ tiers: [1], models: { allow: ["x"], deny: [] } });
 });
 
-test("the ledger says which fields a change gave, and tells versions apart by a hash", async () => {
+test("the ledger says which fields a change gave, what the agent may do, and tells versions apart by a hash", async () => {
   await create({ ...minimal, name: "traced", instructions: "secret plan" });
   await gateway.call("PATCH", "/v1/agents/traced", { body: { tools: [], tier_policy: { tiers: [1] } } });
   await gateway.call("DELETE", "/v1/agents/traced");
@@ -86,8 +86,21 @@ test("the ledger says which fields a change gave, and tells versions apart by a 
     version: 1,
     fields: "instructions memory_scope owner",
     hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    owner: minimal.owner,
+    memory_scope: minimal.memory_scope,
+    tiers: "all",
+    models: "*",
+    models_denied: "none",
+    tools: "*",
+    approvals: "destructive",
+    max_steps: 20,
   });
-  expect(changed.detail).toMatchObject({ version: 2, fields: "tier_policy tools" });
+  expect(changed.detail).toMatchObject({
+    version: 2,
+    fields: "tier_policy tools",
+    tiers: "1",
+    tools: "none",
+  });
   expect(changed.detail.hash).not.toBe(made.detail.hash);
   expect(archived.detail).toEqual({ version: 2, hash: changed.detail.hash });
   expect(JSON.stringify(body)).not.toContain("secret plan");

@@ -75,6 +75,19 @@ test("what nobody reads is not made: one chunk waits, and it is given up after f
   await expect(reader.read()).rejects.toThrow("taken nothing");
 });
 
+test("the place is given back, and the connection is left to others, before the end is seen", async () => {
+  const { seen, parts } = source();
+  async function* two(): AsyncGenerator<Uint8Array, void> {
+    yield CHUNK;
+    yield CHUNK;
+  }
+  const reader = downloadStream(two(), { ...parts, clock: new FakeClock(), signal: never() }).getReader();
+  for (let chunk = 0; chunk < 2; chunk++) expect((await reader.read()).done).toBe(false);
+  expect(seen.ended).toBe(0);
+  expect((await reader.read()).done).toBe(true);
+  expect(seen).toMatchObject({ ended: 1, failures: [] });
+});
+
 test("a reader that leaves, and a client that had left before, end the reading and are no failure", async () => {
   const left = source();
   const reader = downloadStream(left.chunks(), {

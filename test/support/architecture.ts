@@ -39,6 +39,8 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**"] },
   { packages: /^ipaddr\.js$/, places: ["config/address-range.ts", "connectors/outbound/**"] },
   { packages: /^@apidevtools\/.+$/, places: ["connectors/openapi/**"] },
+  { packages: /^@zip\.js\/zip\.js$/, places: ["ledger/article14/format/zip.ts"] },
+  { packages: /^@noble\/hashes$/, places: ["ledger/verify/bundle/**"] },
   { packages: /^sqlite-vec(-.+)?$/, places: ["store/sqlite/**"] },
 ];
 /** The framework runs on Node as well. */

@@ -36,13 +36,10 @@ export class GrowingTree {
     this.#subtrees.push(added);
   }
 
-  root(): Uint8Array {
-    return (
-      foldRight(
-        this.#hash,
-        this.#subtrees.map(({ hash }) => hash),
-      ) ?? this.#hash.empty()
-    );
+  /** @param right the root of leaves behind those that are here: fewer than the smallest subtree here has */
+  root(right?: Uint8Array): Uint8Array {
+    const hashes = this.#subtrees.map(({ hash }) => hash);
+    return foldRight(this.#hash, right ? [...hashes, right] : hashes) ?? this.#hash.empty();
   }
 }
 

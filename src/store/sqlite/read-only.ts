@@ -24,6 +24,8 @@ export interface ReadOnlyDatabase {
   schema(): SchemaObject[];
   /** One after another, in constant memory. @throws DatabaseUnreadable */
   rows<Row>(sql: string, params?: readonly SqlValue[]): Generator<Row, void>;
+  /** All at once: for few. @throws DatabaseUnreadable */
+  all<Row>(sql: string, params?: readonly SqlValue[]): Row[];
   /** @throws DatabaseUnreadable */
   get<Row>(sql: string, params?: readonly SqlValue[]): Row | undefined;
   /** What SQLite finds wrong with the pages of a table and of its indexes, some at most. @throws DatabaseUnreadable */
@@ -115,6 +117,7 @@ function readOnly(
         statement.finalize();
       }
     },
+    all: <Row>(sql: string, params?: readonly SqlValue[]) => reading(() => connection.all<Row>(sql, params)),
     get: <Row>(sql: string, params?: readonly SqlValue[]) => reading(() => connection.get<Row>(sql, params)),
     integrityProblems(table) {
       if (!IDENTIFIER.test(table)) throw new TypeError(`${table} is no name of a table`);

@@ -1,0 +1,76 @@
+import type { Static } from "typebox";
+import { openWorkspaces } from "../../../src/access/workspaces.ts";
+import { systemRandom } from "../../../src/base/ids.ts";
+import { openLedgerKeys } from "../../../src/ledger/keys.ts";
+import { createLedger } from "../../../src/ledger/ledger.ts";
+import { createProofs, type Proofs } from "../../../src/ledger/proofs.ts";
+import { ledgerSize } from "../../../src/ledger/query.ts";
+import { databasePath } from "../../../src/store/directory.ts";
+import { openSqlite, type SqliteDb } from "../../../src/store/sqlite/open.ts";
+import { Samples } from "../statistics.ts";
+import { busyWorkspace, SetClock, STEP_MS } from "./entries.ts";
+import type { fillResult } from "./jobs.ts";
+
+/** Entries recorded at once: they share a transaction. */
+const AT_ONCE = 1_024;
+
+/** Makes a data directory whose workspace `default` has so many entries, as a busy workspace records them. */
+export async function fill(dataDir: string, entries: number): Promise<Static<typeof fillResult.schema>> {
+  const db = openSqlite(databasePath(dataDir));
+  const clock = new SetClock();
+  // They end now, so that what is asked of them later comes behind them.
+  const startedAt = Date.now() - entries * STEP_MS;
+  clock.set(startedAt);
+  await openWorkspaces(db, clock, { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" });
+  await openLedgerKeys({ db, directory: dataDir, clock, random: systemRandom });
+  const { id } = await workspaceOf(db);
+  const ledger = createLedger(db, clock, systemRandom);
+  const begun = performance.now();
+  for (let from = 0; from < entries; from += AT_ONCE) {
+    clock.set(startedAt + from * STEP_MS);
+    const count = Math.min(AT_ONCE, entries - from);
+    await Promise.all(
+      Array.from({ length: count }, (_, index) => ledger.record(id, busyWorkspace(from + index))),
+    );
+  }
+  const seconds = (performance.now() - begun) / 1_000;
+  await db.close();
+  return { seconds, startedAt };
+}
+
+/** Proves entries here and there in a ledger, one after another. */
+export async function prove(dataDir: string, seconds: number): Promise<{ p50: number; p99: number }> {
+  const db = openSqlite(databasePath(dataDir));
+  const { id, name } = await workspaceOf(db);
+  const keys = await openLedgerKeys({ db, directory: dataDir, clock: new SetClock(), random: systemRandom });
+  const samples = await timesOf(
+    createProofs(db, keys, () => name),
+    id,
+    await ledgerSize(db, id),
+    seconds,
+  );
+  await db.close();
+  return { p50: samples.percentile(50) ?? 0, p99: samples.percentile(99) ?? 0 };
+}
+
+const PROOFS_PER_SECOND = 100_000;
+
+async function timesOf(proofs: Proofs, workspaceId: number, size: number, seconds: number): Promise<Samples> {
+  const samples = new Samples(Math.ceil(seconds * PROOFS_PER_SECOND) + 1);
+  const end = performance.now() + seconds * 1_000;
+  for (let begun = performance.now(); begun < end; begun = performance.now()) {
+    const seq = 1 + Math.floor(Math.random() * size);
+    const found = await proofs.inclusion(workspaceId, seq);
+    if (found?.head.size !== size) throw new Error(`entry ${seq} of ${size} was not proven`);
+    if (!samples.add(performance.now() - begun)) throw new Error("more proofs than there is room for");
+  }
+  return samples;
+}
+
+async function workspaceOf(db: SqliteDb): Promise<{ readonly id: number; readonly name: string }> {
+  const found = await db.get<{ id: number; name: string }>(
+    "SELECT id, name FROM workspaces WHERE name = 'default'",
+  );
+  if (!found) throw new Error("the data directory has no workspace");
+  return found;
+}

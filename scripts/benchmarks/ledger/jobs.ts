@@ -1,0 +1,39 @@
+/** What the ledger's worker can be asked, and what it answers. */
+import Type, { type Static } from "typebox";
+import { validator } from "../../../src/base/schema.ts";
+
+const seconds = Type.Number({ minimum: 0, maximum: 60 });
+const Appends = Type.Object({
+  kind: Type.Literal("appends"),
+  /** Through the ledger; or into a table of SQLite's, as fast as one caller can. */
+  into: Type.Enum(["ledger", "table"]),
+  /** For their files, which are opened once and kept. */
+  folder: Type.String({ minLength: 1 }),
+  /** Rows of a transaction, where it goes into a table. */
+  rows: Type.Integer({ minimum: 1, maximum: 1024 }),
+  callers: Type.Integer({ minimum: 1, maximum: 1024 }),
+  seconds,
+});
+const Fill = Type.Object({
+  kind: Type.Literal("fill"),
+  /** An empty folder, which becomes a data directory. */
+  dataDir: Type.String({ minLength: 1 }),
+  entries: Type.Integer({ minimum: 1 }),
+});
+const Proofs = Type.Object({
+  kind: Type.Literal("proofs"),
+  dataDir: Type.String({ minLength: 1 }),
+  seconds,
+});
+
+export const job = validator(Type.Union([Appends, Fill, Proofs]));
+export type Job = Static<typeof job.schema>;
+export type AppendsJob = Static<typeof Appends>;
+export type FillJob = Static<typeof Fill>;
+export type ProofsJob = Static<typeof Proofs>;
+
+export const appendsResult = validator(Type.Object({ perSecond: Type.Number() }));
+/** `startedAt`: the first entry's time, in milliseconds; the last one's is that of now. */
+export const fillResult = validator(Type.Object({ seconds: Type.Number(), startedAt: Type.Integer() }));
+/** Milliseconds. */
+export const proofsResult = validator(Type.Object({ p50: Type.Number(), p99: Type.Number() }));

@@ -1,0 +1,28 @@
+import { type Aim, alone, type Figure } from "../figures.ts";
+import type { Workshop } from "../workshop.ts";
+import { AIMED, filledLedger, sizeText } from "./filled.ts";
+
+const LONGEST: Aim = { of: "gatehouse", relation: "<", value: 15_000 };
+/** Each takes seconds: more of them would say no more. */
+const MOST_ROUNDS = 3;
+const BYTES_PER_MB = 1_000_000;
+
+/** `gatehouse ledger verify` on the data directory, in a process of its own and with no server. */
+export async function verification(workshop: Workshop): Promise<Figure[]> {
+  const ledger = await filledLedger(workshop);
+  // A server signs the head of what was filled in, without which nothing could be decided.
+  await (await workshop.gatehouse({ dataDir: ledger.dataDir })).stop();
+  const times: number[] = [];
+  const peaks: number[] = [];
+  for (let round = 0; round < Math.min(workshop.rounds, MOST_ROUNDS); round++) {
+    const { code, output, ms, mostBytes } = await workshop.verb("ledger", "verify", "--data", ledger.dataDir);
+    if (code !== 0) throw new Error(`the ledger does not hold (exit code ${code}): ${output}`);
+    times.push(ms);
+    peaks.push(mostBytes / BYTES_PER_MB);
+  }
+  const aim = ledger.size >= AIMED ? LONGEST : undefined;
+  return [
+    alone({ id: "ledger.verify", label: `ledger verify, ${sizeText(ledger)}`, unit: "ms" }, times, aim),
+    alone({ id: "ledger.verify.memory", label: "  resident at most", unit: "MB" }, peaks),
+  ];
+}

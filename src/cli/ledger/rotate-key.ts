@@ -1,0 +1,52 @@
+import { systemClock } from "../../base/clock.ts";
+import { OperatorError } from "../../base/errors.ts";
+import { createLog } from "../../base/log.ts";
+import type { Config } from "../../config/config.ts";
+import { DirectoryInUse } from "../../store/lock.ts";
+import { openUnlessInUse, withGateway } from "../operator.ts";
+import { resolveConfig } from "../options.ts";
+import { type KeyOptions, type LedgerKeysView, readKeys, showKeys } from "./key.ts";
+
+export interface RotateKeyOptions extends KeyOptions {
+  readonly lost?: boolean;
+}
+
+/** Changes the key that all ledgers of the node are signed with, and prints the verifier key of the new one. */
+export async function rotateLedgerKey(options: RotateKeyOptions): Promise<void> {
+  const { config } = await resolveConfig(options);
+  if (options.lost) await replaceLostKey(config);
+  const keys = await withGateway(config, options.workspace, (api) =>
+    options.lost ? readKeys(api) : api.json<LedgerKeysView>("POST", "/operator/ledger/rotate-key"),
+  );
+  showKeys(keys, options);
+}
+
+/** In this process alone: a server does not start without its key, and one that runs has it. */
+async function replaceLostKey(config: Config): Promise<void> {
+  if (!(await isKeyLost(config))) {
+    throw new OperatorError(
+      "the signing key is not lost",
+      "leave --lost away: the old key then vouches for the new one",
+    );
+  }
+  const { openGateway } = await import("../../gateway.ts");
+  const gateway = await openGateway(config, {
+    log: createLog("warn", systemClock),
+    replaceLostLedgerKey: true,
+  });
+  await gateway.stop();
+}
+
+/** @throws OperatorError where somebody else has the data directory */
+async function isKeyLost(config: Config): Promise<boolean> {
+  try {
+    const gateway = await openUnlessInUse(config);
+    if (!gateway) throw new DirectoryInUse(config.dataDir);
+    await gateway.stop();
+    return false;
+  } catch (error) {
+    // Whatever else keeps it from opening keeps it from opening with another key, and is said then.
+    if (error instanceof OperatorError && !(error instanceof DirectoryInUse)) return true;
+    throw error;
+  }
+}

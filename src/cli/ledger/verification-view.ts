@@ -1,0 +1,45 @@
+import type { Finding, Verdict, Verification } from "../../ledger/proof/verification.ts";
+import type { LedgerVerification } from "../../ledger/verify/directory.ts";
+import { print } from "../output.ts";
+
+const IN_A_WORD: Readonly<Record<Verdict, string>> = {
+  holds: "holds",
+  tampered: "TAMPERED WITH",
+  undecided: "cannot be decided",
+};
+
+const IN_A_SENTENCE: Readonly<Record<Verdict, string>> = {
+  holds: "Holds: nothing was changed, added or taken away, as far as signed checkpoints vouch for it.",
+  tampered: "Tampered with: what is said above was changed, added or taken away.",
+  undecided: "Cannot be decided: nothing speaks of tampering, but what is said above is missing.",
+};
+
+/** For people: a paragraph for each workspace, then the verdict. */
+export function printVerification(
+  result: Verification & { readonly ledgers?: readonly LedgerVerification[] },
+): void {
+  const { ledgers = [] } = result;
+  printPart(null, result);
+  for (const ledger of ledgers) {
+    printPart(`Workspace ${ledger.workspace}: ${IN_A_WORD[ledger.verdict]}`, ledger);
+  }
+  print(IN_A_SENTENCE[result.verdict]);
+}
+
+function printPart(title: string | null, { facts, findings }: Omit<Verification, "verdict">): void {
+  if (title === null && facts.length === 0 && findings.length === 0) return;
+  if (title !== null) print(plain(title));
+  const width = Math.max(0, ...facts.map(({ label }) => label.length)) + 2;
+  for (const { label, value } of facts) print(plain(`  ${label.padEnd(width)}${value}`));
+  for (const finding of findings) print(plain(`  ${mark(finding)} ${finding.message} [${finding.code}]`));
+  print("");
+}
+
+function mark({ verdict }: Finding): string {
+  return verdict === "tampered" ? "!" : "?";
+}
+
+/** Names in a stranger's file may hold what a terminal obeys. */
+function plain(line: string): string {
+  return line.replace(/\p{C}/gu, "\ufffd");
+}

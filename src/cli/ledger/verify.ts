@@ -1,0 +1,122 @@
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { OperatorError } from "../../base/errors.ts";
+import { lookUp } from "../../config/environment.ts";
+import { readTextFile } from "../../config/read-file.ts";
+import { TABLE } from "../../config/table.ts";
+import { parseCheckpoints, type SignedCheckpoint } from "../../ledger/proof/checkpoint.ts";
+import { NoteError, type VerifierKey } from "../../ledger/proof/note.ts";
+import type { Trust, Verdict } from "../../ledger/proof/verification.ts";
+import { verifyBundle } from "../../ledger/verify/bundle/verify.ts";
+import { verifyDirectory } from "../../ledger/verify/directory.ts";
+import { parseKeys } from "../../ledger/verify/keyring.ts";
+import { bundleTools, tools } from "../../ledger/verify/tools.ts";
+import { databasePath } from "../../store/directory.ts";
+import { printJson } from "../output.ts";
+import { printVerification } from "./verification-view.ts";
+
+export interface VerifyOptions {
+  readonly data?: string;
+  readonly bundle?: string;
+  readonly key?: string;
+  readonly checkpoint?: string;
+  readonly workspace?: string;
+  readonly json?: boolean;
+}
+
+const EXIT_CODES: Readonly<Record<Verdict, 0 | 1 | 3>> = { holds: 0, tampered: 1, undecided: 3 };
+const WRONG_USAGE = 2;
+const VARIABLE = "GATEHOUSE_DATA";
+const KEY_FILE_LIMIT = 64 * 1024;
+/** Some 300,000 checkpoints. */
+const CHECKPOINT_FILE_LIMIT = 64 * 1024 * 1024;
+
+/** Verifies a data directory or a bundle, says what was found, and sets the exit code: 0 holds, 1 tampered, 3 undecided. */
+export async function verifyLedger(options: VerifyOptions): Promise<void> {
+  const { bundle, data, workspace = null, json = false } = options;
+  if (bundle !== undefined && (data !== undefined || workspace !== null)) {
+    throw wrong(
+      "--bundle: a bundle is of one workspace, and lies in no data directory: leave out --data and --workspace",
+    );
+  }
+  const trust: Trust = {
+    keys: options.key === undefined ? [] : readKeys(options.key),
+    checkpoints: options.checkpoint === undefined ? [] : readCheckpoints(options.checkpoint),
+  };
+  const result =
+    bundle === undefined
+      ? await verifyDirectory({ path: databaseOf(data), trust, workspace }, tools)
+      : await verifyBundle(bundleFile(bundle), trust, bundleTools);
+  if (json) printJson(result);
+  else printVerification(result);
+  process.exitCode = EXIT_CODES[result.verdict];
+}
+
+/** No configuration is read: who verifies a copy has neither its secrets nor its endpoints. */
+function databaseOf(data: string | undefined): string {
+  const found = data === undefined ? lookUp(process.env, readTextFile, VARIABLE) : undefined;
+  if (found && "failure" in found) throw wrong(`${VARIABLE}: ${found.failure}`);
+  const named = data ?? (found?.value || String(TABLE.data.default));
+  const path = databasePath(resolve(named));
+  if (!isFile(path)) {
+    throw wrong(`there is no data directory ${named}, or no database in it`, "name it with --data");
+  }
+  return path;
+}
+
+function bundleFile(path: string): Blob {
+  if (!isFile(path)) throw wrong(`--bundle: there is no file ${path}`);
+  return Bun.file(path);
+}
+
+/** A verifier key has two plus signs and a slash at places where no sensible file has them; what is none is a file. */
+function readKeys(given: string): readonly VerifierKey[] {
+  if (/^[^+\s]+\+[0-9a-fA-F]{8}\+\S+$/.test(given)) return parseKeys(given, tools);
+  return parseKeys(readText("--key", given, KEY_FILE_LIMIT), tools);
+}
+
+/** Where a process died while it wrote, the file holds a piece of a checkpoint, which is left aside. */
+function readCheckpoints(path: string): readonly SignedCheckpoint[] {
+  const text = readText("--checkpoint", path, CHECKPOINT_FILE_LIMIT);
+  const found: SignedCheckpoint[] = [];
+  let problem: string | undefined;
+  let broken = 0;
+  // An empty line stands between a checkpoint and its signatures as well.
+  for (const piece of text.replaceAll("\r\n", "\n").split(/\n\n+(?!— )/u)) {
+    if (piece.trim() === "") continue;
+    try {
+      found.push(...parseCheckpoints(`${piece.replace(/^\n+|\n+$/g, "")}\n`));
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error;
+      problem ??= error.message;
+      broken += 1;
+    }
+  }
+  if (found.length === 0)
+    throw wrong(`--checkpoint: there is no checkpoint in ${path}: ${problem ?? "it is empty"}`);
+  if (broken > 0) {
+    process.stderr.write(
+      `gatehouse: ${broken} pieces of ${path} are no whole checkpoints, and are left aside\n`,
+    );
+  }
+  return found;
+}
+
+function readText(option: string, path: string, limit: number): string {
+  try {
+    const { size } = statSync(path);
+    if (size > limit) throw wrong(`${option}: ${path} is larger than ${limit / 1024} KiB`);
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof OperatorError || !(error instanceof Error)) throw error;
+    throw wrong(`${option}: ${error.message}`);
+  }
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function wrong(message: string, hint?: string): OperatorError {
+  return new OperatorError(message, hint, WRONG_USAGE);
+}

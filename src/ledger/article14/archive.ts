@@ -1,0 +1,96 @@
+import type { BundleFileDigest } from "./format/manifest.ts";
+import { ZipWriter } from "./format/zip.ts";
+
+/** One file, made while it is read. */
+export interface ArchiveFile {
+  readonly name: string;
+  readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+}
+
+/**
+ * A zip of files as it is made: nothing is read ahead of who takes it but some chunks, and no file is held whole. Sizes
+ * unknown beforehand stand behind each file (zip64 where they need it).
+ *
+ * @param files One is asked for when the one before is whole.
+ * @param at The time that all of them bear, in milliseconds.
+ * @throws whatever making a file throws, and the reason of `signal`: what has come until then is no whole archive
+ */
+export async function* zip(
+  files: AsyncIterable<ArchiveFile>,
+  at: number,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void> {
+  signal?.throwIfAborted();
+  const pipe = new TransformStream<Uint8Array, Uint8Array>();
+  const output = pipe.writable.getWriter();
+  const reader = pipe.readable.getReader();
+  const stopped = new AbortController();
+  const stop = () => stopped.abort(signal?.reason);
+  signal?.addEventListener("abort", stop, { once: true });
+  // What goes wrong is told to who reads, also where it did so between two files, of which the library knows nothing.
+  const fail = (error: unknown) => output.abort(error).catch(() => {});
+  const writing = write().catch(fail);
+
+  async function write(): Promise<void> {
+    const target = new WritableStream<Uint8Array>({ write: (chunk) => output.write(chunk) });
+    const writer = new ZipWriter(target, { lastModDate: new Date(at), rawLastModDate: dosTime(at) });
+    for await (const { name, chunks } of files) {
+      await writer.add(name, readableOf(chunks), { signal: stopped.signal });
+    }
+    await writer.close();
+    await output.close();
+  }
+
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      signal?.throwIfAborted();
+      yield next.value;
+    }
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    stopped.abort(new Error("nobody reads the archive any more"));
+    await reader.cancel().catch(() => {});
+    await writing;
+  }
+}
+
+/** The two seconds that a zip's headers name, in UTC: by itself it would write the time zone of this machine. */
+function dosTime(at: number): number {
+  const time = new Date(at);
+  const date = ((time.getUTCFullYear() - 1980) << 9) | ((time.getUTCMonth() + 1) << 5) | time.getUTCDate();
+  const clock = (time.getUTCHours() << 11) | (time.getUTCMinutes() << 5) | (time.getUTCSeconds() >> 1);
+  return ((date << 16) | clock) >>> 0;
+}
+
+function readableOf(chunks: ArchiveFile["chunks"]): ReadableStream<Uint8Array> {
+  const iterator =
+    Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const next = await iterator.next();
+        if (next.done) controller.close();
+        else controller.enqueue(next.value);
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Passes chunks on, and counts and hashes them; `digest` is told what they came to. */
+export async function* digested(
+  chunks: ArchiveFile["chunks"],
+  digest: (digest: BundleFileDigest) => void,
+): AsyncGenerator<Uint8Array, void> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  let size = 0;
+  for await (const chunk of chunks) {
+    hasher.update(chunk);
+    size += chunk.length;
+    yield chunk;
+  }
+  digest({ sha256: hasher.digest("hex"), size });
+}

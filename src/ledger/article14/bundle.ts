@@ -1,0 +1,53 @@
+import { type Clock, timestamp } from "../../base/clock.ts";
+import type { Sql } from "../../store/db.ts";
+import type { LedgerKeys } from "../keys.ts";
+import { type EntryFilter, ledgerSize, spanOf } from "../query.ts";
+import { zip } from "./archive.ts";
+import { bundleFiles } from "./contents.ts";
+
+export interface BundleParts {
+  readonly db: Pick<Sql, "all" | "get">;
+  readonly keys: Pick<LedgerKeys, "originOf" | "sign" | "signBytes" | "verifierKeys">;
+  readonly clock: Pick<Clock, "now">;
+  /** Days for which prompts, outputs and arguments are kept. */
+  readonly payloadDays: number;
+}
+
+export interface BundleRequest {
+  readonly workspace: { readonly id: number; readonly name: string };
+  /** `from` and `to` as the filter of a list has them, also where a day was asked for. */
+  readonly filter: Omit<EntryFilter, "oversight">;
+  /** The UTC day that was asked for, for the manifest. */
+  readonly date?: string | undefined;
+  /** Who takes the bundle away. */
+  readonly exportedBy: {
+    readonly actor: string;
+    readonly person?: string | undefined;
+    readonly role?: string | undefined;
+  };
+  /** Entries of the ledger that are looked at. Default: all that there are when the first bytes are asked for. */
+  readonly size?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The Article 14 bundle of a workspace: a zip that proves, with no server, what the ledger says of a time. It is made as it
+ * is read: a reader that takes nothing makes it wait, one that leaves ends it, and memory does not grow with its length.
+ * The ledger may grow meanwhile; what came later is not in it.
+ *
+ * @throws Error where the store cannot be read, where the signing key was changed meanwhile, and where `signal` is aborted:
+ *   what came until then is no whole archive
+ */
+export async function* openBundle(
+  parts: BundleParts,
+  request: BundleRequest,
+): AsyncGenerator<Uint8Array, void> {
+  const { db, clock } = parts;
+  const { workspace, filter } = request;
+  const now = clock.now();
+  const size = request.size ?? (await ledgerSize(db, workspace.id));
+  const span = await spanOf(db, workspace.id, filter, size);
+  // A time in which nothing happened lies between two entries.
+  const snapshot = { size, first: span.first, last: Math.max(span.last, span.first - 1), at: timestamp(now) };
+  yield* zip(bundleFiles(parts, request, snapshot), now, request.signal);
+}

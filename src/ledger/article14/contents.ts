@@ -1,0 +1,143 @@
+import { COMMIT, VERSION } from "../../base/version.ts";
+import { findEntry } from "../query.ts";
+import { type ArchiveFile, digested } from "./archive.ts";
+import type { BundleParts, BundleRequest } from "./bundle.ts";
+import { entryLines, erasureLines, oversightLines } from "./evidence-files.ts";
+import { CappedList } from "./figures/capped.ts";
+import { Figures } from "./figures/figures.ts";
+import { readOverseers } from "./figures/overseers.ts";
+import { readEntryFields } from "./format/entry.ts";
+import type { ErasureLine } from "./format/erasures.ts";
+import { LISTED_FILES, type ListedFile } from "./format/files.ts";
+import {
+  type BundleFileDigest,
+  FORMAT,
+  FORMAT_VERSION,
+  formatManifest,
+  type Manifest,
+  STATEMENT,
+} from "./format/manifest.ts";
+import { readKeyChanges } from "./key-changes.ts";
+import { readCheckpoints } from "./report/checkpoints.ts";
+import { reportPage } from "./report/page.ts";
+import { type SignedTree, type Snapshot, signTree } from "./snapshot.ts";
+import { encoded, leafLines } from "./sources.ts";
+
+/** Erasures that the report lists one by one. */
+const ERASURES_LISTED = 60;
+
+/** The files of a bundle, one after another, each made while it is read: the last ones say what the first ones came to. */
+export async function* bundleFiles(
+  parts: BundleParts,
+  request: BundleRequest,
+  snapshot: Snapshot,
+): AsyncGenerator<ArchiveFile, void> {
+  const { db, keys } = parts;
+  const { workspace } = request;
+  const { from, to: _, ...filter } = request.filter;
+  const source = { db, workspaceId: workspace.id, filter, snapshot };
+  const tree = await signTree(parts, request, snapshot);
+  const figures = new Figures(await timeOf(snapshot.first), await timeOf(snapshot.last));
+  const erasures = new CappedList<ErasureLine>(ERASURES_LISTED);
+  const digests = new Map<ListedFile, BundleFileDigest>();
+  const listed = (name: ListedFile, pieces: AsyncIterable<string> | Iterable<string>): ArchiveFile => ({
+    name,
+    chunks: digested(encoded(pieces), (digest) => digests.set(name, digest)),
+  });
+
+  yield listed(
+    "entries.ndjson",
+    entryLines(source, (bytes) => figures.add(bytes)),
+  );
+  yield listed("leaves.txt", leafLines(db, workspace.id, snapshot));
+  yield listed("oversight.csv", oversightLines(source));
+  yield listed(
+    "erasures.ndjson",
+    erasureLines(source, (line) => erasures.add(line)),
+  );
+  yield listed("checkpoint.txt", [tree.note]);
+  yield listed(
+    "key.txt",
+    [tree.keys.current, ...tree.keys.former.toReversed()].map((key) => `${key}\n`),
+  );
+
+  const about = {
+    ...manifestHead(parts, request, snapshot, tree, figures.entries),
+    key_changes: await readKeyChanges(db, workspace.id, snapshot.size),
+  };
+  const report = reportPage({
+    about,
+    figures,
+    erasures,
+    overseers: await readOverseers(db, workspace.id, snapshot.last, from),
+    checkpoints: await readCheckpoints(db, workspace.id, snapshot),
+    oldestEntry: (await timestampOf(1)) ?? null,
+  });
+  yield listed("report.html", [report]);
+  // Made at the first export: it is larger than anything else that a start would load for it.
+  const { verifyPage } = await import("../verify/bundle/page/page.ts");
+  yield listed("verify.html", [verifyPage()]);
+
+  const manifest = new TextEncoder().encode(formatManifest({ ...about, files: filesOf(digests) }));
+  yield { name: "manifest.json", chunks: [manifest] };
+  if (keys.verifierKeys(workspace.name).current !== tree.keys.current) {
+    throw new Error("the ledger's signing key was changed during the export: it has to be made again");
+  }
+  yield { name: "manifest.sig", chunks: encoded([`${keys.signBytes(manifest).toBase64()}\n`]) };
+
+  async function timestampOf(seq: number): Promise<string | undefined> {
+    const entry = seq <= snapshot.size ? await findEntry(db, workspace.id, seq) : undefined;
+    return entry && readEntryFields(entry.bytes)?.ts;
+  }
+
+  /** Milliseconds; of an entry that is not there, or can't be read, those of the snapshot. */
+  async function timeOf(seq: number): Promise<number> {
+    const time = Date.parse((await timestampOf(seq)) ?? "");
+    return Number.isNaN(time) ? Date.parse(snapshot.at) : time;
+  }
+}
+
+function manifestHead(
+  { payloadDays }: BundleParts,
+  { workspace, filter, date, exportedBy }: BundleRequest,
+  { size, first, last, at }: Snapshot,
+  tree: SignedTree,
+  included: number,
+): Omit<Manifest, "files" | "key_changes"> {
+  const { from, to, ...fields } = filter;
+  const total = last - first + 1;
+  return {
+    format: FORMAT,
+    version: FORMAT_VERSION,
+    statement: STATEMENT,
+    origin: tree.origin,
+    workspace: workspace.name,
+    created_at: at,
+    created_by: given(exportedBy),
+    program: given({ name: "gatehouse", version: VERSION, commit: COMMIT ?? undefined }),
+    range: given({ first, last, from, to, date }),
+    filters: given(fields),
+    counts: { total, included, withheld: total - included },
+    tree: { size, root: tree.root, before: tree.before, after: tree.after },
+    key: tree.keys.current,
+    retention: { payload_days: payloadDays },
+  };
+}
+
+type Given<T> = { [field in keyof T as undefined extends T[field] ? never : field]: T[field] } & {
+  [field in keyof T as undefined extends T[field] ? field : never]?: Exclude<T[field], undefined>;
+};
+
+/** Without the fields that are undefined. */
+function given<T extends object>(fields: T): Given<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
+}
+
+function filesOf(digests: ReadonlyMap<ListedFile, BundleFileDigest>): Manifest["files"] {
+  const files = LISTED_FILES.map((name) => {
+    const digest = digests.get(name);
+    if (!digest) throw new Error(`${name} was not read to its end`);
+    return [name, digest] as const;
+  });
+  return Object.fromEntries(files) as Manifest["files"];
+}

@@ -1,0 +1,129 @@
+import type { EntryFields } from "../format/entry.ts";
+import { CappedTally } from "./capped.ts";
+import type { Timeline } from "./timeline.ts";
+
+const MODELS = 100;
+const TOOLS = 100;
+const AGENTS = 100;
+
+/** Calls of one model or tool. Micro-credits, milliseconds. */
+export interface CallTally {
+  /** Their intent was recorded before anything was sent. */
+  sent: number;
+  succeeded: number;
+  failed: number;
+  cancelled: number;
+  /** Refused before anything was sent. */
+  refused: number;
+  credits: number;
+  inputTokens: number;
+  outputTokens: number;
+  milliseconds: number;
+  /** Sent since another model of the tier's route had failed. */
+  fallbacks: number;
+}
+
+export interface AgentTally {
+  tasks: number;
+  modelCalls: number;
+  toolCalls: number;
+  refused: number;
+  decisions: number;
+}
+
+function noCalls(): CallTally {
+  return {
+    sent: 0,
+    succeeded: 0,
+    failed: 0,
+    cancelled: 0,
+    refused: 0,
+    credits: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    milliseconds: 0,
+    fallbacks: 0,
+  };
+}
+
+/** What models and tools were used for whom. */
+export class Calls {
+  /** By model and tier, as `modelKey` writes them. */
+  readonly models = new CappedTally<CallTally>(MODELS, noCalls);
+  readonly tools = new CappedTally<CallTally>(TOOLS, noCalls);
+  readonly agents = new CappedTally<AgentTally>(AGENTS, () => ({
+    tasks: 0,
+    modelCalls: 0,
+    toolCalls: 0,
+    refused: 0,
+    decisions: 0,
+  }));
+  readonly allModels = noCalls();
+  readonly allTools = noCalls();
+  readonly tasks = { dispatched: 0, succeeded: 0, failed: 0, cancelled: 0, refused: 0 };
+  credits = 0;
+
+  add(entry: EntryFields, timeline: Timeline): void {
+    const { action, phase, outcome } = entry;
+    const agent = entry.agent === undefined ? undefined : this.agents.of(entry.agent);
+    if (outcome === "denied") {
+      timeline.count("refused", Date.parse(entry.ts));
+      if (agent) agent.refused += 1;
+    }
+    if (agent && entry.oversight) agent.decisions += 1;
+    if (action === "model.call") {
+      countCall(this.allModels, entry);
+      countCall(this.models.of(modelKey(entry.model ?? "", entry.tier)), entry);
+      this.credits += phase === "outcome" ? (entry.credits ?? 0) : 0;
+      if (phase === "intent") {
+        timeline.count("model calls", Date.parse(entry.ts));
+        if (agent) agent.modelCalls += 1;
+      }
+    } else if (action === "tool.call") {
+      countCall(this.allTools, entry);
+      countCall(this.tools.of(entry.tool ?? "a tool that does not exist"), entry);
+      if (phase === "intent") {
+        timeline.count("tool calls", Date.parse(entry.ts));
+        if (agent) agent.toolCalls += 1;
+      }
+    } else if (action === "task.dispatch") {
+      this.#countTask(entry);
+      if (agent && phase === "intent") agent.tasks += 1;
+    }
+  }
+
+  #countTask({ phase, outcome }: EntryFields): void {
+    if (phase === "intent") this.tasks.dispatched += 1;
+    else if (outcome === "denied") this.tasks.refused += 1;
+    else if (outcome === "succeeded" || outcome === "failed" || outcome === "cancelled")
+      this.tasks[outcome] += 1;
+  }
+}
+
+/** A model and a tier, as one name. */
+export function modelKey(model: string, tier: number | undefined): string {
+  return JSON.stringify([model, tier ?? null]);
+}
+
+export function readModelKey(key: string): { readonly model: string; readonly tier: number | null } {
+  const [model, tier] = JSON.parse(key) as [string, number | null];
+  return { model, tier };
+}
+
+function countCall(tally: CallTally, { phase, outcome, credits, detail = {} }: EntryFields): void {
+  if (phase === "intent") {
+    tally.sent += 1;
+    if (numberOf(detail.attempt) > 1) tally.fallbacks += 1;
+  } else if (outcome === "denied") tally.refused += 1;
+  else if (outcome === "succeeded" || outcome === "failed" || outcome === "cancelled") {
+    tally[outcome] += 1;
+    tally.credits += credits ?? 0;
+    tally.inputTokens += numberOf(detail.input_tokens);
+    tally.outputTokens += numberOf(detail.output_tokens);
+    tally.milliseconds += numberOf(detail.duration_ms);
+  }
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === "number" ? value : 0;
+}

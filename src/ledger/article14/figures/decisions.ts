@@ -1,0 +1,91 @@
+import type { EntryFields } from "../format/entry.ts";
+import { secondsToDecide } from "../format/oversight.ts";
+import { CappedList, CappedTally } from "./capped.ts";
+import { DECISION_SERIES, type Timeline } from "./timeline.ts";
+
+export type Decision = (typeof DECISION_SERIES)[number];
+
+/** Decisions that the report lists one by one: all are in `oversight.csv`. */
+const LISTED = 200;
+const PEOPLE = 200;
+
+/** Upper bounds, in seconds, of how long a decision took; what took longer is counted behind the last. */
+export const DELAY_BOUNDS = [5, 30, 120, 600, 3_600] as const;
+
+export interface PersonTally {
+  readonly decisions: Map<Decision, number>;
+  readonly roles: Set<string>;
+  /** Those of which it is known how long they took, in seconds. */
+  timed: number;
+  seconds: number;
+  shortest: number;
+  longest: number;
+}
+
+const ROLES = 5;
+
+/** What people decided. */
+export class Decisions {
+  readonly listed = new CappedList<EntryFields>(LISTED);
+  readonly people = new CappedTally<PersonTally>(PEOPLE, () => ({
+    decisions: new Map(),
+    roles: new Set(),
+    timed: 0,
+    seconds: 0,
+    shortest: Number.POSITIVE_INFINITY,
+    longest: 0,
+  }));
+  readonly byDecision = new Map<Decision, number>();
+  /** How many took how long: a number more than there are bounds. */
+  readonly delays: number[] = [...DELAY_BOUNDS, 0].map(() => 0);
+  /** Of approvals alone: those that were given within the first bound. */
+  quickApprovals = 0;
+  timed = 0;
+  /** Somebody wanted to decide and was not allowed to, or could not. */
+  refused = 0;
+
+  add(entry: EntryFields, timeline: Timeline): void {
+    const { oversight, outcome } = entry;
+    if (!oversight) return;
+    this.listed.add(entry);
+    if (outcome === "denied" || outcome === "failed") {
+      this.refused += 1;
+      return;
+    }
+    const decision = decisionOf(entry);
+    this.byDecision.set(decision, (this.byDecision.get(decision) ?? 0) + 1);
+    timeline.count(decision, Date.parse(entry.ts));
+    const person = this.people.of(oversight.person ?? entry.actor);
+    person.decisions.set(decision, (person.decisions.get(decision) ?? 0) + 1);
+    if (oversight.role !== undefined && person.roles.size < ROLES) person.roles.add(oversight.role);
+    this.#time(entry, decision, person);
+  }
+
+  of(decision: Decision): number {
+    return this.byDecision.get(decision) ?? 0;
+  }
+
+  get total(): number {
+    return [...this.byDecision.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  #time(entry: EntryFields, decision: Decision, person: PersonTally): void {
+    const seconds = secondsToDecide(entry);
+    if (seconds === undefined || seconds < 0) return;
+    const at = DELAY_BOUNDS.findIndex((bound) => seconds < bound);
+    const place = at < 0 ? DELAY_BOUNDS.length : at;
+    this.delays[place] = (this.delays[place] ?? 0) + 1;
+    this.timed += 1;
+    if (decision === "approve" && place === 0) this.quickApprovals += 1;
+    person.timed += 1;
+    person.seconds += seconds;
+    person.shortest = Math.min(person.shortest, seconds);
+    person.longest = Math.max(person.longest, seconds);
+  }
+}
+
+/** The decision by its own name, or that of the action `oversight.<decision>`. */
+export function decisionOf({ action, oversight }: EntryFields): Decision {
+  const named = oversight?.decision ?? action.replace(/^oversight\./, "");
+  return DECISION_SERIES.find((known) => known === named) ?? "other";
+}

@@ -1,0 +1,79 @@
+import type { EntryFields } from "../format/entry.ts";
+import { CappedList, CappedTally } from "./capped.ts";
+
+const CODES = 60;
+const CHANGES = 100;
+const INCIDENTS = 60;
+
+/** Entries that change what agents may do, who may do what, or what is kept. */
+const CHANGES_OF = [
+  "agent.create",
+  "agent.update",
+  "agent.archive",
+  "connector.authorise",
+  "connector.remove",
+  "config.change",
+  "workspace.create",
+  "workspace.update",
+];
+
+/** What is told one by one, since each of them asks for a look. */
+const NAMED_INCIDENTS = [
+  "ledger.foreign_write",
+  "ledger.file_moved",
+  "ledger.rotate_key",
+  "ledger.unavailable",
+];
+
+/** Looking at what happens: Article 14(4)(a) asks that people can. */
+const READS = ["task.read", "task.events", "task.list", "ledger.read", "ledger.export", "ledger.checkpoint"];
+
+export interface EventTally {
+  count: number;
+  first: string;
+  last: string;
+}
+
+/** What was refused, what failed, what was changed, and who looked. */
+export class Events {
+  /** By action and code, as `action code`. */
+  readonly refusals = new CappedTally<EventTally>(CODES, noEvents);
+  readonly failures = new CappedTally<EventTally>(CODES, noEvents);
+  readonly changes = new CappedList<EntryFields>(CHANGES);
+  readonly incidents = new CappedList<EntryFields>(INCIDENTS);
+  readonly reads = new CappedTally<EventTally>(READS.length, noEvents);
+  readonly counts = { refused: 0, failed: 0, limits: 0, unknownCallers: 0, late: 0, cancelled: 0 };
+
+  add(entry: EntryFields): void {
+    const { action, outcome, code, ts, detail } = entry;
+    if (outcome === "denied") {
+      this.counts.refused += 1;
+      note(this.refusals.of(`${action} ${code ?? ""}`), ts);
+    } else if (outcome === "failed") {
+      this.counts.failed += 1;
+      note(this.failures.of(`${action} ${code ?? ""}`), ts);
+    }
+    if (action === "limit.exceeded") this.counts.limits += 1;
+    if (action === "auth.refused") this.counts.unknownCallers += 1;
+    if (action === "task.cancel" && outcome === "succeeded") this.counts.cancelled += 1;
+    if (CHANGES_OF.includes(action) && outcome === "succeeded") this.changes.add(entry);
+    const isLate = detail !== undefined && Object.keys(detail).some((key) => /^late(?:_|$)/.test(key));
+    if (isLate) this.counts.late += 1;
+    if (isLate || NAMED_INCIDENTS.includes(action)) this.incidents.add(entry);
+    if (READS.includes(action) && outcome === "succeeded") note(this.reads.of(action), ts);
+  }
+
+  get readCount(): number {
+    return this.reads.sorted(() => 0).reduce((sum, [, { count }]) => sum + count, 0);
+  }
+}
+
+function noEvents(): EventTally {
+  return { count: 0, first: "", last: "" };
+}
+
+function note(tally: EventTally, ts: string): void {
+  if (tally.count === 0) tally.first = ts;
+  tally.count += 1;
+  tally.last = ts;
+}

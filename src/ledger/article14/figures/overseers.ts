@@ -1,0 +1,124 @@
+import type { Sql } from "../../../store/db.ts";
+import { readEntries } from "../../query.ts";
+import { type EntryFields, readEntryFields } from "../format/entry.ts";
+
+/** A token that let somebody oversee agents in the time of a report, as its entries say. */
+export interface Overseer {
+  readonly token: string;
+  readonly name: string | null;
+  readonly person: string | null;
+  readonly role: string | null;
+  readonly agent: string | null;
+  readonly scopes: readonly string[];
+  /** The entry that issued it. */
+  readonly seq: number;
+  readonly issuedAt: string;
+  readonly issuedBy: string;
+  readonly expiresAt: string | null;
+  readonly revokedAt: string | null;
+  readonly rotations: number;
+}
+
+export interface Overseers {
+  /** Those that can decide, stop and let work again: people first, then in the order of issue. */
+  readonly tokens: readonly Overseer[];
+  /** More of them, past the cap. */
+  readonly more: number;
+  /** Tokens that could be used in that time and cannot decide. */
+  readonly others: number;
+  /** Tokens that were issued past those that a report looks at: what they may do is in their entries alone. */
+  readonly unread: number;
+}
+
+/** Scopes that let a token decide and stop. */
+const DECIDING = ["admin", "approvals:write"];
+/** Tokens that are kept in memory at most. */
+const TOKENS = 5_000;
+/** Of which the report shows so many. */
+const SHOWN = 150;
+
+interface Known extends Overseer {
+  readonly isDeciding: boolean;
+}
+
+type Mutable<T> = { -readonly [field in keyof T]: T[field] };
+
+/**
+ * Who could oversee between two times, as the ledger says it up to an entry. Their entries may lie before the time of the
+ * report.
+ */
+export async function readOverseers(
+  db: Pick<Sql, "all" | "get">,
+  workspaceId: number,
+  upTo: number,
+  from: string | undefined,
+): Promise<Overseers> {
+  const known = new Map<string, Mutable<Known>>();
+  let unread = 0;
+
+  for await (const entry of succeeded("token.issue")) {
+    const token = textOf(entry.detail?.token);
+    if (token === null) continue;
+    if (known.size >= TOKENS) {
+      unread += 1;
+      continue;
+    }
+    const scopes = textOf(entry.detail?.scopes)?.split(" ") ?? [];
+    known.set(token, {
+      token,
+      name: textOf(entry.detail?.name),
+      person: textOf(entry.detail?.person),
+      role: textOf(entry.detail?.role),
+      agent: entry.agent ?? null,
+      scopes,
+      seq: entry.seq,
+      issuedAt: entry.ts,
+      issuedBy: entry.actor,
+      expiresAt: textOf(entry.detail?.expires_at),
+      revokedAt: null,
+      rotations: 0,
+      isDeciding: scopes.some((scope) => DECIDING.includes(scope)),
+    });
+  }
+  for await (const { detail } of succeeded("token.rotate")) {
+    const token = known.get(textOf(detail?.token) ?? "");
+    if (token) token.rotations += 1;
+  }
+  for await (const { detail, ts } of succeeded("token.revoke")) {
+    const token = known.get(textOf(detail?.token) ?? "");
+    if (token) token.revokedAt ??= ts;
+  }
+
+  const usable = [...known.values()].filter(({ expiresAt, revokedAt }) => {
+    const end = [expiresAt, revokedAt].filter((time) => time !== null).sort()[0];
+    return from === undefined || end === undefined || end >= from;
+  });
+  const deciding = usable.filter(({ isDeciding }) => isDeciding);
+  const sorted = deciding.sort(
+    (a, b) => Number(b.person !== null) - Number(a.person !== null) || a.seq - b.seq,
+  );
+  return {
+    tokens: sorted.slice(0, SHOWN),
+    more: Math.max(0, sorted.length - SHOWN),
+    others: usable.length - deciding.length,
+    unread,
+  };
+
+  async function* succeeded(action: string): AsyncGenerator<EntryFields, void> {
+    for await (const page of readEntries(
+      db,
+      workspaceId,
+      { action },
+      { first: 1, last: upTo, order: "asc" },
+    )) {
+      for (const { bytes } of page) {
+        const entry = readEntryFields(bytes);
+        if (entry?.outcome === "succeeded") yield entry;
+      }
+    }
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}

@@ -1,0 +1,105 @@
+/** Fields of an entry as its bytes have them; anything else in the bytes is left aside. */
+export interface EntryFields {
+  readonly seq: number;
+  readonly ts: string;
+  /** Hex of the leaf of the entry before. */
+  readonly prev: string;
+  readonly phase: string;
+  readonly action: string;
+  readonly outcome: string;
+  readonly actor: string;
+  readonly channel?: string | undefined;
+  readonly ref?: number | undefined;
+  readonly code?: string | undefined;
+  readonly request_id?: string | undefined;
+  readonly agent?: string | undefined;
+  readonly tier?: number | undefined;
+  readonly model?: string | undefined;
+  readonly task?: string | undefined;
+  readonly tool?: string | undefined;
+  /** Micro-credits. */
+  readonly credits?: number | undefined;
+  readonly oversight?: OversightFields | undefined;
+  readonly detail?: EntryDetail | undefined;
+}
+
+export type EntryDetail = Readonly<Record<string, unknown>>;
+
+export interface OversightFields {
+  readonly person?: string | undefined;
+  readonly role?: string | undefined;
+  readonly decision?: string | undefined;
+  readonly presented_at?: string | undefined;
+  readonly decided_at?: string | undefined;
+  readonly target_seq?: number | undefined;
+  readonly arguments_hash?: string | undefined;
+  readonly reason_hash?: string | undefined;
+}
+
+/** Which type each field has. */
+const FIELDS = {
+  seq: "number",
+  ts: "string",
+  prev: "string",
+  phase: "string",
+  action: "string",
+  outcome: "string",
+  actor: "string",
+  channel: "string",
+  ref: "number",
+  code: "string",
+  request_id: "string",
+  agent: "string",
+  tier: "number",
+  model: "string",
+  task: "string",
+  tool: "string",
+  credits: "number",
+  oversight: "object",
+  detail: "object",
+} as const satisfies { readonly [field in keyof EntryFields]-?: string };
+
+const REQUIRED = ["seq", "ts", "prev", "phase", "action", "outcome", "actor"] as const;
+
+const OVERSIGHT_FIELDS = {
+  person: "string",
+  role: "string",
+  decision: "string",
+  presented_at: "string",
+  decided_at: "string",
+  target_seq: "number",
+  arguments_hash: "string",
+  reason_hash: "string",
+} as const satisfies { readonly [field in keyof OversightFields]-?: string };
+
+/** Undefined for bytes that are no entry. Nothing is believed of them: a ledger may have been changed by anybody. */
+export function readEntryFields(bytes: string): EntryFields | undefined {
+  try {
+    return entryFieldsOf(JSON.parse(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same of a value that was parsed already. */
+export function entryFieldsOf(value: unknown): EntryFields | undefined {
+  return hasTypes(value, FIELDS) &&
+    REQUIRED.every((field) => value[field] !== undefined) &&
+    Number.isSafeInteger(value.seq) &&
+    (value.oversight === undefined || hasTypes(value.oversight, OVERSIGHT_FIELDS))
+    ? (value as unknown as EntryFields)
+    : undefined;
+}
+
+function hasTypes(
+  value: unknown,
+  types: Readonly<Record<string, string>>,
+): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const fields = value as Readonly<Record<string, unknown>>;
+  for (const name in types) {
+    const field = fields[name];
+    if (field !== undefined && (typeof field !== types[name] || field === null)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,253 @@
+import { Check, Errors } from "typebox/schema";
+import { LISTED_FILES, type ListedFile } from "./files.ts";
+
+export const FORMAT = "gatehouse-article14";
+/** Grows when a verifier of the version before could not check a bundle any more. */
+export const FORMAT_VERSION = 1;
+
+/** What a bundle says of itself, and never more than that. */
+export const STATEMENT =
+  "Evidence supporting human oversight under Article 14 of Regulation (EU) 2024/1689, and record-keeping under its " +
+  "Articles 12, 19 and 26. It shows what this gateway recorded. It is no conformity assessment, and does not say that " +
+  "any obligation is met.";
+
+/** `manifest.json`. Hashes are hex where people compare them, base64 in proofs, as in the rest of the API. */
+export interface Manifest {
+  readonly format: typeof FORMAT;
+  readonly version: typeof FORMAT_VERSION;
+  readonly statement: string;
+  /** `gatehouse/<instance>/<workspace>`, as in the checkpoints. */
+  readonly origin: string;
+  readonly workspace: string;
+  readonly created_at: string;
+  readonly created_by: { readonly actor: string; readonly person?: string; readonly role?: string };
+  readonly program: { readonly name: string; readonly version: string; readonly commit?: string };
+  readonly range: BundleRange;
+  /** Those that left entries of the range out. */
+  readonly filters: BundleFilters;
+  readonly counts: { readonly total: number; readonly included: number; readonly withheld: number };
+  readonly tree: BundleTree;
+  /** The verifier key that the checkpoint and this manifest are signed with. */
+  readonly key: string;
+  /** The oldest first. */
+  readonly key_changes: readonly KeyChangeProof[];
+  readonly retention: {
+    /** Days for which prompts, outputs and arguments are kept. Entries are kept for ever. */
+    readonly payload_days: number;
+  };
+  readonly files: { readonly [name in ListedFile]: BundleFileDigest };
+}
+
+/** Which entries of the ledger: by time, `from` inclusive, `to` exclusive. Without entries `last` is `first` - 1. */
+export interface BundleRange {
+  readonly first: number;
+  readonly last: number;
+  readonly from?: string;
+  readonly to?: string;
+  /** The UTC day that was asked for, where one was; `from` and `to` say the same. */
+  readonly date?: string;
+}
+
+export interface BundleFilters {
+  readonly agent?: string;
+  readonly actor?: string;
+  readonly action?: string;
+  readonly tier?: number;
+}
+
+/** The tree that the checkpoint signs, and what of it lies outside of the range. */
+export interface BundleTree {
+  readonly size: number;
+  /** Hex. */
+  readonly root: string;
+  /** Base64 of the complete subtrees left of the range, from left to right. */
+  readonly before: readonly string[];
+  /** The same, right of the range. */
+  readonly after: readonly string[];
+}
+
+/** How trust goes on from a key to the next one: the older key has signed a tree whose last entry names both. */
+export interface KeyChangeProof {
+  /** The signed note of the tree that ends with the entry. */
+  readonly checkpoint: string;
+  /** The bytes of the entry. */
+  readonly entry: string;
+  /** Base64, of the entry in that tree. */
+  readonly inclusion: readonly string[];
+  /** Base64: that tree is the beginning of the bundle's own. */
+  readonly consistency: readonly string[];
+}
+
+export interface BundleFileDigest {
+  /** Hex. */
+  readonly sha256: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+const text = { type: "string", minLength: 1, maxLength: 500 } as const;
+const time = { type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$" } as const;
+const count = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
+const hex = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
+const hashes = {
+  type: "array",
+  maxItems: 128,
+  items: { type: "string", minLength: 44, maxLength: 44 },
+} as const;
+const file = {
+  type: "object",
+  required: ["sha256", "size"],
+  properties: { sha256: hex, size: count },
+} as const;
+
+/** Fields that a later version adds are let through: their bytes are signed with the rest. */
+const SCHEMA = {
+  type: "object",
+  required: [
+    "format",
+    "version",
+    "statement",
+    "origin",
+    "workspace",
+    "created_at",
+    "created_by",
+    "program",
+    "range",
+    "filters",
+    "counts",
+    "tree",
+    "key",
+    "key_changes",
+    "retention",
+    "files",
+  ],
+  properties: {
+    format: { const: FORMAT },
+    version: { const: FORMAT_VERSION },
+    statement: { type: "string", maxLength: 10_000 },
+    origin: text,
+    workspace: text,
+    created_at: time,
+    created_by: {
+      type: "object",
+      required: ["actor"],
+      properties: { actor: text, person: text, role: text },
+    },
+    program: {
+      type: "object",
+      required: ["name", "version"],
+      properties: { name: text, version: text, commit: text },
+    },
+    range: {
+      type: "object",
+      required: ["first", "last"],
+      properties: { first: count, last: count, from: time, to: time, date: text },
+    },
+    filters: {
+      type: "object",
+      additionalProperties: false,
+      properties: { agent: text, actor: text, action: text, tier: count },
+    },
+    counts: {
+      type: "object",
+      required: ["total", "included", "withheld"],
+      properties: { total: count, included: count, withheld: count },
+    },
+    tree: {
+      type: "object",
+      required: ["size", "root", "before", "after"],
+      properties: { size: count, root: hex, before: hashes, after: hashes },
+    },
+    key: text,
+    key_changes: {
+      type: "array",
+      maxItems: 100,
+      items: {
+        type: "object",
+        required: ["checkpoint", "entry", "inclusion", "consistency"],
+        properties: {
+          checkpoint: { type: "string", maxLength: 10_000 },
+          entry: { type: "string", maxLength: 10_000 },
+          inclusion: hashes,
+          consistency: hashes,
+        },
+      },
+    },
+    retention: { type: "object", required: ["payload_days"], properties: { payload_days: count } },
+    files: {
+      type: "object",
+      additionalProperties: false,
+      required: [
+        "entries.ndjson",
+        "leaves.txt",
+        "oversight.csv",
+        "erasures.ndjson",
+        "checkpoint.txt",
+        "key.txt",
+        "report.html",
+        "verify.html",
+      ],
+      properties: {
+        "entries.ndjson": file,
+        "leaves.txt": file,
+        "oversight.csv": file,
+        "erasures.ndjson": file,
+        "checkpoint.txt": file,
+        "key.txt": file,
+        "report.html": file,
+        "verify.html": file,
+      },
+    },
+  },
+} as const;
+
+const NEWER = {
+  type: "object",
+  required: ["format", "version"],
+  properties: { format: { const: FORMAT }, version: { type: "integer", minimum: FORMAT_VERSION + 1 } },
+} as const;
+
+/** What is wrong with a manifest, for people. */
+export class ManifestError extends Error {
+  override readonly name = "ManifestError";
+}
+
+/** The manifest is of a version that this code does not know. */
+export class NewerManifest extends ManifestError {}
+
+export function formatManifest(manifest: Manifest): string {
+  return `${JSON.stringify(manifest, null, 2)}\n`;
+}
+
+/**
+ * @throws NewerManifest
+ * @throws ManifestError for what is none, naming the field; also where its numbers contradict one another
+ */
+export function parseManifest(json: string): Manifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new ManifestError("it is not JSON");
+  }
+  if (Check(NEWER, value)) {
+    throw new NewerManifest(`its format's version is ${value.version}, and ${FORMAT_VERSION} is known here`);
+  }
+  if (!Check(SCHEMA, value)) {
+    const [first] = Errors(SCHEMA, value)[1];
+    throw new ManifestError(`${first?.instancePath || "it"} ${first?.message ?? "is not as it must be"}`);
+  }
+  const { range, counts, tree } = value;
+  if (range.first < 1 || range.last < range.first - 1 || range.last > tree.size) {
+    throw new ManifestError("/range is none of a tree of that size");
+  }
+  if (counts.total !== range.last - range.first + 1 || counts.included + counts.withheld !== counts.total) {
+    throw new ManifestError("/counts do not add up to the range");
+  }
+  return value;
+}
+
+/** The files that the manifest lists, and what it says of them. */
+export function listedFiles(manifest: Manifest): readonly (readonly [ListedFile, BundleFileDigest])[] {
+  return LISTED_FILES.map((name) => [name, manifest.files[name]] as const);
+}

@@ -1,0 +1,150 @@
+import { DELAY_BOUNDS } from "../figures/decisions.ts";
+import { place, type ReportFacts } from "./facts.ts";
+import { type Html, type HtmlPart, html } from "./html.ts";
+import { retentionText } from "./record.ts";
+import { count, counted, span } from "./words.ts";
+
+interface Provision {
+  readonly name: string;
+  /** As the Official Journal has it (OJ L, 2024/1689, 12.7.2024), cut where it says "…". */
+  readonly wording: string;
+  readonly evidence: HtmlPart;
+  readonly missing: HtmlPart;
+}
+
+/** Which of what is recorded supports what the Regulation asks for, and what is not here. */
+export function mappingSection(facts: ReportFacts): Html {
+  return html`<section class="mapping"><h2>7. What this evidence supports</h2>
+<p>Each row names a provision of Regulation (EU) 2024/1689 in its own words, the evidence in this bundle that supports it, and what is not in this bundle. Article 14(4) asks that people to whom human oversight is assigned are enabled to do what it lists, “as appropriate and proportionate”.</p>
+<table><caption>Provisions and evidence</caption>
+<thead><tr><th scope="col">Provision</th><th scope="col">Evidence supporting it in this bundle</th><th scope="col">Not in this bundle</th></tr></thead>
+<tbody>
+${provisions(facts).map(
+  ({ name, wording, evidence, missing }) =>
+    html`<tr><th scope="row">${name}<q>${wording}</q></th><td>${evidence}</td><td>${missing}</td></tr>\n`,
+)}</tbody></table></section>`;
+}
+
+function provisions(facts: ReportFacts): readonly Provision[] {
+  return [...article14(facts), ...articles12And19And26(facts)];
+}
+
+function article14(facts: ReportFacts): readonly Provision[] {
+  const { figures, overseers } = facts;
+  const { decisions, calls, events } = figures;
+  const where = place(facts);
+  const [approvals, denials] = [decisions.of("approve"), decisions.of("deny")];
+  const overrides = decisions.of("override");
+  const deciding = overseers.tokens.length + overseers.more;
+  const isIdle = calls.allModels.sent + calls.allTools.sent + calls.tasks.dispatched === 0;
+  return [
+    {
+      name: "Article 14(4)(a)",
+      wording:
+        "to properly understand the relevant capacities and limitations of the high-risk AI system and be able to duly monitor its operation, including in view of detecting and addressing anomalies, dysfunctions and unexpected performance",
+      evidence: html`${
+        isIdle
+          ? `None of an operation: no task, no call of a model and none of a tool was recorded ${where}.`
+          : html`Which models, tiers and tools each agent used (section 4), with ${counted(events.counts.failed, "failure")} and ${counted(events.counts.refused, "refusal")} by reason (section 5); ${counted(events.changes.count, "change")} of agents, connectors and settings.`
+      } Looked at, in tasks, their events and the ledger: ${counted(events.readCount, "time")}.`,
+      missing:
+        "What people were told of capacities and limitations: instructions for use, training, results of tests. Whether somebody understood what they looked at.",
+    },
+    {
+      name: "Article 14(4)(b)",
+      wording:
+        "to remain aware of the possible tendency of automatically relying or over-relying on the output produced by a high-risk AI system (automation bias) …",
+      evidence:
+        approvals + denials === 0
+          ? `None: no approval and no denial was recorded ${where}.`
+          : html`${counted(approvals, "approval")}, ${counted(denials, "denial")}, ${counted(overrides, "override")}: ${share(approvals, denials)} of what was approved or denied was approved. ${
+              decisions.timed === 0
+                ? "How long people took is not recorded."
+                : html`Approvals in less than ${span(DELAY_BOUNDS[0])} after the case was presented: ${count(decisions.quickApprovals)} (section 3).`
+            }`,
+      missing:
+        "Whether a quick or frequent approval was a considered one. Measures against automation bias outside of this gateway, such as training and rotation of duties.",
+    },
+    {
+      name: "Article 14(4)(c)",
+      wording:
+        "to correctly interpret the high-risk AI system’s output, taking into account, for example, the interpretation tools and methods available",
+      evidence:
+        isIdle && decisions.total === 0
+          ? `None: no task, no call and no decision was recorded ${where}.`
+          : html`Of each decision, the tool, the task and the agent that it was about, and the hash of what was presented where a case was (<code>arguments_hash</code>); of each task, the models that answered and the tools that were used, in their order.`,
+      missing:
+        "The texts themselves: prompts, outputs and arguments are shown by their hashes alone, and can be asked for as long as they are kept. Explanations of a model’s output.",
+    },
+    {
+      name: "Article 14(4)(d)",
+      wording:
+        "to decide, in any particular situation, not to use the high-risk AI system or to otherwise disregard, override or reverse the output of the high-risk AI system",
+      evidence:
+        denials + overrides + events.counts.cancelled === 0
+          ? `None: no denial, no override and no cancelled task was recorded ${where}. Tokens with the right to deny: ${count(deciding)} (section 2).`
+          : html`Denials: ${count(denials)}. Overrides: ${count(overrides)} (section 3). Tasks cancelled by a call: ${count(events.counts.cancelled)}.`,
+      missing:
+        "Decisions outside of this gateway: an output that somebody read and did not follow leaves no trace here.",
+    },
+    {
+      name: "Article 14(4)(e)",
+      wording:
+        "to intervene in the operation of the high-risk AI system or interrupt the system through a ‘stop’ button or a similar procedure that allows the system to come to a halt in a safe state",
+      evidence:
+        decisions.of("stop") === 0
+          ? `No stop was recorded ${where}. Tokens with the right to stop agents: ${count(deciding)} (section 2).`
+          : html`Stops of agents: ${count(decisions.of("stop"))}, resumptions: ${count(decisions.of("resume"))}, each with the person and the time (section 3). A stop ends what the agent has running and queued, and refuses what comes after it until the agent is resumed.`,
+      missing: "Whether the state that a stopped agent leaves behind in other systems is a safe one.",
+    },
+  ];
+}
+
+function articles12And19And26(facts: ReportFacts): readonly Provision[] {
+  const { figures, overseers, about } = facts;
+  const { total, withheld } = about.counts;
+  const named = overseers.tokens.filter(({ person }) => person !== null).length;
+  return [
+    {
+      name: "Article 12(1)",
+      wording:
+        "High-risk AI systems shall technically allow for the automatic recording of events (logs) over the lifetime of the system.",
+      evidence:
+        total === 0
+          ? "None: no entry was recorded in this period."
+          : html`${counted(total, "entry", "entries")} of the period, each with the hash of the one before, in a tree whose head is signed: an entry that was changed, left out or added shows when it is checked.${withheld === 0 ? null : ` Withheld by the filter: ${count(withheld)}.`}`,
+      missing:
+        "Events of systems that do not go through this gateway. Checkpoints kept elsewhere: without one to compare with, whoever holds the signing key could have made the ledger anew.",
+    },
+    {
+      name: "Article 19(1)",
+      wording:
+        "Providers of high-risk AI systems shall keep the logs referred to in Article 12(1), automatically generated by their high-risk AI systems, to the extent such logs are under their control. … for a period appropriate to the intended purpose of the high-risk AI system, of at least six months …",
+      evidence: retentionText(facts),
+      missing: "Logs that other systems of the provider generate. Copies and backups of this ledger.",
+    },
+    {
+      name: "Article 26(2)",
+      wording:
+        "Deployers shall assign human oversight to natural persons who have the necessary competence, training and authority, as well as the necessary support.",
+      evidence:
+        named === 0
+          ? "None: no token that could decide names a person (section 2)."
+          : html`Tokens that could decide and name the person who holds them: ${count(named)}, with role, rights and expiry (section 2).`,
+      missing:
+        "Competence, training and support of these people. That a token was used by nobody but its holder.",
+    },
+    {
+      name: "Article 26(5) and (6)",
+      wording:
+        "Deployers shall monitor the operation of the high-risk AI system on the basis of the instructions for use … shall keep the logs automatically generated by that high-risk AI system to the extent such logs are under their control, for a period appropriate to the intended purpose of the high-risk AI system, of at least six months …",
+      evidence: `Looked at, in tasks, their events and the ledger: ${counted(figures.events.readCount, "time")}. Failures recorded: ${count(figures.events.counts.failed)}. The entries are kept as said for Article 19(1).`,
+      missing:
+        "Reports of serious incidents to providers and authorities. What was done about what was seen.",
+    },
+  ];
+}
+
+function share(part: number, rest: number): string {
+  return `${Math.round((part / (part + rest)) * 100)} %`;
+}

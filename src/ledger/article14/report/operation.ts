@@ -1,0 +1,139 @@
+import { type CallTally, readModelKey } from "../figures/calls.ts";
+import type { EntryFields } from "../format/entry.ts";
+import { place, type ReportFacts } from "./facts.ts";
+import { type Html, type HtmlPart, html, table } from "./html.ts";
+import { brief, count, credits, moment } from "./words.ts";
+
+const NUMBER = { kind: "number" } as const;
+const TIME = { kind: "time" } as const;
+const PAST_CAP = "more";
+
+/** What agents did: with which models and tools, and what was changed about them. */
+export function operationSection(facts: ReportFacts): Html {
+  const { calls, events } = facts.figures;
+  const where = place(facts);
+  const agents = calls.agents.sorted(({ modelCalls, toolCalls, tasks }) => modelCalls + toolCalls + tasks);
+  return html`<section><h2>4. What agents did</h2>
+<p>${count(calls.tasks.dispatched)} tasks were dispatched; ${count(calls.tasks.succeeded)} ended well, ${count(calls.tasks.failed)} failed, ${count(calls.tasks.cancelled)} were cancelled, ${count(calls.tasks.refused)} were refused. A call's intent is recorded before anything is sent, and what came of it before its answer is used.</p>
+${table({
+  caption: "Agents",
+  columns: [
+    { name: "Agent" },
+    { name: "Tasks", ...NUMBER },
+    { name: "Model calls", ...NUMBER },
+    { name: "Tool calls", ...NUMBER },
+    { name: "Refused", ...NUMBER },
+    { name: "Decisions about it", ...NUMBER },
+  ],
+  rows: agents.map(([name, tally]) => [
+    name,
+    count(tally.tasks),
+    count(tally.modelCalls),
+    count(tally.toolCalls),
+    count(tally.refused),
+    count(tally.decisions),
+  ]),
+  empty: `Nothing about an agent was recorded ${where}.`,
+  note: calls.agents.others === null ? undefined : "Further agents are counted in the totals alone.",
+})}
+${table({
+  caption: "Models and tiers",
+  columns: [{ name: "Model" }, { name: "Tier", ...NUMBER }, ...CALL_COLUMNS, ...MODEL_COLUMNS],
+  rows: withOthers(calls.models, (key, tally) => {
+    const { model, tier } = key === PAST_CAP ? { model: "further models", tier: null } : readModelKey(key);
+    const answered = tally.succeeded + tally.failed + tally.cancelled;
+    return [
+      brief(model || "–", 60),
+      tier ?? "–",
+      ...callCells(tally),
+      count(tally.fallbacks),
+      `${count(tally.inputTokens)} / ${count(tally.outputTokens)}`,
+      answered === 0 ? "–" : `${count(Math.round(tally.milliseconds / answered))} ms`,
+      credits(tally.credits),
+    ];
+  }),
+  empty: `No call of a model was recorded ${where}.`,
+})}
+${table({
+  caption: "Tools",
+  columns: [{ name: "Tool" }, ...CALL_COLUMNS],
+  rows: withOthers(calls.tools, (name, tally) => [
+    name === PAST_CAP ? "further tools" : brief(name, 80),
+    ...callCells(tally),
+  ]),
+  empty: `No call of a tool was recorded ${where}.`,
+})}
+${table({
+  caption: "Changes of agents, connectors and settings",
+  columns: [
+    { name: "Entry", ...NUMBER },
+    { name: "Time", ...TIME },
+    { name: "Change" },
+    { name: "About" },
+    { name: "By" },
+  ],
+  rows: events.changes.items.map(changeRow),
+  empty: `No change of agents, connectors or settings was recorded ${where}.`,
+  note: events.changes.left === 0 ? undefined : `${count(events.changes.left)} more in entries.ndjson.`,
+})}
+</section>`;
+}
+
+const CALL_COLUMNS = [
+  { name: "Sent", ...NUMBER },
+  { name: "Succeeded", ...NUMBER },
+  { name: "Failed", ...NUMBER },
+  { name: "Cancelled", ...NUMBER },
+  { name: "Refused", ...NUMBER },
+];
+const MODEL_COLUMNS = [
+  { name: "As a fallback", ...NUMBER },
+  { name: "Tokens in / out", ...NUMBER },
+  { name: "On average", ...NUMBER },
+  { name: "Credits", ...NUMBER },
+];
+
+function callCells({ sent, succeeded, failed, cancelled, refused }: CallTally): string[] {
+  return [sent, succeeded, failed, cancelled, refused].map(count);
+}
+
+function withOthers(
+  tallies: ReportFacts["figures"]["calls"]["tools"],
+  row: (name: string, tally: CallTally) => HtmlPart[],
+): HtmlPart[][] {
+  const rows = tallies.sorted(({ sent, refused }) => sent + refused).map(([name, tally]) => row(name, tally));
+  return tallies.others === null ? rows : [...rows, row(PAST_CAP, tallies.others)];
+}
+
+/** Hashes say nothing to people, and the rest of what an entry says of a change is short. */
+const SAID = [
+  "fields",
+  "version",
+  "owner",
+  "tiers",
+  "models",
+  "models_denied",
+  "tools",
+  "approvals",
+  "approvals_required",
+  "memory_scope",
+  "connector",
+  "kind",
+  "name",
+];
+
+function changeRow({ seq, ts, action, agent, actor, detail = {} }: EntryFields): HtmlPart[] {
+  const said = SAID.flatMap((key) => {
+    const value = detail[key];
+    return typeof value === "string" || typeof value === "number"
+      ? [`${key}: ${brief(String(value), 80)}`]
+      : [];
+  });
+  return [
+    count(seq),
+    moment(ts),
+    action,
+    [agent === undefined ? "" : `agent ${agent}`, ...said].filter((text) => text !== "").join("; ") || "–",
+    brief(actor, 40),
+  ];
+}

@@ -1,0 +1,117 @@
+import type { EntryFields } from "../../article14/format/entry.ts";
+import { type ErasureLine, erases, erasureWithin } from "../../article14/format/erasures.ts";
+import type { Manifest } from "../../article14/format/manifest.ts";
+import { rootOfInclusion } from "../../proof/check.ts";
+import { isEqual, type TreeHash } from "../../proof/hash.ts";
+import type { Report } from "../report.ts";
+import type { FileCursor } from "./cursor.ts";
+import { hashesOf } from "./trust.ts";
+
+const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const MOST_HASHES = 128;
+/** Lines that are no records, after which no more are looked at. */
+const MOST_BROKEN = 1_000;
+
+/** Checks `erasures.ndjson`: that each record is in the ledger, says what the line says, and that none is left out. */
+export class ErasureWalk {
+  readonly #manifest: Manifest;
+  readonly #cursor: FileCursor;
+  readonly #hash: TreeHash;
+  readonly #root: Uint8Array;
+  readonly #report: Report;
+  #reached = 0;
+  #lines = 0;
+  #broken = 0;
+  #isEnded = false;
+
+  constructor(manifest: Manifest, cursor: FileCursor, hash: TreeHash, report: Report) {
+    this.#manifest = manifest;
+    this.#cursor = cursor;
+    this.#hash = hash;
+    this.#root = Uint8Array.fromHex(manifest.tree.root);
+    this.#report = report;
+  }
+
+  get lines(): number {
+    return this.#lines;
+  }
+
+  /** Told of each included entry, in order: one that erased something of the range has to be in the file. */
+  async visit(entry: EntryFields): Promise<void> {
+    if (!erases(entry, this.#manifest.range)) return;
+    while (!this.#isEnded && this.#reached < entry.seq) await this.#read();
+    if (this.#reached === entry.seq) return;
+    this.#report.tampered(
+      "erasure_missing",
+      `Entry ${entry.seq} says that texts were erased, and erasures.ndjson does not list it: its line was removed.`,
+      entry.seq,
+    );
+  }
+
+  async end(): Promise<void> {
+    while (!this.#isEnded) await this.#read();
+    if ((await this.#cursor.drain()) && this.#broken <= MOST_BROKEN) {
+      this.#report.tampered("erasure_changed", "The last line of erasures.ndjson breaks off.");
+    }
+  }
+
+  async #read(): Promise<void> {
+    const bytes = await this.#cursor.line();
+    if (!bytes) {
+      this.#isEnded = true;
+      return;
+    }
+    this.#lines += 1;
+    const line = parseLine(bytes);
+    const at = `Line ${this.#lines} of erasures.ndjson`;
+    if (!line) {
+      this.#broken += 1;
+      this.#isEnded = this.#broken > MOST_BROKEN;
+      this.#report.tampered("erasure_changed", `${at} is no record of an erasure.`);
+      return;
+    }
+    const { seq } = line;
+    if (seq <= this.#reached) {
+      this.#report.tampered("erasure_changed", `${at} stands behind a later one: the lines were moved.`, seq);
+      return;
+    }
+    this.#reached = seq;
+    const { tree, range } = this.#manifest;
+    const leaf = this.#hash.leaf(new TextEncoder().encode(line.entry));
+    const root = rootOfInclusion(this.#hash, leaf, seq - 1, tree.size, hashesOf(line.inclusion));
+    if (root === null || !isEqual(root, this.#root)) {
+      this.#report.tampered(
+        "erasure_not_proven",
+        `${at} holds an entry ${seq} that is not in the ledger.`,
+        seq,
+      );
+      return;
+    }
+    const { inclusion: _, ...said } = line;
+    if (JSON.stringify(erasureWithin(line.entry, range)) !== JSON.stringify(said)) {
+      this.#report.tampered(
+        "erasure_changed",
+        `${at} says something else than entry ${seq}, which it rests on.`,
+        seq,
+      );
+    }
+  }
+}
+
+function parseLine(bytes: Uint8Array): ErasureLine | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(DECODER.decode(bytes));
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const { seq, entry, inclusion } = value as Readonly<Record<string, unknown>>;
+  const isRight =
+    Number.isSafeInteger(seq) &&
+    typeof entry === "string" &&
+    Array.isArray(inclusion) &&
+    inclusion.length <= MOST_HASHES &&
+    inclusion.every((hash) => typeof hash === "string");
+  return isRight ? (value as ErasureLine) : undefined;
+}

@@ -1,0 +1,44 @@
+import type { Manifest } from "../../article14/format/manifest.ts";
+import { counted, type Report } from "../report.ts";
+
+/** What was looked at, and what nothing here can say. */
+export function bundleFacts(
+  { range, counts, filters, tree, ...manifest }: Manifest,
+  found: { readonly included: number; readonly decisions: number; readonly erasures: number },
+  key: string,
+  hasAnchor: boolean,
+  report: Report,
+): void {
+  const { person, role, actor } = manifest.created_by;
+  const by = person === undefined ? actor : `${person}${role === undefined ? "" : `, ${role}`} (${actor})`;
+  report.fact("Ledger", `${manifest.origin} (workspace ${manifest.workspace})`);
+  report.fact(
+    "Exported",
+    `${manifest.created_at} by ${by}, with ${manifest.program.name} ${manifest.program.version}`,
+  );
+  report.fact("Period", `${range.from ?? "the beginning"} to ${range.to ?? manifest.created_at}`);
+  report.fact(
+    "Entries",
+    counts.total === 0
+      ? "none in this period"
+      : `${counted(range.first)} to ${counted(range.last)}: ${counted(found.included)} of ${counted(counts.total)} are here, as they were hashed`,
+  );
+  const filter = Object.entries(filters).map(([field, value]) => `${field} is ${String(value)}`);
+  report.fact(
+    "Withheld",
+    counts.withheld === 0
+      ? "nothing"
+      : `${counted(counts.withheld)} entries, by the filter (${filter.join(", ")}): each can be demanded, and told by its hash in leaves.txt`,
+  );
+  report.fact("Decisions of people", counted(found.decisions));
+  report.fact(
+    "Erasures",
+    found.erasures === 0 ? "no text of these entries was erased" : `${counted(found.erasures)} records`,
+  );
+  report.fact("Tree", `${counted(tree.size)} entries, root ${tree.root}`);
+  report.fact("Key", key);
+  report.fact(
+    "Not checked",
+    `what report.html says in words; whether entries just outside of the numbers above belong to the period; what came after the export${hasAnchor ? "" : "; whether whoever holds the key has made the ledger anew, which only a checkpoint kept elsewhere can show"}`,
+  );
+}

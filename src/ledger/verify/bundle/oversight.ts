@@ -1,0 +1,53 @@
+import type { EntryFields } from "../../article14/format/entry.ts";
+import { oversightHeader, oversightRow } from "../../article14/format/oversight.ts";
+import type { Report } from "../report.ts";
+import type { FileCursor } from "./cursor.ts";
+
+const ENCODER = new TextEncoder();
+
+/** Makes `oversight.csv` anew from the entries, and compares. */
+export class OversightWalk {
+  readonly #cursor: FileCursor;
+  #difference: { readonly seq: number | undefined } | null = null;
+  #rows = 0;
+
+  constructor(cursor: FileCursor) {
+    this.#cursor = cursor;
+  }
+
+  /** Decisions of people among the entries. */
+  get rows(): number {
+    return this.#rows;
+  }
+
+  async begin(): Promise<void> {
+    await this.#expect(oversightHeader(), undefined);
+  }
+
+  /** Told of each included entry, in order. */
+  async visit(entry: EntryFields): Promise<void> {
+    const row = oversightRow(entry);
+    if (row === undefined) return;
+    this.#rows += 1;
+    await this.#expect(row, entry.seq);
+  }
+
+  /** @param areEntriesWhole Whether every entry was there: else nobody can say which of the two files was changed. */
+  async end(report: Report, areEntriesWhole: boolean): Promise<void> {
+    if (await this.#cursor.drain()) this.#difference ??= { seq: undefined };
+    if (!this.#difference || !areEntriesWhole) return;
+    const { seq } = this.#difference;
+    report.tampered(
+      "oversight_differs",
+      seq === undefined
+        ? "oversight.csv holds something else than the entries: a row was added, or the header changed."
+        : `oversight.csv says something else than entry ${seq}, or leaves it out.`,
+      seq,
+    );
+  }
+
+  async #expect(text: string, seq: number | undefined): Promise<void> {
+    if (this.#difference) return;
+    if (!(await this.#cursor.takes(ENCODER.encode(text)))) this.#difference = { seq };
+  }
+}

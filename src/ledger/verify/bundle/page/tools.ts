@@ -1,0 +1,28 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import type { VerifyTools } from "../../../proof/verification.ts";
+
+/** Hashes by a library, since a browser's own are asynchronous, and there are two for each entry; signatures by the browser. */
+export const browserTools: VerifyTools = {
+  sha256: (data) => sha256(data),
+  async verifySignature(publicKey, message, signature) {
+    const key = await crypto.subtle.importKey("raw", own(publicKey), "Ed25519", false, ["verify"]);
+    return crypto.subtle.verify("Ed25519", key, own(signature), own(message));
+  },
+};
+
+/** The same bytes in memory that nobody shares, which is what a browser takes. */
+function own(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(bytes);
+}
+
+/** What this browser lacks to check anything; null of one that can. */
+export function missingHere(): string | null {
+  if (typeof Uint8Array.fromHex !== "function" || typeof Uint8Array.fromBase64 !== "function") {
+    return "This browser is too old: it takes one of 2025 or later.";
+  }
+  if (typeof DecompressionStream !== "function") return "This browser cannot unpack archives.";
+  if (globalThis.crypto?.subtle === undefined) {
+    return "This browser checks no signatures on this page. Open the page from a file, or from an address with https.";
+  }
+  return null;
+}

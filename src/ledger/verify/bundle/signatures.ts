@@ -1,0 +1,88 @@
+import type { Manifest } from "../../article14/format/manifest.ts";
+import { parseSignedCheckpoint } from "../../proof/checkpoint.ts";
+import { fromBase64, NoteError, signersOf } from "../../proof/note.ts";
+import type { Trust, VerifyTools } from "../../proof/verification.ts";
+import type { Report } from "../report.ts";
+import { type BundleKeys, isSameKey } from "./trust.ts";
+
+const SIGNATURE_BYTES = 64;
+
+/** Checks `manifest.sig`. @throws SignaturesUnchecked */
+export async function checkManifestSignature(
+  manifestBytes: Uint8Array,
+  signatureText: string,
+  { trusted, inside }: BundleKeys,
+  { keys: given }: Trust,
+  tools: VerifyTools,
+  report: Report,
+): Promise<void> {
+  const signature = fromBase64(signatureText.replace(/\n$/, ""));
+  if (signature?.length !== SIGNATURE_BYTES) {
+    report.tampered("manifest_signature", "manifest.sig is not the signature of a manifest.");
+    return;
+  }
+  for (const { publicKey } of trusted) {
+    if (await tools.verifySignature(publicKey, manifestBytes, signature)) return;
+  }
+  for (const { publicKey } of given.length === 0 ? [] : inside) {
+    if (!(await tools.verifySignature(publicKey, manifestBytes, signature))) continue;
+    report.tampered(
+      "other_key",
+      "The bundle is signed by a key that is not the one you gave, and that it does not vouch for: it was made by somebody else, or the key was lost and replaced. Ask who runs the gateway for its key, by another way than this bundle.",
+    );
+    return;
+  }
+  report.tampered(
+    "manifest_changed",
+    "manifest.json is not what was signed: it was changed, or manifest.sig was.",
+  );
+}
+
+/** Checks `checkpoint.txt`: whose it is, who signed it, and that it is of the manifest's tree. @throws SignaturesUnchecked */
+export async function checkCheckpoint(
+  text: string,
+  { origin, tree }: Manifest,
+  { trusted, inside }: BundleKeys,
+  tools: VerifyTools,
+  report: Report,
+): Promise<void> {
+  try {
+    const { note, checkpoint } = parseSignedCheckpoint(text);
+    if (checkpoint.origin !== origin) {
+      report.tampered(
+        "checkpoint_of_another_ledger",
+        `checkpoint.txt is of the ledger ${checkpoint.origin}, the bundle of ${origin}.`,
+      );
+      return;
+    }
+    if ((await signersOf(note, trusted, tools.verifySignature)).length === 0) {
+      const isOurs = inside.some((key) =>
+        note.signatures.some(({ keyId }) => keyId.toHex() === key.keyId.toHex()),
+      );
+      report.tampered(
+        "checkpoint_of_another_key",
+        `checkpoint.txt is not signed by the key that is believed${isOurs ? ", but by one that lies in the bundle" : ""}.`,
+      );
+    }
+    if (checkpoint.size !== tree.size || checkpoint.root.toHex() !== tree.root) {
+      report.tampered(
+        "checkpoint_differs",
+        `checkpoint.txt is of a tree of ${checkpoint.size} entries; the manifest's has ${tree.size}, or another root.`,
+      );
+    }
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    report.tampered("checkpoint_changed", `checkpoint.txt is not what was signed: ${error.message}.`);
+  }
+}
+
+/** Whose word the result rests on. */
+export function keyFact({ trusted, inside }: BundleKeys, { keys: given }: Trust, manifest: Manifest): string {
+  if (given.length === 0) {
+    return `${manifest.key}: it lies in the bundle itself. Compare it with the one that the gateway shows (gatehouse ledger key), got by another way, or give that along`;
+  }
+  const isCurrent = trusted.slice(0, given.length).some((key) => inside[0] && isSameKey(key, inside[0]));
+  return isCurrent
+    ? `${manifest.key}: the one that you gave`
+    : `${manifest.key}: the one that you gave vouches for it, where the key was changed`;
+}

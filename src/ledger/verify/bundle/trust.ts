@@ -1,0 +1,137 @@
+import { readEntryFields } from "../../article14/format/entry.ts";
+import type { KeyChangeProof, Manifest } from "../../article14/format/manifest.ts";
+import { isConsistent, rootOfInclusion } from "../../proof/check.ts";
+import { parseSignedCheckpoint, type SignedCheckpoint } from "../../proof/checkpoint.ts";
+import { isEqual, type TreeHash } from "../../proof/hash.ts";
+import {
+  fromBase64,
+  keyIdOf,
+  NoteError,
+  parseVerifierKey,
+  signersOf,
+  type VerifierKey,
+} from "../../proof/note.ts";
+import type { Trust, VerifyTools } from "../../proof/verification.ts";
+import type { Report } from "../report.ts";
+
+/** Keys of a bundle. */
+export interface BundleKeys {
+  /** Those that lie inside: the present one first, then those before it. */
+  readonly inside: readonly VerifierKey[];
+  /** Those that are believed: what the auditor brought, else the present one; and those that they vouch for. */
+  readonly trusted: readonly VerifierKey[];
+}
+
+/** Signatures can't be checked here at all. */
+export class SignaturesUnchecked extends Error {
+  override readonly name = "SignaturesUnchecked";
+}
+
+/** The same tools, with which what is no answer about a signature can be told from a signature that is not good. */
+export function guarded({ sha256, verifySignature }: VerifyTools): VerifyTools {
+  return {
+    sha256,
+    async verifySignature(publicKey, message, signature) {
+      try {
+        return await verifySignature(publicKey, message, signature);
+      } catch (error) {
+        throw new SignaturesUnchecked(error instanceof Error ? error.message : String(error));
+      }
+    },
+  };
+}
+
+const MOST_KEYS = 101;
+
+/** The keys of `key.txt`, one a line. @throws NoteError for what is none, or of another ledger */
+export function parseKeys(text: string, origin: string, tools: VerifyTools): VerifierKey[] {
+  const lines = text.split("\n").slice(0, -1);
+  if (lines.length === 0 || lines.length > MOST_KEYS) throw new NoteError("it does not hold a key a line");
+  const keys = lines.map((line) => parseVerifierKey(tools.sha256, line));
+  if (keys.some(({ name }) => name !== origin)) throw new NoteError("a key in it is of another ledger");
+  return keys;
+}
+
+/**
+ * Which keys are believed. Trust goes from an older key to a newer one where the older one has signed a tree whose last entry
+ * names the newer one, and that tree is the beginning of this one.
+ *
+ * @throws SignaturesUnchecked
+ */
+export async function resolveKeys(
+  manifest: Manifest,
+  inside: readonly VerifierKey[],
+  trust: Trust,
+  hash: TreeHash,
+  tools: VerifyTools,
+  report: Report,
+): Promise<BundleKeys> {
+  const { origin } = manifest;
+  const first = inside.slice(0, 1);
+  // A node has one key for all of its ledgers; only the names differ.
+  const trusted =
+    trust.keys.length === 0 ? first : trust.keys.map(({ publicKey }) => keyFor(origin, publicKey));
+  for (const change of manifest.key_changes) {
+    const next = await followChange(change, manifest, trusted, hash, tools, report);
+    if (next && !trusted.some((known) => isSameKey(known, next))) trusted.push(next);
+  }
+  return { inside, trusted };
+
+  function keyFor(name: string, publicKey: Uint8Array): VerifierKey {
+    return { name, publicKey, keyId: keyIdOf(tools.sha256, name, publicKey) };
+  }
+}
+
+/** The key that a change leads to, of one that a believed key has signed. */
+async function followChange(
+  { checkpoint, entry, inclusion, consistency }: KeyChangeProof,
+  { origin, tree }: Manifest,
+  trusted: readonly VerifierKey[],
+  hash: TreeHash,
+  tools: VerifyTools,
+  report: Report,
+): Promise<VerifierKey | undefined> {
+  let signed: SignedCheckpoint;
+  try {
+    signed = parseSignedCheckpoint(checkpoint);
+    if (signed.checkpoint.origin !== origin) return undefined;
+    if ((await signersOf(signed.note, trusted, tools.verifySignature)).length === 0) return undefined;
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    report.tampered("key_change_broken", `A change of the signing key is not proven: ${error.message}.`);
+    return undefined;
+  }
+  const { size, root } = signed.checkpoint;
+  const fields = readEntryFields(entry);
+  const leaf = hash.leaf(new TextEncoder().encode(entry));
+  const proven = rootOfInclusion(hash, leaf, size - 1, size, hashesOf(inclusion));
+  const isProven = fields?.seq === size && proven !== null && isEqual(proven, root);
+  const now = { size: tree.size, root: Uint8Array.fromHex(tree.root) };
+  if (!isProven || !isConsistent(hash, { size, root }, now, hashesOf(consistency))) {
+    report.tampered(
+      "key_change_broken",
+      `The change of the signing key at entry ${size} is not proven: the tree that the former key signed there is not the beginning of this one.`,
+      size,
+    );
+    return undefined;
+  }
+  const to = fields.detail?.to;
+  const isChange =
+    fields.action === "ledger.rotate_key" && fields.outcome === "succeeded" && fields.code === undefined;
+  if (!isChange || typeof to !== "string") return undefined;
+  try {
+    const key = parseVerifierKey(tools.sha256, to);
+    return key.name === origin ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isSameKey(a: VerifierKey, b: VerifierKey): boolean {
+  return isEqual(a.publicKey, b.publicKey);
+}
+
+/** Of base64; what is none becomes an empty one, which no proof is made of. */
+export function hashesOf(texts: readonly string[]): Uint8Array[] {
+  return texts.map((text) => fromBase64(text) ?? new Uint8Array(0));
+}

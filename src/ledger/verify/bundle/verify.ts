@@ -1,0 +1,279 @@
+import {
+  BUNDLE_FILES,
+  type BundleFile,
+  isBundleFile,
+  LISTED_FILES,
+  type ListedFile,
+} from "../../article14/format/files.ts";
+import {
+  type Manifest,
+  ManifestError,
+  NewerManifest,
+  parseManifest,
+} from "../../article14/format/manifest.ts";
+import { type TreeHash, treeHash } from "../../proof/hash.ts";
+import { NoteError, type VerifierKey } from "../../proof/note.ts";
+import { type Trust, type Verification, type VerifyTools, verdictOf } from "../../proof/verification.ts";
+import { Report } from "../report.ts";
+import { Anchors } from "./anchors.ts";
+import { type ArchivedFile, ArchiveError, openArchive, shown } from "./archive.ts";
+import { FileCursor, LineTooLong, portableHash, type RunningHash } from "./cursor.ts";
+import { EntryWalk } from "./entries.ts";
+import { ErasureWalk } from "./erasures.ts";
+import { bundleFacts } from "./facts.ts";
+import { LeafWalk } from "./leaves.ts";
+import { OversightWalk } from "./oversight.ts";
+import { checkCheckpoint, checkManifestSignature, keyFact } from "./signatures.ts";
+import { type BundleKeys, guarded, parseKeys, resolveKeys, SignaturesUnchecked } from "./trust.ts";
+
+export interface BundleTools extends VerifyTools {
+  /** SHA-256 of what comes in parts. Default: one that runs everywhere. */
+  readonly runningHash?: () => RunningHash;
+}
+
+/** Bytes of a file that is read whole. */
+const WHOLE_LIMIT = 4_000_000;
+/** Bytes past the listed size that a changed file may have and still be looked through: then it is not unpacked any further. */
+const SLACK = 16_000_000;
+/** Entries after which others get their turn: in a browser, the page. */
+const BREATH = 4_096;
+
+/**
+ * Checks an Article 14 bundle with nothing but itself and what the auditor brought: no server, no network. Runs in this
+ * program and in browsers. Nothing in the archive is believed; memory does not grow with its length.
+ *
+ * @param bundle The zip. Read in parts, wherever they lie.
+ * @throws only what reading `bundle` itself throws
+ */
+export async function verifyBundle(bundle: Blob, trust: Trust, tools: BundleTools): Promise<Verification> {
+  const report = new Report();
+  try {
+    await new BundleCheck(trust, tools, report).run(bundle);
+  } catch (error) {
+    if (error instanceof ArchiveError) reportArchive(error, report);
+    else if (error instanceof SignaturesUnchecked) {
+      report.undecided("signatures_unchecked", `Signatures cannot be checked here: ${error.message}.`);
+    } else throw error;
+  }
+  return { verdict: verdictOf(report.findings), findings: report.findings, facts: report.facts };
+}
+
+function reportArchive(error: ArchiveError, report: Report): void {
+  if (error.isIncomplete) {
+    report.undecided(
+      "not_an_archive",
+      `The file is no whole zip archive; it may have broken off on its way: get it again (${error.message}).`,
+    );
+  } else report.tampered("archive_changed", `The archive is not as a gateway makes it: ${error.message}.`);
+}
+
+class BundleCheck {
+  readonly #trust: Trust;
+  readonly #tools: VerifyTools;
+  readonly #runningHash: () => RunningHash;
+  readonly #report: Report;
+  readonly #hash: TreeHash;
+  readonly #files = new Map<BundleFile, ArchivedFile>();
+  readonly #cursors = new Map<ListedFile, FileCursor>();
+
+  constructor(trust: Trust, { runningHash = portableHash, ...tools }: BundleTools, report: Report) {
+    this.#trust = trust;
+    this.#tools = guarded(tools);
+    this.#runningHash = runningHash;
+    this.#report = report;
+    this.#hash = treeHash(tools.sha256);
+  }
+
+  async run(bundle: Blob): Promise<void> {
+    if (!(await this.#open(bundle))) return;
+    const manifestBytes = await this.#whole("manifest.json");
+    const manifest = manifestBytes && this.#parseManifest(manifestBytes);
+    if (!manifest) return;
+    const keys = await this.#keys(manifest);
+    if (!keys) return;
+    const signature = await this.#whole("manifest.sig");
+    if (signature) {
+      await checkManifestSignature(
+        manifestBytes,
+        text(signature),
+        keys,
+        this.#trust,
+        this.#tools,
+        this.#report,
+      );
+    }
+    const checkpoint = await this.#whole("checkpoint.txt");
+    if (checkpoint) await checkCheckpoint(text(checkpoint), manifest, keys, this.#tools, this.#report);
+    try {
+      await this.#walk(manifest, keys);
+      await this.#compareFiles(manifest);
+    } finally {
+      for (const cursor of this.#cursors.values()) await cursor.close();
+    }
+  }
+
+  /** Finds the files. @returns false where there is nothing to check */
+  async #open(bundle: Blob): Promise<boolean> {
+    const files = await openArchive(bundle);
+    if (!files.some(({ name }) => isBundleFile(name))) {
+      this.#report.undecided("not_a_bundle", "The archive holds no file of an Article 14 bundle.");
+      return false;
+    }
+    for (const file of files) {
+      if (isBundleFile(file.name)) this.#files.set(file.name, file);
+      else {
+        this.#report.tampered(
+          "file_added",
+          `The bundle holds ${shown(file.name)}, which is none of its files.`,
+        );
+      }
+    }
+    for (const name of BUNDLE_FILES) {
+      if (!this.#files.has(name))
+        this.#report.tampered("file_missing", `${name} is missing from the bundle.`);
+    }
+    return true;
+  }
+
+  #parseManifest(bytes: Uint8Array): Manifest | undefined {
+    try {
+      return parseManifest(text(bytes));
+    } catch (error) {
+      if (error instanceof NewerManifest) {
+        this.#report.undecided(
+          "newer_format",
+          `The bundle was made by a newer version (${error.message}): check it with that one.`,
+        );
+      } else if (error instanceof ManifestError) {
+        this.#report.tampered("manifest_changed", `manifest.json is none: ${error.message}.`);
+      } else throw error;
+      return undefined;
+    }
+  }
+
+  async #keys(manifest: Manifest): Promise<BundleKeys | undefined> {
+    const bytes = await this.#whole("key.txt");
+    if (!bytes) return undefined;
+    let inside: readonly VerifierKey[];
+    try {
+      inside = parseKeys(text(bytes), manifest.origin, this.#tools);
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error;
+      this.#report.tampered("key_changed", `key.txt is none: ${error.message}.`);
+      return undefined;
+    }
+    if (text(bytes).split("\n")[0] !== manifest.key) {
+      this.#report.tampered(
+        "manifest_contradicts",
+        "key.txt begins with another key than the manifest names.",
+      );
+    }
+    return resolveKeys(manifest, inside, this.#trust, this.#hash, this.#tools, this.#report);
+  }
+
+  /** Goes once through entries, leaves, decisions and erasures, side by side. */
+  async #walk(manifest: Manifest, keys: BundleKeys): Promise<void> {
+    const open = (name: ListedFile) => this.#cursor(name, manifest.files[name].size + SLACK);
+    const [entryFile, leafFile] = [open("entries.ndjson"), open("leaves.txt")];
+    const [oversightFile, erasureFile] = [open("oversight.csv"), open("erasures.ndjson")];
+    if (!entryFile || !leafFile || !oversightFile || !erasureFile) return;
+    const anchors = new Anchors(manifest, this.#trust, this.#report);
+    const leaves = new LeafWalk(manifest, leafFile, this.#hash, anchors, this.#report);
+    const entries = new EntryWalk(manifest, entryFile, this.#hash, this.#report);
+    const oversight = new OversightWalk(oversightFile);
+    const erasures = new ErasureWalk(manifest, erasureFile, this.#hash, this.#report);
+    const { range, counts, filters } = manifest;
+    if (counts.withheld > 0 && Object.keys(filters).length === 0) {
+      this.#report.tampered(
+        "withheld_without_filter",
+        `${counts.withheld} entries of the period are withheld, though the manifest names no filter.`,
+      );
+    }
+    await this.#unpacking(async () => {
+      leaves.begin();
+      await oversight.begin();
+      for (let seq = range.first; seq <= range.last; seq++) {
+        const leaf = await leaves.next(seq);
+        // Without its leaf, nothing can be said of an entry, nor of those behind it.
+        if (!leaf) return;
+        const entry = await entries.visit(seq, leaf);
+        if (entry) {
+          await oversight.visit(entry);
+          await erasures.visit(entry);
+        }
+        if (seq % BREATH === 0) await breathe();
+      }
+      await entries.end(await leaves.end());
+      await oversight.end(this.#report, entries.included === counts.included);
+      await erasures.end();
+    });
+    await anchors.finish(keys, this.#tools);
+    const found = { included: entries.included, decisions: oversight.rows, erasures: erasures.lines };
+    bundleFacts(manifest, found, keyFact(keys, this.#trust, manifest), anchors.agreed > 0, this.#report);
+  }
+
+  /** Reads what was not read yet, and holds every file to what the manifest says of it. */
+  async #compareFiles(manifest: Manifest): Promise<void> {
+    for (const name of LISTED_FILES) {
+      const cursor = this.#cursors.get(name) ?? this.#cursor(name, manifest.files[name].size);
+      if (!cursor) continue;
+      const isRead = await this.#unpacking(async () => {
+        await cursor.drain();
+      });
+      if (isRead && !cursor.isListed(manifest.files[name])) {
+        this.#report.tampered(
+          "file_changed",
+          `${name} is not the file that the manifest lists: it was changed.`,
+        );
+      }
+    }
+  }
+
+  /** @returns false where a file could not be read, which is reported */
+  async #unpacking(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (error instanceof LineTooLong) {
+        this.#report.tampered("line_too_long", `${error.message}: no gateway wrote it.`);
+      } else if (error instanceof ArchiveError) {
+        this.#report.tampered("file_damaged", `A file was changed, or damaged on its way: ${error.message}.`);
+      } else throw error;
+      return false;
+    }
+  }
+
+  /** A file in one piece; undefined, with a finding, of one that is not there, or is far too long. */
+  async #whole(name: BundleFile): Promise<Uint8Array | undefined> {
+    const file = this.#files.get(name);
+    if (!file) return undefined;
+    const cursor = new FileCursor(file, this.#runningHash(), WHOLE_LIMIT);
+    let bytes: Uint8Array | null | undefined;
+    await this.#unpacking(async () => {
+      bytes = await cursor.all();
+    });
+    if (bytes === null) this.#report.tampered("file_changed", `${name} is far too long.`);
+    if (bytes && name !== "manifest.json" && name !== "manifest.sig") this.#cursors.set(name, cursor);
+    else await cursor.close();
+    return bytes ?? undefined;
+  }
+
+  #cursor(name: ListedFile, most: number): FileCursor | undefined {
+    const file = this.#files.get(name);
+    if (!file) return undefined;
+    const cursor = new FileCursor(file, this.#runningHash(), most);
+    this.#cursors.set(name, cursor);
+    return cursor;
+  }
+}
+
+const DECODER = new TextDecoder();
+
+function text(bytes: Uint8Array): string {
+  return DECODER.decode(bytes);
+}
+
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
+}

@@ -1,0 +1,341 @@
+import { OperatorError } from "../../base/errors.ts";
+import {
+  DatabaseUnreadable,
+  NEWEST_SCHEMA,
+  openReadOnly,
+  type ReadOnlyDatabase,
+} from "../../store/sqlite/read-only.ts";
+import type { SignedCheckpoint } from "../proof/checkpoint.ts";
+import {
+  type Trust,
+  type Verdict,
+  type Verification,
+  type VerifyTools,
+  verdictOf,
+} from "../proof/verification.ts";
+import { compareKeys, Keyring, storedKeys } from "./keyring.ts";
+import { type WalkedLedger, walkLedger } from "./ledger.ts";
+import { counted, Report } from "./report.ts";
+import { checkSchema, EVIDENCE_TABLES } from "./schema.ts";
+
+/** Of one workspace's ledger. */
+export interface LedgerVerification extends Verification {
+  readonly workspace: string;
+}
+
+/** Its own findings and facts are those of the database as a whole; the verdict is the worst of all. */
+export interface DirectoryVerification extends Verification {
+  readonly ledgers: readonly LedgerVerification[];
+}
+
+export interface DirectoryRequest {
+  /** The database file of a data directory. */
+  readonly path: string;
+  readonly trust: Trust;
+  /** Null: all. */
+  readonly workspace: string | null;
+}
+
+/** The first schema with a tree, checkpoints and keys. */
+const FIRST_WITH_CHECKPOINTS = 4;
+/** Tries where others write while the file is read in a way that does not keep them apart. */
+const TRIES = 3;
+
+/**
+ * Checks everything that a data directory says of its ledgers: the schema, the pages, each entry's bytes, the chain, the tree,
+ * all checkpoints, the texts beside the entries. Needs no server, minds none, and writes nothing.
+ *
+ * @throws OperatorError with exit code 2 where there is no such workspace
+ */
+export async function verifyDirectory(
+  request: DirectoryRequest,
+  tools: VerifyTools,
+): Promise<DirectoryVerification> {
+  for (let attempt = 1; ; attempt++) {
+    const examination = new Examination(request, tools);
+    const changed = await examination.run();
+    const result = examination.result();
+    // What somebody wrote meanwhile is no reason to accuse him.
+    if (result.verdict === "holds" || changed === "no") return result;
+    if (changed === "apart" && attempt > 1) return result;
+    if (attempt < TRIES) continue;
+    if (changed === "unopened") return result;
+    examination.report.undecided(
+      "files_changed",
+      "The files were changed whenever they were read. Verify again when nobody starts or stops a server on them.",
+    );
+    return examination.result();
+  }
+}
+
+interface Workspace {
+  readonly id: number;
+  readonly name: string;
+}
+
+interface Walked {
+  readonly workspace: Workspace;
+  readonly report: Report;
+  readonly walked: WalkedLedger | null;
+}
+
+/** One reading of the file. */
+class Examination {
+  readonly report = new Report();
+  readonly #request: DirectoryRequest;
+  readonly #tools: VerifyTools;
+  readonly #ledgers: Walked[] = [];
+
+  constructor(request: DirectoryRequest, tools: VerifyTools) {
+    this.#request = request;
+    this.#tools = tools;
+  }
+
+  /**
+   * @returns whether the files changed meanwhile: not at all, apart from what was read, or maybe under the reader's eyes.
+   * `unopened`: they could not be opened, which may be because somebody started or stopped just then
+   */
+  async run(): Promise<"no" | "apart" | "maybe" | "unopened"> {
+    let database: ReadOnlyDatabase | undefined;
+    try {
+      database = openReadOnly(this.#request.path);
+      await this.#examine(database);
+      if (!database.hasChanged()) return "no";
+      return database.isShared ? "apart" : "maybe";
+    } catch (error) {
+      if (!(error instanceof DatabaseUnreadable)) throw error;
+      reportUnreadable(this.report, error);
+      if (database === undefined) return "unopened";
+      return database.hasChanged() ? "maybe" : "no";
+    } finally {
+      database?.close();
+    }
+  }
+
+  result(): DirectoryVerification {
+    const { findings, facts } = this.report;
+    const ledgers = this.#ledgers.map(({ workspace, report }) => ({
+      workspace: workspace.name,
+      verdict: verdictOf(report.findings),
+      findings: report.findings,
+      facts: report.facts,
+    }));
+    return {
+      verdict: worstOf([verdictOf(findings), ...ledgers.map(({ verdict }) => verdict)]),
+      findings,
+      facts,
+      ledgers,
+    };
+  }
+
+  async #examine(database: ReadOnlyDatabase): Promise<void> {
+    const { report } = this;
+    if (!isVerifiable(database, report) || !checkSchema(database, report)) return;
+    if (database.schemaVersion < FIRST_WITH_CHECKPOINTS) {
+      report.undecided(
+        "schema_old",
+        "The data directory was written by a version of Gatehouse that signed no checkpoints. Start this version on it once: what comes from then on can be verified.",
+      );
+      return;
+    }
+    checkIntegrity(database, report);
+    const { trust } = this.#request;
+    const instance = database.get<{ value: string }>(
+      "SELECT value FROM main.meta WHERE key = 'instance'",
+    )?.value;
+    const origins = `gatehouse/${instance ?? ""}/`;
+    const stored = storedKeys(database, report);
+    const keys = new Keyring(stored, trust, this.#tools);
+    compareKeys(stored, trust.keys, origins, report);
+    const workspaces = this.#workspaces(database, origins);
+    this.#checkFit(origins);
+    for (const workspace of workspaces) await this.#walk(database, workspace, keys, origins);
+    this.#conclude(keys, origins);
+  }
+
+  /** Those that are asked for. */
+  #workspaces(database: ReadOnlyDatabase, origins: string): readonly Workspace[] {
+    const all = [...database.rows<Workspace>("SELECT id, name FROM main.workspaces ORDER BY id")];
+    this.#checkOrphans(database, all);
+    const { workspace, trust } = this.#request;
+    const known = new Set(all.map(({ name }) => name));
+    for (const name of namesOf(trust.checkpoints, origins)) {
+      if (known.has(name) || (workspace !== null && workspace !== name)) continue;
+      this.report.tampered(
+        "workspace_missing",
+        `A checkpoint of the workspace ${JSON.stringify(name)} was given, which is not there any more.`,
+      );
+      known.add(name);
+    }
+    if (workspace === null) return all;
+    if (!known.has(workspace)) {
+      throw new OperatorError(
+        `--workspace: there is no workspace ${JSON.stringify(workspace)}`,
+        undefined,
+        2,
+      );
+    }
+    return all.filter(({ name }) => name === workspace);
+  }
+
+  /** Entries of a workspace that there is not. */
+  #checkOrphans(database: ReadOnlyDatabase, all: readonly Workspace[]): void {
+    const known = new Set(all.map(({ id }) => id));
+    const next =
+      "SELECT workspace_id AS id FROM main.ledger WHERE workspace_id > $1 ORDER BY workspace_id LIMIT 1";
+    for (let id = Number.MIN_SAFE_INTEGER; ; ) {
+      const row = database.get<{ id: number }>(next, [id]);
+      if (row === undefined) return;
+      id = row.id;
+      if (known.has(id)) continue;
+      this.report.tampered(
+        "workspace_missing",
+        `There are entries of a workspace with the number ${id}, which is not there any more.`,
+      );
+    }
+  }
+
+  /** Checkpoints of other ledgers may lie in the same file; where all are, the wrong file was given. */
+  #checkFit(origins: string): void {
+    const { trust, workspace } = this.#request;
+    const [first] = trust.checkpoints;
+    const names = namesOf(trust.checkpoints, origins);
+    if (!first || (workspace === null ? names.size > 0 : names.has(workspace))) return;
+    this.report.undecided(
+      "no_checkpoint_of_this_ledger",
+      `None of the ${counted(trust.checkpoints.length)} checkpoints that were given is of a ledger that is verified here: they are of ${JSON.stringify(first.checkpoint.origin)}, those here begin with ${origins}${workspace ?? ""}.`,
+    );
+  }
+
+  async #walk(
+    database: ReadOnlyDatabase,
+    workspace: Workspace,
+    keys: Keyring,
+    origins: string,
+  ): Promise<void> {
+    const report = new Report(workspace.name);
+    const origin = `${origins}${workspace.name}`;
+    let walked: WalkedLedger | null = null;
+    try {
+      walked = await walkLedger({
+        ...{ database, origin, keys, report, tools: this.#tools, workspaceId: workspace.id },
+        given: this.#request.trust.checkpoints.filter(({ checkpoint }) => checkpoint.origin === origin),
+      });
+    } catch (error) {
+      if (!(error instanceof DatabaseUnreadable)) throw error;
+      reportUnreadable(report, error);
+    }
+    this.#ledgers.push({ workspace, report, walked });
+  }
+
+  /** What each ledger's checkpoints are worth, now that all have been asked which keys are to be believed. */
+  #conclude(keys: Keyring, origins: string): void {
+    const { trust } = this.#request;
+    const evidence = this.#ledgers.flatMap(({ walked }) => (walked ? [walked] : []));
+    const trusted = keys.trusted(evidence);
+    // That a key was given which is none of these is said already.
+    const isKeyKnown =
+      trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
+    for (const { workspace, report, walked } of this.#ledgers) {
+      if (!walked) continue;
+      const { size, signed, checkpoints } = walked;
+      const origin = `${origins}${workspace.name}`;
+      const covered = Math.max(0, ...[...signed].filter(([key]) => trusted.has(key)).map(([, upTo]) => upTo));
+      const claimed = Math.max(0, ...signed.values());
+      if (checkpoints === 0 && size > 0) {
+        report.undecided(
+          "no_checkpoint",
+          "No checkpoint is stored, so that nothing vouches for the chain as it is. Give one that was kept elsewhere, with --checkpoint.",
+        );
+      } else if (claimed > covered && isKeyKnown) {
+        report.undecided(
+          "key_unvouched",
+          `For the entries from ${covered + 1} to ${claimed} only a key vouches that no trusted one has handed over to: it took the place of one that was lost, or was slipped in. If you know it to be the ledger's, give it with --key.`,
+          covered + 1,
+        );
+      }
+      if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
+      if (size > 0 && !trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin)) {
+        report.fact(
+          "Not checked",
+          "whether somebody who may write the directory, and has its key, has made the ledger anew: only a checkpoint that was kept elsewhere can show that (--checkpoint)",
+        );
+      }
+      const key = keys.current(origin);
+      if (key !== undefined) {
+        report.fact(
+          "Key",
+          trust.keys.length > 0
+            ? key
+            : `${key} (as it lies in the directory itself: compare it with one that was kept elsewhere)`,
+        );
+      }
+    }
+  }
+}
+
+function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
+  const { isOurs, schemaVersion } = database;
+  if (!isOurs || schemaVersion < 1) {
+    report.undecided(
+      "not_gatehouse",
+      "The database file is not one of Gatehouse: it is another program's, or its header was overwritten.",
+    );
+    return false;
+  }
+  if (schemaVersion <= NEWEST_SCHEMA) return true;
+  report.undecided(
+    "schema_new",
+    `The data directory was written by a newer Gatehouse (schema ${schemaVersion}, this program knows ${NEWEST_SCHEMA}). Verify it with that one.`,
+  );
+  return false;
+}
+
+function checkIntegrity(database: ReadOnlyDatabase, report: Report): void {
+  for (const table of EVIDENCE_TABLES) {
+    try {
+      for (const problem of database.integrityProblems(table)) {
+        report.tampered(
+          "database_damaged",
+          `The table ${table} is damaged, or was edited in the file: ${problem}.`,
+        );
+      }
+    } catch (error) {
+      if (!(error instanceof DatabaseUnreadable)) throw error;
+      reportUnreadable(report, error);
+    }
+  }
+}
+
+function reportUnreadable(report: Report, error: DatabaseUnreadable): void {
+  if (error.isDamaged) {
+    report.tampered("database_damaged", `The database file is damaged, or was edited: ${error.message}.`);
+  } else {
+    report.undecided(
+      "database_unreadable",
+      `The database file cannot be read: ${error.message}. This user has to be able to read it, and the files beside it whose names begin with its own.`,
+    );
+  }
+}
+
+/** The workspaces of this directory that checkpoints are of. */
+function namesOf(checkpoints: readonly SignedCheckpoint[], origins: string): Set<string> {
+  const all = checkpoints.map(({ checkpoint }) => checkpoint.origin);
+  return new Set(
+    all.filter((origin) => origin.startsWith(origins)).map((origin) => origin.slice(origins.length)),
+  );
+}
+
+function coverageOf(size: number, covered: number): string {
+  if (covered === size) return "all entries, by a signed checkpoint";
+  if (covered === 0) return "no entry";
+  return `entries 1 to ${counted(covered)}, by a signed checkpoint; ${counted(size - covered)} came after it`;
+}
+
+function worstOf(verdicts: readonly Verdict[]): Verdict {
+  return (
+    verdicts.find((verdict) => verdict === "tampered") ??
+    verdicts.find((verdict) => verdict === "undecided") ??
+    "holds"
+  );
+}

@@ -1,0 +1,134 @@
+/** An entry's fields, of one that has the form which `encodeEntry` gives to all: those that something is made of. */
+export interface EntryFields {
+  readonly seq: number;
+  /** Hex. */
+  readonly prev: string;
+  readonly ts: string;
+  readonly action: string;
+  readonly actor: string;
+  readonly outcome: string;
+  readonly code?: string;
+  readonly agent?: string;
+  readonly tier?: number;
+  readonly oversight?: object;
+  readonly input_hash?: string;
+  readonly output_hash?: string;
+  readonly detail?: { readonly [key: string]: unknown };
+}
+
+/** What an entry's bytes say, and what about them this program would never have written; null where all is well. */
+export interface Form {
+  /** Null where the bytes are no JSON object. */
+  readonly fields: Partial<EntryFields> | null;
+  readonly problem: string | null;
+}
+
+type Check = (value: unknown) => boolean;
+
+const HASH = /^[0-9a-f]{64}$/;
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+const DETAIL_KEY = /^[a-z][a-z0-9_]*$/;
+const DEEPEST = 64;
+
+const text: Check = (value) => typeof value === "string" && value.isWellFormed();
+const integer: Check = (value) => Number.isSafeInteger(value);
+const hash: Check = (value) => typeof value === "string" && HASH.test(value);
+let lastTime: unknown;
+/** Entries of one millisecond come in numbers: remembering the last time saves 0.3 µs each. */
+const time: Check = (value) => {
+  if (value === lastTime) return true;
+  const isTime = typeof value === "string" && TIME.test(value) && !Number.isNaN(Date.parse(value));
+  if (isTime) lastTime = value;
+  return isTime;
+};
+const oneOf =
+  (...values: readonly string[]): Check =>
+  (value) =>
+    typeof value === "string" && values.includes(value);
+
+interface Field {
+  readonly name: string;
+  readonly check: Check;
+  readonly isRequired: boolean;
+}
+
+const always = (name: string, check: Check): Field => ({ name, check, isRequired: true });
+const maybe = (name: string, check: Check): Field => ({ name, check, isRequired: false });
+
+/** In the order in which they stand. */
+const FIELDS: readonly Field[] = [
+  always("action", text),
+  always("actor", text),
+  maybe("agent", text),
+  always("channel", oneOf("rest", "mcp", "system")),
+  maybe("code", text),
+  maybe("credits", integer),
+  maybe("detail", (value) => isDetail(value, 0)),
+  maybe("input_hash", hash),
+  maybe("model", text),
+  always("outcome", oneOf("allowed", "denied", "pending", "succeeded", "failed", "cancelled")),
+  maybe("output_hash", hash),
+  maybe("oversight", (value) => isDetail(value, 0)),
+  always("phase", oneOf("single", "intent", "outcome")),
+  always("prev", hash),
+  maybe("ref", integer),
+  maybe("request_id", text),
+  always("seq", integer),
+  maybe("task", text),
+  maybe("tier", integer),
+  maybe("tool", text),
+  always("ts", time),
+];
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Whether bytes are an entry as `encodeEntry` writes it: canonical JSON, sorted keys, the fields that there are. */
+export function formOf(bytes: Uint8Array): Form {
+  try {
+    const json = decoder.decode(bytes);
+    const value: unknown = JSON.parse(json);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      return { fields: null, problem: "it is no JSON object" };
+    }
+    return { fields: value, problem: problemOf(value as Readonly<Record<string, unknown>>, json) };
+  } catch {
+    // No UTF-8, no JSON, or nested so deeply that it cannot be read.
+    return { fields: null, problem: "it is no JSON text" };
+  }
+}
+
+function problemOf(fields: Readonly<Record<string, unknown>>, json: string): string | null {
+  if (JSON.stringify(fields) !== json) return "its JSON is not canonical";
+  let at = 0;
+  for (const key of Object.keys(fields)) {
+    for (; FIELDS[at]?.name !== key; at++) {
+      const skipped = FIELDS[at];
+      if (skipped && !skipped.isRequired) continue;
+      if (!FIELDS.some(({ name }) => name === key)) return `it has the unknown field ${quoted(key)}`;
+      return skipped
+        ? `it has the field ${key} where ${skipped.name} belongs`
+        : `its field ${key} is not in its place`;
+    }
+    if (FIELDS[at]?.check(fields[key]) !== true) return `its field ${key} is none that an entry can have`;
+    at += 1;
+  }
+  const missing = FIELDS.slice(at).find(({ isRequired }) => isRequired);
+  return missing === undefined ? null : `it has no field ${missing.name}`;
+}
+
+function quoted(key: string): string {
+  return JSON.stringify(key.length > 40 ? `${key.slice(0, 40)}…` : key);
+}
+
+/** Strings and integers, and objects of these, under sorted keys. */
+function isDetail(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || depth > DEEPEST) return false;
+  let before = "";
+  for (const key of Object.keys(value)) {
+    if (key <= before || !DETAIL_KEY.test(key)) return false;
+    const item: unknown = Reflect.get(value, key);
+    if (!text(item) && !integer(item) && !isDetail(item, depth + 1)) return false;
+    before = key;
+  }
+  return true;
+}

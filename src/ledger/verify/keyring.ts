@@ -1,0 +1,141 @@
+import { OperatorError } from "../../base/errors.ts";
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { formatVerifierKey, keyIdOf, NoteError, parseVerifierKey, type VerifierKey } from "../proof/note.ts";
+import type { Trust, VerifyTools } from "../proof/verification.ts";
+import type { EntryFields } from "./form.ts";
+import type { Report } from "./report.ts";
+
+const KEYS = "SELECT public_key FROM main.ledger_keys ORDER BY id";
+const PUBLIC_KEY_BYTES = 32;
+
+/** A key is one for all workspaces, under another name in each: what tells it is its hex. */
+type KeyHex = string;
+
+/** That a key handed over to another one, as an entry says it. */
+export interface Rotation {
+  readonly seq: number;
+  readonly from: KeyHex;
+  readonly to: KeyHex;
+}
+
+/** What a ledger says of keys: up to which size each signed what its entries are, and which handed over to which. */
+export interface KeyEvidence {
+  readonly signed: ReadonlyMap<KeyHex, number>;
+  readonly rotations: readonly Rotation[];
+}
+
+/** The keys that sign the checkpoints of a directory: those that lie in it, and those that the auditor brought. */
+export class Keyring {
+  readonly #tools: VerifyTools;
+  readonly #stored: readonly Uint8Array[];
+  readonly #given: readonly Uint8Array[];
+
+  constructor(stored: readonly Uint8Array[], trust: Trust, tools: VerifyTools) {
+    this.#stored = stored;
+    this.#given = trust.keys.map(({ publicKey }) => publicKey);
+    this.#tools = tools;
+  }
+
+  /** With the name that they have in one ledger. */
+  verifierKeys(origin: string): VerifierKey[] {
+    const keys = new Map([...this.#stored, ...this.#given].map((key) => [key.toHex(), key]));
+    return [...keys.values()].map((publicKey) => ({
+      name: origin,
+      keyId: keyIdOf(this.#tools.sha256, origin, publicKey),
+      publicKey,
+    }));
+  }
+
+  /** The one in force, as C2SP writes it. */
+  current(origin: string): string | undefined {
+    const key = this.#stored.at(-1);
+    return key && formatVerifierKey(this.#tools.sha256, origin, key);
+  }
+
+  isStored(key: KeyHex): boolean {
+    return this.#stored.some((stored) => stored.toHex() === key);
+  }
+
+  /**
+   * Those that are believed: what the auditor brought, else the oldest, and whichever was named by an entry that one of them has
+   * signed over. That a checkpoint has the signatures of two keys says nothing: anybody may add his own.
+   */
+  trusted(ledgers: readonly KeyEvidence[]): Set<KeyHex> {
+    const trusted = new Set(
+      (this.#given.length > 0 ? this.#given : this.#stored.slice(0, 1)).map((key) => key.toHex()),
+    );
+    for (let size = -1; size < trusted.size; ) {
+      size = trusted.size;
+      for (const { signed, rotations } of ledgers) {
+        for (const { seq, from, to } of rotations) {
+          if (trusted.has(from) && (signed.get(from) ?? 0) >= seq) trusted.add(to);
+        }
+      }
+    }
+    return trusted;
+  }
+}
+
+export function storedKeys(database: ReadOnlyDatabase, report: Report): Uint8Array[] {
+  const keys: Uint8Array[] = [];
+  for (const { public_key: key } of database.rows<{ public_key: unknown }>(KEYS)) {
+    if (key instanceof Uint8Array && key.length === PUBLIC_KEY_BYTES) keys.push(key);
+    else report.tampered("key_changed", "A row of the ledgers' keys holds no key: it was changed.");
+  }
+  return keys;
+}
+
+/** Says where a key that was brought along is none of the directory's. */
+export function compareKeys(
+  stored: readonly Uint8Array[],
+  given: readonly VerifierKey[],
+  origins: string,
+  report: Report,
+): void {
+  const known = new Set(stored.map((key) => key.toHex()));
+  for (const { name, publicKey } of given) {
+    if (known.has(publicKey.toHex())) continue;
+    if (name.startsWith(origins)) {
+      report.tampered(
+        "key_missing",
+        `The key that was given for ${name} is none of those in the data directory: they were replaced, or the directory is older than the key.`,
+      );
+    } else {
+      report.undecided(
+        "key_unfit",
+        `The key that was given is that of ${name}, and of no ledger in this data directory, whose names begin with ${origins}.`,
+      );
+    }
+  }
+}
+
+/** Which key an entry says handed over to which; null where it says nothing of the kind, or that the old one was lost. */
+export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTools): Rotation | null {
+  const { action, outcome, code, detail } = entry;
+  if (action !== "ledger.rotate_key" || outcome !== "succeeded" || code !== undefined) return null;
+  const from = keyNamed(detail?.from, origin, tools);
+  const to = keyNamed(detail?.to, origin, tools);
+  return from && to ? { seq: entry.seq, from, to } : null;
+}
+
+function keyNamed(text: unknown, origin: string, tools: VerifyTools): KeyHex | null {
+  try {
+    const key = typeof text === "string" ? parseVerifierKey(tools.sha256, text) : null;
+    return key?.name === origin ? key.publicKey.toHex() : null;
+  } catch (error) {
+    if (error instanceof NoteError) return null;
+    throw error;
+  }
+}
+
+/** The verifier keys of a text, a line each. @throws OperatorError with exit code 2 */
+export function parseKeys(text: string, tools: Pick<VerifyTools, "sha256">): VerifierKey[] {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  try {
+    if (lines.length === 0) throw new NoteError("it is empty");
+    return lines.map((line) => parseVerifierKey(tools.sha256, line));
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    throw new OperatorError(`--key: ${error.message}`, "it is what `gatehouse ledger key` prints", 2);
+  }
+}

@@ -1,0 +1,129 @@
+import type { SqlValue } from "../../store/db.ts";
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { type Expiry, readExpiry } from "../expiry.ts";
+import type { SignedCheckpoint } from "../proof/checkpoint.ts";
+import type { VerifyTools } from "../proof/verification.ts";
+import { TILE_WIDTH } from "../tiles.ts";
+import { IndexCheck } from "./block-index.ts";
+import { type KeyEvidence, type Keyring, type Rotation, rotationOf } from "./keyring.ts";
+import { PayloadCheck } from "./payloads.ts";
+import { counted, type Report } from "./report.ts";
+import { reportRewritten, reportTail } from "./rewritten.ts";
+import { RootCheck } from "./roots.ts";
+import { TileCheck } from "./tiles.ts";
+import { LedgerTree } from "./tree.ts";
+import { walk } from "./walk.ts";
+
+export interface LedgerParts {
+  readonly database: ReadOnlyDatabase;
+  readonly workspaceId: number;
+  readonly origin: string;
+  readonly keys: Keyring;
+  /** Checkpoints of this ledger from elsewhere. */
+  readonly given: readonly SignedCheckpoint[];
+  readonly tools: VerifyTools;
+  readonly report: Report;
+}
+
+/** What a walk through a ledger leaves to be decided when all are known: which keys are believed. */
+export interface WalkedLedger extends KeyEvidence {
+  readonly size: number;
+  /** Checkpoints whose signature is good, stored and given. */
+  readonly checkpoints: number;
+}
+
+/** Findings that follow from entries being others than they were. */
+const FOLLOWING = ["index_changed", "index_missing", "payload_changed", "payload_surplus"];
+
+/** Goes through one workspace's ledger and everything that is made of it, once, in constant memory. */
+export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
+  const { database, workspaceId, origin, keys, given, tools, report } = parts;
+  const last = lastSeq(database, workspaceId);
+  const tiled = tiledSize(database, workspaceId, last);
+  const tree = new LedgerTree();
+  const tiles = new TileCheck(database, workspaceId, tiled, report);
+  const index = new IndexCheck(database, workspaceId, tiled, report);
+  const payloads = new PayloadCheck(database, workspaceId, await expiringUpTo(database, workspaceId), report);
+  const roots = new RootCheck({
+    ...{ database, workspaceId, origin, given, tree, tools, report },
+    keys: keys.verifierKeys(origin),
+  });
+  const rotations: Rotation[] = [];
+  try {
+    for (const step of walk(database, workspaceId, tiles, report)) {
+      tiles.take(step, tree.take(step));
+      index.take(step);
+      payloads.take(step);
+      const rotation = step.entry && rotationOf(step.entry, origin, tools);
+      if (rotation) rotations.push(rotation);
+      const settled = roots.take(step);
+      if (settled) await settled;
+    }
+    await roots.end();
+    tiles.end(tree.isLost);
+    const rewritten = reportRewritten(report, roots, tiles.difference);
+    const isCut = reportTail(report, roots, last, tiles.entriesOnce);
+    tiles.report(rewritten !== null, isCut);
+    // What does not fit to entries that are others now, or gone, is no news either.
+    const fromThere = rewritten ?? (isCut ? last + 1 : Number.POSITIVE_INFINITY);
+    report.withdraw(FOLLOWING, fromThere);
+    index.end(fromThere);
+    payloads.end(fromThere);
+  } finally {
+    roots.close();
+    payloads.close();
+  }
+  report.fact("Entries", counted(last));
+  if (!tree.isLost && last > 0) report.fact("Root", tree.root().toBase64());
+  report.fact(
+    "Checkpoints",
+    `${counted(roots.stored.count)} stored${given.length > 0 ? `, ${counted(roots.given.count)} given` : ""}`,
+  );
+  if (roots.uncompared > 0) {
+    report.fact(
+      "Not compared",
+      `${counted(roots.uncompared)} checkpoints: what they were signed over is not whole`,
+    );
+  }
+  return {
+    size: last,
+    checkpoints: roots.stored.count + roots.given.count,
+    signed: roots.signed,
+    rotations,
+  };
+}
+
+function lastSeq(database: ReadOnlyDatabase, workspaceId: number): number {
+  const sql = "SELECT seq FROM main.ledger NOT INDEXED WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1";
+  return database.get<{ seq: number }>(sql, [workspaceId])?.seq ?? 0;
+}
+
+/**
+ * For how many entries there have to be tiles and an index: those of an upgrade that was broken off are made by the next
+ * start, before anything is signed.
+ */
+function tiledSize(database: ReadOnlyDatabase, workspaceId: number, size: number): number {
+  const isSigned = database.get(
+    "SELECT 1 FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 LIMIT 1",
+    [workspaceId],
+  );
+  if (isSigned) return size;
+  const row = database.get<{ tile: number }>(
+    "SELECT MAX(tile) AS tile FROM main.ledger_tiles NOT INDEXED WHERE workspace_id = $1 AND level = 0",
+    [workspaceId],
+  );
+  return Math.min(size, ((row?.tile ?? -1) + 1) * TILE_WIDTH);
+}
+
+/** Up to which entry payloads may be gone whose record comes only when a run has ended. */
+async function expiringUpTo(database: ReadOnlyDatabase, workspaceId: number): Promise<number> {
+  try {
+    const get = async <Row>(sql: string, params?: readonly SqlValue[]) => database.get<Row>(sql, params);
+    const noted: Partial<Expiry> | null = await readExpiry({ get }, workspaceId);
+    return Number(noted?.run?.upTo ?? 0);
+  } catch (error) {
+    // A note that is none accounts for nothing.
+    if (error instanceof SyntaxError) return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,185 @@
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { SALT_BYTES } from "../payload.ts";
+import { type ErasedPayload, type PayloadKind, parseErasure } from "../proof/erasure.ts";
+import { Bits } from "./bits.ts";
+import type { EntryFields } from "./form.ts";
+import { counted, type Report } from "./report.ts";
+import type { Step } from "./walk.ts";
+
+const ROWS =
+  "SELECT seq, kind, salt, CAST(body AS BLOB) AS body FROM main.payloads NOT INDEXED" +
+  " WHERE workspace_id = $1 ORDER BY seq, kind";
+const KINDS = ["input", "output"] as const;
+
+interface PayloadRow {
+  readonly seq: number;
+  readonly kind: unknown;
+  readonly salt: unknown;
+  readonly body: unknown;
+}
+
+/**
+ * The texts beside the entries against the salted hashes in them. One that is there must be the one that was hashed; one that
+ * is not must have been erased by a record.
+ */
+export class PayloadCheck {
+  readonly #report: Report;
+  readonly #rows: Generator<PayloadRow, void>;
+  /** Up to which entry a run that has not ended yet may have erased payloads for their age. */
+  readonly #expiring: number;
+  #next: PayloadRow | null;
+  readonly #kept = new Bits();
+  readonly #missing = new Bits();
+  /** The last entry of which nobody knows what it said: it may have been a record. */
+  #lastUnknown = 0;
+  #erased = 0;
+  #expired = 0;
+
+  constructor(database: ReadOnlyDatabase, workspaceId: number, expiring: number, report: Report) {
+    this.#report = report;
+    this.#rows = database.rows<PayloadRow>(ROWS, [workspaceId]);
+    this.#expiring = expiring;
+    this.#next = this.#read();
+  }
+
+  /** MUST be told of each place, in order. */
+  take({ seq, entry }: Step): void {
+    for (; this.#next && this.#next.seq < seq; this.#next = this.#read()) this.#reportOrphan(this.#next);
+    const there: PayloadRow[] = [];
+    for (; this.#next?.seq === seq; this.#next = this.#read()) there.push(this.#next);
+    if (!entry) {
+      this.#lastUnknown = seq;
+      return;
+    }
+    for (const row of there) this.#compare(entry, row);
+    for (const kind of KINDS) {
+      if (entry[`${kind}_hash`] === undefined) continue;
+      const isThere = there.some((row) => row.kind === kind);
+      (isThere ? this.#kept : this.#missing).add(bitOf({ seq, kind }));
+    }
+    this.#account(entry);
+  }
+
+  /** @param changed from this entry on the entries are others than they were, or gone: their records account for nothing */
+  end(changed: number): void {
+    for (; this.#next && this.#next.seq < changed; this.#next = this.#read()) this.#reportOrphan(this.#next);
+    if (changed === Number.POSITIVE_INFINITY) this.#reportMissing();
+    if (this.#kept.size > 0 || this.#erased > 0) {
+      this.#report.fact(
+        "Texts",
+        `${counted(this.#kept.size)} there, ${counted(this.#erased)} erased by a record`,
+      );
+    }
+  }
+
+  #reportMissing(): void {
+    let expiring = 0;
+    let unknown = 0;
+    for (const bit of this.#missing.within(0, Number.MAX_SAFE_INTEGER)) {
+      const { seq, kind } = payloadOf(bit);
+      if (seq <= this.#expiring) {
+        expiring += 1;
+      } else if (seq < this.#lastUnknown) {
+        unknown += 1;
+      } else {
+        this.#report.tampered(
+          "payload_missing",
+          `The ${kind} of entry ${seq} is not there, and no entry says that it was erased.`,
+          seq,
+        );
+      }
+    }
+    if (unknown > 0) {
+      this.#report.undecided(
+        "payload_unaccounted",
+        `${counted(unknown)} texts are not there. What says that they were erased may be among the entries that are missing or were changed.`,
+      );
+    }
+    if (expiring > 0) {
+      this.#report.undecided(
+        "payload_expiring",
+        `${counted(expiring)} texts up to entry ${this.#expiring} are not there. They are being erased for their age, which is recorded when it is done: verify again then. Where no server runs, start it, so that it ends.`,
+      );
+    }
+  }
+
+  /** Releases what is read from. */
+  close(): void {
+    this.#rows.return();
+  }
+
+  #read(): PayloadRow | null {
+    const next = this.#rows.next();
+    return next.done ? null : next.value;
+  }
+
+  #compare(entry: EntryFields, row: PayloadRow): void {
+    const kind = KINDS.find((each) => each === row.kind);
+    const hash = kind && entry[`${kind}_hash`];
+    if (hash === undefined) {
+      this.#report.tampered(
+        "payload_surplus",
+        `There is a text of entry ${entry.seq} (${JSON.stringify(String(row.kind).slice(0, 20))}) that the entry knows nothing of: it was added.`,
+        entry.seq,
+      );
+    } else if (hashOf(row) !== hash) {
+      this.#report.tampered(
+        "payload_changed",
+        `The ${kind} of entry ${entry.seq} is not the text that was hashed when the entry was written: it or its salt was changed.`,
+        entry.seq,
+      );
+    }
+  }
+
+  /** What an entry says was erased is neither missing nor may be there. */
+  #account(entry: EntryFields): void {
+    const erasure = parseErasure(entry);
+    if (erasure === null) return;
+    if ("payloads" in erasure) {
+      for (const payload of erasure.payloads) this.#erase(bitOf(payload), entry.seq);
+      return;
+    }
+    const [first, end] = [
+      bitOf({ seq: this.#expired, kind: "input" }),
+      bitOf({ seq: erasure.upTo + 1, kind: "input" }),
+    ];
+    for (const bits of [this.#missing, this.#kept]) {
+      for (const bit of bits.within(first, end)) this.#erase(bit, entry.seq);
+    }
+    this.#expired = Math.max(this.#expired, erasure.upTo + 1);
+  }
+
+  #erase(bit: number, record: number): void {
+    if (this.#missing.has(bit)) {
+      this.#missing.delete(bit);
+      this.#erased += 1;
+    } else if (this.#kept.has(bit)) {
+      const { seq, kind } = payloadOf(bit);
+      this.#report.tampered(
+        "payload_surplus",
+        `The ${kind} of entry ${seq} is there, though entry ${record} says that it was erased: it was put back.`,
+        seq,
+      );
+    }
+  }
+
+  #reportOrphan({ seq }: PayloadRow): void {
+    this.#report.tampered("payload_surplus", `There is a text of an entry ${seq}, which is not there.`, seq);
+  }
+}
+
+/** A salt of another length could hold the text's beginning. */
+function hashOf({ salt, body }: PayloadRow): string | null {
+  if (!(salt instanceof Uint8Array) || !(body instanceof Uint8Array) || salt.length !== SALT_BYTES)
+    return null;
+  return new Bun.CryptoHasher("sha256").update(salt).update(body).digest("hex");
+}
+
+function bitOf({ seq, kind }: ErasedPayload): number {
+  return seq * 2 + (kind === "input" ? 0 : 1);
+}
+
+function payloadOf(bit: number): ErasedPayload {
+  const kind: PayloadKind = bit % 2 === 0 ? "input" : "output";
+  return { seq: Math.floor(bit / 2), kind };
+}

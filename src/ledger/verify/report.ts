@@ -1,0 +1,97 @@
+import type { Fact, Finding } from "../proof/verification.ts";
+
+/** Findings of one code that are said one by one: one wrong entry, or a million, must not hide the others. */
+const MOST_OF_A_KIND = 20;
+
+interface Kind {
+  readonly shown: Finding[];
+  more: number;
+}
+
+/** What explains others is said before them. */
+const CAUSES: readonly string[] = ["entries_rewritten", "tail_missing"];
+
+/** Gathers what is found about one workspace's ledger, or about the database as a whole. */
+export class Report {
+  readonly #workspace: string | undefined;
+  readonly #kinds = new Map<string, Kind>();
+  readonly #facts: Fact[] = [];
+
+  constructor(workspace?: string) {
+    this.#workspace = workspace;
+  }
+
+  tampered(code: string, message: string, seq?: number): void {
+    this.#add("tampered", code, message, seq);
+  }
+
+  undecided(code: string, message: string, seq?: number): void {
+    this.#add("undecided", code, message, seq);
+  }
+
+  /** Takes back what only follows from something else: findings of these kinds about entries from `first` on. */
+  withdraw(codes: readonly string[], first: number): void {
+    for (const code of codes) {
+      const kind = this.#kinds.get(code);
+      if (!kind) continue;
+      const left = kind.shown.filter(({ seq }) => seq !== undefined && seq < first);
+      // What was only counted came later, and is about later entries.
+      if (left.length < kind.shown.length) kind.more = 0;
+      kind.shown.splice(0, Number.POSITIVE_INFINITY, ...left);
+    }
+  }
+
+  fact(label: string, value: string): void {
+    this.#facts.push({ label, value });
+  }
+
+  get facts(): readonly Fact[] {
+    return this.#facts;
+  }
+
+  /** What speaks of tampering first, each kind together, in the order in which kinds were found. */
+  get findings(): readonly Finding[] {
+    const kinds = [...this.#kinds].toSorted(([a], [b]) => rank(a) - rank(b));
+    const all = kinds.flatMap(([, { shown, more }]) => {
+      const [first] = shown;
+      if (!first || more === 0) return shown;
+      const { seq: _, ...kind } = first;
+      return [...shown, { ...kind, message: `… and ${counted(more)} more of this kind.` }];
+    });
+    return [
+      ...all.filter(({ verdict }) => verdict === "tampered"),
+      ...all.filter(({ verdict }) => verdict !== "tampered"),
+    ];
+  }
+
+  #add(verdict: Finding["verdict"], code: string, message: string, seq: number | undefined): void {
+    const kind = this.#kinds.get(code) ?? { shown: [], more: 0 };
+    this.#kinds.set(code, kind);
+    if (kind.shown.length >= MOST_OF_A_KIND) {
+      kind.more += 1;
+      return;
+    }
+    kind.shown.push({
+      verdict,
+      code,
+      message,
+      ...(this.#workspace === undefined ? {} : { workspace: this.#workspace }),
+      ...(seq === undefined ? {} : { seq }),
+    });
+  }
+}
+
+function rank(code: string): number {
+  const place = CAUSES.indexOf(code);
+  return place < 0 ? CAUSES.length : place;
+}
+
+/** A number for people: 1,000,000. */
+export function counted(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
+/** `entry 7` or `entries 7 to 9`. */
+export function span(first: number, last: number): string {
+  return first === last ? `entry ${first}` : `entries ${first} to ${last}`;
+}

@@ -1,0 +1,97 @@
+import { counted, type Report } from "./report.ts";
+import type { RootCheck } from "./roots.ts";
+import type { Difference } from "./tiles.ts";
+
+type Tracks = Pick<RootCheck, "stored" | "given">;
+
+/** What contradicts a chain: from where on, up to where, and how that is known. */
+interface Contradiction {
+  /** The last entry that is known to be right. */
+  readonly lastGood: number;
+  /** Entries of the first checkpoint that has another root. */
+  readonly upTo: number;
+  readonly isStored: boolean;
+  /** Checkpoints with another root. */
+  readonly count: number;
+}
+
+/**
+ * A chain that fits together and is not the one that was signed: it was made anew after a change.
+ * @param difference where the tiles begin to have other leaves
+ * @returns the first entry that may be another than it was; null where nothing was made anew
+ */
+export function reportRewritten(
+  report: Report,
+  tracks: Tracks,
+  difference: Difference | null,
+): number | null {
+  const found = contradictionOf(tracks);
+  if (found === null) return reportByTiles(report, tracks, difference);
+  const { lastGood, upTo, isStored, count } = found;
+  const pinned =
+    difference && difference.first > lastGood && difference.first <= upTo ? difference.first : null;
+  const where =
+    pinned === null
+      ? `Somewhere from entry ${lastGood + 1} to ${upTo} entries were changed and the chain was made anew`
+      : `From entry ${pinned} on the chain was made anew, as the tree's tiles show`;
+  const which = isStored ? "the checkpoint" : "a checkpoint that was kept elsewhere";
+  const more = count > 1 ? `, and ${counted(count - 1)} after it,` : "";
+  const { stored } = tracks;
+  const isForged = !isStored && stored.firstWrong === 0 && stored.lastGood >= upTo;
+  report.tampered(
+    "entries_rewritten",
+    `${where}: it fits together, but ${which} over ${counted(upTo)} entries${more} was signed over others.` +
+      (isForged
+        ? " The stored checkpoints agree with it: they were signed anew with the ledger's own key."
+        : ""),
+    pinned ?? lastGood + 1,
+  );
+  return pinned ?? lastGood + 1;
+}
+
+/** Stored checkpoints may have been made anew together with the entries; those from elsewhere were not. */
+function contradictionOf({ stored, given }: Tracks): Contradiction | null {
+  if (stored.firstWrong === 0 && given.firstWrong === 0) return null;
+  const isStored = stored.firstWrong > 0 && (given.firstWrong === 0 || stored.firstWrong <= given.firstWrong);
+  const { firstWrong: upTo, wrong: count } = isStored ? stored : given;
+  const good = [given.lastGood, stored.firstWrong > 0 ? stored.lastGood : 0].filter((size) => size < upTo);
+  return { lastGood: Math.max(0, ...good), upTo, isStored, count };
+}
+
+/** Without a checkpoint the tiles alone can show it, where they were left as they had been. */
+function reportByTiles(
+  report: Report,
+  { stored, given }: Tracks,
+  difference: Difference | null,
+): number | null {
+  if (!difference?.isToTheEnd || difference.first <= Math.max(stored.lastGood, given.lastGood)) return null;
+  report.tampered(
+    "entries_rewritten",
+    `From entry ${difference.first} on the chain was made anew: it fits together, but the tree's tiles still have the hashes of others.`,
+    difference.first,
+  );
+  return difference.first;
+}
+
+/**
+ * @param last the last entry that there is
+ * @param once entries that there were, as tiles say
+ * @returns whether there were more entries once
+ */
+export function reportTail(report: Report, { stored, given }: Tracks, last: number, once: number): boolean {
+  const size = Math.max(stored.beyond, given.beyond, once);
+  if (size <= last) return false;
+  const which = size === last + 1 ? `Entry ${size} is` : `Entries ${last + 1} to ${size} are`;
+  const evidence =
+    size === stored.beyond
+      ? `a stored checkpoint was signed over ${counted(size)}`
+      : size === given.beyond
+        ? `a checkpoint that was kept elsewhere was signed over ${counted(size)}`
+        : `the tree has tiles of ${counted(size)}`;
+  report.tampered(
+    "tail_missing",
+    `${which} missing at the end: there are ${counted(last)} entries, and ${evidence}.`,
+    last + 1,
+  );
+  return true;
+}

@@ -1,0 +1,229 @@
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { parseSignedCheckpoint, type SignedCheckpoint } from "../proof/checkpoint.ts";
+import { isEqual } from "../proof/hash.ts";
+import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
+import type { VerifyTools } from "../proof/verification.ts";
+import { TREE } from "../tree-hash.ts";
+import { counted, type Report } from "./report.ts";
+import { Track } from "./track.ts";
+import type { LedgerTree } from "./tree.ts";
+import type { Step } from "./walk.ts";
+
+const ROWS =
+  "SELECT size, note FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 ORDER BY size";
+
+/** Checkpoints of strangers that are named one by one. */
+const MOST_REMEMBERED = 32;
+
+interface StoredRow {
+  readonly size: number;
+  readonly note: unknown;
+}
+
+export interface RootCheckParts {
+  readonly database: ReadOnlyDatabase;
+  readonly workspaceId: number;
+  /** What the ledger's checkpoints name. */
+  readonly origin: string;
+  /** All that may have signed, under the name that they have in this ledger. */
+  readonly keys: readonly VerifierKey[];
+  /** Checkpoints of this ledger from elsewhere. */
+  readonly given: readonly SignedCheckpoint[];
+  /** Of the entries, as far as they were gone through. */
+  readonly tree: LedgerTree;
+  readonly tools: VerifyTools;
+  readonly report: Report;
+}
+
+/** The checkpoints that were signed over the tree of the entries: those that are stored, and those from elsewhere. */
+export class RootCheck {
+  readonly stored = new Track();
+  readonly given = new Track();
+  /** By the hex of a key: the largest size that it has signed, and that is right. */
+  readonly signed = new Map<string, number>();
+  /** Checkpoints that could not be compared, since entries before them are missing or not to be told. */
+  uncompared = 0;
+  readonly #parts: RootCheckParts;
+  readonly #rows: Generator<StoredRow, void>;
+  #row: StoredRow | undefined;
+  readonly #givenLeft: SignedCheckpoint[];
+  /** The size of the checkpoint that comes next. */
+  #next = 0;
+  #unsure = 0;
+  /** Stored checkpoints that nobody known has signed. */
+  #strangers = 0;
+  readonly #strangersAt: number[] = [];
+
+  constructor(parts: RootCheckParts) {
+    this.#parts = parts;
+    this.#rows = parts.database.rows<StoredRow>(ROWS, [parts.workspaceId]);
+    this.#row = this.#rows.next().value ?? undefined;
+    this.#givenLeft = parts.given.toSorted((a, b) => b.checkpoint.size - a.checkpoint.size);
+    this.#look();
+  }
+
+  /** MUST be told of each place, in order and after the tree, and be waited for where it answers a promise. */
+  take({ seq, isSure }: Step): Promise<void> | undefined {
+    if (!isSure) this.#unsure = seq;
+    return seq >= this.#next ? this.#settle(seq) : undefined;
+  }
+
+  /** What is left lies past the ledger's end. */
+  async end(): Promise<void> {
+    await this.#settle(Number.POSITIVE_INFINITY);
+    this.#reportStrangers();
+  }
+
+  /** Releases what is read from. */
+  close(): void {
+    this.#rows.return();
+  }
+
+  async #settle(upTo: number): Promise<void> {
+    for (let row = this.#row; row && row.size <= upTo; row = this.#row) {
+      this.#row = this.#rows.next().value ?? undefined;
+      const checkpoint = this.#parse(row);
+      const signers = checkpoint ? await this.#storedSigners(checkpoint) : [];
+      if (checkpoint && signers.length > 0) this.#judge(this.stored, checkpoint, signers, upTo);
+    }
+    for (
+      let next = this.#givenLeft.at(-1);
+      next && next.checkpoint.size <= upTo;
+      next = this.#givenLeft.at(-1)
+    ) {
+      this.#givenLeft.pop();
+      const signers = await this.#givenSigners(next);
+      if (signers) this.#judge(this.given, next, signers, upTo);
+    }
+    this.#look();
+  }
+
+  #look(): void {
+    const sizes = [this.#row?.size, this.#givenLeft.at(-1)?.checkpoint.size];
+    this.#next = Math.min(...sizes.map((size) => size ?? Number.POSITIVE_INFINITY));
+  }
+
+  #judge(
+    track: Track,
+    { checkpoint }: SignedCheckpoint,
+    signers: readonly VerifierKey[],
+    upTo: number,
+  ): void {
+    const { size, root } = checkpoint;
+    if (signers.length > 0) track.count += 1;
+    if (size > 0 && upTo === Number.POSITIVE_INFINITY) {
+      track.beyond = Math.max(track.beyond, size);
+      return;
+    }
+    const { tree } = this.#parts;
+    if (size > 0 && (tree.isLost || size !== tree.size)) {
+      this.uncompared += 1;
+    } else if (isEqual(root, size === 0 ? TREE.empty() : tree.root())) {
+      track.isRight(size, this.#parts.report);
+      for (const { publicKey } of signers) {
+        const key = publicKey.toHex();
+        this.signed.set(key, Math.max(this.signed.get(key) ?? 0, size));
+      }
+      this.#unsure = 0;
+    } else if (this.#unsure > track.lastGood) {
+      // It was another entry that was replaced than the one that was taken for it. That one of them was is said already.
+      tree.lose();
+      this.uncompared += 1;
+    } else {
+      track.isWrong(size);
+    }
+  }
+
+  #parse({ size, note }: StoredRow): SignedCheckpoint | null {
+    const { report, origin } = this.#parts;
+    try {
+      const signed = parseSignedCheckpoint(String(note));
+      if (signed.checkpoint.origin !== origin) {
+        report.tampered(
+          "checkpoint_of_another_ledger",
+          `The stored checkpoint over ${size} entries is one of another ledger, ${JSON.stringify(signed.checkpoint.origin)}.`,
+          size,
+        );
+        return null;
+      }
+      if (signed.checkpoint.size === size) return signed;
+      report.tampered(
+        "checkpoint_changed",
+        `The stored checkpoint of size ${size} says that it is over ${signed.checkpoint.size} entries: it was changed.`,
+        size,
+      );
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error;
+      report.tampered(
+        "checkpoint_changed",
+        `The stored checkpoint over ${size} entries is not one: ${error.message}. It was changed.`,
+        size,
+      );
+    }
+    return null;
+  }
+
+  async #storedSigners({ checkpoint, note }: SignedCheckpoint): Promise<readonly VerifierKey[]> {
+    const { report, keys, tools } = this.#parts;
+    const { size } = checkpoint;
+    const which = `The stored checkpoint over ${size} entries`;
+    try {
+      const signers = await signersOf(note, keys, tools.verifySignature);
+      if (signers.length === 0) {
+        this.#strangers += 1;
+        if (this.#strangersAt.length < MOST_REMEMBERED) this.#strangersAt.push(size);
+      } else if (signers.length < note.signatures.length) {
+        const message = `${which} is also signed by a key that is none of the ledger's.`;
+        report.tampered("checkpoint_of_another_key", message, size);
+      }
+      return signers;
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error;
+      report.tampered("checkpoint_changed", `${which} was changed, or never signed: ${error.message}.`, size);
+      return [];
+    }
+  }
+
+  /** Where no stored checkpoint is of the ledger's keys, it is rather the keys that were changed. */
+  #reportStrangers(): void {
+    const { report } = this.#parts;
+    if (this.stored.count === 0 && this.#strangers > 1) {
+      report.tampered(
+        "checkpoint_of_another_key",
+        `None of the ${counted(this.#strangers)} stored checkpoints is signed by one of the ledger's keys: the keys in the database were changed, or all checkpoints replaced.`,
+      );
+      return;
+    }
+    for (const size of this.#strangersAt) {
+      report.tampered(
+        "checkpoint_of_another_key",
+        `The stored checkpoint over ${size} entries is signed by none of the ledger's keys: it was made by somebody else.`,
+        size,
+      );
+    }
+  }
+
+  /**
+   * Signatures of others beside the ledger's are nobody's concern: witnesses may have signed as well. A checkpoint that is signed
+   * by nobody known is compared all the same, but vouches for nothing.
+   * @returns null for one that was changed
+   */
+  async #givenSigners({ checkpoint, note }: SignedCheckpoint): Promise<readonly VerifierKey[] | null> {
+    const { report, keys, tools } = this.#parts;
+    const which = `The checkpoint over ${checkpoint.size} entries that was given`;
+    try {
+      const signers = await signersOf(note, keys, tools.verifySignature);
+      if (signers.length === 0) {
+        report.undecided(
+          "checkpoint_key_unknown",
+          `${which} is signed by a key that the data directory does not have. If its keys were replaced, everything in it may have been. Give the key along, with --key.`,
+        );
+      }
+      return signers;
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error;
+      report.undecided("checkpoint_damaged", `${which} is not good itself: ${error.message}.`);
+      return null;
+    }
+  }
+}

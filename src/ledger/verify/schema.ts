@@ -1,0 +1,75 @@
+import { type ReadOnlyDatabase, type SchemaObject, schemaOf } from "../../store/sqlite/read-only.ts";
+import type { Report } from "./report.ts";
+
+/** The tables that the evidence is in. */
+export const EVIDENCE_TABLES = [
+  "ledger",
+  "ledger_tiles",
+  "ledger_index",
+  "ledger_checkpoints",
+  "ledger_keys",
+  "payloads",
+] as const;
+
+/** Tables that are read besides. */
+const OTHERS = ["meta", "workspaces"];
+const NAMED = new RegExp(`\\b(?:${EVIDENCE_TABLES.join("|")})\\b`, "i");
+
+/**
+ * The tables of the evidence, and every trigger, index and view that touches them, against those that the migrations make.
+ * @returns false where a table is not what it should be: then nothing can be read from it
+ */
+export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean {
+  const expected = new Map(
+    schemaOf(database.schemaVersion)
+      .filter(isOfEvidence)
+      .map((object) => [keyOf(object), object]),
+  );
+  let isReadable = true;
+  for (const object of database.schema().filter(isOfEvidence)) {
+    const known = expected.get(keyOf(object));
+    expected.delete(keyOf(object));
+    if (known?.sql === object.sql && known.tbl_name === object.tbl_name) continue;
+    if (known?.type === "table") isReadable = false;
+    if (known) {
+      report.tampered(
+        "schema_changed",
+        `${nameOf(object)} is not as Gatehouse made it: ${effectOf(object)}.`,
+      );
+    } else {
+      report.tampered("schema_foreign", `${nameOf(object)} was added by somebody else: ${effectOf(object)}.`);
+    }
+  }
+  for (const object of expected.values()) {
+    if (object.type === "table") isReadable = false;
+    report.tampered("schema_missing", `${nameOf(object)} is missing: ${lossOf(object)}.`);
+  }
+  return isReadable;
+}
+
+function isOfEvidence({ tbl_name: table, sql }: SchemaObject): boolean {
+  const name = table.toLowerCase();
+  return [...EVIDENCE_TABLES, ...OTHERS].includes(name) || NAMED.test(sql ?? "");
+}
+
+function keyOf({ type, name }: SchemaObject): string {
+  return `${type} ${name}`;
+}
+
+function nameOf({ type, name, tbl_name: table }: SchemaObject): string {
+  const shown = JSON.stringify(name);
+  return type === "table" || type === "view"
+    ? `The ${type} ${shown}`
+    : `The ${type} ${shown} of the table ${table}`;
+}
+
+function effectOf({ type }: SchemaObject): string {
+  if (type === "index") return "it could hide rows from whoever reads by it";
+  if (type === "trigger") return "entries could be changed, or others written, unseen";
+  return "what is read from it may not be what was written";
+}
+
+function lossOf({ type }: SchemaObject): string {
+  if (type === "trigger") return "entries could be changed or removed without it";
+  return type === "index" ? "what it holds unique is so no more" : "what was in it is gone";
+}

@@ -1,0 +1,43 @@
+import { GrowingTree } from "../proof/tree.ts";
+import { TILE_WIDTH } from "../tiles.ts";
+import { TREE } from "../tree-hash.ts";
+import type { Step } from "./walk.ts";
+
+const TILE_LEVEL = Math.log2(TILE_WIDTH);
+
+/** The tree that the entries make, in which the roots of its tiles show: they are hashed once for both. */
+export class LedgerTree {
+  readonly #tiles = new GrowingTree(TREE);
+  #leaves = new GrowingTree(TREE);
+  #isLost = false;
+
+  get size(): number {
+    return this.#tiles.size + this.#leaves.size;
+  }
+
+  /** Whether a place was left out, so that nothing is known of the tree from there on. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  /** MUST be told of each place, in order. @returns the root of the tile that it completes */
+  take({ seq, leaf }: Step): Uint8Array | null {
+    this.#isLost ||= leaf === null || seq !== this.size + 1;
+    if (leaf === null || this.#isLost) return null;
+    this.#leaves.append(leaf);
+    if (this.#leaves.size < TILE_WIDTH) return null;
+    const root = this.#leaves.root();
+    this.#tiles.append(root, TILE_LEVEL);
+    this.#leaves = new GrowingTree(TREE);
+    return root;
+  }
+
+  root(): Uint8Array {
+    return this.#leaves.size === 0 ? this.#tiles.root() : this.#tiles.root(this.#leaves.root());
+  }
+
+  /** From now on nothing is known of it. */
+  lose(): void {
+    this.#isLost = true;
+  }
+}

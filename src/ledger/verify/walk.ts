@@ -1,0 +1,242 @@
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { isEqual } from "../proof/hash.ts";
+import { TREE } from "../tree-hash.ts";
+import { type EntryFields, formOf } from "./form.ts";
+import type { Report } from "./report.ts";
+
+/** One place of the tree, in the order of the ledger. Where entries are missing, places may be left out before it. */
+export interface Step {
+  readonly seq: number;
+  /** What stands in the tree at this place, by all that is known; null where nobody knows. */
+  readonly leaf: Uint8Array | null;
+  /** Whether anything but the entry's own row says so, where something has to. */
+  readonly isSure: boolean;
+  /** Null of an entry that is missing, or not as it was written: nothing that it says is believed. */
+  readonly entry: EntryFields | null;
+}
+
+/** Who else knows the hashes of entries: the tree's tiles. */
+export interface LeafWitness {
+  /** Undefined where nothing is known of it. */
+  leafAt(seq: number): Uint8Array | undefined;
+  isLeaf(seq: number, leaf: Uint8Array): boolean | undefined;
+}
+
+interface Row {
+  readonly seq: number;
+  readonly prev: unknown;
+  readonly leaf: unknown;
+  readonly bytes: unknown;
+}
+
+/** A row, with what its bytes say and hash to. */
+interface Link {
+  readonly seq: number;
+  /** Of the column. */
+  readonly prev: Uint8Array;
+  /** Of the column. */
+  readonly leaf: Uint8Array;
+  readonly computed: Uint8Array;
+  /** Whether the bytes are those that the column `leaf` was made of. */
+  readonly isWhole: boolean;
+  readonly fields: Partial<EntryFields> | null;
+  readonly problem: string | null;
+  /** The predecessor as the bytes name it. */
+  readonly said: Uint8Array | null;
+}
+
+// No index is asked: it could hide rows. No cast happens but to bytes, which is what was hashed.
+const ROWS =
+  "SELECT seq, prev, leaf, CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED" +
+  " WHERE workspace_id = $1 ORDER BY seq";
+const ZEROS = new Uint8Array(32);
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Goes through a workspace's chain once and says of each entry what is wrong with it: of an entry that was changed that it was,
+ * and of those after it nothing, as long as they follow what it had been.
+ */
+export function* walk(
+  database: ReadOnlyDatabase,
+  workspaceId: number,
+  witness: LeafWitness,
+  report: Report,
+): Generator<Step, void> {
+  let before: Uint8Array | null = ZEROS;
+  let last = 0;
+  let time = "";
+  for (const [link, next] of inPairs(links(database, workspaceId))) {
+    const { seq } = link;
+    if (!Number.isSafeInteger(seq) || seq <= last) {
+      report.tampered("entry_misplaced", `A row with the number ${seq} stands behind entry ${last}.`, seq);
+      continue;
+    }
+    if (seq > last + 1) {
+      report.tampered("entry_missing", missing(last + 1, seq - 1), last + 1);
+      before = null;
+      for (const step of gap(last + 1, link, witness)) {
+        before = step.leaf;
+        yield step;
+      }
+    }
+    const follower = next?.seq === seq + 1 ? next : undefined;
+    const { leaf, isSure } = leafOf(link, follower, witness);
+    const isGenuine = isEqual(leaf, link.computed);
+    reportLink(report, link, before, isGenuine);
+    let entry: EntryFields | null = null;
+    if (isGenuine) {
+      entry = wholeEntry(report, link, time);
+      if (entry && entry.ts > time) time = entry.ts;
+    }
+    yield { seq, leaf, isSure, entry };
+    before = leaf;
+    last = seq;
+  }
+}
+
+function* links(database: ReadOnlyDatabase, workspaceId: number): Generator<Link, void> {
+  for (const { seq, prev, leaf, bytes } of database.rows<Row>(ROWS, [workspaceId])) {
+    const content = blob(bytes);
+    const computed = TREE.leaf(content);
+    const { fields, problem } = formOf(content);
+    yield {
+      seq,
+      prev: blob(prev),
+      leaf: blob(leaf),
+      computed,
+      isWhole: isEqual(computed, blob(leaf)),
+      fields,
+      problem,
+      said: typeof fields?.prev === "string" ? hexOf(fields.prev) : null,
+    };
+  }
+}
+
+function* inPairs(links: Iterable<Link>): Generator<readonly [Link, Link | undefined], void> {
+  let link: Link | undefined;
+  for (const next of links) {
+    if (link) yield [link, next];
+    link = next;
+  }
+  if (link) yield [link, undefined];
+}
+
+/** The places before an entry that nobody stands at: their hashes, as far as others know them. */
+function* gap(first: number, { seq, said }: Link, witness: LeafWitness): Generator<Step, void> {
+  const unknown = { isSure: true, entry: null };
+  let at = first;
+  for (let leaf = witness.leafAt(at); leaf && at < seq; leaf = witness.leafAt(at)) {
+    yield { ...unknown, seq: at, leaf };
+    at += 1;
+  }
+  // The entry behind the gap names the last one that is missing.
+  if (at < seq) yield { ...unknown, seq: seq - 1, leaf: at === seq - 1 ? said : null };
+}
+
+/**
+ * What an entry's leaf was when it was written. Its bytes, its row, the one behind it (in its column, and in its bytes, which
+ * are hashed themselves) and the tile each say so; where they differ, it takes more than one of them to be believed against
+ * the bytes.
+ */
+function leafOf(
+  link: Link,
+  next: Link | undefined,
+  witness: LeafWitness,
+): { readonly leaf: Uint8Array; readonly isSure: boolean } {
+  const { computed, isWhole } = link;
+  const isFollowed = !next || (isEqual(next.prev, computed) && same(next.said, computed));
+  const isInTile = witness.isLeaf(link.seq, computed);
+  if (isWhole && (isInTile === undefined || (isFollowed && isInTile))) {
+    // Where nobody but the two entries can say which of them was replaced, this one may be the one.
+    return { leaf: computed, isSure: isFollowed };
+  }
+  const tile = witness.leafAt(link.seq);
+  const claims: (readonly [Uint8Array, number])[] = [[link.leaf, 1]];
+  if (tile) claims.push([tile, 2]);
+  if (next) claims.push([next.prev, 1]);
+  if (next?.said) claims.push([next.said, next.isWhole ? 2 : 1]);
+  const weightOf = (leaf: Uint8Array) =>
+    claims.reduce((sum, [claim, weight]) => sum + (isEqual(claim, leaf) ? weight : 0), 0);
+  let best = { leaf: computed, weight: weightOf(computed) };
+  for (const [leaf] of claims) {
+    const weight = weightOf(leaf);
+    if (weight > best.weight && leaf.length === computed.length) best = { leaf, weight };
+  }
+  return { leaf: best.leaf, isSure: best.weight > 1 };
+}
+
+function reportLink(report: Report, link: Link, before: Uint8Array | null, isGenuine: boolean): void {
+  const { seq } = link;
+  if (!isGenuine) {
+    report.tampered("entry_changed", changed(link), seq);
+  } else if (!link.isWhole) {
+    report.tampered(
+      "leaf_changed",
+      `The hash beside entry ${seq} is not that of its bytes, which others vouch for: the column was changed.`,
+      seq,
+    );
+  }
+  if (!before) return;
+  const isBehind = isEqual(link.prev, before);
+  if (isGenuine && link.problem === null && !same(link.said, before)) {
+    report.tampered(
+      "chain_broken",
+      `Entry ${seq} says in its bytes that it follows another than entry ${seq - 1}: one of the two was replaced, or others stood between.`,
+      seq,
+    );
+  } else if (!isBehind) {
+    report.tampered(
+      "prev_changed",
+      `The hash of its predecessor beside entry ${seq} is not that of entry ${seq - 1}: the column was changed.`,
+      seq,
+    );
+  }
+}
+
+/** The fields of an entry whose bytes are genuine, if this program may have written them. */
+function wholeEntry(report: Report, { seq, fields, problem }: Link, time: string): EntryFields | null {
+  if (problem !== null) {
+    report.tampered(
+      "entry_foreign",
+      `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program put it there.`,
+      seq,
+    );
+    return null;
+  }
+  const entry = fields as EntryFields;
+  if (entry.seq !== seq) {
+    report.tampered(
+      "entry_misplaced",
+      `The row of entry ${seq} holds an entry that says it is number ${entry.seq}.`,
+      seq,
+    );
+    return null;
+  }
+  if (entry.ts < time) {
+    report.tampered("time_reversed", `Entry ${seq} says that it is older than one before it.`, seq);
+  }
+  return entry;
+}
+
+function changed({ seq, isWhole }: Link): string {
+  return isWhole
+    ? `Entry ${seq} was replaced: its hash was made anew, but the entry behind it and the tree's tiles have another.`
+    : `Entry ${seq} was changed: its bytes are not those that were hashed when it was written.`;
+}
+
+function missing(first: number, last: number): string {
+  const which = first === last ? `Entry ${first} is` : `Entries ${first} to ${last} are`;
+  return `${which} missing, though there are later ones.`;
+}
+
+function blob(value: unknown): Uint8Array {
+  return value instanceof Uint8Array ? value : NOTHING;
+}
+
+function hexOf(text: string): Uint8Array | null {
+  return /^[0-9a-f]{64}$/.test(text) ? Uint8Array.fromHex(text) : null;
+}
+
+function same(a: Uint8Array | null, b: Uint8Array): boolean {
+  return a !== null && isEqual(a, b);
+}

@@ -1,0 +1,287 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { Parser } from "htmlparser2";
+import { Unpacked } from "../verify/bundle/support.ts";
+import { type BundleBench, openBench, story } from "./support.ts";
+
+async function reportOf(
+  bench: BundleBench,
+  request: Parameters<BundleBench["zip"]>[0] = {},
+): Promise<string> {
+  return (await Unpacked.of(await bench.zip(request))).text("report.html");
+}
+
+/** The text of a page as a reader sees it, and what is wrong with its tags. */
+function read(page: string): {
+  readonly text: string;
+  readonly faults: string[];
+  readonly tags: Set<string>;
+} {
+  const VOID = new Set(["meta", "br"]);
+  const open: string[] = [];
+  const faults: string[] = [];
+  const tags = new Set<string>();
+  let text = "";
+  let isHidden = false;
+  const parser = new Parser(
+    {
+      onopentagname(name) {
+        tags.add(name);
+        isHidden ||= name === "style";
+        if (!VOID.has(name)) open.push(name);
+      },
+      onattribute(name) {
+        if (/^on|^style$|^src$|^href$/.test(name)) faults.push(`an attribute ${name}`);
+      },
+      ontext(part) {
+        if (!isHidden) text += part;
+      },
+      onclosetag(name, isImplied) {
+        if (name === "style") isHidden = false;
+        if (VOID.has(name)) return;
+        if (isImplied && !["rect", "line"].includes(name)) faults.push(`${name} is not closed`);
+        if (open.pop() !== name) faults.push(`${name} is closed out of its place`);
+      },
+    },
+    { recognizeSelfClosing: true },
+  );
+  parser.end(page);
+  return { text: text.replace(/\s+/g, " "), faults: [...faults, ...open], tags };
+}
+
+describe("the report of some weeks", () => {
+  let bench: BundleBench;
+  let page: string;
+  let text: string;
+
+  beforeAll(async () => {
+    bench = await openBench();
+    await story(bench, 30);
+    page = await reportOf(bench);
+    text = read(page).text;
+  });
+  afterAll(() => bench.close());
+
+  test("is whole, runs nothing and loads nothing", () => {
+    const { faults, tags } = read(page);
+    expect(faults).toEqual([]);
+    for (const tag of ["script", "img", "link", "iframe", "object", "a"])
+      expect([tag, tags.has(tag)]).toEqual([tag, false]);
+    expect(page).not.toMatch(/url\(|@import|javascript:/i);
+    expect(page.replaceAll('xmlns="http://www.w3.org/2000/svg"', "")).not.toMatch(/https?:/);
+  });
+
+  test("allows its own style and nothing else", () => {
+    const style = /<style>([\s\S]*?)<\/style>/.exec(page)?.[1] ?? "";
+    const hash = new Bun.CryptoHasher("sha256").update(style).digest("base64");
+    expect(page).toContain(
+      `content="default-src &#39;none&#39;; style-src &#39;sha256-${hash}&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;"`,
+    );
+  });
+
+  test("counts what the entries say", () => {
+    const entries = bench.rows().map(({ bytes }) => JSON.parse(bytes));
+    const count = (matches: (entry: Record<string, unknown>) => boolean) => entries.filter(matches).length;
+    const decided = (decision: string) => count(({ action }) => action === `oversight.${decision}`);
+    const expected: [number, string][] = [
+      [count(({ oversight }) => oversight !== undefined), "decisions by people"],
+      [decided("approve"), "approvals"],
+      [decided("deny"), "denials"],
+      [decided("stop"), "stops"],
+      [decided("resume"), "resumptions"],
+      [count(({ action, phase }) => action === "task.dispatch" && phase === "intent"), "tasks dispatched"],
+      [count(({ action, phase }) => action === "model.call" && phase === "intent"), "model calls"],
+      [count(({ action, phase }) => action === "tool.call" && phase === "intent"), "tool calls"],
+      [count(({ outcome }) => outcome === "denied"), "calls refused"],
+      [count(({ outcome }) => outcome === "failed"), "calls failed"],
+    ];
+    for (const [value, name] of expected) {
+      expect(value).toBeGreaterThan(0);
+      expect(page).toContain(`<li><b>${value}</b>${name}</li>`);
+    }
+  });
+
+  test("says who could oversee, by which right, since when and until when", () => {
+    for (const said of [
+      "Ada Lovelace claims supervisor approve, deny, stop, resume; read the ledger",
+      "2027-01-01 00:00:00",
+      "Alan Turing head of operations approve, deny, stop, resume; dispatch and cancel tasks; change agents",
+      "Charles Babbage clerk",
+      "revoked 2026-01-02",
+      "no person named – everything",
+      "1 other token could be used and could not decide",
+    ]) {
+      expect(words(text)).toContain(words(said));
+    }
+  });
+
+  test("says what was decided, and how long that took", () => {
+    for (const said of [
+      "Decisions by person",
+      "From presented to decided",
+      "under 5 s 5 s to 30 s 30 s to 2 min 2 min to 10 min 10 min to 1 h over 1 h",
+      "Each decision",
+    ]) {
+      expect(words(text)).toContain(words(said));
+    }
+  });
+
+  test("quotes the Regulation, and says what supports it and what is missing", () => {
+    for (const said of [
+      "Article 14(4)(a)",
+      "to remain aware of the possible tendency of automatically relying or over-relying on the output",
+      "Article 14(4)(c)",
+      "not to use the high-risk AI system or to otherwise disregard, override or reverse the output",
+      "come to a halt in a safe state",
+      "Article 12(1)",
+      "Article 19(1)",
+      "Article 26(2)",
+      "Article 26(5) and (6)",
+      "Not in this bundle",
+      "which is less than six months",
+    ]) {
+      expect(text).toContain(said);
+    }
+  });
+
+  test("names models, tools, refusals, incidents, erasures and checkpoints", () => {
+    for (const said of [
+      "anthropic/claude-sonnet-5",
+      "crm.lookup",
+      "model_unavailable",
+      "unknown_tool",
+      "ledger.foreign_write",
+      "ledger.rotate_key",
+      "up to entry 20, for their age",
+      "The last checkpoints that the gateway signed by itself",
+    ]) {
+      expect(text).toContain(said);
+    }
+  });
+
+  test("of a time says who could oversee by entries that lie before it, and nobody who could no more", async () => {
+    const later = read(await reportOf(bench, { filter: { from: "2026-01-20T00:00:00.000Z" } })).text;
+    expect(later).toContain("Ada Lovelace");
+    expect(later).not.toContain("Charles Babbage");
+  });
+
+  test("says what a filter withholds, and speaks of the included entries alone", async () => {
+    const part = read(await reportOf(bench, { filter: { agent: "mailer", action: "task.read" } })).text;
+    expect(part).toContain("entries of the period are withheld by the filter");
+    expect(part).toContain("agent is mailer, action is task.read");
+    expect(part).toContain("No call of a model was recorded among the included entries.");
+    expect(part).not.toContain("recorded in this period");
+  });
+});
+
+describe("the report of", () => {
+  let bench: BundleBench;
+  beforeEach(async () => {
+    bench = await openBench();
+  });
+  afterEach(() => bench.close());
+
+  test("nothing says so, and counts nothing as evidence", async () => {
+    const { text, faults } = read(await reportOf(bench));
+    expect(faults).toEqual([]);
+    for (const said of [
+      "none were recorded in this period",
+      "No decision of a person was recorded in this period",
+      "None: no approval and no denial was recorded in this period.",
+      "No stop was recorded in this period. Tokens with the right to stop agents: 0",
+      "None: no entry was recorded in this period.",
+      "No token that could decide is recorded",
+    ]) {
+      expect(text).toContain(said);
+    }
+  });
+
+  test("hostile names shows them as they are, and does nothing that they say", async () => {
+    const hostile = `<script>alert(1)</script><img src=x onerror="alert(2)">'"&amp;</td></table>\u202eevil\u0007`;
+    await bench.add({
+      action: "token.issue",
+      detail: { token: hostile, name: hostile, person: hostile, role: hostile, scopes: `admin ${hostile}` },
+    });
+    await bench.add({
+      action: "oversight.stop",
+      actor: hostile,
+      agent: hostile,
+      task: hostile,
+      tool: hostile,
+      oversight: { person: hostile, role: hostile, decision: hostile },
+    });
+    await bench.add({ action: hostile, outcome: "denied", code: hostile, agent: hostile });
+    await bench.add({ action: "model.call", phase: "intent", model: hostile, agent: hostile });
+    await bench.add({ action: "tool.call", outcome: "failed", tool: hostile, code: hostile });
+    await bench.add({
+      action: "agent.update",
+      agent: hostile,
+      actor: hostile,
+      detail: { owner: hostile, fields: hostile },
+    });
+    await bench.add({ action: "ledger.foreign_write", outcome: "failed", detail: { what: hostile } });
+    await bench.add({ action: "payload.erase", actor: hostile, detail: { payloads: "1.input" } });
+    const page = await reportOf(bench, {
+      filter: {},
+      date: hostile,
+      exportedBy: { actor: hostile, person: hostile, role: hostile },
+    });
+    const { faults, tags, text } = read(page);
+    expect(faults).toEqual([]);
+    expect([tags.has("script"), tags.has("img")]).toEqual([false, false]);
+    expect(page).not.toContain("\u202e");
+    expect(text).toContain("<script>alert(1)</script>");
+  });
+
+  test("far too much shows some of it, and says how much is left", async () => {
+    for (let at = 0; at < 260; at++) {
+      const name = `n${String(at).padStart(3, "0")}`;
+      await bench.add({
+        action: "oversight.approve",
+        agent: name,
+        oversight: { person: `person ${name}`, decision: "approve" },
+      });
+      await bench.add({ action: "model.call", phase: "intent", model: `m/${name}`, tier: 1 });
+      await bench.add({ action: "tool.call", phase: "intent", tool: `t.${name}` });
+      await bench.add({ action: "agent.update", agent: name, detail: { version: at } });
+      await bench.add({ action: `act.${name}`, outcome: "denied", code: name });
+      await bench.add({
+        action: "token.issue",
+        detail: { token: `tok_${name}`, scopes: "approvals:write", person: name },
+      });
+      await bench.add({ action: "ledger.foreign_write", outcome: "failed" });
+      await bench.add({ action: "payload.erase", detail: { payloads: "1.input" } });
+    }
+    const page = await reportOf(bench);
+    const { text, faults } = read(page);
+    expect(faults).toEqual([]);
+    for (const said of [
+      "60 more in oversight.csv.",
+      "Further people are counted in the totals alone.",
+      "further models",
+      "further tools",
+      "Further agents are counted in the totals alone.",
+      "160 more in entries.ndjson.",
+      "110 more tokens that can decide.",
+      "200 more in entries.ndjson.",
+      "200 more in erasures.ndjson.",
+      "<li><b>260</b>approvals</li>",
+    ]) {
+      expect(said.startsWith("<") ? page : text).toContain(said);
+    }
+    expect(page.length).toBeLessThan(400_000);
+  });
+
+  test("entries that are none of ours counts them, and goes on", async () => {
+    await bench.add({ action: "task.read" });
+    await bench.add({ action: "task.read" });
+    const attacker = bench.attacker();
+    attacker.run("DROP TRIGGER ledger_no_update");
+    attacker.run(`UPDATE ledger SET bytes = '{"seq":"none"}' WHERE workspace_id = 1 AND seq = 1`);
+    const { text } = read(await reportOf(bench));
+    expect(text).toContain("1 entry is not of the form that this program writes");
+  });
+});
+
+function words(text: string): string {
+  return text.replace(/\s+/g, "");
+}

@@ -1,0 +1,99 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { testSigner } from "../proof/signing.ts";
+import {
+  allFindings,
+  type Brought,
+  type Copy,
+  copyOf,
+  inShort,
+  makeScene,
+  type Scene,
+  verify,
+} from "./scene.ts";
+import { Vandal } from "./vandal.ts";
+
+/** In the second of two tiles that are complete, between the checkpoints over 200 and 300 entries. */
+export const INSIDE = 281;
+/** Behind the last tile, between the checkpoints over 600 entries and over all. */
+export const AT_END = 640;
+/** Entries whose numbers differ from scene to scene, as they are called in what is expected. */
+export const [LAST, NEXT, FIRST_PROMPT, SECOND_PROMPT, RECORD] = [
+  "LAST",
+  "NEXT",
+  "FIRST_PROMPT",
+  "SECOND_PROMPT",
+  "RECORD",
+];
+export const STRANGER = testSigner("stranger", 1);
+
+export interface Expected {
+  readonly verdict: "holds" | "tampered" | "undecided";
+  /** As `inShort` says it. */
+  readonly found: readonly string[];
+}
+
+export interface Attack {
+  readonly name: string;
+  readonly attack: (vandal: Vandal) => void | Promise<void>;
+  /** With nothing but the directory. */
+  readonly alone: Expected;
+  /** With the key and the checkpoints that were kept elsewhere, where that tells more. */
+  readonly withCheckpoints?: Expected;
+}
+
+export const tampered = (...found: string[]): Expected => ({ verdict: "tampered", found });
+export const undecided = (...found: string[]): Expected => ({ verdict: "undecided", found });
+export const HOLDS: Expected = { verdict: "holds", found: [] };
+
+/** The last entry of the workspace `default`. */
+export const last = (v: Vandal) => v.rows().length;
+
+function namesOf(v: Vandal): Map<number, string> {
+  const [first = 0, second = 0] = v.seqsOf("task.dispatch", "intent");
+  const [record = 0] = v.seqsOf("payload.erase", "single");
+  const size = last(v);
+  return new Map([
+    [size, LAST],
+    [size + 1, NEXT],
+    [first, FIRST_PROMPT],
+    [second, SECOND_PROMPT],
+    [record, RECORD],
+  ]);
+}
+
+/** One test for each. */
+export function testAttacks(attacks: readonly Attack[]): void {
+  let scene: Scene;
+  let copy: Copy;
+  let vandal: Vandal;
+
+  beforeAll(async () => {
+    scene = await makeScene();
+  });
+
+  afterAll(() => scene.remove());
+
+  beforeEach(() => {
+    copy = copyOf(scene.dataDir);
+    vandal = new Vandal(copy);
+  });
+
+  afterEach(() => copy.remove());
+
+  test.each(attacks.map((attack) => [attack.name, attack] as const))("%s", async (_, attack) => {
+    const names = namesOf(vandal);
+    await attack.attack(vandal);
+    vandal.close();
+    const found = async (brought: Brought): Promise<Expected> => {
+      const result = await verify(copy.path, brought);
+      const short = inShort(allFindings(result)).map((each) =>
+        each.replace(/\d+$/, (seq) => names.get(Number(seq)) ?? seq),
+      );
+      return { verdict: result.verdict, found: short };
+    };
+    expect(await found({})).toEqual(attack.alone);
+    expect(await found({ key: scene.key, checkpoints: scene.checkpoints })).toEqual(
+      attack.withCheckpoints ?? attack.alone,
+    );
+  });
+}

@@ -1,0 +1,237 @@
+/**
+ * Attacks on what is kept beside the entries: each done to a copy of a data directory that a real gateway wrote, each named for
+ * what it is. What is found has to be exactly this, so that no attack drowns in what follows from it.
+ */
+import { describe, setDefaultTimeout } from "bun:test";
+import {
+  FIRST_PROMPT,
+  HOLDS,
+  INSIDE,
+  RECORD,
+  SECOND_PROMPT,
+  STRANGER,
+  tampered,
+  testAttacks,
+} from "./attack.ts";
+import { signAs } from "./vandal.ts";
+
+setDefaultTimeout(60_000);
+
+describe("tiles and index:", () => {
+  testAttacks([
+    {
+      name: "a tile is changed",
+      attack: (v) => v.editTile(0, 1, INSIDE - 257),
+      alone: tampered(`tile_changed ${INSIDE}`),
+    },
+    {
+      name: "a tile of the level above is changed",
+      attack: (v) => v.editTile(1, 0, 1),
+      alone: tampered("tile_changed 257"),
+    },
+    {
+      name: "a tile is removed",
+      attack: (v) => v.run("DELETE FROM ledger_tiles WHERE workspace_id = 1 AND level = 0 AND tile = 1"),
+      alone: tampered("tile_missing 257"),
+    },
+    {
+      name: "tiles are added",
+      attack: (v) => {
+        v.run("INSERT INTO ledger_tiles VALUES (1, 5, 0, x'00')");
+        v.run("INSERT INTO ledger_tiles VALUES (1, 0, 77, x'00')");
+      },
+      alone: tampered("tile_surplus", "tile_surplus"),
+    },
+    {
+      name: "a tile is cut short",
+      attack: (v) =>
+        v.run("UPDATE ledger_tiles SET hashes = x'00' WHERE workspace_id = 1 AND level = 0 AND tile = 1"),
+      alone: tampered("tile_changed 257"),
+    },
+    {
+      name: "bits of the index are cleared, so that a filter leaves entries out",
+      attack: (v) =>
+        v.run(
+          "UPDATE ledger_index SET bits = zeroblob(32) WHERE workspace_id = 1 AND key = 'action:task.dispatch' AND block = 0",
+        ),
+      alone: tampered(`index_changed ${FIRST_PROMPT}`),
+    },
+    {
+      name: "a row of the index is removed, so that a filter leaves entries out",
+      attack: (v) =>
+        v.run(
+          "DELETE FROM ledger_index WHERE workspace_id = 1 AND key = 'action:task.dispatch' AND block = 0",
+        ),
+      alone: tampered(`index_missing ${FIRST_PROMPT}`),
+    },
+    {
+      name: "rows of the index are added",
+      attack: (v) => {
+        v.run("INSERT INTO ledger_index VALUES (1, 'actor:nobody', 0, zeroblob(32))");
+        v.run("INSERT INTO ledger_index VALUES (1, 'agent:helper', 9, zeroblob(32))");
+      },
+      alone: tampered("index_surplus", "index_surplus"),
+    },
+    {
+      name: "a row of the index is moved to another key",
+      attack: (v) =>
+        v.run(
+          "UPDATE ledger_index SET key = 'action:nothing' WHERE workspace_id = 1 AND key = 'action:task.dispatch' AND block = 0",
+        ),
+      alone: tampered(`index_missing ${FIRST_PROMPT}`, "index_surplus"),
+    },
+  ]);
+});
+
+describe("texts:", () => {
+  testAttacks([
+    {
+      name: "a prompt is changed",
+      attack: (v) => v.run("UPDATE payloads SET body = 'And then?' WHERE body = 'And now?'"),
+      alone: tampered(`payload_changed ${SECOND_PROMPT}`),
+    },
+    {
+      name: "the salt of a prompt is changed",
+      attack: (v) => v.run("UPDATE payloads SET salt = zeroblob(16) WHERE body = 'And now?'"),
+      alone: tampered(`payload_changed ${SECOND_PROMPT}`),
+    },
+    {
+      name: "a prompt's first letters are moved into the salt, so that their hash stays",
+      attack: (v) =>
+        v.run(
+          "UPDATE payloads SET salt = CAST(salt || 'And ' AS BLOB), body = 'now?' WHERE body = 'And now?'",
+        ),
+      alone: tampered(`payload_changed ${SECOND_PROMPT}`),
+    },
+    {
+      name: "a prompt is removed without a record",
+      attack: (v) => v.run("DELETE FROM payloads WHERE body = 'And now?'"),
+      alone: tampered(`payload_missing ${SECOND_PROMPT}`),
+    },
+    {
+      name: "texts are added: to an entry that has none, of a kind that there is not, to no entry",
+      attack: (v) => {
+        v.run("INSERT INTO payloads VALUES (1, 100, 'input', zeroblob(16), 'made up', 0)");
+        v.run(
+          "INSERT INTO payloads VALUES (1, ?, 'thought', zeroblob(16), 'made up', 0)",
+          v.seqsOf("task.dispatch", "intent")[1] ?? 0,
+        );
+        v.run("INSERT INTO payloads VALUES (1, 9999, 'input', zeroblob(16), 'made up', 0)");
+      },
+      alone: tampered("payload_surplus 100", `payload_surplus ${SECOND_PROMPT}`, "payload_surplus 9999"),
+    },
+    {
+      name: "a text that was erased by a record is put back",
+      attack: (v) =>
+        v.run(
+          "INSERT INTO payloads VALUES (1, ?, 'input', zeroblob(16), 'What time is it?', 0)",
+          v.seqsOf("task.dispatch", "intent")[0] ?? 0,
+        ),
+      alone: tampered(`payload_changed ${FIRST_PROMPT}`, `payload_surplus ${FIRST_PROMPT}`),
+    },
+    {
+      name: "the record of an erasure is changed",
+      attack: (v) =>
+        v.unguarded(() => {
+          const [record = 0] = v.seqsOf("payload.erase", "single");
+          v.set(record, { bytes: v.row(record).bytes.replace(".input ", ".output ") });
+        }),
+      alone: tampered(`entry_changed ${RECORD}`, "payload_unaccounted"),
+    },
+    {
+      name: "a prompt is removed, and a run is made up that would erase it for its age",
+      attack: (v) => {
+        v.run("DELETE FROM payloads WHERE body = 'And now?'");
+        v.run(
+          "INSERT INTO meta VALUES ('payload_expiry:1', ?)",
+          JSON.stringify({ done: 0, run: { upTo: 600, days: 1, payloads: 1 } }),
+        );
+      },
+      alone: { verdict: "undecided", found: ["payload_expiring"] },
+    },
+  ]);
+});
+
+describe("checkpoints and keys:", () => {
+  testAttacks([
+    {
+      name: "a stored checkpoint is replaced by one of another key",
+      attack: (v) =>
+        v.unguarded(() => {
+          v.run(
+            "UPDATE ledger_checkpoints SET note = ? WHERE workspace_id = 1 AND size = 300",
+            v.noteBy(signAs(STRANGER), 300),
+          );
+        }),
+      alone: tampered("checkpoint_of_another_key 300"),
+    },
+    {
+      name: "a stored checkpoint gets the signature of another key as well",
+      attack: (v) =>
+        v.unguarded(() => {
+          const stranger = v.noteBy(signAs(STRANGER), 300).split("\n").at(-2) ?? "";
+          v.run(
+            "UPDATE ledger_checkpoints SET note = note || ? WHERE workspace_id = 1 AND size = 300",
+            `${stranger}\n`,
+          );
+        }),
+      alone: tampered("checkpoint_of_another_key 300"),
+    },
+    {
+      name: "a letter of a stored checkpoint is changed",
+      attack: (v) =>
+        v.unguarded(() =>
+          v.run(
+            "UPDATE ledger_checkpoints SET note = replace(note, char(10) || '300', char(10) || '299') WHERE workspace_id = 1 AND size = 300",
+          ),
+        ),
+      alone: tampered("checkpoint_changed 300"),
+    },
+    {
+      name: "a stored checkpoint is moved to another size",
+      attack: (v) =>
+        v.unguarded(() =>
+          v.run("UPDATE ledger_checkpoints SET size = 299 WHERE workspace_id = 1 AND size = 300"),
+        ),
+      alone: tampered("checkpoint_changed 299"),
+    },
+    {
+      name: "a stored checkpoint is replaced by a text that is none",
+      attack: (v) =>
+        v.unguarded(() =>
+          v.run("UPDATE ledger_checkpoints SET note = '' WHERE workspace_id = 1 AND size = 300"),
+        ),
+      alone: tampered("checkpoint_changed 300"),
+    },
+    {
+      name: "a checkpoint of the other workspace is put in a stored one's place",
+      attack: (v) =>
+        v.unguarded(() =>
+          v.run(
+            "UPDATE ledger_checkpoints SET note = (SELECT note FROM ledger_checkpoints WHERE workspace_id = 2 AND size = 100) WHERE workspace_id = 1 AND size = 100",
+          ),
+        ),
+      alone: tampered("checkpoint_of_another_ledger 100"),
+    },
+    {
+      name: "a checkpoint is signed with the stolen key over another root",
+      attack: (v) =>
+        v.unguarded(() => {
+          const note = v.noteBy(v.stolenKey(), 300, new Uint8Array(32));
+          v.run("UPDATE ledger_checkpoints SET note = ? WHERE workspace_id = 1 AND size = 300", note);
+        }),
+      alone: tampered("checkpoint_differs 300"),
+    },
+    {
+      name: "the keys are replaced, and everything is signed anew with another",
+      attack: (v) =>
+        v.unguarded(() => {
+          v.run("UPDATE ledger_keys SET public_key = ?", STRANGER.publicKey);
+          v.signAnew(signAs(STRANGER), 1);
+          v.signAnew(signAs(STRANGER), 2);
+        }),
+      alone: HOLDS,
+      withCheckpoints: tampered("key_missing"),
+    },
+  ]);
+});

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { deflateRawSync } from "node:zlib";
+import { Uint8ArrayWriter, ZipWriter } from "@zip.js/zip.js/lib/zip-core-native.js";
+import { unzipSync } from "fflate";
+import { type BundleBench, openBench, story } from "../../article14/support.ts";
+import { codes, Unpacked, verify } from "./support.ts";
+
+/** What somebody sends who wants the auditor's machine to choke. */
+let bench: BundleBench;
+let bundle: Unpacked;
+
+beforeAll(async () => {
+  bench = await openBench();
+  await story(bench, 2);
+  bundle = await Unpacked.of(await bench.zip());
+});
+afterAll(() => bench.close());
+
+/** Many bytes of the same value: some kilobytes in the archive. */
+const much = (byte: number, megabytes: number) => new Uint8Array(megabytes * 1_000_000).fill(byte);
+
+describe("a file that unpacks to far more than it may", () => {
+  test.each([
+    ["manifest.json", " ", ["file_changed"]],
+    ["manifest.sig", "A", ["file_changed"]],
+    ["key.txt", "\n", ["file_changed"]],
+    ["checkpoint.txt", "x", ["file_changed"]],
+    ["report.html", " ", ["file_changed"]],
+    ["entries.ndjson", "x", ["line_too_long"]],
+    ["leaves.txt", "1", ["line_too_long"]],
+    ["erasures.ndjson", "{", ["line_too_long"]],
+    ["erasures.ndjson", "\n", ["erasure_changed", "file_changed"]],
+    ["entries.ndjson", "\n", ["entry_changed", "entries_added", "file_changed"]],
+    ["oversight.csv", ",", ["oversight_differs", "file_changed"]],
+  ])("%s full of %j", async (name, character, found) => {
+    const before = process.memoryUsage.rss();
+    const verification = await verify(bundle.copy().write(name, much(character.charCodeAt(0), 20)));
+    expect(verification.verdict).toBe("tampered");
+    for (const code of found) expect(codes(verification).map((each) => each.split(" ")[0])).toContain(code);
+    expect(verification.findings.length).toBeLessThan(100);
+    // The archive's own unpacked and packed copies of this test are some 100 MB.
+    expect(process.memoryUsage.rss() - before).toBeLessThan(600_000_000);
+  });
+});
+
+test("an archive of a hundred files is not looked through", async () => {
+  const writer = new ZipWriter(new Uint8ArrayWriter());
+  for (let at = 0; at < 100; at++) await writer.add(`${at}.txt`, new Blob(["x"]).stream());
+  const verification = await verify(new Blob([await writer.close()]));
+  expect([verification.verdict, codes(verification)]).toEqual(["tampered", ["archive_changed"]]);
+});
+
+test("an encrypted file is none of a bundle", async () => {
+  const writer = new ZipWriter(new Uint8ArrayWriter());
+  const entries = Object.entries(bundle.files);
+  for (const [name, bytes] of entries) {
+    await writer.add(
+      name,
+      new Blob([new Uint8Array(bytes)]).stream(),
+      name === "key.txt" ? { password: "x" } : {},
+    );
+  }
+  const verification = await verify(new Blob([await writer.close()]));
+  expect([verification.verdict, codes(verification)]).toEqual(["tampered", ["archive_changed"]]);
+});
+
+test("files that share their data are refused", async () => {
+  // Two directory records that point at one local header: each would be unpacked from the same bytes.
+  const body = deflateRawSync(Buffer.from("x"));
+  const header = (signature: number, length: number) => {
+    const view = Buffer.alloc(length);
+    view.writeUInt32LE(signature);
+    return view;
+  };
+  const [first, second] = ["key.txt", "manifest.json"] as const;
+  const local = header(0x04034b50, 30);
+  local.writeUInt16LE(20, 4);
+  local.writeUInt16LE(8, 8);
+  local.writeUInt32LE(0x8cdc1683, 14);
+  local.writeUInt32LE(body.length, 18);
+  local.writeUInt32LE(1, 22);
+  local.writeUInt16LE(first.length, 26);
+  const record = (name: string) => {
+    const central = header(0x02014b50, 46);
+    central.writeUInt16LE(20, 4);
+    central.writeUInt16LE(20, 6);
+    central.writeUInt16LE(8, 10);
+    central.writeUInt32LE(0x8cdc1683, 16);
+    central.writeUInt32LE(body.length, 20);
+    central.writeUInt32LE(1, 24);
+    central.writeUInt16LE(name.length, 28);
+    return Buffer.concat([central, Buffer.from(name)]);
+  };
+  const data = Buffer.concat([local, Buffer.from(first), body]);
+  const directory = Buffer.concat([record(first), record(second)]);
+  const end = header(0x06054b50, 22);
+  end.writeUInt16LE(2, 8);
+  end.writeUInt16LE(2, 10);
+  end.writeUInt32LE(directory.length, 12);
+  end.writeUInt32LE(data.length, 16);
+  const archive = new Uint8Array(Buffer.concat([data, directory, end]));
+  expect(Object.keys(unzipSync(archive))).toEqual([first, second]);
+  expect((await verify(new Blob([archive]))).verdict).toBe("tampered");
+});
+
+describe("a manifest that names absurd numbers", () => {
+  test.each([
+    ["a range without end", (m: Manifest) => Object.assign(m.range, { last: 2 ** 53 - 1 })],
+    ["a size without end", (m: Manifest) => Object.assign(m.tree, { size: 2 ** 53 - 1 })],
+    ["a negative size", (m: Manifest) => Object.assign(m.tree, { size: -1 })],
+    ["a size that is no integer", (m: Manifest) => Object.assign(m.tree, { size: 1.5 })],
+    ["a range that begins at 0", (m: Manifest) => Object.assign(m.range, { first: 0 })],
+    [
+      "a range without end in a tree without end",
+      (m: Manifest) => {
+        Object.assign(m.range, { last: 2 ** 53 - 1 });
+        Object.assign(m.tree, { size: 2 ** 53 - 1 });
+        Object.assign(m.counts, { total: 2 ** 53 - 1, withheld: 2 ** 53 - 1 - m.counts.included });
+      },
+    ],
+    [
+      "far too many hashes",
+      (m: Manifest) => Object.assign(m.tree, { before: Array(10_000).fill("A".repeat(44)) }),
+    ],
+  ])("%s", async (_, change) => {
+    const verification = await verify(
+      bundle
+        .copy()
+        .manifest(change)
+        .resign((bytes) => bench.keys.signBytes(bytes)),
+    );
+    expect(verification.verdict).toBe("tampered");
+  });
+});
+
+interface Manifest {
+  range: object;
+  tree: object;
+  counts: { included: number };
+}

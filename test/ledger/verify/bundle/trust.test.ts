@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  checkpointText,
+  parseCheckpoints,
+  type SignedCheckpoint,
+} from "../../../../src/ledger/proof/checkpoint.ts";
+import { formatNote, keyIdOf } from "../../../../src/ledger/proof/note.ts";
+import { createProofs } from "../../../../src/ledger/proofs.ts";
+import { sha256 } from "../../../../src/ledger/tree-hash.ts";
+import { verifyBundle } from "../../../../src/ledger/verify/bundle/verify.ts";
+import { tools } from "../../../../src/ledger/verify/tools.ts";
+import { type BundleBench, openBench, story, WORKSPACE } from "../../article14/support.ts";
+import { draft } from "../../support.ts";
+import { codes, Forger, NOTHING_GIVEN, trustIn, Unpacked, verify } from "./support.ts";
+
+let bench: BundleBench;
+let bundle: Unpacked;
+/** The key of before it was changed, and that of now. */
+let keys: readonly [before: string, now: string];
+const forger = new Forger();
+
+beforeAll(async () => {
+  bench = await openBench();
+  // The key is changed on the twelfth day.
+  await story(bench, 14);
+  bundle = await Unpacked.of(await bench.zip());
+  const { current, former } = bench.keys.verifierKeys(WORKSPACE.name);
+  keys = [former[0] ?? "", current];
+});
+afterAll(() => bench.close());
+
+const facts = async (given: Parameters<typeof verify>[1]) => {
+  const verification = await verify(bundle.copy(), given);
+  return Object.fromEntries(verification.facts.map(({ label, value }) => [label, value]));
+};
+const proofs = () => createProofs(bench.db, bench.keys, (id) => `w${id}`);
+const checkpoint = async (size: number, workspace = 1): Promise<SignedCheckpoint[]> =>
+  parseCheckpoints((await proofs().head(workspace, size)).note);
+
+describe("whose key it is", () => {
+  test("the one inside is believed where none is given, and the result says so", async () => {
+    const verification = await verify(bundle.copy());
+    expect(verification.verdict).toBe("holds");
+    expect((await facts({})).Key).toContain("it lies in the bundle itself");
+  });
+
+  test("the one that is given is enough", async () => {
+    expect((await verify(bundle.copy(), trustIn(keys[1]))).verdict).toBe("holds");
+    expect((await facts(trustIn(keys[1]))).Key).toContain("the one that you gave");
+  });
+
+  test("the one of another workspace of the node is the same key", async () => {
+    const { current } = bench.keys.verifierKeys("w2");
+    expect((await verify(bundle.copy(), trustIn(current))).verdict).toBe("holds");
+  });
+
+  test("the one of before a change vouches for the present one", async () => {
+    const verification = await verify(bundle.copy(), trustIn(keys[0]));
+    expect([verification.verdict, verification.findings]).toEqual(["holds", []]);
+    expect((await facts(trustIn(keys[0]))).Key).toContain("vouches for it");
+  });
+
+  test("without the proof of the change it vouches for nothing", async () => {
+    const without = bundle.copy().manifest((manifest) => {
+      manifest.key_changes = [];
+    });
+    const verification = await verify(
+      without.resign(bench.keys.signBytes.bind(bench.keys)),
+      trustIn(keys[0]),
+    );
+    expect(verification.verdict).toBe("tampered");
+    expect(codes(verification)).toContain("other_key");
+  });
+
+  test("another's does not do", async () => {
+    const verification = await verify(bundle.copy(), trustIn(forger.verifierKey("gatehouse/0/w1")));
+    expect(verification.verdict).toBe("tampered");
+    expect(codes(verification)).toEqual(["other_key", "checkpoint_of_another_key"]);
+  });
+
+  test("a bundle that somebody made theirs is none of the ledger's", async () => {
+    const forged = forger.takeOver(bundle.copy());
+    // Nothing inside contradicts it: that is what the key from elsewhere is for.
+    expect((await verify(forged.copy())).verdict).toBe("holds");
+    for (const key of keys) {
+      const verification = await verify(forged.copy(), trustIn(key));
+      expect(verification.verdict).toBe("tampered");
+      expect(codes(verification)).toEqual(["other_key", "checkpoint_of_another_key"]);
+    }
+    const verification = await verify(forged.copy(), { checkpoints: await checkpoint(100) });
+    expect([verification.verdict, codes(verification)]).toEqual([
+      "undecided",
+      ["checkpoint_key_unknown 100"],
+    ]);
+  });
+
+  test("a signature put beside the former key's on an old checkpoint makes no new key trusted", async () => {
+    const stolen = parseCheckpoints(JSON.parse(bundle.text("manifest.json")).key_changes[0].checkpoint)[0];
+    if (!stolen) throw new Error("there is no change of the key");
+    const { origin } = stolen.checkpoint;
+    const signature = {
+      name: origin,
+      keyId: keyIdOf(sha256, origin, forger.publicKey),
+      signature: forger.signBytes(new TextEncoder().encode(stolen.note.text)),
+    };
+    const note = formatNote({ text: stolen.note.text, signatures: [...stolen.note.signatures, signature] });
+    const [change] = JSON.parse(bundle.text("manifest.json")).key_changes;
+    const forged = forger.takeOver(bundle.copy()).manifest((manifest) => {
+      manifest.key_changes = [{ ...change, checkpoint: note }];
+    });
+    const verification = await verify(forged.resign(forger.signBytes), trustIn(keys[0]));
+    expect(verification.verdict).toBe("tampered");
+    expect(codes(verification)).toContain("other_key");
+  });
+});
+
+describe("a checkpoint that was kept elsewhere", () => {
+  test("agrees at any size that the bundle goes through", async () => {
+    for (const size of [1, 2, 100, bench.rows().length]) {
+      const given = { checkpoints: await checkpoint(size) };
+      expect((await verify(bundle.copy(), given)).findings).toEqual([]);
+      expect((await facts(given))["Checkpoints given"]).toContain("1 agree");
+    }
+  });
+
+  test("shows a ledger that was made anew by whoever has the key", async () => {
+    const kept = [...(await checkpoint(50)), ...(await checkpoint(120))];
+    const other = await openBench();
+    try {
+      await story(other, 14);
+      const anew = await Unpacked.of(await other.zip());
+      // The same origin, the same key, every hash and signature in order: only the entries are others.
+      const { origin } = kept[0]?.checkpoint ?? { origin: "" };
+      const head = parseCheckpoints(anew.text("checkpoint.txt"))[0]?.checkpoint;
+      if (!head) throw new Error("there is no checkpoint");
+      const text = checkpointText({ ...head, origin });
+      const signature = bench.keys.sign(WORKSPACE.name, text);
+      anew
+        .write("checkpoint.txt", formatNote({ text, signatures: [signature] }))
+        .write("key.txt", `${keys[1]}\n`)
+        .manifest((manifest) => {
+          Object.assign(manifest, { origin, key: keys[1], key_changes: [] });
+        })
+        .resign((bytes) => bench.keys.signBytes(bytes));
+      expect((await verify(anew.copy(), trustIn(keys[1]))).verdict).toBe("holds");
+      const verification = await verify(anew.copy(), { ...trustIn(keys[1]), checkpoints: kept });
+      expect(verification.verdict).toBe("tampered");
+      expect(codes(verification)).toEqual(["checkpoint_contradicts 50", "checkpoint_contradicts 120"]);
+      expect(verification.findings[0]?.message).toContain("between entry 1 and entry 50");
+    } finally {
+      await other.close();
+    }
+  });
+
+  test.each([
+    ["of a later time", 0, 10, "checkpoint_not_comparable", "consistency?from="],
+    ["of before the range", 3, 0, "checkpoint_not_comparable", "before the bundle's range"],
+  ])("%s cannot be compared", async (_, size, added, code, said) => {
+    const part = await bench.zip({ filter: { from: "2026-01-09T00:00:00.000Z" } });
+    for (let more = 0; more < added; more++) await bench.add();
+    const checkpoints = await checkpoint(size || bench.rows().length);
+    const verification = await verify(part, { checkpoints });
+    expect([verification.verdict, codes(verification)]).toEqual(["undecided", [code]]);
+    expect(verification.findings[0]?.message).toContain(said);
+  });
+
+  test("of another ledger says nothing", async () => {
+    await bench.ledger.record(2, draft());
+    const verification = await verify(bundle.copy(), { checkpoints: await checkpoint(1, 2) });
+    expect([verification.verdict, codes(verification)]).toEqual([
+      "undecided",
+      ["no_checkpoint_of_this_ledger"],
+    ]);
+  });
+
+  test("one that is damaged is said", async () => {
+    const [good] = await checkpoint(100);
+    if (!good) throw new Error("there is no checkpoint");
+    const damaged = { ...good, note: { ...good.note, text: good.note.text.replace("100", "101") } };
+    const verification = await verify(bundle.copy(), { checkpoints: [damaged] });
+    expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["checkpoint_damaged 100"]]);
+  });
+
+  test("some of a file that cannot be compared do not matter beside one that can", async () => {
+    const part = await bench.zip({ filter: { from: "2026-01-09T00:00:00.000Z" } });
+    const checkpoints = [...(await checkpoint(3)), ...(await checkpoint(200))];
+    const verification = await verify(part, { checkpoints });
+    expect([verification.verdict, verification.findings]).toEqual(["holds", []]);
+  });
+});
+
+test("where no signature can be checked, nothing is decided", async () => {
+  const verifySignature = () => Promise.reject(new Error("Ed25519 is not supported"));
+  const verification = await verifyBundle(bundle.pack(), NOTHING_GIVEN, { ...tools, verifySignature });
+  expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["signatures_unchecked"]]);
+});

@@ -1,0 +1,96 @@
+/** A data directory as a real gateway left it, and copies of it for those who want to do it harm. */
+import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseCheckpoints } from "../../../src/ledger/proof/checkpoint.ts";
+import { parseVerifierKey } from "../../../src/ledger/proof/note.ts";
+import type { Finding, Trust } from "../../../src/ledger/proof/verification.ts";
+import { sha256 } from "../../../src/ledger/tree-hash.ts";
+import { type DirectoryVerification, verifyDirectory } from "../../../src/ledger/verify/directory.ts";
+import { tools } from "../../../src/ledger/verify/tools.ts";
+import { startGateway } from "../../support/gateway.ts";
+import { tempDir } from "../../support/process.ts";
+
+/** Checkpoints lie this far apart, so that there are some in the midst of a tile, and some not. */
+const EVERY = 100;
+const AGENT = "helper";
+
+export interface Scene {
+  readonly dataDir: string;
+  /** What was appended to `checkpoint_file`, of both workspaces. */
+  readonly checkpoints: string;
+  /** The verifier key of the workspace `default`. */
+  readonly key: string;
+  remove(): void;
+}
+
+/** Some 700 entries in `default` with texts, one of them erased, and some 130 in `other`. No server runs on it any more. */
+export async function makeScene(): Promise<Scene> {
+  const directory = tempDir();
+  const dataDir = join(directory.path, "data");
+  const file = join(directory.path, "checkpoints");
+  const yaml = `ledger: { checkpoint_every: ${EVERY}, checkpoint_file: "${file}" }`;
+  mkdirSync(dataDir, { mode: 0o700 });
+  const gateway = await startGateway({ dataDir, yaml });
+  const { call } = gateway;
+  const other = await gateway.workspace("other");
+  const read = async (count: number, token?: string) => {
+    const calls = Array.from({ length: count }, () => call("GET", "/v1/agents", token ? { token } : {}));
+    await Promise.all(calls);
+  };
+  await gateway.agent(AGENT);
+  await read(240);
+  for (const prompt of ["What time is it?", "And now?", "Thank you."]) {
+    // The stream's end is the task's.
+    await call("POST", "/v1/tasks?stream=true", { body: { agent: AGENT, prompt, tools: ["time.now"] } });
+    await read(120);
+  }
+  await read(130, other);
+  const { body } = await call("GET", "/v1/ledger?action=task.dispatch&order=asc&limit=1");
+  const dispatched = body.data[0].seq as number;
+  const erased = await call("DELETE", `/v1/ledger/${dispatched}/payload`);
+  if (erased.status !== 204) throw new Error(`the payload was not erased: ${JSON.stringify(erased.body)}`);
+  await read(60);
+  const key = (await call("GET", "/v1/ledger/key")).body.vkey as string;
+  await gateway.stop();
+  return { dataDir, checkpoints: readFileSync(file, "utf8"), key, remove: directory.remove };
+}
+
+export interface Copy {
+  readonly dataDir: string;
+  /** Of the database. */
+  readonly path: string;
+  remove(): void;
+}
+
+export function copyOf(dataDir: string): Copy {
+  const directory = tempDir();
+  const copied = join(directory.path, "data");
+  cpSync(dataDir, copied, { recursive: true });
+  return { dataDir: copied, path: join(copied, "gatehouse.db"), remove: directory.remove };
+}
+
+export interface Brought {
+  /** A verifier key. */
+  readonly key?: string;
+  /** Text of a file of checkpoints. */
+  readonly checkpoints?: string;
+  readonly workspace?: string;
+}
+
+export function verify(path: string, brought: Brought = {}): Promise<DirectoryVerification> {
+  const trust: Trust = {
+    keys: brought.key === undefined ? [] : [parseVerifierKey(sha256, brought.key)],
+    checkpoints: brought.checkpoints === undefined ? [] : parseCheckpoints(brought.checkpoints),
+  };
+  return verifyDirectory({ path, trust, workspace: brought.workspace ?? null }, tools);
+}
+
+/** Everything that was found, of the database and of each ledger. */
+export function allFindings({ findings, ledgers }: DirectoryVerification): readonly Finding[] {
+  return [...findings, ...ledgers.flatMap((ledger) => ledger.findings)];
+}
+
+/** As `entry_changed 300`; a code alone where no entry is named. */
+export function inShort(findings: readonly Finding[]): string[] {
+  return findings.map(({ code, seq }) => (seq === undefined ? code : `${code} ${seq}`));
+}

@@ -1,0 +1,304 @@
+/** What is believed: keys and checkpoints that an auditor brings, keys that were rotated, lost, or slipped in. */
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  setDefaultTimeout,
+  test,
+} from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { OperatorError } from "../../../src/base/errors.ts";
+import { checkpointText, parseSignedCheckpoint } from "../../../src/ledger/proof/checkpoint.ts";
+import { formatNote, formatVerifierKey } from "../../../src/ledger/proof/note.ts";
+import { sha256 } from "../../../src/ledger/tree-hash.ts";
+import { startGateway, type TestGateway, type TestGatewayOptions } from "../../support/gateway.ts";
+import { tempDir } from "../../support/process.ts";
+import { STRANGER } from "./attack.ts";
+import {
+  allFindings,
+  type Brought,
+  type Copy,
+  copyOf,
+  inShort,
+  makeScene,
+  type Scene,
+  verify,
+} from "./scene.ts";
+import { signAs, Vandal } from "./vandal.ts";
+
+setDefaultTimeout(60_000);
+
+/** The first of the notes of a workspace in a file of checkpoints. */
+function noteOf(file: string, workspace: string): string {
+  const note = file.split(/\n\n(?!— )/).find((each) => each.includes(`/${workspace}\n`));
+  return `${note}\n`;
+}
+
+describe("what is brought along:", () => {
+  let scene: Scene;
+  let copy: Copy;
+
+  beforeAll(async () => {
+    scene = await makeScene();
+  });
+
+  afterAll(() => scene.remove());
+
+  beforeEach(() => {
+    copy = copyOf(scene.dataDir);
+  });
+
+  afterEach(() => copy.remove());
+
+  const origin = () => scene.key.split("+")[0] ?? "";
+  const elsewhere = () => `gatehouse/${"0".repeat(16)}/default`;
+  /** A note over entries that this ledger does not have, by whoever signs it. */
+  function foreignNote(name: string): string {
+    const text = checkpointText({ origin: name, size: 100, root: new Uint8Array(32) });
+    return formatNote({ text, signatures: [signAs(STRANGER)(name, text)] });
+  }
+
+  const CASES: readonly (readonly [string, () => Brought, string, readonly string[]])[] = [
+    [
+      "a key of this ledger that it does not have",
+      () => ({ key: keyOf(origin()) }),
+      "tampered",
+      ["key_missing"],
+    ],
+    ["a key of another ledger", () => ({ key: keyOf(elsewhere()) }), "undecided", ["key_unfit"]],
+    [
+      "checkpoints of other ledgers alone",
+      () => ({ checkpoints: foreignNote(elsewhere()) }),
+      "undecided",
+      ["no_checkpoint_of_this_ledger"],
+    ],
+    [
+      "a checkpoint of another ledger beside good ones",
+      () => ({ checkpoints: `${foreignNote(elsewhere())}\n${scene.checkpoints}` }),
+      "holds",
+      [],
+    ],
+    [
+      "a checkpoint of one of two ledgers",
+      () => ({ checkpoints: noteOf(scene.checkpoints, "other") }),
+      "holds",
+      [],
+    ],
+    [
+      "a checkpoint of a workspace that is gone",
+      () => ({ checkpoints: foreignNote(origin().replace(/default$/, "gone")) }),
+      "tampered",
+      ["workspace_missing"],
+    ],
+    [
+      "a checkpoint whose signature was changed",
+      () => ({ checkpoints: noteOf(scene.checkpoints, "default").replace("\n100\n", "\n101\n") }),
+      "undecided",
+      ["checkpoint_damaged"],
+    ],
+    [
+      "a checkpoint by a key that is not known, over what is there",
+      () => {
+        const { checkpoint } = parseSignedCheckpoint(noteOf(scene.checkpoints, "default"));
+        const text = checkpointText(checkpoint);
+        return { checkpoints: formatNote({ text, signatures: [signAs(STRANGER)(origin(), text)] }) };
+      },
+      "undecided",
+      ["checkpoint_key_unknown"],
+    ],
+    [
+      "a checkpoint by a key that is not known, over something else",
+      () => ({ checkpoints: foreignNote(origin()) }),
+      "tampered",
+      ["entries_rewritten 1", "checkpoint_key_unknown"],
+    ],
+    [
+      "a checkpoint with a witness's signature beside the ledger's",
+      () => {
+        const note = noteOf(scene.checkpoints, "default");
+        const { note: signed } = parseSignedCheckpoint(note);
+        return {
+          checkpoints: formatNote({
+            ...signed,
+            signatures: [...signed.signatures, signAs(STRANGER)("witness.example", signed.text)],
+          }),
+        };
+      },
+      "holds",
+      [],
+    ],
+    ["the key and all checkpoints", () => ({ key: scene.key, checkpoints: scene.checkpoints }), "holds", []],
+    [
+      "the key under the other workspace's name",
+      () => ({ key: formatVerifierKey(sha256, "any/name", publicKeyOf(scene.key)) }),
+      "holds",
+      [],
+    ],
+  ];
+
+  test.each(CASES)("%s", async (_, bring, verdict, found) => {
+    const result = await verify(copy.path, bring());
+    expect({ verdict: result.verdict as string, found: inShort(allFindings(result)) }).toEqual({
+      verdict,
+      found: [...found],
+    });
+  });
+
+  test("what no checkpoint covers is said, and is no finding", async () => {
+    const vandal = new Vandal(copy);
+    vandal.unguarded(() => vandal.removeCheckpoints(600));
+    const size = vandal.rows().length;
+    vandal.close();
+    const [ledger] = (await verify(copy.path)).ledgers;
+    expect(ledger?.verdict).toBe("holds");
+    expect(ledger?.facts.find(({ label }) => label === "Vouched for")?.value).toBe(
+      `entries 1 to 600, by a signed checkpoint; ${size - 600} came after it`,
+    );
+  });
+
+  test("whose word it rests on is said", async () => {
+    const keyIn = async (brought: Brought) =>
+      (await verify(copy.path, brought)).ledgers[0]?.facts.find(({ label }) => label === "Key")?.value ?? "";
+    expect(await keyIn({ key: scene.key })).toBe(scene.key);
+    expect(await keyIn({})).toContain("as it lies in the directory itself");
+  });
+
+  describe("one workspace alone", () => {
+    test("is verified, whatever was done to the other", async () => {
+      const vandal = new Vandal(copy);
+      vandal.unguarded(() => vandal.set(5, { bytes: vandal.forged(5) }));
+      vandal.close();
+      const verdicts = await Promise.all(
+        ["default", "other"].map(async (workspace) => {
+          const result = await verify(copy.path, { workspace, checkpoints: scene.checkpoints });
+          return [result.verdict, result.ledgers.map((ledger) => ledger.workspace)];
+        }),
+      );
+      expect(verdicts).toEqual([
+        ["tampered", ["default"]],
+        ["holds", ["other"]],
+      ]);
+    });
+
+    test("that is not there is wrong usage", async () => {
+      const failed = await verify(copy.path, { workspace: "nowhere" }).catch((error: unknown) => error);
+      expect(failed).toBeInstanceOf(OperatorError);
+      expect(failed).toMatchObject({ exitCode: 2, message: expect.stringContaining("nowhere") });
+    });
+
+    test("that a checkpoint says was there is missed", async () => {
+      const checkpoints = foreignNote(origin().replace(/default$/, "gone"));
+      const result = await verify(copy.path, { workspace: "gone", checkpoints });
+      expect(inShort(allFindings(result))).toEqual(["workspace_missing"]);
+    });
+  });
+});
+
+describe("keys that change:", () => {
+  let directory: ReturnType<typeof tempDir>;
+  let path: string;
+
+  beforeEach(() => {
+    directory = tempDir();
+    path = join(directory.path, "gatehouse.db");
+  });
+
+  afterEach(() => directory.remove());
+
+  /** Runs a gateway on the directory, and answers the key that it had at its end. */
+  async function within(work: (gateway: TestGateway) => Promise<unknown>, options: TestGatewayOptions = {}) {
+    const gateway = await startGateway({ dataDir: directory.path, ...options });
+    await work(gateway);
+    const key = (await gateway.call("GET", "/v1/ledger/key")).body.vkey as string;
+    await gateway.stop();
+    return key;
+  }
+
+  const read = (gateway: TestGateway) => gateway.call("GET", "/v1/agents");
+
+  async function rotate(gateway: TestGateway): Promise<void> {
+    const answer = await gateway.call("POST", "/operator/ledger/rotate-key", {
+      token: gateway.gateway.operatorSecret,
+      headers: { "gatehouse-operator": "tests" },
+    });
+    if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
+  }
+
+  test("one that handed over vouches for the next, also in workspaces that came later", async () => {
+    const first = await within(read);
+    const second = await within(async (gateway) => {
+      await rotate(gateway);
+      await gateway.workspace("late");
+    });
+    const third = await within(rotate);
+    expect(new Set([first, second, third]).size).toBe(3);
+    for (const key of [undefined, first, second, third]) {
+      const result = await verify(path, key === undefined ? {} : { key });
+      expect({ key, findings: allFindings(result) }).toEqual({ key, findings: [] });
+      expect(result.ledgers).toHaveLength(2);
+    }
+  });
+
+  test("one that was lost vouches for nothing, and the next has to be brought along", async () => {
+    const first = await within(read);
+    rmSync(join(directory.path, "ledger.key"));
+    const second = await within(read, { replaceLostLedgerKey: true });
+    for (const brought of [{}, { key: first }]) {
+      const result = await verify(path, brought);
+      expect(result.verdict).toBe("undecided");
+      expect(allFindings(result)).toMatchObject([{ code: "key_unvouched" }]);
+    }
+    const result = await verify(path, { key: second });
+    expect(allFindings(result)).toEqual([]);
+  });
+
+  test("one that was slipped in is not believed, though it signs beside the old one", async () => {
+    const key = await within(read);
+    const vandal = new Vandal({ dataDir: directory.path, path, remove: () => {} });
+    const origin = key.split("+")[0] ?? "";
+    vandal.unguarded(() => {
+      const { size, note } = vandal.database
+        .query<{ size: number; note: string }, []>(
+          "SELECT size, note FROM ledger_checkpoints ORDER BY size DESC LIMIT 1",
+        )
+        .get() ?? { size: 0, note: "" };
+      const { text, signatures } = parseSignedCheckpoint(note).note;
+      const both = formatNote({ text, signatures: [...signatures, signAs(STRANGER)(origin, text)] });
+      vandal.run("UPDATE ledger_checkpoints SET note = ? WHERE size = ?", both, size);
+      vandal.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 0)", STRANGER.publicKey);
+      // Another entry, in the right form, that only the new key vouches for.
+      const last = vandal.row(size);
+      const bytes = vandal
+        .forged(size)
+        .replace(`"seq":${size}`, `"seq":${size + 1}`)
+        .replace(/"prev":"[0-9a-f]{64}"/, `"prev":"${Buffer.from(last.leaf).toString("hex")}"`);
+      vandal.append(bytes);
+      vandal.run(
+        "INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)",
+        size + 1,
+        vandal.noteBy(signAs(STRANGER), size + 1),
+      );
+    });
+    const size = vandal.rows().length;
+    vandal.close();
+    for (const brought of [{}, { key }]) {
+      const result = await verify(path, brought);
+      expect([result.verdict, inShort(allFindings(result))]).toEqual([
+        "undecided",
+        [`key_unvouched ${size}`],
+      ]);
+    }
+  });
+});
+
+function keyOf(name: string): string {
+  return formatVerifierKey(sha256, name, STRANGER.publicKey);
+}
+
+function publicKeyOf(key: string): Uint8Array {
+  return Uint8Array.fromBase64(key.split("+")[2] ?? "").slice(1);
+}

@@ -1,0 +1,220 @@
+/** What somebody can do to a data directory who may write its files, with nothing of this program that would stop him. */
+import { Database } from "bun:sqlite";
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { completeLedger } from "../../../src/ledger/ledger.ts";
+import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
+import { formatNote, keyIdOf, type NoteSignature } from "../../../src/ledger/proof/note.ts";
+import { sha256 } from "../../../src/ledger/tree-hash.ts";
+import { openSqlite } from "../../../src/store/sqlite/open.ts";
+import { Oracle } from "../proof/oracle.ts";
+import type { TestSigner } from "../proof/signing.ts";
+import type { Copy } from "./scene.ts";
+
+export interface Row {
+  readonly seq: number;
+  readonly prev: Uint8Array;
+  readonly leaf: Uint8Array;
+  readonly bytes: string;
+}
+
+/** Somebody who signs: with the directory's own key, or with another. */
+export type Sign = (origin: string, text: string) => NoteSignature;
+
+const ZEROS = new Uint8Array(32);
+
+export class Vandal {
+  readonly copy: Copy;
+  readonly database: Database;
+
+  constructor(copy: Copy) {
+    this.copy = copy;
+    this.database = new Database(copy.path);
+  }
+
+  close(): void {
+    this.database.close();
+  }
+
+  run(sql: string, ...values: (string | number | Uint8Array | null)[]): void {
+    this.database.prepare(sql).run(...values);
+  }
+
+  rows(workspace = 1): Row[] {
+    return this.database
+      .query<Row, [number]>("SELECT seq, prev, leaf, bytes FROM ledger WHERE workspace_id = ? ORDER BY seq")
+      .all(workspace);
+  }
+
+  row(seq: number, workspace = 1): Row {
+    const row = this.rows(workspace).find((each) => each.seq === seq);
+    if (!row) throw new Error(`there is no entry ${seq}`);
+    return row;
+  }
+
+  /** The entries of an action, in order. */
+  seqsOf(action: string, phase: string): number[] {
+    const all = this.rows().map(
+      ({ bytes }) => JSON.parse(bytes) as { seq: number; action: string; phase: string },
+    );
+    return all.filter((entry) => entry.action === action && entry.phase === phase).map(({ seq }) => seq);
+  }
+
+  /** Drops every trigger, does the work, and puts the triggers back as they were, so that the schema tells nothing. */
+  unguarded(work: () => void): void {
+    const triggers = this.database
+      .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+      .all();
+    for (const { name } of triggers) this.database.exec(`DROP TRIGGER ${name}`);
+    work();
+    for (const { sql } of triggers) this.database.exec(sql);
+  }
+
+  /** Changes columns of an entry's row. */
+  set(seq: number, columns: Partial<Omit<Row, "seq">>, workspace = 1): void {
+    for (const [column, value] of Object.entries(columns)) {
+      this.run(`UPDATE ledger SET ${column} = ? WHERE workspace_id = ? AND seq = ?`, value, workspace, seq);
+    }
+  }
+
+  /** Puts bytes behind the last entry, as any program can that knows how. */
+  append(bytes: string, workspace = 1): void {
+    const last = this.rows(workspace).at(-1);
+    const prev = last?.leaf ?? ZEROS;
+    const leaf = Oracle.leafHash(bytes);
+    this.run("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", workspace, (last?.seq ?? 0) + 1, prev, leaf, bytes);
+  }
+
+  /** An entry's bytes with another actor. */
+  forged(seq: number, workspace = 1): string {
+    return this.row(seq, workspace).bytes.replace(/"actor":"[^"]*"/, '"actor":"token:tok_somebody_else"');
+  }
+
+  /** Makes numbers, predecessors and hashes anew, so that the chain fits together whatever was changed in it. */
+  rechain(from: number, workspace = 1): void {
+    const rows = this.rows(workspace);
+    const kept = rows.filter(({ seq }) => seq < from);
+    let prev = kept.at(-1)?.leaf ?? ZEROS;
+    let seq = from;
+    for (const row of rows.filter((each) => each.seq >= from)) {
+      const bytes = row.bytes
+        .replace(/"prev":"[0-9a-f]{64}"/, `"prev":"${Buffer.from(prev).toString("hex")}"`)
+        .replace(`"seq":${row.seq},`, `"seq":${seq},`);
+      const leaf = Oracle.leafHash(bytes);
+      this.run(
+        "UPDATE ledger SET seq = ?, prev = ?, leaf = ?, bytes = ? WHERE workspace_id = ? AND seq = ?",
+        seq,
+        prev,
+        leaf,
+        bytes,
+        workspace,
+        row.seq,
+      );
+      prev = leaf;
+      seq += 1;
+    }
+  }
+
+  removeCheckpoints(above = 0, workspace = 1): void {
+    this.run("DELETE FROM ledger_checkpoints WHERE workspace_id = ? AND size > ?", workspace, above);
+  }
+
+  /** Signs stored checkpoints anew, over what the entries are now; those past the end go. */
+  signAnew(signer: Sign, workspace = 1): void {
+    const leaves = this.rows(workspace).map(({ leaf }) => leaf);
+    const oracle = new Oracle(leaves);
+    for (const { size, note } of this.#notes(workspace)) {
+      const [origin = ""] = note.split("\n");
+      this.run("DELETE FROM ledger_checkpoints WHERE workspace_id = ? AND size = ?", workspace, size);
+      if (size > leaves.length) continue;
+      const text = checkpointText({ origin, size, root: oracle.root(size) });
+      const anew = formatNote({ text, signatures: [signer(origin, text)] });
+      this.run("INSERT INTO ledger_checkpoints VALUES (?, ?, ?, 0)", workspace, size, anew);
+    }
+  }
+
+  /** A checkpoint of a workspace's entries, over their root or another. */
+  noteBy(signer: Sign, size: number, root = this.#rootOf(1, size), workspace = 1): string {
+    const [origin = ""] = this.#notes(workspace)[0]?.note.split("\n") ?? [];
+    const text = checkpointText({ origin, size, root });
+    return formatNote({ text, signatures: [signer(origin, text)] });
+  }
+
+  /** Flips a bit of one hash in a tile. */
+  editTile(level: number, tile: number, place: number): void {
+    const where: [number, number, number] = [1, level, tile];
+    const row = this.database
+      .query<{ hashes: Uint8Array }, [number, number, number]>(
+        "SELECT hashes FROM ledger_tiles WHERE workspace_id = ? AND level = ? AND tile = ?",
+      )
+      .get(...where);
+    const hashes = Uint8Array.from(row?.hashes ?? []);
+    hashes[place * 32 + 5] = (hashes[place * 32 + 5] ?? 0) ^ 1;
+    this.run(
+      "UPDATE ledger_tiles SET hashes = ? WHERE workspace_id = ? AND level = ? AND tile = ?",
+      hashes,
+      ...where,
+    );
+  }
+
+  #notes(workspace: number): { readonly size: number; readonly note: string }[] {
+    return this.database
+      .query<{ size: number; note: string }, [number]>(
+        "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = ?",
+      )
+      .all(workspace);
+  }
+
+  #rootOf(workspace: number, size: number): Uint8Array {
+    return new Oracle(this.rows(workspace).map(({ leaf }) => leaf)).root(size);
+  }
+
+  /** Makes the tree's tiles and the index of what the entries are now, as the program itself would. */
+  async rebuild(workspace = 1): Promise<void> {
+    this.run("DELETE FROM ledger_tiles WHERE workspace_id = ?", workspace);
+    this.run("DELETE FROM ledger_index WHERE workspace_id = ?", workspace);
+    const db = openSqlite(this.copy.path);
+    await completeLedger(db, workspace);
+    await db.close();
+  }
+
+  /** The directory's own key, which lies in it. */
+  stolenKey(): Sign {
+    const key = createPrivateKey(readFileSync(join(this.copy.dataDir, "ledger.key")));
+    const publicKey = publicBytes(key);
+    return (origin, text) => ({
+      name: origin,
+      keyId: keyIdOf(sha256, origin, publicKey),
+      signature: sign(null, Buffer.from(text), key),
+    });
+  }
+
+  /** With a hex editor: nothing but these bytes differs, wherever they stand in the file. */
+  edit(from: string | Uint8Array, to: string | Uint8Array): void {
+    this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    const [before, after] = [Buffer.from(from), Buffer.from(to)];
+    if (before.length !== after.length) throw new Error("a hex edit keeps the length");
+    const file = readFileSync(this.copy.path);
+    let found = 0;
+    for (let at = file.indexOf(before); at >= 0; at = file.indexOf(before, at + 1)) {
+      after.copy(file, at);
+      found += 1;
+    }
+    if (found === 0) throw new Error("these bytes do not stand in the file");
+    writeFileSync(this.copy.path, file);
+  }
+}
+
+/** Signs as another key, in whatever name it is asked to. */
+export function signAs(signer: TestSigner): Sign {
+  return (origin, text) => ({
+    ...signer.sign(text),
+    name: origin,
+    keyId: keyIdOf(sha256, origin, signer.publicKey),
+  });
+}
+
+function publicBytes(key: KeyObject): Uint8Array {
+  return createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-32);
+}

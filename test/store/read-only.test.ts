@@ -1,0 +1,207 @@
+/** A database that is read by somebody who must leave no trace: beside a server, after one that died, and with none. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
+import {
+  DatabaseUnreadable,
+  NEWEST_SCHEMA,
+  openReadOnly,
+  schemaOf,
+} from "../../src/store/sqlite/read-only.ts";
+import { tempDir } from "../support/process.ts";
+
+let root: ReturnType<typeof tempDir>;
+/** With everything in it that means something in a URI. */
+let folder: string;
+let path: string;
+let db: SqliteDb;
+let isOpen: boolean;
+
+beforeEach(async () => {
+  root = tempDir();
+  folder = join(root.path, "a b?c#d%41é&x=1");
+  mkdirSync(folder);
+  path = join(folder, "gatehouse.db");
+  start();
+  await note("one");
+});
+
+afterEach(async () => {
+  await stop();
+  root.remove();
+});
+
+function start(): void {
+  db = openSqlite(path);
+  isOpen = true;
+}
+
+async function stop(): Promise<void> {
+  if (isOpen) await db.close();
+  isOpen = false;
+}
+
+async function note(key: string): Promise<void> {
+  await db.run("INSERT INTO meta (key, value) VALUES ($1, '')", [key]);
+}
+
+const KEYS = "SELECT key FROM meta WHERE key <> 'ready' ORDER BY key";
+
+function keysIn(file: string): string[] {
+  const database = openReadOnly(file);
+  try {
+    return [...database.rows<{ key: string }>(KEYS)].map(({ key }) => key);
+  } finally {
+    database.close();
+  }
+}
+
+/** Names, bytes and times of everything in a folder, and the folder's own time. */
+function everythingIn(directory: string): unknown[] {
+  const files = readdirSync(directory).sort();
+  return [
+    statSync(directory).mtimeMs,
+    ...files.map((name) => {
+      const file = join(directory, name);
+      return [name, statSync(file).mtimeMs, readFileSync(file).toString("base64")];
+    }),
+  ];
+}
+
+/** A copy as it was at this moment, of some of the files: as a process that was killed leaves them. */
+function copyWith(...endings: readonly string[]): string {
+  const copied = join(root.path, "copy");
+  mkdirSync(copied, { recursive: true });
+  for (const ending of endings) cpSync(`${path}${ending}`, join(copied, `gatehouse.db${ending}`));
+  return join(copied, "gatehouse.db");
+}
+
+describe("leaves every file as it was, and sees what was committed:", () => {
+  test("no server has it open", async () => {
+    await stop();
+    const before = everythingIn(folder);
+    expect(keysIn(path)).toEqual(["one"]);
+    expect(everythingIn(folder)).toEqual(before);
+    expect(readdirSync(folder)).toEqual(["gatehouse.db"]);
+  });
+
+  test.each([
+    ["its process died", ["", "-wal", "-shm"]],
+    ["it was copied with its log, and without the log's index", ["", "-wal"]],
+  ])("%s", (_, endings) => {
+    const copied = copyWith(...endings);
+    const before = everythingIn(join(root.path, "copy"));
+    expect(keysIn(copied)).toEqual(["one"]);
+    expect(everythingIn(join(root.path, "copy"))).toEqual(before);
+  });
+
+  test.each([
+    ["its process died when the log was empty", ["", "-shm"]],
+    ["it was copied with an empty log", [""]],
+  ])("%s", async (_, endings) => {
+    await db.forget();
+    const copied = copyWith(...endings);
+    writeFileSync(`${copied}-wal`, "");
+    const before = everythingIn(join(root.path, "copy"));
+    expect(keysIn(copied)).toEqual(["one"]);
+    expect(everythingIn(join(root.path, "copy"))).toEqual(before);
+  });
+
+  test("a server writes to it", () => {
+    expect(keysIn(path)).toEqual(["one"]);
+    expect(readdirSync(folder).sort()).toEqual(["gatehouse.db", "gatehouse.db-shm", "gatehouse.db-wal"]);
+  });
+});
+
+describe("while others write,", () => {
+  test("beside a server it reads what was there at one moment, and says that there is more", async () => {
+    const database = openReadOnly(path);
+    await note("two");
+    expect([...database.rows<{ key: string }>(KEYS)]).toEqual([{ key: "one" }]);
+    expect({ isShared: database.isShared, hasChanged: database.hasChanged() }).toEqual({
+      isShared: true,
+      hasChanged: true,
+    });
+    database.close();
+    expect(keysIn(path)).toEqual(["one", "two"]);
+    await note("three");
+  });
+
+  test("where there was no server when it began, it says that what it reads may not be of one moment", async () => {
+    await stop();
+    const database = openReadOnly(path);
+    expect({ isShared: database.isShared, hasChanged: database.hasChanged() }).toEqual({
+      isShared: false,
+      hasChanged: false,
+    });
+    start();
+    expect(database.hasChanged()).toBe(true);
+    database.close();
+  });
+});
+
+describe("what cannot be read is said, and whether it is damaged:", () => {
+  test.each([
+    ["a file that is none", (file: string) => writeFileSync(file, "hello".repeat(1_000)), true],
+    ["a folder", (file: string) => mkdirSync(file), false],
+    ["nothing", () => {}, false],
+  ])("%s", (_, make, isDamaged) => {
+    const file = join(root.path, "other.db");
+    make(file);
+    let failed: unknown;
+    try {
+      openReadOnly(file).close();
+    } catch (error) {
+      failed = error;
+    }
+    expect(failed).toBeInstanceOf(DatabaseUnreadable);
+    expect(failed).toMatchObject({ isDamaged });
+  });
+
+  test("a page that was overwritten", async () => {
+    await stop();
+    const file = readFileSync(path);
+    file.fill(7, 8_192, 16_384);
+    writeFileSync(path, file);
+    const database = openReadOnly(path);
+    const tables = database.schema().flatMap(({ type, name }) => (type === "table" ? [name] : []));
+    expect(() => tables.flatMap((table) => database.integrityProblems(table))).toThrow(DatabaseUnreadable);
+    database.close();
+  });
+});
+
+test("several can go through the same rows at once, and one that is left early can be closed", async () => {
+  await note("two");
+  const database = openReadOnly(path);
+  const [first, second] = [database.rows<{ key: string }>(KEYS), database.rows<{ key: string }>(KEYS)];
+  expect([first.next().value, second.next().value, first.next().value, second.next().value]).toEqual([
+    { key: "one" },
+    { key: "one" },
+    { key: "two" },
+    { key: "two" },
+  ]);
+  const third = database.rows<{ key: string }>(KEYS);
+  third.next();
+  for (const rows of [first, second, third]) rows.return();
+  expect(database.get("SELECT COUNT(*) AS n FROM meta WHERE key = $1", ["two"])).toEqual({ n: 1 });
+  database.close();
+});
+
+test("nothing can be written through it, and it names what it reads", () => {
+  const database = openReadOnly(path);
+  expect(() => database.get("DELETE FROM meta RETURNING key")).toThrow();
+  expect([database.isOurs, database.schemaVersion]).toEqual([true, SCHEMA_VERSION]);
+  expect(() => database.integrityProblems("meta; DROP TABLE meta")).toThrow(TypeError);
+  expect(database.integrityProblems("meta")).toEqual([]);
+  expect(database.schema()).toEqual(schemaOf(NEWEST_SCHEMA));
+  database.close();
+});
+
+test("the schema of each version is the one before and more", () => {
+  const names = (version: number) => schemaOf(version).map(({ name }) => name);
+  for (let version = 1; version < NEWEST_SCHEMA; version++) {
+    expect(names(version + 1)).toEqual(expect.arrayContaining(names(version)));
+  }
+});
