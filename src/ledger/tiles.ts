@@ -2,8 +2,8 @@ import { type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import { indexBlock } from "./block-index.ts";
 import { HASH_BYTES } from "./proof/hash.ts";
 import { nodesOf, type Range, type TreeNode } from "./proof/ranges.ts";
-import { foldRight, GrowingTree } from "./proof/tree.ts";
-import { TREE } from "./tree-hash.ts";
+import { foldRight } from "./proof/tree.ts";
+import { rootOfComplete, TREE } from "./tree-hash.ts";
 
 /** Hashes side by side in a tile: 8 levels of the tree, as in C2SP's tlog-tiles. Also the entries of a block of the index. */
 export const TILE_WIDTH = 256;
@@ -31,7 +31,7 @@ export async function completeTiles(
     }
     await tx.run(INSERT, [workspaceId, 0, tile, hashes]);
     await indexBlock(tx, workspaceId, tile, rows);
-    await carry(tx, workspaceId, { level: 1, index: tile, hash: rootOf(hashes) });
+    await carry(tx, workspaceId, { level: 1, index: tile, hash: rootOfComplete(hashes) });
   }
 }
 
@@ -52,7 +52,7 @@ async function carry(
   const hashes = joined([known, hash]);
   await tx.run(place === 0 ? INSERT : GROW, [workspaceId, level, tile, hashes]);
   if (place === TILE_WIDTH - 1)
-    await carry(tx, workspaceId, { level: level + 1, index: tile, hash: rootOf(hashes) });
+    await carry(tx, workspaceId, { level: level + 1, index: tile, hash: rootOfComplete(hashes) });
 }
 
 /** How many entries of a workspace have tiles and index: a multiple of 256. */
@@ -105,7 +105,7 @@ export class TreeReader {
     const start = (first % TILE_WIDTH) * HASH_BYTES;
     const end = start + width * HASH_BYTES;
     if (hashes.length < end) throw new Error(`tile ${tileLevel}/${tile} of the ledger's tree is not whole`);
-    return rootOf(hashes.subarray(start, end));
+    return rootOfComplete(hashes.subarray(start, end));
   }
 
   #tile(level: number, tile: number): Promise<Uint8Array> {
@@ -140,13 +140,6 @@ async function readTile(
     [workspaceId, level, tile],
   );
   return row?.hashes;
-}
-
-/** Of hashes side by side that make a complete subtree. */
-function rootOf(hashes: Uint8Array): Uint8Array {
-  const tree = new GrowingTree(TREE);
-  for (let at = 0; at < hashes.length; at += HASH_BYTES) tree.append(hashes.subarray(at, at + HASH_BYTES));
-  return tree.root();
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {
