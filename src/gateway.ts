@@ -24,7 +24,8 @@ import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
 import { whileWritable } from "./models/embed/while-writable.ts";
-import { Webhook } from "./notify/webhook.ts";
+import { Announcements } from "./notify/announce.ts";
+import { openWebhook } from "./notify/open.ts";
 import type { Db } from "./store/db.ts";
 import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
 import { Forgetting } from "./store/forgetting.ts";
@@ -35,6 +36,7 @@ import { openSqlite } from "./store/sqlite/open.ts";
 import { spentThisMonth } from "./tasks/budget.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
 import { openTasks } from "./tasks/open.ts";
+import { openSchedules } from "./tasks/schedules/open.ts";
 import { openVault } from "./vault/vault.ts";
 
 /** Everything the program takes from the machine, so that tests can bring their own. */
@@ -96,10 +98,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       log.warn("the vault searches words alone", { problem: db.vectors.problem });
     }
     const workspaces = await openWorkspaces(db, clock, config.limits);
-    const webhook =
-      config.notify.webhook === undefined
-        ? null
-        : new Webhook({ url: config.notify.webhook, clock, ids, log });
+    const { notify, dataDir } = config;
+    const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log });
+    const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
     const { ledger, keys, proofs, rotation, checkpoints } = await openLedger({
       db,
       directory: config.dataDir,
@@ -109,10 +110,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       log,
       workspaces: () => workspaces.list(),
       nameOf: (id) => workspaces.get(id).name,
-      publish({ workspace, origin, head: { size, note } }) {
-        const data = { workspace, origin, size, checkpoint: note };
-        webhook?.post({ type: "ledger.checkpoint", data, replaces: origin });
-      },
+      publish: ({ workspaceId, origin, head: { size, note } }) =>
+        announcements.checkpoint(workspaceId, origin, size, note),
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
     const agents = createAgents(db, clock);
@@ -121,9 +120,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const metrics = createMetrics();
     const notices = createLimitNotices(ledger, clock, log, {
       count: (workspace, limit) => metrics.limitExceeded.inc({ workspace, limit }),
-      announce({ name: workspace, limits: { enforcement } }, limit) {
-        webhook?.post({ type: "limit.exceeded", data: { workspace, limit, enforcement } });
-      },
+      announce: ({ id, limits: { enforcement } }, limit) =>
+        announcements.limitExceeded(id, limit, enforcement),
     });
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
@@ -171,7 +169,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
       workspaces.list().map(({ id }) => id),
     );
-    const { tasks, desk, quoted, eraser, expiry } = openTasks({
+    const { tasks, desk, calls, quoted, eraser, expiry } = openTasks({
       db,
       ledger,
       workspaces,
@@ -189,16 +187,17 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       approvalExpiresMs: config.approvals.expireHours * HOUR_MS,
       watch: {
         ...watchTasks(metrics),
-        approvalRequired({ workspaceId, task, callId, agent, tool }) {
-          const { name: workspace } = workspaces.get(workspaceId);
-          webhook?.post({
-            type: "approval.required",
-            data: { workspace, task, call_id: callId, agent, tool },
-          });
-        },
+        ending: (tx, task) => announcements.taskFinished(tx, task),
+        approvalRequired: (call) => announcements.approvalRequired(call),
       },
     });
 
+    tools.calls.askThrough(calls);
+
+    const { schedules, runs } = openSchedules({
+      ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
+      tools: tools.registry,
+    });
     const mcp = new LazyMcpDoor(async () => ({
       gate,
       registry: tools.registry,
@@ -235,6 +234,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         },
       },
       tasks: { tasks, clock },
+      schedules: { schedules },
+      webhooks: { clock, wake: () => webhook?.wake() },
       tokens: { tokens, agents },
       models: { door, agents },
       vault: { vault, agents, clock, quoted },
@@ -318,6 +319,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       await vault.start();
       await tasks.start();
       quoted.start();
+      webhook?.wake();
     }
 
     return {
@@ -329,6 +331,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         checkpoints.start();
         ledgerWatch.start();
         expiry.start();
+        runs.start();
         listener = listen(app, config.listen);
         const url = publicUrl(config, listener.port);
         writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
@@ -341,6 +344,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         endHousekeeping();
         listener?.refuse();
         await mcp.stop();
+        await runs.stop();
         await tasks.stop();
         await tools.stop();
         await listener?.close();

@@ -72,9 +72,7 @@ export class Workshop {
   }
 
   /** A verb of the command line, run to its end. `output` is of both its outputs, `mostBytes` what was resident at most. */
-  async verb(
-    ...args: readonly string[]
-  ): Promise<{
+  async verb(...args: readonly string[]): Promise<{
     readonly code: number;
     readonly output: string;
     readonly ms: number;

@@ -5,6 +5,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { BROWSER_TESTS, prepareBrowser } from "./browser-check.ts";
 import { checkConformance } from "./conformance/conformance.ts";
 import { GO_TESTS, prepareGo } from "./go-check.ts";
 import {
@@ -22,7 +23,11 @@ import {
 
 /** Tests of the built program: they need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
-const GO_PART = "the ledger's proofs, checked by Go";
+/** Tests that need a program which is not everywhere. CI installs it; elsewhere they are skipped where it is missing. */
+const OUTSIDE = [
+  { name: "the ledger's proofs, checked by Go", folder: GO_TESTS, prepare: prepareGo },
+  { name: "pages, in a real browser", folder: BROWSER_TESTS, prepare: prepareBrowser },
+] as const;
 const LONGEST_PART_MS = 30 * 60_000;
 /** Of one test; Bun reads this from nowhere but the command line. */
 const TEST_TIMEOUT_MS = 20_000;
@@ -100,10 +105,9 @@ function skip(name: string, reason: string): Tally {
   return ONE_SKIPPED;
 }
 
-/** The ledger's proofs and notes are held against an implementation of somebody else's. */
-async function checkWithGo(): Promise<Tally> {
-  const missing = await prepareGo(say, inCi);
-  return missing === undefined ? runTests(GO_PART, [`./${GO_TESTS}/`]) : skip(GO_PART, missing);
+async function checkOutside({ name, folder, prepare }: (typeof OUTSIDE)[number]): Promise<Tally> {
+  const missing = await prepare(say, inCi);
+  return missing === undefined ? runTests(name, [`./${folder}/`]) : skip(name, missing);
 }
 
 /** Leaves a folder's tests out of a run. */
@@ -125,14 +129,14 @@ async function buildThen(parts: () => Promise<Tally>): Promise<Tally> {
 }
 
 async function checkAll(): Promise<Tally> {
-  const elsewhere = [...PROGRAM_TESTS, GO_TESTS].map(without);
+  const elsewhere = [...PROGRAM_TESTS, ...OUTSIDE.map(({ folder }) => folder)].map(without);
   let tally = await runCommand("types", tool("typescript/bin/tsc", "--noEmit"));
   tally = add(
     tally,
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
   tally = add(tally, await runTests("tests", elsewhere));
-  tally = add(tally, await checkWithGo());
+  for (const part of OUTSIDE) tally = add(tally, await checkOutside(part));
   return add(tally, await buildThen(checkProgram));
 }
 
@@ -146,10 +150,16 @@ async function checkProgram(): Promise<Tally> {
 }
 
 async function checkSome(args: readonly string[]): Promise<Tally> {
-  const needsGo = args.some((arg) => arg.includes(GO_TESTS) || GO_TESTS.startsWith(arg.replace(/^\.\//, "")));
-  const missing = needsGo ? await prepareGo(say, inCi) : undefined;
-  const skipped = missing === undefined ? NOTHING : skip(GO_PART, missing);
-  const runThem = () => runTests("tests", missing === undefined ? args : [without(GO_TESTS), ...args]);
+  let skipped = NOTHING;
+  const missing: string[] = [];
+  for (const { name, folder, prepare } of OUTSIDE) {
+    const isMeant = args.some((arg) => arg.includes(folder) || folder.startsWith(arg.replace(/^\.\//, "")));
+    const reason = isMeant ? await prepare(say, inCi) : undefined;
+    if (reason === undefined) continue;
+    skipped = add(skipped, skip(name, reason));
+    missing.push(without(folder));
+  }
+  const runThem = () => runTests("tests", [...missing, ...args]);
   const needsProgram = args.some((arg) => PROGRAM_TESTS.some((folder) => arg.includes(folder)));
   return add(skipped, needsProgram ? await buildThen(runThem) : await runThem());
 }

@@ -39,6 +39,11 @@ export interface Tokens {
    * seen before.
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
+  /**
+   * The caller that a token stands for now, for what it has asked to be done later; undefined where it is unknown, expired
+   * or revoked, or its agent is archived. It does not count as a use of it.
+   */
+  callerOf(workspaceId: number, id: string): Promise<Caller | undefined>;
   /** Whether a secret would be taken now; it does not count as a use of it. */
   isGood(secret: string): Promise<boolean>;
   /** Issues a token; with `secret` given, that one is set (the operator's own first token). */
@@ -126,18 +131,8 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
        WHERE (t.secret_hash = $1 OR t.previous_hash = $1) AND t.revoked_at IS NULL`,
       [hash],
     );
-    if (!row || (row.agent_id !== null && row.agent_archived_at !== null)) return undefined;
-    const caller: Caller = {
-      workspaceId: row.workspace_id,
-      workspace: row.workspace,
-      actor: `token:${row.id}`,
-      name: row.name,
-      agent: row.agent_id === null || row.agent === null ? null : { id: row.agent_id, name: row.agent },
-      scopes: JSON.parse(row.scopes) as string[],
-      toolsMode: row.tools_mode,
-      person: row.person,
-      role: row.role,
-    };
+    const caller = row && toCaller(row);
+    if (!caller) return undefined;
     const until = Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, row.until ?? Number.POSITIVE_INFINITY);
     return { caller, tokenId: row.id, until };
   }
@@ -178,6 +173,15 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       const hash = hashSecretHex(secret);
       const entry = known.get(hash);
       return entry ? use(entry) : loadAndUse(hash);
+    },
+
+    async callerOf(workspaceId, id) {
+      const row = await db.get<Row>(
+        `${SELECT} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`,
+        [workspaceId, id],
+      );
+      if (!row || (row.expires_at !== null && clock.now() >= row.expires_at)) return undefined;
+      return toCaller(row);
     },
 
     async isGood(secret) {
@@ -273,6 +277,22 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
 
 function noToken(id: string): Problem {
   return new Problem("not_found", `There is no token ${JSON.stringify(id)}.`);
+}
+
+/** Undefined where the token's agent is archived. */
+function toCaller(row: Row): Caller | undefined {
+  if (row.agent_id !== null && row.agent_archived_at !== null) return undefined;
+  return {
+    workspaceId: row.workspace_id,
+    workspace: row.workspace,
+    actor: `token:${row.id}`,
+    name: row.name,
+    agent: row.agent_id === null || row.agent === null ? null : { id: row.agent_id, name: row.agent },
+    scopes: JSON.parse(row.scopes) as string[],
+    toolsMode: row.tools_mode,
+    person: row.person,
+    role: row.role,
+  };
 }
 
 function fromRow(row: Row, used: ReadonlyMap<string, LastUse>): Token {

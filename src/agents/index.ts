@@ -39,6 +39,7 @@ export type {
 } from "./message.ts";
 export type { LanguageModel, ModelOption, NamedModel } from "./model.ts";
 export type { AgentOptions } from "./options.ts";
+export { isJsonObject } from "./prompt.ts";
 export {
   defineTool,
   type JsonSchema,

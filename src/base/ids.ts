@@ -24,7 +24,7 @@ export const systemRandom: RandomSource = (bytes) => {
   used = end;
 };
 
-export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg";
+export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg" | "sch";
 
 /** `<prefix>_` and a UUIDv7 in 26 Crockford base32 characters (lower case, as in the TypeID specification). */
 export type Ids = (prefix: IdPrefix) => string;

@@ -21,6 +21,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
   const publicUrl = found.origin(TABLE.publicUrl) === "default" ? undefined : found.take(TABLE.publicUrl);
   const adminToken = found.take(TABLE.adminToken);
   const webhook = found.take(TABLE.webhook);
+  const notifySecret = found.take(TABLE.webhookSecret);
   const checkpointFile = found.take(TABLE.checkpointFile);
   const base =
     found.origin(TABLE.checkpointFile) === "file" && places.file ? dirname(places.file) : places.cwd;
@@ -54,7 +55,10 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
       allowAddresses: found.take(TABLE.allowAddresses) ?? [],
     },
     mcpFixtures: found.need(TABLE.mcpFixtures),
-    notify: webhook === undefined ? {} : { webhook },
+    notify: {
+      ...(webhook === undefined ? {} : { webhook }),
+      ...(notifySecret === undefined ? {} : { secret: notifySecret }),
+    },
     approvals: { expireHours: found.need(TABLE.approvalExpireHours) },
     ledger: {
       checkpointEvery: found.need(TABLE.checkpointEvery),

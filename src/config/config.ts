@@ -24,7 +24,8 @@ export interface Config {
   readonly connectors: ConnectorSettings;
   /** Tests of MCP's conformance are served tools, resources and prompts that answer as these expect. */
   readonly mcpFixtures: boolean;
-  readonly notify: { readonly webhook?: string };
+  /** `secret`: as Standard Webhooks writes it. Unset: a file in the data directory holds it. */
+  readonly notify: { readonly webhook?: string; readonly secret?: string };
   readonly approvals: { readonly expireHours: number };
   readonly ledger: LedgerConfig;
 }

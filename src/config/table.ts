@@ -150,8 +150,20 @@ export const TABLE = {
   webhook: setting("notify.webhook", httpUrl("hook"), {
     secret: true,
     defaultText: "none",
-    help: "The URL that exceeded limits and ledger checkpoints are posted to; secret, as such URLs carry credentials.",
+    help: "The URL that finished tasks, calls that wait for a person, exceeded limits and ledger checkpoints are posted to, signed as Standard Webhooks says; secret, as such URLs carry credentials.",
   }),
+  webhookSecret: setting(
+    "notify.secret",
+    text(
+      "whsec_ and 24 to 64 bytes in base64, as Standard Webhooks writes a secret",
+      "^whsec_(?:(?:[A-Za-z0-9+/]{4}){8,20}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?|(?:[A-Za-z0-9+/]{4}){21}(?:[A-Za-z0-9+/]{2}==)?)$",
+    ),
+    {
+      secret: true,
+      defaultText: "made at the first start with a webhook, in `webhook.key` in the data directory",
+      help: "The secret that what is posted to the webhook is signed with; its receiver checks with the same.",
+    },
+  ),
   approvalExpireHours: setting("approvals.expire_hours", wholeNumber(1, 8_760), {
     default: 24,
     help: "Hours that a person may take to decide on a call; after that it counts as denied.",

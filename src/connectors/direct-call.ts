@@ -9,7 +9,7 @@ import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { OpenCalls } from "./open-calls.ts";
-import { approvalRequired, isToolName, type ToolRegistry } from "./registry.ts";
+import { isToolName, type ToolRegistry } from "./registry.ts";
 import type { Progress, ToolAnswer } from "./source.ts";
 
 export interface DirectCallParts {
@@ -26,6 +26,33 @@ export interface DirectCallContext {
   /** Aborted by the caller when it gives up, and from here when the call is ended: for one call alone. */
   readonly abort: AbortController;
   readonly progress?: (progress: Progress) => void;
+}
+
+/** A call that needs a person's approval before it is made. */
+export interface AskedTool {
+  readonly agent: Agent;
+  /** Its name; the agent and the token may use it. */
+  readonly tool: string;
+  /** Fits the tool's schema. */
+  readonly input: JsonObject;
+  /** The same as JSON. */
+  readonly text: string;
+}
+
+/** It is a task of its own from now on, whoever waits for it. */
+export interface AskedCall {
+  /** The task's id. */
+  readonly task: string;
+  /** What the tool answered, once the task has ended; null where it was not called, or not by this process. */
+  answer(): ToolAnswer | null;
+  /** MUST be called by who does not wait any more. */
+  leave(): void;
+}
+
+/** Where calls go that a person has to approve. */
+export interface AskedCalls {
+  /** @throws Problem before anything is written */
+  dispatch(call: Call, asked: AskedTool): Promise<AskedCall>;
 }
 
 /** Calls of one workspace that may be out at once: each holds an answer that is still to come. */
@@ -55,9 +82,15 @@ interface RunningCall {
 export class DirectCalls {
   readonly #parts: DirectCallParts;
   readonly #running = new Set<RunningCall>();
+  #asked: AskedCalls | null = null;
 
   constructor(parts: DirectCallParts) {
     this.#parts = parts;
+  }
+
+  /** Names who takes the calls that a person has to approve. Called once, by the composition root: that room stands above. */
+  askThrough(asked: AskedCalls): void {
+    this.#asked = asked;
   }
 
   #runningIn(workspaceId: number): number {
@@ -92,10 +125,15 @@ export class DirectCalls {
 
   /**
    * Calls a tool by its name, `<connector>.<tool>`. What the tool, its connector or the caller's arguments did wrong is an
-   * answer with `isError`, for a model to read.
+   * answer with `isError`, for a model to read. A call that needs a person's approval becomes a task, and is not waited for.
    * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, before anything is sent
    */
-  async call(call: Call, name: string, input: JsonObject, context: DirectCallContext): Promise<ToolAnswer> {
+  async call(
+    call: Call,
+    name: string,
+    input: JsonObject,
+    context: DirectCallContext,
+  ): Promise<ToolAnswer | AskedCall> {
     const { open, ledger, registry, clock, ids } = this.#parts;
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });
@@ -105,7 +143,8 @@ export class DirectCalls {
     const faults = tool.validate(input);
     if (faults.length > 0) return deny(call, text, "invalid_arguments", wordsOf(faults));
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
-      return deny(call, text, "approval_required", approvalRequired(name));
+      if (!this.#asked) throw new Error("nobody takes the calls that need approval");
+      return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });
     }
     if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany();
 
@@ -208,7 +247,7 @@ async function deny(call: Call, input: string, code: string, words: string): Pro
  * Waits no longer than the signal lets it: an upstream that ignores the signal is left alone. Builtin tools are waited for, so
  * that what is said of them is what they did; they look at the signal before they change anything.
  */
-async function abandonable<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+export async function abandonable<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
   signal.throwIfAborted();
   let leave = (): void => {};
   const left = new Promise<never>((_resolve, reject) => {

@@ -83,11 +83,6 @@ export function isToolName(name: string): boolean {
   return /^[\w.-]{1,128}$/.test(name) && redact(name) === name;
 }
 
-/** What a caller or a model is told of a call that waits for nobody: no person can be asked for it here. */
-export function approvalRequired(name: string): string {
-  return `${name} needs a person's approval, which cannot be given here. Nothing was done.`;
-}
-
 function unknown(name: string, errors?: readonly FieldError[]): Problem {
   const options = errors ? { errors } : {};
   return new Problem("unknown_tool", `There is no tool named ${JSON.stringify(name)}.`, options);

@@ -17,10 +17,12 @@ import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./rou
 import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
 import { type TokenRouteParts, tokenRoutes } from "./routes/tokens.ts";
 import { type VaultRouteParts, vaultRoutes } from "./routes/vault.ts";
+import { type WebhookRouteParts, webhookRoutes } from "./routes/webhooks.ts";
 import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./routes/workspace.ts";
 
 export interface AppParts {
@@ -29,6 +31,8 @@ export interface AppParts {
   readonly db: Db;
   readonly agents: AgentRouteParts;
   readonly tasks: TaskRouteParts;
+  readonly schedules: Parameters<typeof scheduleRoutes>[1];
+  readonly webhooks: Omit<WebhookRouteParts, "db">;
   readonly tokens: TokenRouteParts;
   readonly approvals: Pick<ApprovalRouteParts, "desk">;
   readonly models: ModelRouteParts;
@@ -51,6 +55,8 @@ export function createApp(parts: AppParts) {
     .use(agentRoutes(door, parts.agents))
     .use(taskRoutes(door, parts.tasks))
     .use(approvalRoutes(door, { ...parts.approvals, ...parts.tasks }))
+    .use(scheduleRoutes(door, parts.schedules))
+    .use(webhookRoutes(door, { ...parts.webhooks, db: parts.db }))
     .use(tokenRoutes(door, parts.tokens))
     .use(modelRoutes(door, parts.models))
     .use(vaultRoutes(door, parts.vault))

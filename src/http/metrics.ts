@@ -102,7 +102,7 @@ export function createMetrics() {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** What running tasks tells the metrics. */
-export function watchTasks(metrics: Metrics): Omit<TaskWatch, "approvalRequired"> {
+export function watchTasks(metrics: Metrics): Omit<TaskWatch, "approvalRequired" | "ending"> {
   return {
     modelCall(model, status, durationMs, micros) {
       metrics.modelCalls.inc({ model, status });

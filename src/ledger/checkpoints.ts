@@ -1,8 +1,11 @@
 import { type Clock, every } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Db, SqlValue } from "../store/db.ts";
 import type { CheckpointFile } from "./checkpoint-file.ts";
 import type { Grown, Ledger } from "./ledger.ts";
+import { parseSignedCheckpoint } from "./proof/checkpoint.ts";
+import { isEqual } from "./proof/hash.ts";
 import { lastCheckpointSize, type Proofs, type SignedHead } from "./proofs.ts";
 import { ledgerSize } from "./query.ts";
 
@@ -24,6 +27,9 @@ export interface CheckpointRule {
   /** Seconds after which new entries are signed over, however few they are. */
   readonly seconds: number;
 }
+
+/** Less than the size of any tree: even the empty one is still to be signed. */
+const NONE = -1;
 
 /** Checkpoints that one transaction stores. More are due where entries come faster than they are signed over. */
 const AT_ONCE = 64;
@@ -49,13 +55,15 @@ export class Checkpoints {
   async open(workspaceIds: readonly number[]): Promise<void> {
     const { db, ledger } = this.#parts;
     for (const id of workspaceIds) {
+      await this.#check(id);
       this.#sizes.set(id, { size: await ledgerSize(db, id), signed: await lastCheckpointSize(db, id) });
     }
     this.#endListening = ledger.grown.listen((grown) => this.#note(grown));
   }
 
-  /** Signs by the clock as well, from now on. */
+  /** Signs what no checkpoint vouches for yet, and by the clock as well from now on. */
   start(): void {
+    for (const id of this.#sizes.keys()) this.#sign(id, true);
     this.#endTimer = every(this.#parts.clock, this.#rule.seconds * 1000, () => {
       for (const id of this.#sizes.keys()) this.#sign(id, true);
     });
@@ -68,6 +76,30 @@ export class Checkpoints {
     for (const id of this.#sizes.keys()) this.#sign(id, true);
     await Promise.all(this.#signing.values());
     await this.#parts.file?.close();
+  }
+
+  /**
+   * Before anything is signed: what was signed last still holds. Whoever has changed the file would have the key say that the
+   * change is genuine, and two histories would be signed.
+   * @throws OperatorError
+   */
+  async #check(workspaceId: number): Promise<void> {
+    const { db, proofs } = this.#parts;
+    const row = await db.get<{ size: number; note: string }>(
+      "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = $1 ORDER BY size DESC LIMIT 1",
+      [workspaceId],
+    );
+    if (!row) return;
+    const size = await ledgerSize(db, workspaceId);
+    if (row.size <= size) {
+      const { checkpoint } = parseSignedCheckpoint(row.note);
+      const { root } = await proofs.head(workspaceId, row.size);
+      if (isEqual(checkpoint.root, root)) return;
+    }
+    throw new OperatorError(
+      `the ledger of workspace ${workspaceId} is not the one that was signed at ${row.size} entries: it was changed`,
+      "keep this data directory as it is, and ask: gatehouse ledger verify --data DIR",
+    );
   }
 
   /** Sends out a checkpoint that somebody else has stored. */
@@ -84,9 +116,10 @@ export class Checkpoints {
 
   #note({ workspaceId, size }: Grown): void {
     const known = this.#sizes.get(workspaceId);
-    if (!known) this.#sizes.set(workspaceId, { size, signed: 0 });
-    else known.size = size;
-    if (this.#isDue(workspaceId)) this.#sign(workspaceId, false);
+    if (known) known.size = size;
+    else this.#sizes.set(workspaceId, { size, signed: NONE });
+    // The first one comes at once: from then on nobody can say that there was no ledger.
+    if (!known || this.#isDue(workspaceId)) this.#sign(workspaceId, !known);
   }
 
   /** One at a time for each workspace: what comes meanwhile is seen when it is done. */
@@ -115,7 +148,7 @@ export class Checkpoints {
 
   #isDue(workspaceId: number): boolean {
     const known = this.#sizes.get(workspaceId);
-    return known !== undefined && known.size - known.signed >= this.#rule.every;
+    return known !== undefined && known.size - Math.max(known.signed, 0) >= this.#rule.every;
   }
 
   async #signDue(workspaceId: number, all: boolean): Promise<void> {
@@ -134,7 +167,8 @@ export class Checkpoints {
   #due({ size, signed }: { readonly size: number; readonly signed: number }, all: boolean): number[] {
     const { every: step } = this.#rule;
     const sizes: number[] = [];
-    for (let next = signed + step; next <= size && sizes.length < AT_ONCE; next += step) sizes.push(next);
+    for (let next = Math.max(signed, 0) + step; next <= size && sizes.length < AT_ONCE; next += step)
+      sizes.push(next);
     if (all && sizes.length < AT_ONCE && (sizes.at(-1) ?? signed) < size) sizes.push(size);
     return sizes;
   }

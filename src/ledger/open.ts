@@ -23,7 +23,7 @@ export interface OpenLedgerParts {
   nameOf(workspaceId: number): string;
   /** Told of each checkpoint that was signed by count or by time. MUST NOT throw. */
   publish(checkpoint: {
-    readonly workspace: string;
+    readonly workspaceId: number;
     readonly origin: string;
     readonly head: SignedHead;
   }): void;
@@ -59,8 +59,7 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
       log,
       file: config.checkpointFile === undefined ? null : new CheckpointFile(config.checkpointFile, log),
       publish(workspaceId, head) {
-        const workspace = nameOf(workspaceId);
-        parts.publish({ workspace, origin: keys.originOf(workspace), head });
+        parts.publish({ workspaceId, origin: keys.originOf(nameOf(workspaceId)), head });
       },
     },
     { every: config.checkpointEvery, seconds: config.checkpointSeconds },

@@ -87,11 +87,11 @@ export function signHead(
   return formatNote({ text, signatures: [keys.sign(workspace, text)] });
 }
 
-/** The last checkpoint that is stored; 0 where there is none. */
+/** The size of the last checkpoint that is stored; -1 where there is none. */
 export async function lastCheckpointSize(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
   const row = await sql.get<{ size: number }>(
     "SELECT size FROM ledger_checkpoints WHERE workspace_id = $1 ORDER BY size DESC LIMIT 1",
     [workspaceId],
   );
-  return row?.size ?? 0;
+  return row?.size ?? -1;
 }

@@ -15,6 +15,7 @@ import { opened } from "./stream.ts";
 import { ToolChanges } from "./tool-changes.ts";
 import type { ToolParts } from "./tools.ts";
 import { Visit } from "./visit.ts";
+import { Waits } from "./waits.ts";
 
 /** Messages of one body; as many as the SDK takes. Each is counted, so that a body of a million would hold up the rest. */
 const BATCH = 100;
@@ -49,7 +50,7 @@ export class McpDoor {
   constructor(parts: McpParts) {
     const { clock, log, tokens } = parts;
     const offers = new Offers(parts);
-    this.#parts = { ...parts, offers };
+    this.#parts = { ...parts, offers, waits: new Waits() };
     this.#sessions = new Sessions({
       clock,
       log,
@@ -74,6 +75,7 @@ export class McpDoor {
   async stop(): Promise<void> {
     for (const end of this.#ends) end();
     this.#changes.stop();
+    await this.#parts.waits.stop();
     await this.#sessions.stop();
   }
 

@@ -1,18 +1,19 @@
 import type { JsonObject } from "../agents/index.ts";
 import { invalidField } from "../base/errors.ts";
-import type { ToolAnswer } from "../connectors/source.ts";
 import { agentOf } from "./agent-tool.ts";
 import { denyArguments } from "./arguments.ts";
 import { callAgent } from "./call-agent.ts";
+import { callAsked, resultOf } from "./call-asked.ts";
 import { CALL_TOOL, CallArguments, FIND_TOOLS, FindArguments, findTools } from "./find-tools.ts";
 import type { Offer, Offers } from "./offer.ts";
 import type { McpParts } from "./parts.ts";
 import { type Params, perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
+import type { Waits } from "./waits.ts";
 
 /** Tools in one page of a listing: many clients read only the first. */
 const PAGE = 1_000;
 
-export type ToolParts = McpParts & { readonly offers: Offers };
+export type ToolParts = McpParts & { readonly offers: Offers; readonly waits: Waits };
 
 export async function listTools(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
   const { caller } = context.visit;
@@ -92,15 +93,8 @@ async function call(
       ...(progress ? { progress } : {}),
     }),
   );
+  if ("task" in value) return callAsked(parts, context, value, ledgerSeq);
   return withLedger(resultOf(value), ledgerSeq);
-}
-
-function resultOf({ content, structuredContent, isError }: ToolAnswer): Result {
-  return {
-    content,
-    ...(structuredContent === undefined ? {} : { structuredContent }),
-    ...(isError === true ? { isError } : {}),
-  };
 }
 
 async function find(parts: ToolParts, context: RequestContext, input: object): Promise<Result> {

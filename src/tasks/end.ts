@@ -81,7 +81,10 @@ export async function endTask(
       const remains = { unsaved, owed: isBare ? null : owed, isBare };
       const frame = await parts.db.tx(async (tx) => {
         const last = await finishTask(parts, tx, task, { ...ending, at, isLate }, remains);
-        if (last !== null) await interruption?.decision?.write(tx);
+        if (last !== null) {
+          await parts.watch.ending(tx, { ...task, status: ending.status, error: ending.error });
+          await interruption?.decision?.write(tx);
+        }
         return last;
       });
       log.close(frame);

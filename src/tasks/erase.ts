@@ -3,9 +3,10 @@ import type { Call } from "../gate/call.ts";
 import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../ledger/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type ErasedPayload, NAMED_AT_ONCE } from "../ledger/proof/erasure.ts";
-import { findEntry } from "../ledger/query.ts";
+import { findEntry, ledgerSize, readEntries } from "../ledger/query.ts";
 import type { Db } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
+import { type Approval, approvalsOf } from "./approvals/rows.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
 import type { TaskEventHub } from "./events.ts";
 import { forgetFingerprint } from "./idempotency.ts";
@@ -27,6 +28,7 @@ interface Target {
   readonly task?: string;
   readonly input_hash?: string;
   readonly output_hash?: string;
+  readonly oversight?: { readonly target_seq?: number };
 }
 
 /** Erases prompts, outputs and arguments because somebody asks for it. */
@@ -51,9 +53,10 @@ export class PayloadEraser {
     if (target.task !== undefined) call.about({ task: target.task });
     const task = await this.#taskOf(workspaceId, target);
     const isWhole = task?.dispatchSeq === seq;
-    const payloads = isWhole ? await payloadsOf(db, task) : named(target);
+    const asked = task && !isWhole ? await argumentsOf(db, task, seq) : null;
+    const payloads = isWhole ? await payloadsOf(db, task) : [...named(target), ...(asked?.others ?? [])];
     if (task) {
-      const texts = isWhole ? ALL_TEXTS : textsOf(task, target);
+      const texts = isWhole ? ALL_TEXTS : textsOf(target, asked);
       if (texts) await eraseEvents(db, task, texts);
       hub.erased(task.id);
     }
@@ -98,13 +101,74 @@ function named({ seq, input_hash: input, output_hash: output }: Target): ErasedP
 }
 
 /** What a task's events repeat of one of its entries. Results of tools are not in them. */
-function textsOf(task: Task, { seq, action, input_hash: input }: Target): ErasedTexts | null {
+function textsOf({ action }: Target, call: CallArguments | null): ErasedTexts | null {
   if (action === "task.dispatch") {
     return { prompt: false, argumentsOf: new Set(), output: { afterCall: null } };
   }
-  const calls = task.toolsCalled.filter(({ intentSeq }) => intentSeq === seq);
-  if (input === undefined || calls.length === 0) return null;
-  return { prompt: false, argumentsOf: new Set(calls.map(({ id }) => id)), output: null };
+  return call && { prompt: false, argumentsOf: new Set([call.id]), output: null };
+}
+
+/** The call whose arguments an entry shows, and where else they are. */
+interface CallArguments {
+  readonly id: string;
+  /** What people were shown, what they put in its place, and what was called. */
+  readonly others: readonly ErasedPayload[];
+}
+
+/** Null for an entry that shows no call's arguments. */
+async function argumentsOf(db: Db, task: Task, seq: number): Promise<CallArguments | null> {
+  const asked = await approvalsOf(db, task.workspaceId, task.id);
+  const ids = new Set([...task.toolsCalled.map(({ id }) => id), ...asked.map(({ callId }) => callId)]);
+  for (const id of ids) {
+    const approval = asked.find(({ callId }) => callId === id);
+    const changes = approval ? await changesOf(db, approval) : [];
+    const called = task.toolsCalled.find((call) => call.id === id);
+    const seqs = [
+      ...(approval ? [approval.pendingSeq] : []),
+      ...changes,
+      ...(called ? [called.intentSeq] : []),
+    ];
+    if (!seqs.includes(seq)) continue;
+    return {
+      id,
+      others: seqs.filter((other) => other !== seq).map((other) => ({ seq: other, kind: "input" as const })),
+    };
+  }
+  return null;
+}
+
+/** All entries by which people put other arguments into a call, also those that were put away again. */
+async function changesOf(db: Db, { workspaceId, taskId, pendingSeq }: Approval): Promise<number[]> {
+  const task = await findTask(db, workspaceId, taskId);
+  const last = task ? await lastSeq(db, task) : pendingSeq;
+  const changes: number[] = [];
+  const filter = { action: "oversight.approve" };
+  for await (const entries of readEntries(db, workspaceId, filter, {
+    first: pendingSeq,
+    last,
+    order: "asc",
+  })) {
+    for (const { seq, bytes } of entries) {
+      const { oversight, input_hash: input } = JSON.parse(bytes) as Target;
+      if (oversight?.target_seq === pendingSeq && input !== undefined) changes.push(seq);
+    }
+  }
+  return changes;
+}
+
+/** What people said of a finished task's output stands behind its end, at any distance. */
+async function overridesOf(db: Db, { workspaceId, id }: Task, after: number): Promise<ErasedPayload[]> {
+  const found: ErasedPayload[] = [];
+  const span = { first: after + 1, last: await ledgerSize(db, workspaceId), order: "asc" } as const;
+  for (const action of ["oversight.override", "oversight.disregard"]) {
+    for await (const entries of readEntries(db, workspaceId, { action }, span)) {
+      for (const { bytes } of entries) {
+        const target = JSON.parse(bytes) as Target;
+        if (target.task === id) found.push(...named(target));
+      }
+    }
+  }
+  return found;
 }
 
 /** All that is left of a finished task's payloads, in their order. */
@@ -114,7 +178,7 @@ async function payloadsOf(db: Db, task: Task): Promise<ErasedPayload[]> {
   const found: ErasedPayload[] = [];
   for (let after = dispatchSeq - 1; ; ) {
     const end = await endOfSlice(db, workspaceId, after, last);
-    if (end === null) return found;
+    if (end === null) return [...found, ...(await overridesOf(db, task, last))];
     const rows = await db.all<ErasedPayload>(
       `SELECT p.seq, p.kind FROM payloads AS p
        JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq

@@ -14,7 +14,7 @@ import { isToolName } from "../connectors/registry.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { AwaitingApproval, presentCall, verdictOf } from "./approvals/present.ts";
-import type { ApprovalWithTexts } from "./approvals/rows.ts";
+import { type ApprovalWithTexts, countPending, PENDING_LIMIT } from "./approvals/rows.ts";
 import { checkBudget, recordSpending } from "./budget.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
@@ -47,8 +47,8 @@ export interface Evidence {
   needsApproval(tool: string): boolean;
   /** What was asked of people for this task before the run, by the call's id. */
   readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
-  /** Tells the readers that a call waits for a person. */
-  announce(call: BeforeToolCall): void;
+  /** Saves the events so far and that a call waits for a person, which its readers are told once it is on disk. */
+  announce(tx: Tx, call: BeforeToolCall): Promise<void>;
   /** Saves the events so far within the step's own transaction. */
   saveEvents(tx: Tx): Promise<void>;
   /** Takes what a model call cost that could not be written: the task's end settles it. */
@@ -59,7 +59,7 @@ export interface Evidence {
  * How the gateway stands around each call of a run: nothing is sent before its intent is on disk, and the run does not go
  * on before the outcome is.
  */
-export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
+export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
   const { db, ledger, clock, watch } = parts;
   const { task } = evidence;
   const { workspaceId } = task;
@@ -162,11 +162,11 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     }
   }
 
-  /** @throws AwaitingApproval */
-  async function present(call: BeforeToolCall): Promise<never> {
-    evidence.announce(call);
-    await db.tx(async (tx) => {
+  /** @returns why nobody is asked. @throws AwaitingApproval */
+  async function present(call: BeforeToolCall): Promise<Deny> {
+    const isAsked = await db.tx(async (tx) => {
       const { name, approvalsRequired } = await evidence.enter(tx);
+      if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) return false;
       await presentCall(tx, ledger, call, {
         task,
         agent: name,
@@ -175,8 +175,10 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
         expiresMs: parts.approvalExpiresMs,
         draft: about({ phase: "single", action: "tool.call", outcome: "pending" }),
       });
-      await evidence.saveEvents(tx);
+      await evidence.announce(tx, call);
+      return true;
     });
+    if (!isAsked) return { deny: "Too many calls of this workspace wait for a person already." };
     throw new AwaitingApproval(call.id);
   }
 
@@ -278,5 +280,5 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence): Hooks {
     });
   }
 
-  return { beforeModelCall, afterModelCall, beforeToolCall, afterToolCall };
+  return { beforeModelCall, afterModelCall, beforeToolCall, afterToolCall } satisfies Hooks;
 }

@@ -1,5 +1,7 @@
 import type { LimitNotices } from "../gate/notices.ts";
 import type { Forgetting } from "../store/forgetting.ts";
+import { CallAnswers } from "./approvals/answers.ts";
+import { TaskCalls } from "./approvals/calls.ts";
 import { ApprovalDesk } from "./approvals/desk.ts";
 import { PayloadEraser } from "./erase.ts";
 import { TaskEventHub } from "./events.ts";
@@ -8,7 +10,7 @@ import type { TaskParts } from "./parts.ts";
 import { QuotedPayloads } from "./quoted.ts";
 import { TaskService } from "./service.ts";
 
-export interface OpenTasksParts extends Omit<TaskParts, "hub"> {
+export interface OpenTasksParts extends Omit<TaskParts, "hub" | "answers"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   /** Tasks that this process runs at once. */
@@ -23,6 +25,8 @@ export interface OpenTasksParts extends Omit<TaskParts, "hub"> {
 export interface OpenTasks {
   readonly tasks: TaskService;
   readonly desk: ApprovalDesk;
+  /** Calls outside of tasks that need a person: each gets a task. */
+  readonly calls: TaskCalls;
   readonly quoted: QuotedPayloads;
   readonly eraser: PayloadEraser;
   readonly expiry: PayloadExpiry;
@@ -31,11 +35,18 @@ export interface OpenTasks {
 export function openTasks(parts: OpenTasksParts): OpenTasks {
   const { db, ledger, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } = parts;
   const hub = new TaskEventHub(db);
-  const tasks = new TaskService({ ...parts, hub }, { nodeCeiling, queueLimit, notices });
-  const desk = new ApprovalDesk({ ...parts, hub, goOn: (queued) => tasks.goOn(queued) });
+  const answers = new CallAnswers();
+  const tasks = new TaskService({ ...parts, hub, answers }, { nodeCeiling, queueLimit, notices });
+  const desk = new ApprovalDesk({
+    ...parts,
+    hub,
+    goOn: (queued) => tasks.goOn(queued),
+    isEnding: (id) => tasks.isEnding(id),
+  });
   return {
     tasks,
     desk,
+    calls: new TaskCalls({ ...parts, answers }, tasks),
     quoted: new QuotedPayloads({ db, ledger, hub, forgetting, clock, log }),
     eraser: new PayloadEraser({ db, ledger, hub, forgetting }),
     expiry: new PayloadExpiry({

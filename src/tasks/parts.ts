@@ -6,8 +6,10 @@ import type { Log } from "../base/log.ts";
 import type { ToolRegistry } from "../connectors/registry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ModelDoor } from "../models/door.ts";
-import type { Db } from "../store/db.ts";
+import type { Db, Tx } from "../store/db.ts";
+import type { CallAnswers } from "./approvals/answers.ts";
 import type { TaskEventHub } from "./events.ts";
+import type { Task } from "./task.ts";
 
 /** What running tasks takes; put together in the composition root. */
 export interface TaskParts {
@@ -18,6 +20,7 @@ export interface TaskParts {
   readonly door: ModelDoor;
   readonly tools: ToolRegistry;
   readonly hub: TaskEventHub;
+  readonly answers: CallAnswers;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
@@ -26,7 +29,7 @@ export interface TaskParts {
   readonly approvalExpiresMs: number;
 }
 
-/** Told of what happens, for the metrics. */
+/** Told of what happens, for the metrics and the webhook. */
 export interface TaskWatch {
   modelCall(
     model: string,
@@ -35,6 +38,8 @@ export interface TaskWatch {
     micros: number,
   ): void;
   toolCall(status: string): void;
+  /** In the transaction of a task's end: what is written here lasts exactly where the end does. */
+  ending(tx: Tx, task: Pick<Task, "workspaceId" | "id" | "agent" | "status" | "error">): Promise<void>;
   finished(status: string, durationMs: number): void;
   /** A call waits for a person. */
   approvalRequired(call: {

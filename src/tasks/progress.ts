@@ -11,9 +11,20 @@ export interface SavedProgress {
   readonly isInStep: boolean;
   /** What people were asked, by the call's id. */
   readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
+  /** The task is one call that its client made itself. Null: a model leads it. */
+  readonly own: OwnCall | null;
   /** The final answer, where the process died between it and the task's end. */
   readonly answer: string | null;
 }
+
+/** A call that is a task of its own, with what came of it where it was made before. */
+export interface OwnCall {
+  readonly call: ToolCall;
+  readonly result: ToolResult | null;
+}
+
+/** In the place of a model's answer: no model was asked for the step before the first. */
+const OWN_STEP = 0;
 
 /** What is told to a model of a call that was out when the process died. */
 const UNKNOWN =
@@ -39,6 +50,21 @@ export async function saveAnswer(
   ]);
 }
 
+/** Saves the call that a new task is, in the transaction that makes it. */
+export async function saveOwnCall(
+  tx: Tx,
+  { workspaceId, id }: Pick<Task, "workspaceId" | "id">,
+  call: ToolCall,
+): Promise<void> {
+  const message: AssistantMessage = { role: "assistant", text: "", toolCalls: [call] };
+  await tx.run("INSERT INTO task_answers (workspace_id, task_id, step, body) VALUES ($1, $2, $3, $4)", [
+    workspaceId,
+    id,
+    OWN_STEP,
+    JSON.stringify(message),
+  ]);
+}
+
 /** A task that has ended goes on from nowhere. */
 export async function forgetAnswers(tx: Tx, workspaceId: number, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_answers WHERE workspace_id = $1 AND task_id = $2", [workspaceId, taskId]);
@@ -53,8 +79,8 @@ export async function loadProgress(
   task: Task,
   mayRepeat: (tool: string) => boolean,
 ): Promise<SavedProgress> {
-  const rows = await sql.all<{ body: string }>(
-    "SELECT body FROM task_answers WHERE workspace_id = $1 AND task_id = $2 ORDER BY step",
+  const rows = await sql.all<{ step: number; body: string }>(
+    "SELECT step, body FROM task_answers WHERE workspace_id = $1 AND task_id = $2 ORDER BY step",
     [task.workspaceId, task.id],
   );
   const answers = rows.map(({ body }) => JSON.parse(body) as AssistantMessage);
@@ -62,7 +88,9 @@ export async function loadProgress(
     (await approvalsOf(sql, task.workspaceId, task.id)).map((approval) => [approval.callId, approval]),
   );
   const last = answers.at(-1);
-  if (last && last.toolCalls.length === 0) return { messages: [], isInStep: false, asked, answer: last.text };
+  if (last && last.toolCalls.length === 0) {
+    return { messages: [], isInStep: false, asked, own: null, answer: last.text };
+  }
   const outputs = await outputsOf(sql, task);
   const called = new Map(task.toolsCalled.map((call) => [call.id, call]));
   const messages: Message[] = [];
@@ -74,7 +102,10 @@ export async function loadProgress(
     if (results.length > 0) messages.push({ role: "tool", results });
     isInStep = results.length < toolCalls.length;
   }
-  return { messages, isInStep, asked, answer: null };
+  const [first] = messages;
+  const [call] = rows[0]?.step === OWN_STEP && first?.role === "assistant" ? first.toolCalls : [];
+  const result = messages[1]?.role === "tool" ? messages[1].results[0] : undefined;
+  return { messages, isInStep, asked, own: call ? { call, result: result ?? null } : null, answer: null };
 }
 
 /** A person may have approved other arguments: from then on they are the call's. */

@@ -6,6 +6,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { ErasedPayload } from "../ledger/proof/erasure.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
+import { approvalsOf } from "./approvals/rows.ts";
 import { eraseEvents } from "./erase-events.ts";
 import type { TaskEventHub } from "./events.ts";
 import { findTask, lastSeq } from "./store.ts";
@@ -18,7 +19,7 @@ interface Erasure {
   readonly document: string;
   readonly actor: string;
   readonly requestId: string;
-  /** Tasks that ran at that moment: they may have read the document, and quote it until they end. */
+  /** Tasks that had begun by then, also those that wait for a person or to go on: they may have read the document, and quote it until they end. */
   readonly running: readonly string[];
 }
 
@@ -85,7 +86,7 @@ export class QuotedPayloads {
    */
   async begin(tx: Tx, of: Omit<Erasure, "running">): Promise<() => Promise<void>> {
     const rows = await tx.all<{ id: string }>(
-      "SELECT id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL AND status <> 'queued'",
+      "SELECT id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL AND started_at IS NOT NULL",
       [of.workspaceId],
     );
     const erasure = { ...of, running: rows.map(({ id }) => id) };
@@ -231,12 +232,16 @@ export class QuotedPayloads {
     const task = await findTask(db, workspaceId, taskId);
     if (!task) return;
     const erased = new Set([first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq));
-    const calls = task.toolsCalled.filter((each) => erased.has(each.intentSeq));
+    const calls = task.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id);
+    // What people were shown of calls, also of those that were not made.
+    const asked = (await approvalsOf(db, workspaceId, taskId))
+      .filter(({ pendingSeq, argumentsSeq }) => erased.has(pendingSeq) || erased.has(argumentsSeq))
+      .map(({ callId }) => callId);
     // Where the answer alone holds the document, nobody can say which of its parts do.
     const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
     await eraseEvents(db, task, {
       prompt: false,
-      argumentsOf: new Set(calls.map(({ id }) => id)),
+      argumentsOf: new Set([...calls, ...asked]),
       output: { afterCall: call?.id ?? null },
     });
     hub.erased(taskId);

@@ -6,8 +6,10 @@ import {
   type AgentFailed,
   type BeforeToolCall,
   runAgent,
+  type ToolCall,
 } from "../agents/index.ts";
 import { Problem } from "../base/errors.ts";
+import type { ToolAnswer } from "../connectors/source.ts";
 import { StoreUnavailable, type Tx } from "../store/db.ts";
 import { AwaitingApproval } from "./approvals/present.ts";
 import type { ApprovalWithTexts } from "./approvals/rows.ts";
@@ -17,10 +19,12 @@ import type { EventLog } from "./event-log.ts";
 import { saveEvents } from "./event-store.ts";
 import { evidenceHooks } from "./evidence.ts";
 import type { Ending } from "./finish.ts";
+import { encodeFrame } from "./frames.ts";
 import { failure, internal, interruptionOf, stoppedEnding, unrecorded } from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
+import { runOwnCall } from "./own-call.ts";
 import type { TaskParts } from "./parts.ts";
-import { loadProgress } from "./progress.ts";
+import { loadProgress, type OwnCall } from "./progress.ts";
 import type { Queued } from "./scheduler.ts";
 import { markQueued, markRunning, raiseEventCeiling } from "./store.ts";
 import type { Task } from "./task.ts";
@@ -115,18 +119,25 @@ class TaskRun {
     if (agent.status === "stopped") return stoppedEnding();
     if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
     this.#take(agent);
-    const policy = () => this.#policy ?? agent.tierPolicy;
     // The token's scopes were held against the list when the task was accepted. Agent and connectors may have changed
     // since: a task whose tools are not there any more does not begin. What goes while it runs is offered and called no more.
     const scopes = this.#task.tools.map((tool) => `tools:${tool}`);
     const allowsTool = (name: string) => tools.allows(workspaceId, name, { tools: this.#agentTools, scopes });
+    const mayRepeat = (tool: string) => tools.mayRepeat(workspaceId, tool);
+    const { messages, isInStep, asked, own, answer } = await loadProgress(db, this.#task, mayRepeat);
+    this.#ceiling = this.#log.nextId + CEILING_STEP;
+    this.#asked = asked;
+    const hooks = this.#hooks(allowsTool);
+    if (own) return this.#runOwnCall(own, hooks);
+    // One that has begun goes on without what is not there any more: its calls of it are refused, and its model told.
+    const named = messages.length === 0 ? this.#task.tools : this.#task.tools.filter(allowsTool);
     let models: ReturnType<typeof door.open>;
     let taskTools: ReturnType<typeof tools.resolve>;
     try {
-      models = door.open(policy, tier);
+      models = door.open(() => this.#policy ?? agent.tierPolicy, tier);
       taskTools = tools.resolve(
         workspaceId,
-        this.#task.tools,
+        named,
         { tools: agent.tools, scopes },
         { workspaceId, agentId, actor: this.#task.createdBy },
       );
@@ -134,10 +145,6 @@ class TaskRun {
       if (error instanceof Problem) return failure("model_unavailable", error.message);
       throw error;
     }
-    const mayRepeat = (tool: string) => tools.mayRepeat(workspaceId, tool);
-    const { messages, isInStep, asked, answer } = await loadProgress(db, this.#task, mayRepeat);
-    this.#ceiling = this.#log.nextId + CEILING_STEP;
-    this.#asked = asked;
     // A task that waited for a person goes on as if it had not.
     if (!isInStep || asked.size === 0) {
       this.#log.publish("task.started", { model: models[0]?.id ?? "", tier });
@@ -156,23 +163,10 @@ class TaskRun {
       newId: () => ids("call"),
       now: () => clock.monotonic(),
       policy: {
-        allowModel: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
+        allowModel: (model) => this.#allowsModel(model),
         allowTool: allowsTool,
       },
-      hooks: evidenceHooks(this.#parts, {
-        task: this.#task,
-        enter: (tx) => this.#enter(tx),
-        refreshPolicy: () => this.#refreshPolicy(),
-        allows: (model) => allowsTier(policy(), tier) && allowsModel(policy(), model),
-        allowsTool,
-        asked,
-        announce: (call) => this.#announce(call),
-        needsApproval: (tool) => tools.needsApproval(workspaceId, tool, this.#approvals),
-        saveEvents: (tx) => this.#saveEvents(tx),
-        owe: (charge) => {
-          this.#owed = charge;
-        },
-      }),
+      hooks,
       ...(agent.instructions === null ? {} : { instructions: agent.instructions }),
     });
     for await (const event of events) {
@@ -187,6 +181,53 @@ class TaskRun {
       if (this.#log.nextId + UNNUMBERED >= this.#ceiling) await this.#raiseCeiling();
     }
     throw new Error("the run ended without its last event");
+  }
+
+  #allowsModel(model: string): boolean {
+    const { tier } = this.#task;
+    return this.#policy !== null && allowsTier(this.#policy, tier) && allowsModel(this.#policy, model);
+  }
+
+  #hooks(allowsTool: (tool: string) => boolean) {
+    const { tools } = this.#parts;
+    const { workspaceId } = this.#task;
+    return evidenceHooks(this.#parts, {
+      task: this.#task,
+      enter: (tx) => this.#enter(tx),
+      refreshPolicy: () => this.#refreshPolicy(),
+      allows: (model) => this.#allowsModel(model),
+      allowsTool,
+      asked: this.#asked,
+      announce: (tx, call) => this.#announce(tx, call),
+      needsApproval: (tool) => tools.needsApproval(workspaceId, tool, this.#approvals),
+      saveEvents: (tx) => this.#saveEvents(tx),
+      owe: (charge) => {
+        this.#owed = charge;
+      },
+    });
+  }
+
+  async #runOwnCall(
+    own: OwnCall,
+    { beforeToolCall, afterToolCall }: ReturnType<typeof evidenceHooks>,
+  ): Promise<Ending | Pause> {
+    const { answers, clock, log, tools } = this.#parts;
+    const { id, workspaceId, agentId, createdBy } = this.#task;
+    this.#publish({ type: "tool.call", ...own.call });
+    const run = {
+      ...{ tools, clock, log, signal: this.#signal, before: beforeToolCall, after: afterToolCall },
+      actor: { workspaceId, agentId, actor: createdBy },
+      answered: (answer: ToolAnswer) => answers.put(id, answer),
+      ended: (call: ToolCall, status: string, durationMs: number) =>
+        this.#log.publish("tool.result", {
+          id: call.id,
+          tool: call.tool,
+          status,
+          duration_ms: Math.round(durationMs),
+        }),
+    };
+    const ending = await runOwnCall(run, own);
+    return this.#signal.aborted && ending !== "awaiting" ? interrupted(this.#signal) : ending;
   }
 
   /** The last answer was there when the process died. */
@@ -209,8 +250,8 @@ class TaskRun {
         this.#log.publish("model.fallback", { from: event.from, to: event.to, reason: event.reason });
         return;
       case "tool.call":
-        // Its readers were told when a person was asked.
-        if (this.#asked.has(event.id)) return;
+        // Its readers were told when a person was asked; they are told again where that person has changed it.
+        if (isAsAsked(this.#asked.get(event.id))) return;
         this.#log.publish("tool.call", { id: event.id, tool: event.tool, arguments: event.arguments });
         return;
       case "tool.result":
@@ -228,10 +269,21 @@ class TaskRun {
     }
   }
 
-  #announce({ id, tool, arguments: input }: BeforeToolCall): void {
+  /** Nobody hears of it before they can decide on it. */
+  async #announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
     const { workspaceId, id: task, agent } = this.#task;
-    this.#log.publish("approval.required", { call_id: id, tool, arguments: input });
-    this.#parts.watch.approvalRequired({ workspaceId, task, callId: id, agent, tool });
+    const log = this.#log;
+    log.flush();
+    const data = { call_id: id, tool, arguments: input };
+    const from = log.savedUpTo;
+    const eventId = log.nextId;
+    const frame = encodeFrame(eventId, "approval.required", data);
+    await saveEvents(tx, workspaceId, task, from + 1, [...log.after(from), frame]);
+    tx.onCommit(() => {
+      log.publish("approval.required", data);
+      log.saved(eventId);
+      this.#parts.watch.approvalRequired({ workspaceId, task, callId: id, agent, tool });
+    });
   }
 
   #publishRest(isThrownAway: boolean): void {
@@ -306,6 +358,12 @@ class TaskRun {
     });
     this.#ceiling = ceiling;
   }
+}
+
+/** Whether a person was asked for a call before the run, and has left its arguments as they were. */
+function isAsAsked(approval: ApprovalWithTexts | undefined): boolean {
+  if (!approval) return false;
+  return approval.status !== "approved" || approval.argumentsSeq === approval.pendingSeq;
 }
 
 /** What the signal makes of a run that was broken off. */

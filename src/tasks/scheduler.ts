@@ -98,6 +98,10 @@ export class Scheduler {
     return true;
   }
 
+  isWaiting(workspaceId: number, taskId: string): boolean {
+    return this.#waiting.get(workspaceId)?.has(taskId) ?? false;
+  }
+
   /** All that wait, over all workspaces. */
   allWaiting(): Queued[] {
     return [...this.#waiting.values()].flatMap((queue) => [...queue.values()]);

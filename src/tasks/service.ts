@@ -5,17 +5,18 @@ import { isId } from "../base/ids.ts";
 import type { Call, Decision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import { StoreUnavailable } from "../store/db.ts";
+import { acceptTask, type Dispatched, draining, type NewTaskRequest } from "./accept.ts";
 import { checkBudget } from "./budget.ts";
 import type { TaskFilter } from "./choose.ts";
 import type { EventReader } from "./events.ts";
-import { findReplay, fingerprint, type IdempotencyKey, keepKey } from "./idempotency.ts";
+import { findReplay, fingerprint, type IdempotencyKey } from "./idempotency.ts";
 import { Interruption, interruptionOf } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
 import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
 import { runTask } from "./runner.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
-import { findTask, insertTask, listTasks, type TaskPage } from "./store.ts";
+import { findTask, listTasks, type TaskPage } from "./store.ts";
 import { isFinal, type Task } from "./task.ts";
 
 export interface DispatchRequest {
@@ -24,12 +25,6 @@ export interface DispatchRequest {
   readonly tier?: number;
   readonly tools?: readonly string[];
   readonly metadata?: Readonly<Record<string, string>>;
-}
-
-export interface Dispatched {
-  readonly id: string;
-  /** The idempotency key had made this task before. */
-  readonly replayed: boolean;
 }
 
 /** A task that runs; the task itself once it is read. */
@@ -43,9 +38,6 @@ export interface TaskServiceOptions {
   readonly queueLimit: number;
   readonly notices: LimitNotices;
 }
-
-/** Id of the first event after `task.created`. */
-const FIRST_EVENT = 2;
 
 /** Tasks, from the request to their end. */
 export class TaskService {
@@ -105,17 +97,18 @@ export class TaskService {
   }
 
   /**
-   * Checks a request, makes it durable and queues it.
+   * Checks a request, makes it durable and queues it. `within` is as `acceptTask` has it.
    * @throws Problem with each refusal of the contract, before anything is written.
    */
   async dispatch(
     call: Call,
     request: DispatchRequest,
     idempotencyKey: string | undefined,
+    within?: NewTaskRequest["within"],
   ): Promise<Dispatched> {
     const { caller } = call;
     const { workspaceId } = caller;
-    const { agents, clock, db, door, hub, ids, tools, workspaces } = this.#parts;
+    const { agents, clock, db, door, tools, workspaces } = this.#parts;
     call.about({ agent: request.agent, ...(request.tier === undefined ? {} : { tier: request.tier }) });
     if (this.#stopping.signal.aborted) throw draining();
     if (caller.agent && caller.agent.name !== request.agent) {
@@ -137,54 +130,14 @@ export class TaskService {
     tools.find(workspaceId, listed, { tools: agent.tools, scopes: caller.scopes });
     await checkBudget(db, workspaces.get(workspaceId), agent, clock.now());
 
-    const place = this.#scheduler.reserve(workspaceId);
-    const id = ids("task");
-    call.about({ task: id });
-    // There before the task can be seen, so that whoever finds it also finds its events.
-    hub.open(id, FIRST_EVENT);
-    let raced: string | undefined;
-    try {
-      raced = await call.commit(async (tx, record) => {
-        if (this.#stopping.signal.aborted) throw draining();
-        const now = clock.now();
-        const first = key && (await findReplay(tx, key, now));
-        if (first !== undefined) {
-          await record({ task: first, detail: { replayed: 1 } });
-          return first;
-        }
-        // The agent as it is now: a stop that came in between holds.
-        if (!(await agents.isActive(tx, workspaceId, agent.id))) {
-          throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
-        }
-        const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.prompt });
-        await insertTask(tx, workspaceId, {
-          id,
-          agentId: agent.id,
-          agent: agent.name,
-          tier,
-          tools: listed,
-          metadata: request.metadata ?? {},
-          dispatchSeq,
-          createdBy: caller.actor,
-          createdAt: now,
-        });
-        if (key) await keepKey(tx, key, id, now);
-        return undefined;
-      });
-    } catch (error) {
-      place.release();
-      hub.close(id);
-      throw error;
-    }
-    if (raced !== undefined) {
-      place.release();
-      hub.close(id);
-      return { id: raced, replayed: true };
-    }
-    place.enqueue({ workspaceId, taskId: id, agentId: agent.id });
-    // It was written in the moment of the stop: the next start runs it, and its readers resume there.
-    if (this.#stopping.signal.aborted) hub.find(id)?.close(null);
-    return { id, replayed: false };
+    const { prompt: input, metadata = {} } = request;
+    return this.accept(call, { agent, tier, tools: listed, metadata, input, key, within });
+  }
+
+  /** Makes a task durable and queues it. What it asks for MUST have been checked. @throws Problem as `acceptTask` does */
+  accept(call: Call, request: NewTaskRequest): Promise<Dispatched> {
+    const gates = { scheduler: this.#scheduler, stopping: this.#stopping.signal };
+    return acceptTask(this.#parts, gates, call, request);
   }
 
   /** @throws Problem 404 `not_found`, also for a task of another agent than the one the caller acts as. */
@@ -259,9 +212,11 @@ export class TaskService {
     this.#scheduler.enqueue(queued);
   }
 
-  /** Tasks of a workspace that wait for a person. */
-  awaiting(workspaceId: number): number {
-    return [...this.#awaiting.values()].filter((queued) => queued.workspaceId === workspaceId).length;
+  /** Whether somebody has ended a task whose end is still being written. */
+  isEnding(taskId: string): boolean {
+    const run = this.#runs.get(taskId);
+    const isEnded = run !== undefined && (interruptionOf(run.control.signal)?.ending ?? null) !== null;
+    return isEnded || this.#endings.find(taskId) !== undefined;
   }
 
   /** Looks again at who may start, after a workspace's limits have changed. */
@@ -309,11 +264,18 @@ export class TaskService {
     const counts = interruptionOf(control.signal) ?? interruption;
     const isWritten = await Promise.race([done.then(() => true), counts.isPutOff.then(() => false)]);
     // It came to a person's decision in that moment, and did not see the interruption.
-    if (isWritten && counts.ending && this.#awaiting.has(taskId)) return this.#interrupt(queued, counts);
+    if (isWritten && counts.ending && this.#isOpen(queued, control)) return this.#interrupt(queued, counts);
     if (isWritten || !counts.ending) return null;
     this.#shownEnds.set(taskId, { ...counts.ending, finishedAt: counts.at });
     void done.then(() => this.#shownEnds.delete(taskId));
     return counts;
+  }
+
+  /** Whether it waits, or runs once more, after a run that `control` was of. */
+  #isOpen({ workspaceId, taskId }: Queued, control: AbortController): boolean {
+    const run = this.#runs.get(taskId);
+    if (run) return run.control !== control;
+    return this.#awaiting.has(taskId) || this.#scheduler.isWaiting(workspaceId, taskId);
   }
 
   #running(taskId: string): PendingEnd | undefined {
@@ -356,12 +318,6 @@ async function replay(call: Call, id: string): Promise<Dispatched> {
 
 function keyOf(caller: Caller, key: string, request: DispatchRequest): IdempotencyKey {
   return { workspaceId: caller.workspaceId, actor: caller.actor, key, fingerprint: fingerprint(request) };
-}
-
-function draining(): Problem {
-  return new Problem("draining", "The server is shutting down and takes no new tasks.", {
-    headers: { "Retry-After": "5" },
-  });
 }
 
 function notCancelled(): Problem {

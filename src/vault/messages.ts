@@ -165,3 +165,6 @@ export interface JobFailure {
   /** The store could not be read. */
   readonly isStore: boolean;
 }
+
+/** Asks a worker to close what it has open, since it is not needed any more; it says the same when that is done. */
+export const LEAVE = "leave";

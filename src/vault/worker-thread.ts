@@ -1,6 +1,16 @@
 import { Problem } from "../base/errors.ts";
 import { StoreUnavailable } from "../store/db.ts";
-import type { JobFailure, JobName, JobReply, VaultJobs, WorkerSetup } from "./messages.ts";
+import {
+  type JobFailure,
+  type JobName,
+  type JobReply,
+  LEAVE,
+  type VaultJobs,
+  type WorkerSetup,
+} from "./messages.ts";
+
+/** How long a thread may take to close its connection before it is ended all the same. */
+const LEAVE_MS = 1_000;
 
 /** A job that the user can mend: which field is at fault, and why. */
 export class JobRefused extends Error {
@@ -125,8 +135,26 @@ export class WorkerThread {
     else job.reject(errorOf(reply.failure));
     this.#next();
     if (this.#running.size > 0) return;
-    this.#idle = setTimeout(() => this.#close(), this.#options.idleMs);
+    this.#idle = setTimeout(() => this.#leave(), this.#options.idleMs);
     this.#idle.unref();
+  }
+
+  /**
+   * Lets a thread go that has nothing to do. It closes its connection first: one that is torn down with its thread looks to
+   * the writer as if somebody else had written (seen with Bun 1.4.5: `PRAGMA data_version` moves).
+   */
+  #leave(): void {
+    const worker = this.#worker;
+    this.#worker = null;
+    if (!worker) return;
+    const end = () => {
+      clearTimeout(late);
+      worker.terminate();
+    };
+    const late = setTimeout(end, LEAVE_MS);
+    late.unref();
+    worker.onmessage = end;
+    worker.postMessage(LEAVE);
   }
 
   /** A thread that does not answer cannot be asked to stop: it is ended, and what else it was to do is done again. */

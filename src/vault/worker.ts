@@ -1,12 +1,13 @@
 import { IndexReader } from "./index-reader.ts";
-import type {
-  JobFailure,
-  JobMessage,
-  JobName,
-  JobReply,
-  PreparedDocument,
-  VaultJobs,
-  WorkerSetup,
+import {
+  type JobFailure,
+  type JobMessage,
+  type JobName,
+  type JobReply,
+  LEAVE,
+  type PreparedDocument,
+  type VaultJobs,
+  type WorkerSetup,
 } from "./messages.ts";
 import { prepareDocument } from "./prepare/prepare.ts";
 import { UnreadableDocument } from "./read/read.ts";
@@ -23,7 +24,12 @@ let index: IndexReader | null = null;
 
 self.onmessage = (first: MessageEvent<WorkerSetup>) => {
   const setup = first.data;
-  self.onmessage = (message: MessageEvent<JobMessage>) => void answer(message.data, setup);
+  self.onmessage = (message: MessageEvent<JobMessage | typeof LEAVE>) => {
+    if (message.data !== LEAVE) return void answer(message.data, setup);
+    index?.close();
+    index = null;
+    self.postMessage(LEAVE);
+  };
 };
 
 async function answer(message: JobMessage, setup: WorkerSetup): Promise<void> {

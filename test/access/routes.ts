@@ -3,7 +3,7 @@ import type { TestGateway } from "../support/gateway.ts";
 /** One route of the contract's section 3, with a call that succeeds on a fresh gateway after `prepare`. */
 export interface ContractRoute {
   readonly method: string;
-  /** `:agent`, `:task`, `:dispatch` (its entry), `:document`, `:token` and `:connector` stand for what `prepare` has made. */
+  /** `:agent`, `:task`, `:dispatch` (its entry), `:document`, `:token`, `:connector` and `:schedule` stand for what `prepare` has made. */
   readonly path: string;
   readonly scope: string;
   readonly body?: object;
@@ -42,10 +42,43 @@ export const ROUTES: readonly ContractRoute[] = [
     body: { agent: "steady", prompt: "hello" },
     status: 202,
   },
+  { method: "GET", path: "/v1/schedules", scope: "tasks:read", status: 200 },
+  {
+    method: "POST",
+    path: "/v1/schedules",
+    scope: "tasks:write",
+    body: { name: "made", agent: "steady", prompt: "hello", cron: "0 0 1 1 *" },
+    status: 201,
+  },
+  { method: "GET", path: "/v1/schedules/:schedule", scope: "tasks:read", status: 200 },
+  {
+    method: "PATCH",
+    path: "/v1/schedules/:schedule",
+    scope: "tasks:write",
+    body: { name: "x" },
+    status: 200,
+  },
+  { method: "DELETE", path: "/v1/schedules/:schedule", scope: "tasks:write", status: 204 },
+  { method: "GET", path: "/v1/webhooks/deliveries", scope: "settings:write", status: 200 },
   { method: "GET", path: "/v1/tasks", scope: "tasks:read", status: 200 },
   { method: "GET", path: "/v1/tasks/:task", scope: "tasks:read", status: 200 },
   { method: "GET", path: "/v1/tasks/:task/events", scope: "tasks:read", status: 200 },
   { method: "POST", path: "/v1/tasks/:task/cancel", scope: "tasks:write", status: 409 },
+  { method: "GET", path: "/v1/approvals", scope: "approvals:write", status: 200 },
+  {
+    method: "POST",
+    path: "/v1/tasks/:task/approvals/call_none",
+    scope: "approvals:write",
+    body: { decision: "approve" },
+    status: 404,
+  },
+  {
+    method: "POST",
+    path: "/v1/tasks/:task/override",
+    scope: "approvals:write",
+    body: { decision: "disregard", reason: "wrong" },
+    status: 200,
+  },
   {
     method: "POST",
     path: "/v1/vault/search",
@@ -120,7 +153,7 @@ export interface Prepared {
   readonly tokenId: string;
 }
 
-/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document, a token and a connector. */
+/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document, a token, a connector and a schedule. */
 export async function prepare(gateway: TestGateway, agent: string): Promise<Prepared> {
   const { call } = gateway;
   await gateway.agent(agent);
@@ -139,6 +172,10 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
   );
   const connector = `of_${agent}`;
   await call("POST", "/v1/connectors", { body: api(connector) });
+  const scheduled = await call("POST", "/v1/schedules", {
+    body: { name: "spent", agent: "steady", prompt: "hello", cron: "0 0 1 1 *" },
+  });
+  const schedule: string = scheduled.body.id;
   return {
     task,
     document,
@@ -150,7 +187,8 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
         .replace(":dispatch", String(dispatch?.seq))
         .replace(":document", document)
         .replace(":token", tokenId)
-        .replace(":connector", connector),
+        .replace(":connector", connector)
+        .replace(":schedule", schedule),
   };
 }
 

@@ -88,6 +88,7 @@ describe("precedence", () => {
       GATEHOUSE_EMBEDDINGS_MODEL: "builtin/lexical",
       GATEHOUSE_LIMITS_ENFORCEMENT: "enforced",
       GATEHOUSE_NOTIFY_WEBHOOK: "https://user:password@ops.example.org/hook?key=1",
+      GATEHOUSE_NOTIFY_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
     };
     const names = SETTINGS.flatMap(({ env }) => env ?? []);
     const env = Object.fromEntries(names.map((name) => [name, samples[name] ?? "7"]));
@@ -108,7 +109,7 @@ describe("precedence", () => {
       },
       connectors: { timeoutMs: 7, stdio: false, allowAddresses: ["169.254.169.254", "fd00:ec2::/32"] },
       mcpFixtures: true,
-      notify: { webhook: samples.GATEHOUSE_NOTIFY_WEBHOOK },
+      notify: { webhook: samples.GATEHOUSE_NOTIFY_WEBHOOK, secret: samples.GATEHOUSE_NOTIFY_SECRET },
       ledger: { checkpointEvery: 7, checkpointSeconds: 7, checkpointFile: "/srv/7", payloadDays: 7 },
     });
     const fromVariables = values.filter(({ origin }) => origin === "environment").map(({ detail }) => detail);

@@ -50,6 +50,7 @@ const PLACES: Record<string, (secret: string) => Given> = {
   "headers, as text": (secret) => ({ yaml: provider(`headers: ${quote(secret)}`) }),
   webhook: (secret) => ({ yaml: `notify: { webhook: ${quote(`https://x.example/${secret}`)} }` }),
   "webhook that is no URL": (secret) => ({ yaml: `notify: { webhook: ${quote(secret)} }` }),
+  "webhook's secret": (secret) => ({ yaml: `notify: { secret: ${quote(secret)} }` }),
   "webhook, from a variable": (secret) => ({ env: { GATEHOUSE_NOTIFY_WEBHOOK: secret } }),
   "admin token": (secret) => ({ env: { GATEHOUSE_ADMIN_TOKEN: secret } }),
   "admin token, from a file": (secret) => ({

@@ -66,8 +66,10 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 /** Calls a tool as the agent. */
-function call(name: string, abort = new AbortController()): Promise<ToolAnswer> {
-  return calls.call(bench.call("tool.call", agent), name, {}, { abort });
+async function call(name: string, abort = new AbortController()): Promise<ToolAnswer> {
+  const answer = await calls.call(bench.call("tool.call", agent), name, {}, { abort });
+  if ("task" in answer) throw new Error("it waits for a person");
+  return answer;
 }
 
 /** Lets an upstream in whose only tool, `up.echo`, is called so. */

@@ -34,6 +34,7 @@ test("three fields suffice; everything else is read back with its default", asyn
     tier_policy: { tiers: [1, 2], models: { allow: ["*"], deny: [] } },
     tools: ["*"],
     approvals: null,
+    approvals_required: 1,
     max_steps: 20,
     budget: { credits_per_day: null },
     status: "active",

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
@@ -29,7 +29,7 @@ let directory: ReturnType<typeof tempDir>;
 let db: SqliteDb;
 let clock: FakeClock;
 let open: OpenLedger;
-let published: { workspace: string; size: number }[];
+let published: { workspaceId: number; size: number }[];
 
 beforeEach(async () => {
   directory = tempDir();
@@ -39,6 +39,7 @@ beforeEach(async () => {
     await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, name]);
   }
   await start();
+  for (const { id } of WORKSPACES) await settled(id, []);
 });
 afterEach(async () => {
   await open.checkpoints.stop();
@@ -59,7 +60,7 @@ async function start(log: Log = silentLog): Promise<void> {
     log,
     workspaces: () => WORKSPACES,
     nameOf: (id) => WORKSPACES.find((each) => each.id === id)?.name ?? "",
-    publish: ({ workspace, head }) => void published.push({ workspace, size: head.size }),
+    publish: ({ workspaceId, head }) => void published.push({ workspaceId, size: head.size }),
     replaceLostKey: false,
   });
   open.checkpoints.start();
@@ -79,12 +80,22 @@ async function stored(workspaceId = 1): Promise<number[]> {
     expect(checkpoint.size).toBe(size);
     expect(checkpoint.root).toEqual(await new TreeReader(db, workspaceId).root(size));
   }
-  return rows.map(({ size }) => size);
+  // The first start has signed the empty trees.
+  expect(rows[0]?.size).toBe(0);
+  return rows.slice(1).map(({ size }) => size);
+}
+
+async function count(workspaceId: number): Promise<number> {
+  const row = await db.get<{ rows: number }>(
+    "SELECT COUNT(*) AS rows FROM ledger_checkpoints WHERE workspace_id = $1",
+    [workspaceId],
+  );
+  return row?.rows ?? 0;
 }
 
 /** What is due is signed in the background: one more turn of the store's queue, and it is there. */
 async function settled(workspaceId: number, wanted: readonly number[]): Promise<void> {
-  for (let turn = 0; turn < 1_000 && (await stored(workspaceId)).length < wanted.length; turn++) {
+  for (let turn = 0; turn < 1_000 && (await count(workspaceId)) <= wanted.length; turn++) {
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(await stored(workspaceId)).toEqual([...wanted]);
@@ -97,7 +108,7 @@ test("one every so many entries, at these sizes also where entries come in large
   await settled(1, [8]);
   await append(30);
   await settled(1, [8, 16, 24, 32]);
-  expect(published.at(-1)).toEqual({ workspace: "one", size: 32 });
+  expect(published.at(-1)).toEqual({ workspaceId: 1, size: 32 });
 });
 
 test("more than one transaction takes", async () => {
@@ -134,11 +145,10 @@ test("the end signs the rest; a start goes on from there", async () => {
   await settled(1, [5, 13]);
 });
 
-test("entries that were not signed when the process died are, soon after the next start", async () => {
+test("entries that were not signed when the process died are, at the next start", async () => {
   await append(3);
   const { checkpoints } = open;
   await start();
-  clock.advance(10_000);
   await settled(1, [3]);
   await checkpoints.stop();
 });
@@ -152,9 +162,11 @@ test("the file gets each of them, of all workspaces", async () => {
     checkpoint.size,
   ]);
   expect(found.sort()).toEqual([
+    ["one", 0],
     ["one", 16],
     ["one", 17],
     ["one", 8],
+    ["two", 0],
     ["two", 8],
   ]);
 });
@@ -166,7 +178,7 @@ test("a file that can't be written is said once, and gets what it missed as soon
     error: (message) => void said.push(message),
     info: (message) => void said.push(message),
   };
-  const path = filePath();
+  const path = join(directory.path, "other");
   mkdirSync(path);
   const file = new CheckpointFile(path, log);
   file.append(["one\n"]);
@@ -192,11 +204,23 @@ test("a full disk under the file holds nothing else up", async () => {
 });
 
 test("what stands in the file stays", async () => {
+  await open.checkpoints.stop();
   writeFileSync(filePath(), "kept\n");
-  closeSync(openSync(filePath(), "a"));
+  await start();
   await append(8);
   await open.checkpoints.stop();
   expect(readFileSync(filePath(), "utf8")).toStartWith("kept\n");
+});
+
+test("a ledger that is not the one that was signed is not signed again: the start is refused", async () => {
+  await append(20);
+  await open.checkpoints.stop();
+  await db.run("DROP TRIGGER ledger_no_update");
+  await db.run("UPDATE ledger SET leaf = $1 WHERE workspace_id = 1 AND seq = 3", [new Uint8Array(32)]);
+  await expect(start()).rejects.toThrow(/is not the one that was signed at 20 entries/);
+  await db.run("DROP TRIGGER ledger_no_delete");
+  await db.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq > 19");
+  await expect(start()).rejects.toThrow(/is not the one that was signed at 20 entries/);
 });
 
 test("a rotation of the key leaves an entry and a checkpoint of both keys in each ledger", async () => {
@@ -211,7 +235,7 @@ test("a rotation of the key leaves an entry and a checkpoint of both keys in eac
     "SELECT note FROM ledger_checkpoints WHERE workspace_id = 1 ORDER BY size",
   );
   const signatures = rows.map(({ note }) => parseSignedCheckpoint(note).note.signatures.length);
-  expect(signatures).toEqual([1, 2]);
+  expect(signatures).toEqual([1, 1, 2]);
   const entry = await db.get<{ bytes: string }>(
     "SELECT bytes FROM ledger WHERE workspace_id = 1 AND seq = 9",
   );

@@ -151,17 +151,24 @@ test("nothing is sent for arguments that do not fit, and the caller reads what i
   }
 });
 
-test("a destructive tool is denied to an agent that needs a person's approval for it, and nothing is sent", async () => {
-  const token = await gateway.token({ agent });
-  const client = await connect(gateway, { token });
-  const before = upstream.calls.length;
-  const answer = await client.call("up__wipe");
-  expect([answer.isError, upstream.calls.length]).toEqual([true, before]);
-  expect(answer.content[0].text).toContain("approval");
+test("a destructive tool waits for a person where an agent calls it, and for nobody where it need not", async () => {
+  const client = await connect(gateway, { token: await gateway.token({ agent }) });
+  const waits = async (tool: string) => {
+    const before = upstream.calls.length;
+    const answer = client.call(tool);
+    let data: { task: string; call_id: string }[] = [];
+    while (data.length === 0) data = (await gateway.call("GET", "/v1/approvals")).body.data;
+    expect(upstream.calls.length).toBe(before);
+    const path = `/v1/tasks/${data[0]?.task}/approvals/${data[0]?.call_id}`;
+    await gateway.call("POST", path, { body: { decision: "deny" } });
+    expect((await answer).isError).toBe(true);
+    expect(upstream.calls.length).toBe(before);
+  };
+  await waits("up__wipe");
   await gateway.call("PATCH", `/v1/agents/${agent}`, { body: { approvals: [] } });
   expect((await client.call("up__wipe")).content[0].text).toBe("wipe {}");
   await gateway.call("PATCH", `/v1/agents/${agent}`, { body: { approvals: ["up.search_*"] } });
-  expect((await client.call("up__search_code")).isError).toBe(true);
+  await waits("up__search_code");
 });
 
 test("a tool shows what its upstream says of it", async () => {

@@ -1,121 +1,239 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { Webhook as Verifier } from "standardwebhooks";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
-import { Webhook } from "../../src/notify/webhook.ts";
+import { type Delivery, KEPT_LIMIT, listDeliveries, PENDING_LIMIT } from "../../src/notify/deliveries.ts";
+import { encodeSecret } from "../../src/notify/signature.ts";
+import { type Notice, RETRY_MS, Webhook } from "../../src/notify/webhook.ts";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
+import { tempDir } from "../support/process.ts";
+import { type FakeReceiver, startReceiver, until } from "./support.ts";
 
-interface Posted {
-  readonly id: string | null;
-  readonly timestamp: string | null;
-  readonly body: { readonly type: string; readonly timestamp: string; readonly data: object };
-}
+const SECRET = new Uint8Array(32).fill(7);
 
-let posted: Posted[];
-let answers: (() => Response | Promise<Response>)[];
-let server: ReturnType<typeof Bun.serve>;
+let receiver: FakeReceiver;
+let directory: ReturnType<typeof tempDir>;
+let db: SqliteDb;
 let clock: FakeClock;
 let said: object[];
 let webhook: Webhook;
 
-beforeEach(() => {
-  posted = [];
-  answers = [];
+beforeEach(async () => {
+  receiver = startReceiver();
+  directory = tempDir();
+  // The verifier asks the machine's own clock.
+  clock = new FakeClock(Date.now());
   said = [];
-  clock = new FakeClock();
-  server = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    async fetch(request) {
-      posted.push({
-        id: request.headers.get("webhook-id"),
-        timestamp: request.headers.get("webhook-timestamp"),
-        body: (await request.json()) as Posted["body"],
-      });
-      return (answers.shift() ?? (() => new Response("ok")))();
-    },
-  });
-  const log: Log = { ...silentLog, error: (message, fields) => void said.push({ message, ...fields }) };
-  const url = `http://hook:s3cret@127.0.0.1:${server.port}/path?key=s3cret`;
-  webhook = new Webhook({ url, clock, ids: createIds(clock, systemRandom), log });
+  db = openSqlite(join(directory.path, "gatehouse.db"));
+  for (const id of [1, 2]) {
+    await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
+  }
+  webhook = open();
 });
 afterEach(async () => {
-  const closed = webhook.close();
-  clock.advance(60_000);
-  await closed;
-  await server.stop(true);
+  await close(webhook);
+  await db.close();
+  await receiver.close();
+  directory.remove();
 });
 
-/** Lets the network have its turns, and the clock move on, until it is so. */
-async function until(holds: () => boolean, stepMs = 0): Promise<void> {
-  for (let turn = 0; turn < 2_000 && !holds(); turn++) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-    if (stepMs > 0) clock.advance(stepMs);
-  }
-  expect(holds()).toBe(true);
+function open(): Webhook {
+  const log: Log = { ...silentLog, error: (message, fields) => void said.push({ message, ...fields }) };
+  const ids = createIds(clock, systemRandom);
+  return new Webhook({ url: receiver.url, secret: SECRET, db, clock, ids, log });
 }
 
-test("a notice is posted as its type, its time and its data", async () => {
-  webhook.post({ type: "limit.exceeded", data: { workspace: "default" } });
-  await until(() => posted.length === 1);
-  expect(posted[0]?.body).toEqual({
+async function close(which: Webhook): Promise<void> {
+  const closed = which.close();
+  await Promise.resolve();
+  clock.advance(60_000);
+  await closed;
+}
+
+const notice = (type: Notice["type"] = "task.finished", data: object = {}, workspaceId = 1): Notice => ({
+  workspaceId,
+  type,
+  data,
+});
+
+const log = (workspaceId = 1): Promise<Delivery[]> => listDeliveries(db, workspaceId, 200, undefined);
+
+/** The delivery log, once its newest row is so. */
+async function settled(status: string, attempts: number): Promise<Delivery> {
+  let found: Delivery | undefined;
+  await until(async () => {
+    [found] = await log();
+    return found?.status === status && found.attempts === attempts;
+  });
+  if (!found) throw new Error("nothing was logged");
+  return found;
+}
+
+test("a notice is posted as its type, its time and its data, with a signature that others verify", async () => {
+  const now = clock.now();
+  webhook.post(notice("limit.exceeded", { workspace: "default" }));
+  await until(() => receiver.posted.length === 1);
+  const [posted] = receiver.posted;
+  expect(posted?.body).toEqual({
     type: "limit.exceeded",
-    timestamp: "2026-01-02T03:04:05.000Z",
+    timestamp: new Date(now).toISOString(),
     data: { workspace: "default" },
   });
-  expect(posted[0]?.id).toStartWith("msg_");
-  expect(posted[0]?.timestamp).toBe(String(Date.UTC(2026, 0, 2, 3, 4, 5) / 1000));
+  const headers = posted?.headers ?? {};
+  expect(headers["webhook-id"]).toStartWith("msg_");
+  expect(headers["webhook-timestamp"]).toBe(String(Math.floor(now / 1000)));
+  const verifier = new Verifier(encodeSecret(SECRET));
+  expect(verifier.verify(posted?.text ?? "", headers)).toEqual(posted?.body);
+  expect(() => verifier.verify(`${posted?.text} `, headers)).toThrow();
+  expect(() => verifier.verify(posted?.text ?? "", { ...headers, "webhook-id": "msg_other" })).toThrow();
+  const other = new Verifier(encodeSecret(new Uint8Array(32)));
+  expect(() => other.verify(posted?.text ?? "", headers)).toThrow();
+  expect(await settled("delivered", 1)).toMatchObject({ lastStatus: 200, lastError: null, nextAt: null });
 });
 
-test("one that is not taken is sent again, under the same id, and then the next", async () => {
-  answers.push(
-    () => new Response(null, { status: 500 }),
+test("what its transaction takes back is not sent", async () => {
+  const failed = db.tx(async (tx) => {
+    await webhook.write(tx, notice());
+    throw new Error("taken back");
+  });
+  await expect(failed).rejects.toThrow("taken back");
+  webhook.post(notice("limit.exceeded"));
+  await settled("delivered", 1);
+  expect(receiver.posted.map(({ body }) => body.type)).toEqual(["limit.exceeded"]);
+});
+
+test("one that is not taken is sent again, under the same id, with the time of the attempt", async () => {
+  receiver.answers.push(
+    () => new Response("s3cret", { status: 500 }),
     () => Response.redirect("http://127.0.0.1:9/", 307),
   );
-  webhook.post({ type: "a", data: {} });
-  webhook.post({ type: "b", data: {} });
-  await until(() => posted.length === 4, 500);
-  expect(posted.map(({ body }) => body.type)).toEqual(["a", "a", "a", "b"]);
-  expect(new Set(posted.slice(0, 3).map(({ id }) => id)).size).toBe(1);
-  expect(posted[3]?.id).not.toBe(posted[0]?.id);
+  webhook.post(notice());
+  const first = await settled("pending", 1);
+  expect(first).toMatchObject({ lastStatus: 500, lastError: "it answered 500" });
+  expect(first.nextAt).toBe(clock.now() + (RETRY_MS[0] ?? 0));
+  await until(() => {
+    clock.advance(1_000);
+    return receiver.posted.length === 3;
+  });
+  await settled("delivered", 3);
+  expect(new Set(receiver.posted.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
+  const times = receiver.posted.map(({ headers }) => Number(headers["webhook-timestamp"]));
+  expect(times[1]).toBeGreaterThan(times[0] ?? 0);
+  const verifier = new Verifier(encodeSecret(SECRET));
+  for (const { text, headers } of receiver.posted) verifier.verify(text, headers);
 });
 
-test("one that is never taken is given up, and the log says so without the URL's secrets", async () => {
-  for (let tries = 0; tries < 4; tries++) answers.push(() => new Response(null, { status: 503 }));
-  webhook.post({ type: "a", data: {} });
-  await until(() => said.length === 1, 1_000);
-  expect(posted).toHaveLength(4);
-  expect(JSON.stringify(said)).not.toContain("s3cret");
-  expect(said[0]).toMatchObject({ type: "a", problem: "it answered 503" });
+test("one that is never taken is given up after hours, and neither log says the URL's secrets", async () => {
+  const tries = RETRY_MS.length + 1;
+  for (let attempt = 0; attempt < tries; attempt++) {
+    receiver.answers.push(() => new Response("s3cret", { status: 503 }));
+  }
+  const began = clock.now();
+  webhook.post(notice());
+  for (let attempt = 1; attempt < tries; attempt++) {
+    const { nextAt } = await settled("pending", attempt);
+    clock.advance((nextAt ?? 0) - clock.now());
+    await until(() => {
+      // The next look is planned a moment after the attempt is in the log.
+      clock.advance(1);
+      return receiver.posted.length > attempt;
+    });
+  }
+  const last = await settled("failed", tries);
+  expect(last).toMatchObject({ lastStatus: 503, nextAt: null });
+  expect(clock.now() - began).toBeGreaterThan(12 * 3_600_000);
+  await until(() => said.length === 1);
+  expect(said[0]).toMatchObject({ type: "task.finished", problem: "it answered 503" });
+  expect(JSON.stringify([said, await log()])).not.toContain("s3cret");
+});
+
+test("a receiver that wants no more of one (410) is sent it no more", async () => {
+  receiver.answers.push(() => new Response(null, { status: 410 }));
+  webhook.post(notice());
+  expect(await settled("failed", 1)).toMatchObject({ lastStatus: 410 });
 });
 
 test("one that hangs is given up after its time", async () => {
-  answers.push(() => new Promise<Response>(() => {}));
-  webhook.post({ type: "a", data: {} });
-  await until(() => posted.length === 1);
-  await until(() => posted.length === 2, 1_000);
+  receiver.answers.push(() => new Promise<Response>(() => {}));
+  webhook.post(notice());
+  await until(() => receiver.posted.length === 1);
+  clock.advance(15_000);
+  expect(await settled("pending", 1)).toMatchObject({
+    lastStatus: null,
+    lastError: "it did not answer in time",
+  });
 });
 
-test("of those that replace one another, the newest alone is sent", async () => {
-  answers.push(async () => {
-    await until(() => replaced);
+test("what was not delivered is delivered by the next process", async () => {
+  receiver.answers.push(() => new Response(null, { status: 500 }));
+  webhook.post(notice("task.finished", { task: "a" }));
+  const { id, nextAt } = await settled("pending", 1);
+  await close(webhook);
+  expect(receiver.posted).toHaveLength(1);
+  clock.advance((nextAt ?? 0) - clock.now() + 1);
+  webhook = open();
+  webhook.wake();
+  await settled("delivered", 2);
+  expect(receiver.posted[1]?.headers["webhook-id"]).toBe(id);
+});
+
+test("a clock that is set forward is noticed", async () => {
+  receiver.answers.push(() => new Response(null, { status: 500 }));
+  webhook.post(notice());
+  await settled("pending", 1);
+  clock.setWall(clock.now() + 3_600_000);
+  clock.advance(60_000);
+  await settled("delivered", 2);
+});
+
+test("of those that replace one another, the newest alone is sent, in each workspace", async () => {
+  let isOpen = false;
+  receiver.answers.push(async () => {
+    await until(() => isOpen);
     return new Response("ok");
   });
-  let replaced = false;
-  webhook.post({ type: "first", data: {} });
-  await until(() => posted.length === 1);
-  for (let size = 1; size <= 5; size++) webhook.post({ type: "c", data: { size }, replaces: "c" });
-  webhook.post({ type: "other", data: {} });
-  replaced = true;
-  await until(() => posted.length === 3);
-  expect(posted.slice(1).map(({ body }) => [body.type, body.data])).toEqual([
-    ["c", { size: 5 }],
-    ["other", {}],
-  ]);
+  webhook.post(notice("task.finished"));
+  await until(() => receiver.posted.length === 1);
+  for (let size = 1; size <= 5; size++) {
+    webhook.post({ ...notice("ledger.checkpoint", { size }), replaces: true });
+    webhook.post({ ...notice("ledger.checkpoint", { size }, 2), replaces: true });
+  }
+  await until(async () => (await log(2)).length === 5);
+  isOpen = true;
+  await until(() => receiver.posted.length === 3);
+  expect(receiver.posted.slice(1).map(({ body }) => body.data)).toEqual([{ size: 5 }, { size: 5 }]);
+  expect((await log(2)).map(({ status }) => status).slice(1)).toEqual(new Array(4).fill("replaced"));
 });
 
 test("too many that wait are dropped, and the log says so once", async () => {
-  answers.push(() => new Promise<Response>(() => {}));
-  for (let count = 0; count < 300; count++) webhook.post({ type: "a", data: { count } });
+  await db.run(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+     INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at)
+     SELECT 1, 'msg_' || i, 'task.finished', '{}', 0, 'pending', 1, 1, $2 FROM n`,
+    [PENDING_LIMIT, clock.now() + 3_600_000],
+  );
+  for (let count = 0; count < 3; count++) webhook.post(notice());
+  webhook.post(notice("task.finished", {}, 2));
+  await until(() => receiver.posted.length === 1);
   expect(said).toHaveLength(1);
-  expect(JSON.stringify(said)).not.toContain("s3cret");
+  const rows = await db.get<{ count: number }>(
+    "SELECT COUNT(*) AS count FROM webhook_deliveries WHERE workspace_id = 1",
+  );
+  expect(rows?.count).toBe(PENDING_LIMIT);
+});
+
+test("of those that are over, the newest are kept", async () => {
+  await db.run(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+     INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries)
+     SELECT 1, 'msg_0' || i, 'task.finished', '{}', 0, 'delivered', 1, 1 FROM n`,
+    [KEPT_LIMIT + 100],
+  );
+  webhook.post(notice());
+  await until(async () => {
+    const rows = await db.get<{ count: number }>("SELECT COUNT(*) AS count FROM webhook_deliveries");
+    return rows?.count === KEPT_LIMIT;
+  });
 });

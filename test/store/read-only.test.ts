@@ -1,6 +1,6 @@
 /** A database that is read by somebody who must leave no trace: beside a server, after one that died, and with none. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SCHEMA_VERSION } from "../../src/store/sqlite/migrate.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
@@ -107,6 +107,12 @@ describe("leaves every file as it was, and sees what was committed:", () => {
     const before = everythingIn(join(root.path, "copy"));
     expect(keysIn(copied)).toEqual(["one"]);
     expect(everythingIn(join(root.path, "copy"))).toEqual(before);
+  });
+
+  test("it is a link to a file that a server writes to", () => {
+    const link = join(root.path, "link.db");
+    symlinkSync(path, link);
+    expect(keysIn(link)).toEqual(["one"]);
   });
 
   test("a server writes to it", () => {

@@ -35,6 +35,7 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^yaml$/, places: ["config/**", "connectors/openapi/document.ts"] },
   { packages: /^swagger-ui-dist$/, places: ["http/docs/**"] },
   { packages: /^(unpdf|mammoth|csv-parse|fflate|htmlparser2)$/, places: ["vault/read/**"] },
+  { packages: /^croner$/, places: ["tasks/schedules/cron.ts"] },
   { packages: /^csv-stringify$/, places: ["ledger/article14/**", "http/ledger-csv.ts"] },
   { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**"] },
   { packages: /^ipaddr\.js$/, places: ["config/address-range.ts", "connectors/outbound/**"] },

@@ -16,6 +16,8 @@ export interface StageOptions extends Omit<TestGatewayOptions, "yaml"> {
   /** More providers, as YAML of one line each. */
   readonly providers?: Readonly<Record<string, string>>;
   readonly upstream?: FakeModel;
+  /** More lines of gatehouse.yaml. */
+  readonly more?: string;
 }
 
 /** A gateway whose tiers lead to a scripted upstream named `up`. */
@@ -26,7 +28,7 @@ export interface Stage {
 }
 
 export async function startStage(options: StageOptions = {}): Promise<Stage> {
-  const { tiers, prices, limits, timeoutMs, providers, upstream: given, ...rest } = options;
+  const { tiers, prices, limits, timeoutMs, providers, upstream: given, more, ...rest } = options;
   const upstream = given ?? startFakeModel();
   const gateway = await startGateway({ ...rest, yaml: yamlOf(upstream.url, options) });
   return {
@@ -50,6 +52,7 @@ export function yamlOf(url: string, options: StageOptions): string {
       ([tier, models]) => `  ${tier}: { models: [${models.map(modelName).join(", ")}] }`,
     ),
     `limits: ${JSON.stringify({ requests_per_minute: 1_000_000, ...limits })}`,
+    ...(options.more === undefined ? [] : [options.more]),
   ];
   const priced = Object.entries(prices);
   if (priced.length > 0) lines.push("models:");

@@ -1,3 +1,4 @@
+import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import {
   DatabaseUnreadable,
@@ -13,10 +14,12 @@ import {
   type VerifyTools,
   verdictOf,
 } from "../proof/verification.ts";
-import { compareKeys, Keyring, storedKeys } from "./keyring.ts";
+import { checkNamed, compareKeys, Keyring, storedKeys } from "./keyring.ts";
 import { type WalkedLedger, walkLedger } from "./ledger.ts";
-import { counted, Report } from "./report.ts";
+import { counted, Report, span } from "./report.ts";
 import { checkSchema, EVIDENCE_TABLES } from "./schema.ts";
+import { DEFAULT_RULE, isTailTooLong, type SigningRule, timeOf } from "./tail.ts";
+import { checkOrphans, storedWorkspaces, type Workspace } from "./workspaces.ts";
 
 /** Of one workspace's ledger. */
 export interface LedgerVerification extends Verification {
@@ -60,17 +63,17 @@ export async function verifyDirectory(
     if (changed === "apart" && attempt > 1) return result;
     if (attempt < TRIES) continue;
     if (changed === "unopened") return result;
-    examination.report.undecided(
-      "files_changed",
-      "The files were changed whenever they were read. Verify again when nobody starts or stops a server on them.",
-    );
-    return examination.result();
+    return unsettled();
   }
 }
 
-interface Workspace {
-  readonly id: number;
-  readonly name: string;
+function unsettled(): DirectoryVerification {
+  const report = new Report();
+  report.undecided(
+    "files_changed",
+    "The files were changed whenever they were read, so that what was read may be of no one moment. Verify again when nobody starts or stops a server on them.",
+  );
+  return { verdict: "undecided", findings: report.findings, facts: [], ledgers: [] };
 }
 
 interface Walked {
@@ -81,7 +84,7 @@ interface Walked {
 
 /** One reading of the file. */
 class Examination {
-  readonly report = new Report();
+  readonly #report = new Report();
   readonly #request: DirectoryRequest;
   readonly #tools: VerifyTools;
   readonly #ledgers: Walked[] = [];
@@ -104,7 +107,7 @@ class Examination {
       return database.isShared ? "apart" : "maybe";
     } catch (error) {
       if (!(error instanceof DatabaseUnreadable)) throw error;
-      reportUnreadable(this.report, error);
+      reportUnreadable(this.#report, error);
       if (database === undefined) return "unopened";
       return database.hasChanged() ? "maybe" : "no";
     } finally {
@@ -113,7 +116,7 @@ class Examination {
   }
 
   result(): DirectoryVerification {
-    const { findings, facts } = this.report;
+    const { findings, facts } = this.#report;
     const ledgers = this.#ledgers.map(({ workspace, report }) => ({
       workspace: workspace.name,
       verdict: verdictOf(report.findings),
@@ -129,7 +132,7 @@ class Examination {
   }
 
   async #examine(database: ReadOnlyDatabase): Promise<void> {
-    const { report } = this;
+    const report = this.#report;
     if (!isVerifiable(database, report) || !checkSchema(database, report)) return;
     if (database.schemaVersion < FIRST_WITH_CHECKPOINTS) {
       report.undecided(
@@ -150,18 +153,30 @@ class Examination {
     const workspaces = this.#workspaces(database, origins);
     this.#checkFit(origins);
     for (const workspace of workspaces) await this.#walk(database, workspace, keys, origins);
-    this.#conclude(keys, origins);
+    this.#checkKeys(stored);
+    this.#conclude(database, keys, origins);
+  }
+
+  /** Only where all entries were read, and are as they were: else what named a key may be among the others. */
+  #checkKeys(stored: readonly Uint8Array[]): void {
+    if (this.#request.workspace !== null) return;
+    const isWhole = this.#ledgers.every(
+      ({ report, walked }) => walked !== null && verdictOf(report.findings) !== "tampered",
+    );
+    if (!isWhole) return;
+    const named = new Set(this.#ledgers.flatMap(({ walked }) => [...(walked?.named ?? [])]));
+    checkNamed(stored, named, this.#report);
   }
 
   /** Those that are asked for. */
   #workspaces(database: ReadOnlyDatabase, origins: string): readonly Workspace[] {
-    const all = [...database.rows<Workspace>("SELECT id, name FROM main.workspaces ORDER BY id")];
-    this.#checkOrphans(database, all);
+    const all = storedWorkspaces(database, this.#report);
+    checkOrphans(database, all, this.#report);
     const { workspace, trust } = this.#request;
     const known = new Set(all.map(({ name }) => name));
     for (const name of namesOf(trust.checkpoints, origins)) {
       if (known.has(name) || (workspace !== null && workspace !== name)) continue;
-      this.report.tampered(
+      this.#report.tampered(
         "workspace_missing",
         `A checkpoint of the workspace ${JSON.stringify(name)} was given, which is not there any more.`,
       );
@@ -178,30 +193,13 @@ class Examination {
     return all.filter(({ name }) => name === workspace);
   }
 
-  /** Entries of a workspace that there is not. */
-  #checkOrphans(database: ReadOnlyDatabase, all: readonly Workspace[]): void {
-    const known = new Set(all.map(({ id }) => id));
-    const next =
-      "SELECT workspace_id AS id FROM main.ledger WHERE workspace_id > $1 ORDER BY workspace_id LIMIT 1";
-    for (let id = Number.MIN_SAFE_INTEGER; ; ) {
-      const row = database.get<{ id: number }>(next, [id]);
-      if (row === undefined) return;
-      id = row.id;
-      if (known.has(id)) continue;
-      this.report.tampered(
-        "workspace_missing",
-        `There are entries of a workspace with the number ${id}, which is not there any more.`,
-      );
-    }
-  }
-
   /** Checkpoints of other ledgers may lie in the same file; where all are, the wrong file was given. */
   #checkFit(origins: string): void {
     const { trust, workspace } = this.#request;
     const [first] = trust.checkpoints;
     const names = namesOf(trust.checkpoints, origins);
     if (!first || (workspace === null ? names.size > 0 : names.has(workspace))) return;
-    this.report.undecided(
+    this.#report.undecided(
       "no_checkpoint_of_this_ledger",
       `None of the ${counted(trust.checkpoints.length)} checkpoints that were given is of a ledger that is verified here: they are of ${JSON.stringify(first.checkpoint.origin)}, those here begin with ${origins}${workspace ?? ""}.`,
     );
@@ -219,6 +217,7 @@ class Examination {
     try {
       walked = await walkLedger({
         ...{ database, origin, keys, report, tools: this.#tools, workspaceId: workspace.id },
+        now: systemClock.now(),
         given: this.#request.trust.checkpoints.filter(({ checkpoint }) => checkpoint.origin === origin),
       });
     } catch (error) {
@@ -229,7 +228,7 @@ class Examination {
   }
 
   /** What each ledger's checkpoints are worth, now that all have been asked which keys are to be believed. */
-  #conclude(keys: Keyring, origins: string): void {
+  #conclude(database: ReadOnlyDatabase, keys: Keyring, origins: string): void {
     const { trust } = this.#request;
     const evidence = this.#ledgers.flatMap(({ walked }) => (walked ? [walked] : []));
     const trusted = keys.trusted(evidence);
@@ -238,14 +237,15 @@ class Examination {
       trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
     for (const { workspace, report, walked } of this.#ledgers) {
       if (!walked) continue;
-      const { size, signed, checkpoints } = walked;
+      const { size, signed, checkpoints, rules } = walked;
       const origin = `${origins}${workspace.name}`;
-      const covered = Math.max(0, ...[...signed].filter(([key]) => trusted.has(key)).map(([, upTo]) => upTo));
+      const [by = "", covered = 0] =
+        [...signed].filter(([key]) => trusted.has(key)).toSorted(([, a], [, b]) => b - a)[0] ?? [];
       const claimed = Math.max(0, ...signed.values());
-      if (checkpoints === 0 && size > 0) {
+      if (checkpoints === 0) {
         report.undecided(
           "no_checkpoint",
-          "No checkpoint is stored, so that nothing vouches for the chain as it is. Give one that was kept elsewhere, with --checkpoint.",
+          "No checkpoint is stored that the ledger's key has signed, not even one of no entries, which each ledger begins with: nothing vouches for the chain as it is. Give one that was kept elsewhere, with --checkpoint.",
         );
       } else if (claimed > covered && isKeyKnown) {
         report.undecided(
@@ -253,9 +253,11 @@ class Examination {
           `For the entries from ${covered + 1} to ${claimed} only a key vouches that no trusted one has handed over to: it took the place of one that was lost, or was slipped in. If you know it to be the ledger's, give it with --key.`,
           covered + 1,
         );
+      } else if (claimed === covered && verdictOf(report.findings) !== "tampered") {
+        checkTail({ database, workspace, report }, size, covered, rules.get(by) ?? DEFAULT_RULE);
       }
       if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
-      if (size > 0 && !trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin)) {
+      if (!trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin)) {
         report.fact(
           "Not checked",
           "whether somebody who may write the directory, and has its key, has made the ledger anew: only a checkpoint that was kept elsewhere can show that (--checkpoint)",
@@ -272,6 +274,28 @@ class Examination {
       }
     }
   }
+}
+
+/** No server leaves much unsigned: where much is, checkpoints were removed, and what they covered may be another. */
+function checkTail(
+  {
+    database,
+    workspace,
+    report,
+  }: Pick<Walked, "workspace" | "report"> & { readonly database: ReadOnlyDatabase },
+  size: number,
+  covered: number,
+  rule: SigningRule,
+): void {
+  const first = timeOf(database, workspace.id, covered + 1);
+  const last = timeOf(database, workspace.id, size);
+  const times = first === null || last === null ? null : { first, last };
+  if (!isTailTooLong(rule, size - covered, times)) return;
+  report.undecided(
+    "tail_unvouched",
+    `No checkpoint covers ${span(covered + 1, size)}, and no server leaves that much unsigned (it signs after ${counted(rule.every)} entries or ${counted(rule.seconds)} seconds): checkpoints may have been removed, and entries made anew. Give a checkpoint that was kept elsewhere, with --checkpoint.`,
+    covered + 1,
+  );
 }
 
 function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {

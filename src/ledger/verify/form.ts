@@ -6,6 +6,7 @@ export interface EntryFields {
   readonly ts: string;
   readonly action: string;
   readonly actor: string;
+  readonly channel: string;
   readonly outcome: string;
   readonly code?: string;
   readonly agent?: string;

@@ -5,7 +5,8 @@ import type { Trust, VerifyTools } from "../proof/verification.ts";
 import type { EntryFields } from "./form.ts";
 import type { Report } from "./report.ts";
 
-const KEYS = "SELECT public_key FROM main.ledger_keys ORDER BY id";
+const KEYS =
+  "SELECT CAST(id AS TEXT) AS id, public_key, retired_at IS NULL AS current FROM main.ledger_keys ORDER BY id";
 const PUBLIC_KEY_BYTES = 32;
 
 /** A key is one for all workspaces, under another name in each: what tells it is its hex. */
@@ -76,11 +77,30 @@ export class Keyring {
   }
 }
 
+interface KeyRow {
+  readonly id: string;
+  readonly public_key: unknown;
+  readonly current: number;
+}
+
 export function storedKeys(database: ReadOnlyDatabase, report: Report): Uint8Array[] {
   const keys: Uint8Array[] = [];
-  for (const { public_key: key } of database.rows<{ public_key: unknown }>(KEYS)) {
+  const rows = [...database.rows<KeyRow>(KEYS)];
+  for (const { public_key: key } of rows) {
     if (key instanceof Uint8Array && key.length === PUBLIC_KEY_BYTES) keys.push(key);
     else report.tampered("key_changed", "A row of the ledgers' keys holds no key: it was changed.");
+  }
+  if (rows.some(({ id }, index) => id !== String(index + 1))) {
+    report.tampered(
+      "key_changed",
+      "The numbers of the ledgers' keys are not those from 1 on: rows were removed, or added.",
+    );
+  }
+  if (rows.some(({ current }, index) => (current === 1) !== (index === rows.length - 1))) {
+    report.tampered(
+      "key_changed",
+      "Of the ledgers' keys the last one alone is in force, and the rows say otherwise: they were changed, or added.",
+    );
   }
   return keys;
 }
@@ -107,6 +127,30 @@ export function compareKeys(
       );
     }
   }
+}
+
+/**
+ * Says where a key took the place of another and no entry knows of it.
+ * @param named by an entry of any ledger
+ */
+export function checkNamed(stored: readonly Uint8Array[], named: ReadonlySet<KeyHex>, report: Report): void {
+  for (const [index, key] of stored.entries()) {
+    if (index === 0 || named.has(key.toHex())) continue;
+    report.tampered(
+      "key_changed",
+      `The key ${index + 1} of the ledgers took the place of another, and no entry says so: it was slipped in.`,
+    );
+  }
+}
+
+/** The key that an entry says took the place of another, also of one that was lost. */
+export function newKeyOf(
+  { action, outcome, detail }: EntryFields,
+  origin: string,
+  tools: VerifyTools,
+): KeyHex | null {
+  if (action !== "ledger.rotate_key" || outcome !== "succeeded") return null;
+  return keyNamed(detail?.to, origin, tools);
 }
 
 /** Which key an entry says handed over to which; null where it says nothing of the kind, or that the old one was lost. */

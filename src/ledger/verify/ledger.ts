@@ -1,15 +1,15 @@
-import type { SqlValue } from "../../store/db.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import { type Expiry, readExpiry } from "../expiry.ts";
 import type { SignedCheckpoint } from "../proof/checkpoint.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { IndexCheck } from "./block-index.ts";
-import { type KeyEvidence, type Keyring, type Rotation, rotationOf } from "./keyring.ts";
+import { expiringUpTo } from "./expiring.ts";
+import { type KeyEvidence, type Keyring, newKeyOf, type Rotation, rotationOf } from "./keyring.ts";
 import { PayloadCheck } from "./payloads.ts";
 import { counted, type Report } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
 import { RootCheck } from "./roots.ts";
+import { DEFAULT_RULE, ruleOf, type SigningRule } from "./tail.ts";
 import { TileCheck } from "./tiles.ts";
 import { LedgerTree } from "./tree.ts";
 import { walk } from "./walk.ts";
@@ -22,6 +22,8 @@ export interface LedgerParts {
   /** Checkpoints of this ledger from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
   readonly tools: VerifyTools;
+  /** In ms. */
+  readonly now: number;
   readonly report: Report;
 }
 
@@ -30,6 +32,10 @@ export interface WalkedLedger extends KeyEvidence {
   readonly size: number;
   /** Checkpoints whose signature is good, stored and given. */
   readonly checkpoints: number;
+  /** By the hex of a key: how often was signed, as the entries under its last good checkpoint say. */
+  readonly rules: ReadonlyMap<string, SigningRule>;
+  /** Those of the directory's keys that an entry says took the place of another, lost or not. */
+  readonly named: ReadonlySet<string>;
 }
 
 /** Findings that follow from entries being others than they were. */
@@ -37,18 +43,22 @@ const FOLLOWING = ["index_changed", "index_missing", "payload_changed", "payload
 
 /** Goes through one workspace's ledger and everything that is made of it, once, in constant memory. */
 export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
-  const { database, workspaceId, origin, keys, given, tools, report } = parts;
+  const { database, workspaceId, origin, keys, given, tools, now, report } = parts;
   const last = lastSeq(database, workspaceId);
   const tiled = tiledSize(database, workspaceId, last);
   const tree = new LedgerTree();
   const tiles = new TileCheck(database, workspaceId, tiled, report);
   const index = new IndexCheck(database, workspaceId, tiled, report);
-  const payloads = new PayloadCheck(database, workspaceId, await expiringUpTo(database, workspaceId), report);
+  const expiring = await expiringUpTo({ database, workspaceId, last, now, report });
+  const payloads = new PayloadCheck(database, workspaceId, expiring, report);
   const roots = new RootCheck({
     ...{ database, workspaceId, origin, given, tree, tools, report },
     keys: keys.verifierKeys(origin),
   });
   const rotations: Rotation[] = [];
+  const rules = new Map<string, SigningRule>();
+  const named = new Set<string>();
+  let rule = DEFAULT_RULE;
   try {
     for (const step of walk(database, workspaceId, tiles, report)) {
       tiles.take(step, tree.take(step));
@@ -56,8 +66,15 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       payloads.take(step);
       const rotation = step.entry && rotationOf(step.entry, origin, tools);
       if (rotation) rotations.push(rotation);
+      const newKey = step.entry && newKeyOf(step.entry, origin, tools);
+      if (newKey && keys.isStored(newKey)) named.add(newKey);
+      rule = (step.entry && ruleOf(step.entry)) ?? rule;
       const settled = roots.take(step);
-      if (settled) await settled;
+      if (!settled) continue;
+      await settled;
+      const signers = [...roots.signed].filter(([, size]) => size === step.seq);
+      for (const [key] of signers) rules.set(key, rule);
+      if (signers.length > 0) payloads.vouched();
     }
     await roots.end();
     tiles.end(tree.isLost);
@@ -90,6 +107,8 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     checkpoints: roots.stored.count + roots.given.count,
     signed: roots.signed,
     rotations,
+    rules,
+    named,
   };
 }
 
@@ -113,17 +132,4 @@ function tiledSize(database: ReadOnlyDatabase, workspaceId: number, size: number
     [workspaceId],
   );
   return Math.min(size, ((row?.tile ?? -1) + 1) * TILE_WIDTH);
-}
-
-/** Up to which entry payloads may be gone whose record comes only when a run has ended. */
-async function expiringUpTo(database: ReadOnlyDatabase, workspaceId: number): Promise<number> {
-  try {
-    const get = async <Row>(sql: string, params?: readonly SqlValue[]) => database.get<Row>(sql, params);
-    const noted: Partial<Expiry> | null = await readExpiry({ get }, workspaceId);
-    return Number(noted?.run?.upTo ?? 0);
-  } catch (error) {
-    // A note that is none accounts for nothing.
-    if (error instanceof SyntaxError) return 0;
-    throw error;
-  }
 }

@@ -30,9 +30,13 @@ export class PayloadCheck {
   #next: PayloadRow | null;
   readonly #kept = new Bits();
   readonly #missing = new Bits();
-  /** The last entry of which nobody knows what it said: it may have been a record. */
+  /** The last entry of which nobody knows what it said, and which may have been a record. */
   #lastUnknown = 0;
   #erased = 0;
+  /** Of these, the ones whose record no checkpoint covers, as far as the ledger was gone through. */
+  #unvouched = 0;
+  /** The last record of an early version that no checkpoint covers. */
+  #unvouchedNumber = 0;
   #expired = 0;
 
   constructor(database: ReadOnlyDatabase, workspaceId: number, expiring: number, report: Report) {
@@ -60,6 +64,12 @@ export class PayloadCheck {
     this.#account(entry);
   }
 
+  /** All places that it was told of lie under a good checkpoint. */
+  vouched(): void {
+    this.#unvouched = 0;
+    this.#lastUnknown = Math.max(this.#lastUnknown, this.#unvouchedNumber);
+  }
+
   /** @param changed from this entry on the entries are others than they were, or gone: their records account for nothing */
   end(changed: number): void {
     for (; this.#next && this.#next.seq < changed; this.#next = this.#read()) this.#reportOrphan(this.#next);
@@ -75,6 +85,12 @@ export class PayloadCheck {
   #reportMissing(): void {
     let expiring = 0;
     let unknown = 0;
+    if (this.#unvouched > 0) {
+      this.#report.undecided(
+        "payload_unaccounted",
+        `${counted(this.#unvouched)} texts are not there, and what says that they were erased came after the last checkpoint: anybody who can write the file could have put it there. Where a server runs, verify again when it has signed the next one.`,
+      );
+    }
     for (const bit of this.#missing.within(0, Number.MAX_SAFE_INTEGER)) {
       const { seq, kind } = payloadOf(bit);
       if (seq <= this.#expiring) {
@@ -92,7 +108,7 @@ export class PayloadCheck {
     if (unknown > 0) {
       this.#report.undecided(
         "payload_unaccounted",
-        `${counted(unknown)} texts are not there. What says that they were erased may be among the entries that are missing or were changed.`,
+        `${counted(unknown)} texts are not there. What says that they were erased may be among the entries that are missing or were changed, or is a record of an early version, which says how many and not which.`,
       );
     }
     if (expiring > 0) {
@@ -134,7 +150,13 @@ export class PayloadCheck {
   /** What an entry says was erased is neither missing nor may be there. */
   #account(entry: EntryFields): void {
     const erasure = parseErasure(entry);
-    if (erasure === null) return;
+    if (erasure === null) {
+      // Before there were names, a record said how many. No program of today writes one, and a start signs those there are.
+      if (entry.action === "payload.erase" && typeof entry.detail?.payloads === "number") {
+        this.#unvouchedNumber = entry.seq;
+      }
+      return;
+    }
     if ("payloads" in erasure) {
       for (const payload of erasure.payloads) this.#erase(bitOf(payload), entry.seq);
       return;
@@ -153,6 +175,7 @@ export class PayloadCheck {
     if (this.#missing.has(bit)) {
       this.#missing.delete(bit);
       this.#erased += 1;
+      this.#unvouched += 1;
     } else if (this.#kept.has(bit)) {
       const { seq, kind } = payloadOf(bit);
       this.#report.tampered(

@@ -40,8 +40,8 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   return {
     ...reads,
     vectors,
-    forget: () => forget(group),
-    rewrite: (most) => rewrite(group, most),
+    forget: () => forget(group, watch),
+    rewrite: (most) => rewrite(group, watch, most),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
     async disturbances() {
@@ -85,26 +85,28 @@ const WAIT_MS = 20;
  * Deleted rows are overwritten in the database's file (`secure_delete`), but the log still holds them as they were: it is
  * written back and emptied.
  */
-function forget(group: GroupCommit): Promise<boolean> {
+function forget(group: GroupCommit, watch: StoreWatch): Promise<boolean> {
   return untilOthersLetGo(
     group,
+    watch,
     (connection) => connection.get<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)")?.busy === 0,
   );
 }
 
-async function rewrite(group: GroupCommit, most: number): Promise<boolean> {
+async function rewrite(group: GroupCommit, watch: StoreWatch, most: number): Promise<boolean> {
   if ((await group.between(sizeOf)) > most) return false;
-  const isAnew = await untilOthersLetGo(group, vacuum);
-  return isAnew && (await forget(group));
+  const isAnew = await untilOthersLetGo(group, watch, vacuum);
+  return isAnew && (await forget(group, watch));
 }
 
 /** Others hold the file for moments: a reader in the middle of a query, a worker's connection that opens or closes. */
 async function untilOthersLetGo(
   group: GroupCommit,
+  watch: StoreWatch,
   work: (connection: Connection) => boolean,
 ): Promise<boolean> {
   for (let attempt = 0; attempt < TRIES; attempt++) {
-    if (await group.between(work)) return true;
+    if (await group.between((connection) => watch.own(() => work(connection)))) return true;
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
   }
   return false;

@@ -1,5 +1,5 @@
 import { constants, Database } from "bun:sqlite";
-import { statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import type { SqlValue } from "../db.ts";
 import { Connection, sqliteCode } from "./connection.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrate.ts";
@@ -76,7 +76,9 @@ const IDENTIFIER = /^[a-z_]+$/;
  *
  * @throws DatabaseUnreadable
  */
-export function openReadOnly(path: string): ReadOnlyDatabase {
+export function openReadOnly(name: string): ReadOnlyDatabase {
+  // The log lies beside the file itself, not beside a link to it.
+  const path = existsSync(name) ? realpathSync(name) : name;
   const before = stateOf(path);
   const isShared = before.log !== "" && before.hasIndex;
   const isAlone = !isShared && before.log !== "" && !before.log.startsWith("0 ");

@@ -47,6 +47,19 @@ export class StoreWatch {
     this.#commits += 1;
   }
 
+  /**
+   * Work of this program's that others' commits cannot be told from: emptying the log and writing the file anew may move the
+   * version as a foreign commit does. What had come before counts as it is.
+   */
+  own<T>(work: () => T): T {
+    this.look();
+    try {
+      return work();
+    } finally {
+      this.#version = this.#dataVersion();
+    }
+  }
+
   /** Looks at the files; some 5 µs. */
   lookAtFiles(): Disturbance[] {
     const found: Disturbance[] = [];

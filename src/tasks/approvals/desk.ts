@@ -33,6 +33,8 @@ export interface DecisionRequest {
 export type DeskParts = Pick<TaskParts, "db" | "ledger" | "hub" | "clock" | "tools" | "log"> & {
   /** Lets a task go on that was decided about, once it is queued in the store. */
   goOn(queued: Queued): Promise<void>;
+  /** Whether somebody has ended the task already, though its end may not be written yet. */
+  isEnding(taskId: string): boolean;
 };
 
 /** Expired ones that one transaction each settles, in one look. */
@@ -71,19 +73,20 @@ export class ApprovalDesk {
   ): Promise<{ readonly approval: Approval; readonly isSettled: boolean }> {
     const { db, clock } = this.#parts;
     const { workspaceId, agent } = call.caller;
-    const found = await findApproval(db, workspaceId, taskId, callId);
-    if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide on.`);
-    call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
     if (agent) {
       throw new Problem("agent_forbidden", `This token acts as ${agent.name}: a person has to decide.`);
     }
+    const found = await findApproval(db, workspaceId, taskId, callId);
+    if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide on.`);
+    call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
     const changed = this.#changedArguments(found, request);
     const settled = await call.commit(async (tx, record) => {
       const approval = await findApproval(tx, workspaceId, taskId, callId);
       if (approval?.status !== "pending") throw decided(approval);
       if (approval.expiresAt <= clock.now()) throw expired();
-      const { argumentsHash } = request;
-      if (argumentsHash !== undefined && argumentsHash !== approval.argumentsHash) throw isOther();
+      // It was ended while the store could not be written: that came first, and is written late.
+      if (this.#parts.isEnding(taskId)) throw decided(undefined);
+      refuseOthers(approval, request);
       const seq = await record({
         input: changed,
         output: request.reason,
@@ -94,8 +97,8 @@ export class ApprovalDesk {
       }
       return this.#settle(tx, approval, request.decision, call, seq);
     });
-    if (settled) await this.#parts.goOn(settled);
-    return { approval: found, isSettled: settled !== null };
+    if (settled.queued) await this.#parts.goOn(settled.queued);
+    return { approval: found, isSettled: settled.isSettled };
   }
 
   /** Denies what nobody has decided on in time. Called every few seconds. */
@@ -104,9 +107,14 @@ export class ApprovalDesk {
     this.#sweeping = true;
     try {
       const { db, clock } = this.#parts;
-      for (const approval of await expiredApprovals(db, clock.now(), EXPIRED_AT_ONCE)) {
-        const queued = await db.tx((tx) => this.#expireOne(tx, approval));
-        if (queued) await this.#parts.goOn(queued);
+      for (;;) {
+        const due = await expiredApprovals(db, clock.now(), EXPIRED_AT_ONCE);
+        for (const approval of due) {
+          const queued = await db.tx((tx) => this.#expireOne(tx, approval));
+          if (queued) await this.#parts.goOn(queued);
+        }
+        // Each of them is settled by now, so that this comes to an end.
+        if (due.length < EXPIRED_AT_ONCE) return;
       }
     } finally {
       this.#sweeping = false;
@@ -137,27 +145,27 @@ export class ApprovalDesk {
       },
     };
     const seq = await ledger.append(tx, workspaceId, draft);
-    await settleApproval(tx, approval, "denied", seq);
+    await settleApproval(tx, approval, "expired", seq);
     return this.#queue(tx, approval, "deny", "system");
   }
 
-  /** @returns the task that goes on; null where another person has to say yes as well */
+  /** @returns whether it is settled, or another person has to say yes as well; and the task that goes on */
   async #settle(
     tx: Tx,
     approval: Approval,
     decision: "approve" | "deny",
     { caller }: Call,
     seq: number,
-  ): Promise<Queued | null> {
+  ): Promise<{ readonly isSettled: boolean; readonly queued: Queued | null }> {
     if (decision === "approve") {
       const votes = await addVote(tx, approval, caller.person ?? caller.name, seq);
       if (votes === null) {
         throw new Problem("approval_decided", "You have approved it already: another person has to as well.");
       }
-      if (votes < approval.required) return null;
+      if (votes < approval.required) return { isSettled: false, queued: null };
     }
     await settleApproval(tx, approval, decision === "approve" ? "approved" : "denied", seq);
-    return this.#queue(tx, approval, decision, caller.actor);
+    return { isSettled: true, queued: await this.#queue(tx, approval, decision, caller.actor) };
   }
 
   /** The task goes back into the queue, and its readers are told. */
@@ -170,7 +178,7 @@ export class ApprovalDesk {
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     const log = this.#parts.hub.find(taskId);
-    if (log && !log.closed) {
+    if (log) {
       const data = { call_id: callId, decision, actor };
       const from = log.savedUpTo;
       // Nobody else writes while the task waits: the frame that is stored is the one that readers get once it is.
@@ -179,6 +187,8 @@ export class ApprovalDesk {
       await saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
       await raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
       tx.onCommit(() => {
+        // The process stops, and its streams have ended: who resumes reads it from the store.
+        if (log.closed) return;
         log.publish("approval.decided", data);
         log.saved(id);
       });
@@ -207,7 +217,8 @@ export class ApprovalDesk {
     if (decision === "deny") throw fault("/arguments", "belong to an approval");
     const tool = this.#parts.tools.catalogue.find(approval.workspaceId, approval.tool);
     if (!tool) throw fault("/arguments", `the tool ${approval.tool} is not there any more`);
-    const text = JSON.stringify(given);
+    const text = textOf(given);
+    if (text === null) throw fault("/arguments", "are nested too deeply");
     const faults = tool.validate(JSON.parse(text));
     if (faults.length > 0) {
       const errors = faults.map(({ path, message }) => ({ path: `/arguments${path}`, message }));
@@ -218,9 +229,34 @@ export class ApprovalDesk {
   }
 }
 
+/** Null for what is nested deeper than can be written. */
+function textOf(given: unknown): string | null {
+  try {
+    return JSON.stringify(given);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
+/**
+ * What was shown is what is decided on. Who names no hash means the arguments that were asked for at first: those that
+ * somebody has put in their place are approved by their hash alone.
+ * @throws Problem 409 `approval_changed`
+ */
+function refuseOthers(approval: Approval, { decision, argumentsHash }: DecisionRequest): void {
+  if (argumentsHash !== undefined && argumentsHash !== approval.argumentsHash) throw isOther();
+  const isChanged = approval.argumentsSeq !== approval.pendingSeq;
+  if (argumentsHash === undefined && isChanged && decision === "approve") throw isOther();
+}
+
 function decided(approval: Approval | undefined): Problem {
-  const how = approval?.status === "approved" ? "approved" : "denied";
-  return new Problem("approval_decided", `The call was ${how} already, or is not wanted any more.`);
+  const status = approval?.status;
+  if (status === "expired") return expired();
+  if (status === "approved" || status === "denied") {
+    return new Problem("approval_decided", `The call was ${status} already.`);
+  }
+  return new Problem("approval_decided", "The call is not wanted any more: its task has ended.");
 }
 
 function expired(): Problem {
@@ -228,5 +264,8 @@ function expired(): Problem {
 }
 
 function isOther(): Problem {
-  return new Problem("approval_changed", "The arguments are others by now: look at them again.");
+  return new Problem(
+    "approval_changed",
+    "The arguments are others by now: look at them again, and name their arguments_hash.",
+  );
 }

@@ -4,7 +4,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { Sql, Tx } from "../../store/db.ts";
 import { markAwaiting } from "../store.ts";
 import type { Task } from "../task.ts";
-import { type ApprovalWithTexts, insertApproval } from "./rows.ts";
+import { type ApprovalStatus, type ApprovalWithTexts, insertApproval } from "./rows.ts";
 
 /** Ends a run that waits for a person: the task keeps what it has come to, and no slot. */
 export class AwaitingApproval extends Error {
@@ -24,18 +24,20 @@ export type Verdict =
 export function verdictOf(approval: ApprovalWithTexts, call: BeforeToolCall): Verdict | null {
   if (approval.status === "pending") return null;
   const { decisionSeq, reason } = approval;
-  if (approval.status === "denied" || decisionSeq === null) {
-    const why =
-      reason === null
-        ? "A person has denied it, or nobody decided in time."
-        : `A person has denied it: ${reason}`;
-    return { kind: "denied", deny: { deny: why } };
+  if (approval.status !== "approved" || decisionSeq === null) {
+    return { kind: "denied", deny: { deny: wordsOf(approval.status, reason) } };
   }
   // Nobody approved what is not exactly this.
   if (JSON.stringify(call.arguments) !== approval.arguments) {
     return { kind: "denied", deny: { deny: "What was approved are other arguments." } };
   }
   return { kind: "approved", decisionSeq };
+}
+
+/** What a model is told of a call that is not made. */
+function wordsOf(status: ApprovalStatus, reason: string | null): string {
+  if (status === "expired") return "Nobody decided on it in time.";
+  return reason === null ? "A person has denied it." : `A person has denied it: ${reason}`;
 }
 
 /** How a call is put before people. */

@@ -1,7 +1,13 @@
 import type { Sql, Tx } from "../../store/db.ts";
 
-/** Whether a call may be made that a person was asked for. */
-export type ApprovalStatus = "pending" | "approved" | "denied";
+/**
+ * Whether a call may be made that a person was asked for: `approved` alone says so. `expired`: nobody decided in time.
+ * `withdrawn`: its task ended first.
+ */
+export type ApprovalStatus = "pending" | "approved" | "denied" | "expired" | "withdrawn";
+
+/** Calls of one workspace that may wait for people at once: each keeps a task, its answers and its events. */
+export const PENDING_LIMIT = 10_000;
 
 /** A call that waits, or has waited, for a person. */
 export interface Approval {
@@ -141,8 +147,8 @@ export async function insertApproval(
 export async function settleApproval(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
-  status: "approved" | "denied",
-  decisionSeq: number | null,
+  status: "approved" | "denied" | "expired",
+  decisionSeq: number,
 ): Promise<void> {
   await tx.run(
     `UPDATE approvals SET status = $4, decision_seq = $5
@@ -167,6 +173,25 @@ export async function changeArguments(
   await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
 }
 
+/**
+ * How many calls of a workspace wait for people. Counted up to the limit only.
+ */
+export async function countPending(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
+  const row = await sql.get<{ pending: number }>(
+    `SELECT COUNT(*) AS pending FROM
+       (SELECT 1 FROM approvals WHERE workspace_id = $1 AND status = 'pending' LIMIT $2) AS some`,
+    [workspaceId, PENDING_LIMIT],
+  );
+  return row?.pending ?? 0;
+}
+
+/**
+ * The same person, however a token's issuer has written the name: two spellings of one name are not two people.
+ */
+function personKey(person: string): string {
+  return person.normalize("NFKC").trim().replace(/\s+/gu, " ").toLowerCase();
+}
+
 /** @returns how many people have said yes now; null where this one had before */
 export async function addVote(
   tx: Tx,
@@ -178,7 +203,7 @@ export async function addVote(
   const added = await tx.run(
     `INSERT INTO approval_votes (workspace_id, task_id, call_id, person, seq) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT DO NOTHING`,
-    [...key, person, seq],
+    [...key, personKey(person), seq],
   );
   if (added === 0) return null;
   const row = await tx.get<{ votes: number }>(
@@ -188,22 +213,10 @@ export async function addVote(
   return row?.votes ?? 0;
 }
 
-/** Who has said yes so far. */
-export async function votersOf(
-  sql: Pick<Sql, "all">,
-  { workspaceId, taskId, callId }: Approval,
-): Promise<string[]> {
-  const rows = await sql.all<{ person: string }>(
-    "SELECT person FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3 ORDER BY seq",
-    [workspaceId, taskId, callId],
-  );
-  return rows.map(({ person }) => person);
-}
-
 /** A task that ends asks for nothing any more. */
 export async function withdrawApprovals(tx: Tx, workspaceId: number, taskId: string): Promise<void> {
   await tx.run(
-    "UPDATE approvals SET status = 'denied' WHERE workspace_id = $1 AND task_id = $2 AND status = 'pending'",
+    "UPDATE approvals SET status = 'withdrawn' WHERE workspace_id = $1 AND task_id = $2 AND status = 'pending'",
     [workspaceId, taskId],
   );
 }

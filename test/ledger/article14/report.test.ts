@@ -81,13 +81,19 @@ describe("the report of some weeks", () => {
   test("counts what the entries say", () => {
     const entries = bench.rows().map(({ bytes }) => JSON.parse(bytes));
     const count = (matches: (entry: Record<string, unknown>) => boolean) => entries.filter(matches).length;
-    const decided = (decision: string) => count(({ action }) => action === `oversight.${decision}`);
+    const worded = (decision: string) =>
+      entries.filter(({ oversight }) => oversight?.decision === decision).length;
     const expected: [number, string][] = [
-      [count(({ oversight }) => oversight !== undefined), "decisions by people"],
-      [decided("approve"), "approvals"],
-      [decided("deny"), "denials"],
-      [decided("stop"), "stops"],
-      [decided("resume"), "resumptions"],
+      [
+        count(({ oversight, outcome }) => oversight !== undefined && outcome !== "denied"),
+        "decisions by people",
+      ],
+      [worded("approve"), "approvals"],
+      [worded("change") + worded("override") + worded("disregard"), "overrides"],
+      [worded("expire"), "requests that nobody decided in time"],
+      [worded("deny"), "denials"],
+      [worded("stop"), "stops"],
+      [worded("resume"), "resumptions"],
       [count(({ action, phase }) => action === "task.dispatch" && phase === "intent"), "tasks dispatched"],
       [count(({ action, phase }) => action === "model.call" && phase === "intent"), "model calls"],
       [count(({ action, phase }) => action === "tool.call" && phase === "intent"), "tool calls"],

@@ -59,7 +59,8 @@ export async function openBench(): Promise<BundleBench> {
 }
 
 /** The entries of some weeks in which agents worked and people watched over them. */
-export async function story({ add, clock, rotate }: BundleBench, days = 30): Promise<void> {
+export async function story(bench: BundleBench, days = 30): Promise<void> {
+  const { add, clock, rotate } = bench;
   const hash = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
   const issue = (token: string, detail: Record<string, string>) =>
     add({
@@ -106,9 +107,10 @@ export async function story({ add, clock, rotate }: BundleBench, days = 30): Pro
     });
   }
   for (let day = 0; day < days; day++) {
-    for (let round = 0; round < 2 + (day % 5); round++) await oneTask(add, hash, day, round);
-    if (day % 6 === 2) await oversee(add, "stop", "Alan Turing", "head of operations", { agent: "scout" });
-    if (day % 6 === 3) await oversee(add, "resume", "Alan Turing", "head of operations", { agent: "scout" });
+    for (let round = 0; round < 2 + (day % 5); round++) await oneTask(bench, hash, day, round);
+    if (day % 6 === 2) await oversee(bench, "stop", "Alan Turing", "head of operations", { agent: "scout" });
+    if (day % 6 === 3)
+      await oversee(bench, "resume", "Alan Turing", "head of operations", { agent: "scout" });
     if (day % 7 === 1) {
       await add({
         action: "auth.refused",
@@ -139,9 +141,15 @@ export async function story({ add, clock, rotate }: BundleBench, days = 30): Pro
   }
 }
 
-type Add = BundleBench["add"];
+type Scribe = Pick<BundleBench, "add" | "clock">;
 
-async function oneTask(add: Add, hash: (text: string) => string, day: number, round: number): Promise<void> {
+async function oneTask(
+  scribe: Scribe,
+  hash: (text: string) => string,
+  day: number,
+  round: number,
+): Promise<void> {
+  const { add } = scribe;
   const agent = ["claims", "scout", "mailer"][(day + round) % 3] ?? "claims";
   const task = `task_${day}_${round}`.padEnd(30, "0");
   const actor = "token:tok_bot";
@@ -189,14 +197,14 @@ async function oneTask(add: Add, hash: (text: string) => string, day: number, ro
     const presented = await add({
       ...about,
       action: "tool.call",
-      phase: "intent",
       outcome: "pending",
+      code: "approval_required",
       tool,
       input,
     });
     await oversee(
-      add,
-      day % 5 === 4 ? "deny" : "approve",
+      scribe,
+      day % 5 === 4 ? "deny" : day % 7 === 5 ? "change" : day % 10 === 8 ? "expire" : "approve",
       day % 3 ? "Ada Lovelace" : "Alan Turing",
       day % 3 ? "claims supervisor" : "head of operations",
       {
@@ -239,6 +247,16 @@ async function oneTask(add: Add, hash: (text: string) => string, day: number, ro
     detail: { input_tokens: 900, output_tokens: 120, steps: 1 },
     output: "done",
   });
+  if (day % 8 === 3 && round === 1) {
+    const about = { agent, task, target: dispatched };
+    await oversee(
+      scribe,
+      day % 16 === 3 ? "disregard" : "override",
+      "Ada Lovelace",
+      "claims supervisor",
+      about,
+    );
+  }
   if (day % 10 === 7 && round === 0) {
     await add({
       action: "payload.erase",
@@ -250,32 +268,37 @@ async function oneTask(add: Add, hash: (text: string) => string, day: number, ro
 
 interface About extends Partial<Draft> {
   readonly target?: number;
+  /** From presented to decided; without it nothing was presented. */
   readonly seconds?: number;
   readonly argumentsHash?: string;
 }
 
+/** As the gateway records decisions: by the desk of approvals, of finished tasks, and of agents. */
 async function oversee(
-  add: Add,
+  { add, clock }: Scribe,
   decision: string,
   person: string,
   role: string,
   { target, seconds, argumentsHash, ...about }: About,
 ): Promise<void> {
-  const presented = Date.UTC(2026, 0, 2) + (target ?? 0) * 60_000;
+  const isExpired = decision === "expire";
+  const presented = clock.now();
+  if (seconds !== undefined) clock.advance(seconds * 1_000);
+  const decidedBy = person.startsWith("Ada") ? "token:tok_ada" : "token:tok_alan";
   await add({
     ...about,
-    action: `oversight.${decision}`,
-    channel: "rest",
-    actor: person.startsWith("Ada") ? "token:tok_ada" : "token:tok_alan",
-    requestId: "req_01kz0000000000000000000000",
+    action: `oversight.${decision === "change" ? "approve" : decision}`,
+    ...(isExpired ? { outcome: "denied", code: "expired" } : {}),
+    channel: isExpired ? "system" : "rest",
+    actor: isExpired ? "system" : decidedBy,
+    requestId: isExpired ? undefined : "req_01kz0000000000000000000000",
     oversight: {
-      person,
-      role,
+      person: isExpired ? "nobody" : person,
+      ...(isExpired ? {} : { role }),
       decision,
-      decided_at: new Date(presented + (seconds ?? 0) * 1000).toISOString(),
-      ...(target === undefined
-        ? {}
-        : { target_seq: target, presented_at: new Date(presented).toISOString() }),
+      decided_at: new Date(clock.now()).toISOString(),
+      ...(target === undefined ? {} : { target_seq: target }),
+      ...(seconds === undefined ? {} : { presented_at: new Date(presented).toISOString() }),
       ...(argumentsHash === undefined ? {} : { arguments_hash: argumentsHash }),
     },
   });

@@ -1,9 +1,12 @@
 /** A ledger that nobody has touched holds: at rest, while a server writes to it, and after one that was killed. */
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { encodeEntry } from "../../../src/ledger/entry.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { serve, tempDir } from "../../support/process.ts";
+import { draft } from "../support.ts";
 import { allFindings, copyOf, makeScene, type Scene, verify } from "./scene.ts";
 import { Vandal } from "./vandal.ts";
 
@@ -86,6 +89,26 @@ test("while a server writes, and signs, and erases", async () => {
   await gateway.stop();
 });
 
+test("what was changed before is found while a server writes as well", async () => {
+  const copy = copyOf(scene.dataDir);
+  const vandal = new Vandal(copy);
+  vandal.unguarded(() => vandal.set(5, { bytes: vandal.forged(5) }));
+  vandal.close();
+  const gateway = await startGateway({ dataDir: copy.dataDir });
+  let isDone = false;
+  const writing = (async () => {
+    while (!isDone) await gateway.call("GET", "/v1/agents");
+  })();
+  for (let time = 0; time < 5; time++) {
+    const result = await verify(copy.path);
+    expect(allFindings(result)).toMatchObject([{ code: "entry_changed", seq: 5 }]);
+  }
+  isDone = true;
+  await writing;
+  await gateway.stop();
+  copy.remove();
+});
+
 test("after a server was killed; what it left behind stays as it is, with and without the log's index", async () => {
   const directory = tempDir();
   const dataDir = join(directory.path, "data");
@@ -105,6 +128,42 @@ test("after a server was killed; what it left behind stays as it is, with and wi
     rmSync(join(dataDir, "gatehouse.db-shm"), { force: true });
   }
   directory.remove();
+});
+
+test("a directory of the first release, once the program of today has started on it", async () => {
+  const directory = tempDir();
+  const path = database(directory.path);
+  const fixture = new Database(path);
+  fixture.exec(readFileSync(join(import.meta.dir, "../../store/fixtures/v1.sql"), "utf8"));
+  fixture.close();
+  const gateway = await startGateway({ dataDir: directory.path });
+  await gateway.stop();
+  const result = await verify(path);
+  expect({ verdict: result.verdict, findings: allFindings(result) }).toEqual({
+    verdict: "holds",
+    findings: [],
+  });
+  directory.remove();
+});
+
+test("a text whose erasure an early version recorded by a number alone is neither there nor missed", async () => {
+  const copy = copyOf(scene.dataDir);
+  const vandal = new Vandal(copy);
+  const last = vandal.row(vandal.rows().length);
+  const at = {
+    seq: last.seq + 1,
+    prev: Buffer.from(last.leaf).toString("hex"),
+    ts: "2099-01-01T00:00:00.000Z",
+  };
+  vandal.append(encodeEntry(draft({ action: "payload.erase", detail: { payloads: 1 } }), at));
+  vandal.run("DELETE FROM payloads WHERE body = 'And now?'");
+  vandal.close();
+  const result = await verify(copy.path);
+  expect([result.verdict, allFindings(result).map(({ code }) => code)]).toEqual([
+    "undecided",
+    ["payload_unaccounted"],
+  ]);
+  copy.remove();
 });
 
 test("a directory that is older than checkpoints, which the program of today has to start on once", async () => {

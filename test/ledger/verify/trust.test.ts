@@ -300,5 +300,5 @@ function keyOf(name: string): string {
 }
 
 function publicKeyOf(key: string): Uint8Array {
-  return Uint8Array.fromBase64(key.split("+")[2] ?? "").slice(1);
+  return Uint8Array.fromBase64(key.split("+").slice(2).join("+")).slice(1);
 }

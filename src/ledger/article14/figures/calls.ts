@@ -23,7 +23,7 @@ export interface CallTally {
   fallbacks: number;
 }
 
-export interface AgentTally {
+interface AgentTally {
   tasks: number;
   modelCalls: number;
   toolCalls: number;
@@ -101,7 +101,7 @@ export class Calls {
 }
 
 /** A model and a tier, as one name. */
-export function modelKey(model: string, tier: number | undefined): string {
+function modelKey(model: string, tier: number | undefined): string {
   return JSON.stringify([model, tier ?? null]);
 }
 

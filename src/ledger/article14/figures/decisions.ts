@@ -12,7 +12,7 @@ const PEOPLE = 200;
 /** Upper bounds, in seconds, of how long a decision took; what took longer is counted behind the last. */
 export const DELAY_BOUNDS = [5, 30, 120, 600, 3_600] as const;
 
-export interface PersonTally {
+interface PersonTally {
   readonly decisions: Map<Decision, number>;
   readonly roles: Set<string>;
   /** Those of which it is known how long they took, in seconds. */
@@ -23,6 +23,12 @@ export interface PersonTally {
 }
 
 const ROLES = 5;
+
+/** Words of the entries: of a call that waits for a person, and of what became of it. */
+const PRESENTED = "approval_required";
+const CHANGED = "change";
+const DISREGARDED = "disregard";
+const EXPIRED = "expire";
 
 /** What people decided. */
 export class Decisions {
@@ -41,18 +47,32 @@ export class Decisions {
   /** Of approvals alone: those that were given within the first bound. */
   quickApprovals = 0;
   timed = 0;
+  /** Of overrides: approvals with other arguments than those that were asked for, and outputs that were disregarded. */
+  changed = 0;
+  disregarded = 0;
+  /** Calls that were put before people. */
+  presented = 0;
+  /** Of which nobody decided in time. */
+  expired = 0;
   /** Somebody wanted to decide and was not allowed to, or could not. */
   refused = 0;
 
   add(entry: EntryFields, timeline: Timeline): void {
     const { oversight, outcome } = entry;
+    if (outcome === "pending" && entry.code === PRESENTED) this.presented += 1;
     if (!oversight) return;
     this.listed.add(entry);
+    if (oversight.decision === EXPIRED) {
+      this.expired += 1;
+      return;
+    }
     if (outcome === "denied" || outcome === "failed") {
       this.refused += 1;
       return;
     }
     const decision = decisionOf(entry);
+    if (oversight.decision === CHANGED) this.changed += 1;
+    if (oversight.decision === DISREGARDED) this.disregarded += 1;
     this.byDecision.set(decision, (this.byDecision.get(decision) ?? 0) + 1);
     timeline.count(decision, Date.parse(entry.ts));
     const person = this.people.of(oversight.person ?? entry.actor);
@@ -84,8 +104,9 @@ export class Decisions {
   }
 }
 
-/** The decision by its own name, or that of the action `oversight.<decision>`. */
-export function decisionOf({ action, oversight }: EntryFields): Decision {
+/** What was decided, in the words of the report: an approval of other arguments overrides, as does a disregarded output. */
+function decisionOf({ action, oversight }: EntryFields): Decision {
   const named = oversight?.decision ?? action.replace(/^oversight\./, "");
+  if (named === CHANGED || named === DISREGARDED) return "override";
   return DECISION_SERIES.find((known) => known === named) ?? "other";
 }

@@ -18,12 +18,7 @@ const CHANGES_OF = [
 ];
 
 /** What is told one by one, since each of them asks for a look. */
-const NAMED_INCIDENTS = [
-  "ledger.foreign_write",
-  "ledger.file_moved",
-  "ledger.rotate_key",
-  "ledger.unavailable",
-];
+const NAMED_INCIDENTS = ["ledger.foreign_write", "ledger.file_moved", "ledger.rotate_key"];
 
 /** Looking at what happens: Article 14(4)(a) asks that people can. */
 const READS = ["task.read", "task.events", "task.list", "ledger.read", "ledger.export", "ledger.checkpoint"];

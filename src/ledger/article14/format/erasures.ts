@@ -1,9 +1,6 @@
 import { type Erasure, parseErasure } from "../../proof/erasure.ts";
 import { type EntryFields, readEntryFields } from "./entry.ts";
 
-/** Actions of the entries that say what was erased. */
-export const ERASURE_ACTIONS = ["payload.erase", "payload.expire"] as const;
-
 /**
  * A line of `erasures.ndjson`: what was erased of the range's texts, by whom, with the entry that says so and the proof that
  * it is in the ledger, wherever that entry lies.

@@ -1,5 +1,5 @@
 import { Check, Errors } from "typebox/schema";
-import { LISTED_FILES, type ListedFile } from "./files.ts";
+import type { ListedFile } from "./files.ts";
 
 export const FORMAT = "gatehouse-article14";
 /** Grows when a verifier of the version before could not check a bundle any more. */
@@ -245,9 +245,4 @@ export function parseManifest(json: string): Manifest {
     throw new ManifestError("/counts do not add up to the range");
   }
   return value;
-}
-
-/** The files that the manifest lists, and what it says of them. */
-export function listedFiles(manifest: Manifest): readonly (readonly [ListedFile, BundleFileDigest])[] {
-  return LISTED_FILES.map((name) => [name, manifest.files[name]] as const);
 }

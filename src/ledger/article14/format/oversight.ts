@@ -2,7 +2,7 @@ import { stringify } from "csv-stringify/browser/esm/sync";
 import type { EntryFields } from "./entry.ts";
 
 /** The columns of `oversight.csv`. Those behind `agent` are about what was decided on, the last two about the call. */
-export const OVERSIGHT_COLUMNS = [
+const OVERSIGHT_COLUMNS = [
   "seq",
   "ts",
   "action",

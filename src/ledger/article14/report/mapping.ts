@@ -61,7 +61,7 @@ function article14(facts: ReportFacts): readonly Provision[] {
               decisions.timed === 0
                 ? "How long people took is not recorded."
                 : html`Approvals in less than ${span(DELAY_BOUNDS[0])} after the case was presented: ${count(decisions.quickApprovals)} (section 3).`
-            }`,
+            } Calls put before people: ${count(decisions.presented)}, expired undecided: ${count(decisions.expired)}.`,
       missing:
         "Whether a quick or frequent approval was a considered one. Measures against automation bias outside of this gateway, such as training and rotation of duties.",
     },
@@ -83,7 +83,7 @@ function article14(facts: ReportFacts): readonly Provision[] {
       evidence:
         denials + overrides + events.counts.cancelled === 0
           ? `None: no denial, no override and no cancelled task was recorded ${where}. Tokens with the right to deny: ${count(deciding)} (section 2).`
-          : html`Denials: ${count(denials)}. Overrides: ${count(overrides)} (section 3). Tasks cancelled by a call: ${count(events.counts.cancelled)}.`,
+          : html`Denials: ${count(denials)}. Overrides: ${count(overrides)}, of which approvals of other arguments ${count(decisions.changed)} and disregarded outputs ${count(decisions.disregarded)} (section 3). Tasks cancelled by a call: ${count(events.counts.cancelled)}.`,
       missing:
         "Decisions outside of this gateway: an output that somebody read and did not follow leaves no trace here.",
     },

@@ -1,4 +1,4 @@
-import { DELAY_BOUNDS, type Decision, type Decisions, decisionOf } from "../figures/decisions.ts";
+import { DELAY_BOUNDS, type Decision, type Decisions } from "../figures/decisions.ts";
 import type { Overseer } from "../figures/overseers.ts";
 import type { EntryFields } from "../format/entry.ts";
 import { secondsToDecide } from "../format/oversight.ts";
@@ -77,9 +77,19 @@ export function decisionsSection(facts: ReportFacts): Html {
   const { decisions } = facts.figures;
   return html`<section><h2>3. What people decided</h2>
 ${decisions.total === 0 ? html`<p class="none">No decision of a person was recorded ${place(facts)}: nothing was approved, denied, overridden, stopped or resumed.</p>` : html`${peopleTable(decisions)}${delays(decisions)}`}
-${decisions.refused === 0 ? null : html`<p>${counted(decisions.refused, "decision")} ${decisions.refused === 1 ? "was" : "were"} attempted and refused, or failed.</p>`}
+<p>${whatBecameOf(decisions)}</p>
 ${decisionsTable(decisions)}
 </section>`;
+}
+
+function whatBecameOf(decisions: Decisions): string {
+  const { presented, expired, changed, disregarded, refused } = decisions;
+  const replaced = decisions.of("override") - changed - disregarded;
+  return [
+    `Calls put before people for approval: ${count(presented)}; expired, with nobody having decided in time: ${count(expired)}.`,
+    `Overrides: ${counted(changed, "approval")} of other arguments than those asked for, ${counted(disregarded, "disregarded output")}, ${counted(replaced, "replaced output")}.`,
+    `Decisions that were attempted and refused, or failed: ${count(refused)}.`,
+  ].join(" ");
 }
 
 const SHOWN_DECISIONS: readonly (readonly [Decision, string])[] = [
@@ -153,7 +163,7 @@ function decisionsTable({ listed }: Decisions): Html | null {
 
 function decisionRow(entry: EntryFields): HtmlPart[] {
   const { oversight, outcome, agent, tool, task } = entry;
-  const decision = oversight?.decision ?? decisionOf(entry);
+  const decision = oversight?.decision ?? entry.action;
   return [
     count(entry.seq),
     moment(oversight?.presented_at),

@@ -14,7 +14,7 @@ const DECISION_NAMES = {
 };
 
 /** The figures that one looks for first, and how they lie in time. */
-export function summary({ figures, overseers, erasures }: ReportFacts): Html {
+export function summary({ figures, overseers }: ReportFacts): Html {
   const { decisions, calls, events, timeline } = figures;
   const tiles: readonly (readonly [string, string])[] = [
     [count(decisions.total), "decisions by people"],
@@ -23,6 +23,7 @@ export function summary({ figures, overseers, erasures }: ReportFacts): Html {
     [count(decisions.of("override")), "overrides"],
     [count(decisions.of("stop")), "stops"],
     [count(decisions.of("resume")), "resumptions"],
+    [count(decisions.expired), "requests that nobody decided in time"],
     [count(overseers.tokens.length + overseers.more), "tokens that could decide"],
     [count(calls.tasks.dispatched), "tasks dispatched"],
     [count(calls.allModels.sent), "model calls"],
@@ -31,7 +32,6 @@ export function summary({ figures, overseers, erasures }: ReportFacts): Html {
     [count(events.counts.failed), "calls failed"],
     [credits(calls.credits), "credits spent on models"],
     [count(events.counts.cancelled), "tasks cancelled by a call"],
-    [count(erasures.count), "records of erased texts"],
   ];
   return html`<section><h2>1. At a glance</h2>
 <ul class="tiles">${tiles.map(([value, name]) => html`<li><b>${value}</b>${name}</li>\n`)}</ul>

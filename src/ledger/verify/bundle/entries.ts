@@ -10,6 +10,8 @@ interface Line {
   /** Counted from 1. */
   readonly number: number;
   readonly hash: Uint8Array;
+  /** Bytes. */
+  readonly size: number;
   readonly fields: EntryFields;
   readonly problem: string | null;
 }
@@ -33,6 +35,8 @@ const MORE_LINES = 1_000;
 
 /** Hashes of entries that were passed over, for those that turn up further below. */
 const REMEMBERED = 4_096;
+/** Bytes of lines that are kept until their turn comes. */
+const EARLY_BYTES = 16_000_000;
 const ZEROS = "0".repeat(64);
 
 /** Compares `entries.ndjson` with the leaves of the range, one after another. */
@@ -47,7 +51,12 @@ export class EntryWalk {
   #mismatchCount = 0;
   #missing: number[] = [];
   #missingCount = 0;
+  /** Lines that stand above earlier ones, until their turn comes. */
+  readonly #early = new Map<number, Line>();
+  #earlyBytes = 0;
   #waiting: Line | null = null;
+  #following: Line | null = null;
+  #reached = 0;
   #lines = 0;
   #before: Uint8Array | null = null;
   #time = "";
@@ -82,20 +91,33 @@ export class EntryWalk {
     }
     const before = this.#before;
     this.#before = leaf;
-    if (line?.fields.seq !== seq) {
-      this.#pass(seq, leaf);
-      return undefined;
+    this.#reached = seq;
+    const early = this.#early.get(seq);
+    if (early) {
+      this.#early.delete(seq);
+      this.#earlyBytes -= early.size;
+      this.#sayMoved(early, "before earlier ones");
+      return this.#compare(early, leaf, before);
     }
-    this.#waiting = null;
-    if (!isEqual(line.hash, leaf)) {
-      this.#mismatchCount += 1;
-      if (this.#mismatches.length < MISMATCHES) {
-        this.#mismatches.push({ seq, line: line.number, hash: line.hash.toHex(), isVouched: false });
-      }
-      return undefined;
+    if (line?.fields.seq === seq) {
+      this.#waiting = null;
+      return this.#compare(line, leaf, before);
     }
-    this.#included += 1;
-    return this.#check(line, before);
+    this.#pass(seq, leaf);
+    return undefined;
+  }
+
+  #compare(line: Line, leaf: Uint8Array, before: Uint8Array | null): EntryFields | undefined {
+    if (isEqual(line.hash, leaf)) {
+      this.#included += 1;
+      return this.#check(line, before);
+    }
+    this.#mismatchCount += 1;
+    if (this.#mismatches.length < MISMATCHES) {
+      const { seq } = line.fields;
+      this.#mismatches.push({ seq, line: line.number, hash: line.hash.toHex(), isVouched: false });
+    }
+    return undefined;
   }
 
   /**
@@ -112,7 +134,7 @@ export class EntryWalk {
       this.#report.tampered("entry_changed", "The last line of entries.ndjson breaks off.");
     }
     const { counts } = this.#manifest;
-    for (const seq of this.#isFiltered ? [] : this.#missing) {
+    for (const seq of this.#missing) {
       this.#report.tampered(
         "entry_missing",
         `Entry ${seq} is missing from entries.ndjson, though nothing was filtered out.`,
@@ -120,7 +142,7 @@ export class EntryWalk {
       );
     }
     const unnamed = this.#missingCount - this.#missing.length;
-    if (!this.#isFiltered && unnamed > 0) {
+    if (unnamed > 0) {
       this.#report.tampered(
         "entry_missing",
         `${counted(unnamed)} more entries are missing from entries.ndjson.`,
@@ -164,59 +186,73 @@ export class EntryWalk {
     }
   }
 
-  /** The line that is looked at; the next one, once that was dealt with. Lines that are no entries are said and left out. */
+  /** The line that is looked at; the next one, once that was dealt with. */
   async #line(): Promise<Line | null> {
-    while (!this.#waiting) {
-      if (this.#isFlooded) return null;
-      const bytes = await this.#cursor.line();
-      if (!bytes) return null;
-      this.#lines += 1;
-      const { fields, problem } = formOf(bytes);
-      const entry = entryFieldsOf(fields);
-      if (!entry) {
-        this.#report.tampered("entry_changed", `Line ${this.#lines} of entries.ndjson is no entry.`);
-        continue;
-      }
-      this.#waiting = { number: this.#lines, hash: this.#hash.leaf(bytes), fields: entry, problem };
+    this.#waiting ??= this.#following ?? (await this.#read());
+    if (this.#waiting === this.#following) this.#following = null;
+    while (this.#waiting) {
+      this.#following ??= await this.#read();
+      const next = this.#following?.fields.seq;
+      const isEarly = next !== undefined && next > this.#reached && next < this.#waiting.fields.seq;
+      if (!isEarly || this.#earlyBytes > EARLY_BYTES) break;
+      this.#early.set(this.#waiting.fields.seq, this.#waiting);
+      this.#earlyBytes += this.#waiting.size;
+      this.#waiting = this.#following;
+      this.#following = null;
     }
     return this.#waiting;
   }
 
-  /** An entry that is not where its number says it has to be. */
-  #misplaced({ number, fields: { seq }, hash }: Line): void {
+  /** The next line that is an entry of the range. Others are said, and left out. */
+  async #read(): Promise<Line | null> {
     const { first, last } = this.#manifest.range;
-    const at = `Line ${number} of entries.ndjson`;
-    const passed = this.#passed.get(seq);
-    if (seq < first || seq > last) {
-      this.#report.tampered(
-        "entry_added",
-        `${at} is an entry ${seq}, which the range does not hold: it was added.`,
-        seq,
-      );
-    } else if (passed && isEqual(passed, hash)) {
-      this.#passed.delete(seq);
-      this.#missing = this.#missing.filter((missing) => missing !== seq);
-      this.#missingCount -= 1;
-      this.#report.tampered(
-        "entry_misplaced",
-        `${at} is entry ${seq}, behind later ones: the lines were put in another order.`,
-        seq,
-      );
-    } else {
-      this.#report.tampered(
-        "entry_added",
-        `${at} says that it is entry ${seq}, whose place has passed: it was added, or moved from far above.`,
-        seq,
-      );
+    while (!this.#isFlooded) {
+      const bytes = await this.#cursor.line();
+      if (!bytes) return null;
+      this.#lines += 1;
+      const at = `Line ${this.#lines} of entries.ndjson`;
+      const { fields, problem } = formOf(bytes);
+      const entry = entryFieldsOf(fields);
+      if (!entry) {
+        this.#report.tampered("entry_changed", `${at} is no entry.`);
+      } else if (entry.seq < first || entry.seq > last) {
+        const what = `${at} is an entry ${entry.seq}, which the range does not hold: it was added.`;
+        this.#report.tampered("entry_added", what, entry.seq);
+      } else {
+        const hash = this.#hash.leaf(bytes);
+        return { number: this.#lines, hash, size: bytes.length, fields: entry, problem };
+      }
     }
+    return null;
   }
 
+  /** An entry whose place has passed. */
+  #misplaced(line: Line): void {
+    const { seq } = line.fields;
+    const passed = this.#passed.get(seq);
+    if (!passed || !isEqual(passed, line.hash)) {
+      const what = `Line ${line.number} of entries.ndjson says that it is entry ${seq}, whose place has passed: it was added, or moved from far above.`;
+      this.#report.tampered("entry_added", what, seq);
+      return;
+    }
+    this.#passed.delete(seq);
+    if (!this.#isFiltered) {
+      this.#missing = this.#missing.filter((missing) => missing !== seq);
+      this.#missingCount -= 1;
+    }
+    this.#sayMoved(line, "behind later ones");
+  }
+
+  #sayMoved({ number, fields: { seq } }: Line, where: string): void {
+    const what = `Line ${number} of entries.ndjson is entry ${seq}, ${where}: the lines were put in another order.`;
+    this.#report.tampered("entry_misplaced", what, seq);
+  }
+
+  /** Where a filter withholds entries, nobody can say which of those that are not there was removed. */
   #pass(seq: number, leaf: Uint8Array): void {
-    this.#missingCount += 1;
-    if (this.#missing.length < REMEMBERED) this.#missing.push(seq);
-    else if (this.#isFiltered) {
-      this.#missing.shift();
-      this.#missing.push(seq);
+    if (!this.#isFiltered) {
+      this.#missingCount += 1;
+      if (this.#missing.length < REMEMBERED) this.#missing.push(seq);
     }
     this.#passed.set(seq, leaf);
     if (this.#passed.size > REMEMBERED) {

@@ -5,6 +5,7 @@ import { CONNECTORS } from "./003-connectors.ts";
 import { EVIDENCE } from "./004-evidence.ts";
 import { DURABLE_TASKS } from "./005-durable-tasks.ts";
 import { APPROVALS } from "./006-approvals.ts";
+import { NOTIFY } from "./007-notify.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -14,4 +15,5 @@ export const MIGRATIONS: readonly Migration[] = [
   EVIDENCE,
   DURABLE_TASKS,
   APPROVALS,
+  NOTIFY,
 ];

@@ -35,6 +35,8 @@ interface Attack {
   readonly change: (bundle: Unpacked) => Unpacked;
   /** Findings that there have to be, with their seq where they have one. */
   readonly found: readonly string[];
+  /** Nothing else is found. */
+  readonly alone?: true;
 }
 
 /** By somebody who has no key. */
@@ -66,7 +68,36 @@ const CHANGED: readonly Attack[] = [
     name: "two lines change places",
     change: (b) =>
       b.lines("entries.ndjson", (lines) => lines.toSpliced(20, 2, line(lines, 21), line(lines, 20))),
+    found: ["entry_misplaced 22", "file_changed"],
+  },
+  {
+    name: "a line is moved far up",
+    change: (b) =>
+      b.lines("entries.ndjson", (lines) => lines.toSpliced(300, 1).toSpliced(20, 0, line(lines, 300))),
+    found: ["entry_misplaced 301", "file_changed"],
+    alone: true,
+  },
+  {
+    name: "a line is moved far down",
+    change: (b) =>
+      b.lines("entries.ndjson", (lines) => lines.toSpliced(300, 0, line(lines, 20)).toSpliced(20, 1)),
     found: ["entry_misplaced 21", "file_changed"],
+    alone: true,
+  },
+  {
+    name: "all lines are turned round",
+    change: (b) => b.lines("entries.ndjson", (lines) => lines.toReversed()),
+    found: ["entry_misplaced", "file_changed"],
+  },
+  {
+    name: "an entry of far behind is put in the middle",
+    change: (b) =>
+      b.lines("entries.ndjson", (lines) => {
+        const made = line(lines, -1).replace(`"seq":${lines.length}`, '"seq":9999999');
+        return lines.toSpliced(40, 0, made);
+      }),
+    found: ["entry_added 9999999", "entries_added", "file_changed"],
+    alone: true,
   },
   {
     name: "an entry stands twice",
@@ -356,7 +387,7 @@ describe("by somebody with the ledger's key", () => {
   });
 });
 
-async function expectFound(bundle: Unpacked, { found }: Attack): Promise<void> {
+async function expectFound(bundle: Unpacked, { found, alone }: Attack): Promise<void> {
   const verification = await verify(bundle, trustIn(key));
   expect(verification.verdict).toBe("tampered");
   const said = codes(verification);
@@ -366,6 +397,7 @@ async function expectFound(bundle: Unpacked, { found }: Attack): Promise<void> {
     );
     if (!isThere) throw new Error(`${finding} is not among ${said.join(", ")}`);
   }
+  if (alone) expect(said).toEqual([...found]);
 }
 
 describe("the archive itself", () => {

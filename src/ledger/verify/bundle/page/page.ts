@@ -1,9 +1,12 @@
 import { sha256 } from "../../../tree-hash.ts";
-import { builtScript } from "./build.ts" with { type: "macro" };
+import { builtScript, licences } from "./build.ts" with { type: "macro" };
 import { PAGE_STYLE } from "./style.ts";
 
 // Inlined when the program is built. What ends a script in HTML does not stand in it as it is.
 const SCRIPT: string = builtScript().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+
+/** Nor does what ends a comment. */
+const LICENCES: string = licences().replace(/-{2,}/g, "-");
 
 /** `verify.html`: checks a bundle in a browser, from a file, with no network. Nothing but its own script runs. */
 export function verifyPage(): string {
@@ -41,6 +44,11 @@ export function verifyPage(): string {
 </div>
 <div id="result" class="result" role="status" aria-live="polite" hidden></div>
 <noscript><p class="warning">This browser runs no scripts: nothing is checked here.</p></noscript>
+<!--
+In the script below is code of others, under these licences:
+
+${LICENCES}
+-->
 <script type="module">${SCRIPT}</script>
 </body>
 </html>

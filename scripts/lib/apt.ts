@@ -1,0 +1,48 @@
+/** Of reading the lists of packages, and of installing, each. */
+const LONGEST_STEP_MS = 5 * 60_000;
+const TOLD_OF_FAILURE = 2_000;
+
+/**
+ * Sees that there is what some tests need. CI, which skips nothing, has it installed; nobody else's machine is changed.
+ *
+ * @param whatIsMissing Says it; undefined where nothing is.
+ * @returns what is missing, and what to do about it; undefined where nothing is
+ */
+export async function provide(
+  packages: readonly string[],
+  whatIsMissing: () => string | undefined,
+  say: (text: string) => void,
+  inCi: boolean,
+): Promise<string | undefined> {
+  const missing = whatIsMissing();
+  if (missing === undefined) return undefined;
+  const install = `apt-get install ${packages.join(" ")}`;
+  if (!inCi || process.getuid?.() !== 0 || Bun.which("apt-get") === null) return `${missing}: ${install}`;
+  say(`${missing}: ${install}`);
+  const started = performance.now();
+  const failure =
+    (await apt("update")) ?? (await apt("install", "--yes", "--no-install-recommends", ...packages));
+  if (failure !== undefined) return `${missing}, and it could not be installed: ${failure}`;
+  say(`Installed in ${Math.round((performance.now() - started) / 1_000)} s`);
+  return whatIsMissing();
+}
+
+/** @returns how it failed; undefined where it did not */
+async function apt(...args: readonly string[]): Promise<string | undefined> {
+  const child = Bun.spawn(["apt-get", "--quiet=2", "-o", "DPkg::Lock::Timeout=60", ...args], {
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: LONGEST_STEP_MS,
+    killSignal: "SIGKILL",
+  });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (child.exitCode === 0) return undefined;
+  const end = `${stdout}${stderr}`.trim().slice(-TOLD_OF_FAILURE);
+  return `apt-get ${args[0]} ended with ${child.exitCode ?? "the time limit"}: ${end}`;
+}

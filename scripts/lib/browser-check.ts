@@ -1,0 +1,14 @@
+import { findChromium } from "../../test/support/chromium.ts";
+import { provide } from "./apt.ts";
+
+/** Tests of pages, in a real browser. */
+export const BROWSER_TESTS = "test/browser";
+
+/** Sees that there is a browser: see `provide`. */
+export function prepareBrowser(say: (text: string) => void, inCi: boolean): Promise<string | undefined> {
+  return provide(["chromium"], whatIsMissing, say, inCi);
+}
+
+function whatIsMissing(): string | undefined {
+  return findChromium() === undefined ? "there is no Chromium on PATH" : undefined;
+}

@@ -1,0 +1,77 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
+import { isId } from "../../base/ids.ts";
+import { type Delivery, listDeliveries, redeliver } from "../../notify/deliveries.ts";
+import type { Db } from "../../store/db.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+
+export interface WebhookRouteParts {
+  readonly db: Db;
+  readonly clock: Clock;
+  /** Told when a delivery was made due. */
+  wake(): void;
+}
+
+/** What became of the notices of this workspace that the webhook was to be sent. */
+export function webhookRoutes(door: Door, { db, clock, wake }: WebhookRouteParts) {
+  const tag = "Webhooks";
+
+  const list = endpoint(
+    door,
+    {
+      action: "webhook.list",
+      scope: "settings:write",
+      summary: "List what was, or is to be, posted to the webhook, the newest first",
+      tag,
+      query: Type.Object(PAGE, { additionalProperties: false }),
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+      const before = decodeCursor(cursor, (key) => isId("msg", key));
+      const found = await listDeliveries(db, call.caller.workspaceId, limit, before);
+      return { status: 200, body: page(found, limit, ({ id }) => id, viewDelivery) };
+    },
+  );
+
+  const again = endpoint(
+    door,
+    {
+      action: "webhook.redeliver",
+      scope: "settings:write",
+      summary: "Post a delivery again, under the same `webhook-id`",
+      tag,
+      bodyOptional: true,
+      body: Type.Object({}, { additionalProperties: false }),
+      status: 202,
+    },
+    async ({ call, params: { id = "" } }) => {
+      const delivery = await call.commit(async (tx) => {
+        const found = await redeliver(tx, call.caller.workspaceId, id, clock.now());
+        call.about({ detail: { delivery: found.id, type: found.type } });
+        tx.onCommit(wake);
+        return found;
+      });
+      return { status: 202, body: viewDelivery(delivery) };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/webhooks/deliveries" })
+    .get("", list.handle, list.hook)
+    .post("/:id/redeliver", again.handle, again.hook);
+}
+
+function viewDelivery(delivery: Delivery) {
+  return {
+    id: delivery.id,
+    type: delivery.type,
+    status: delivery.status,
+    attempts: delivery.attempts,
+    created_at: timestamp(delivery.createdAt),
+    last_attempt_at: optionalTimestamp(delivery.attemptedAt),
+    last_status: delivery.lastStatus,
+    last_error: delivery.lastError,
+    next_at: optionalTimestamp(delivery.nextAt),
+  };
+}

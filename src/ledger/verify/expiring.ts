@@ -1,0 +1,68 @@
+import type { SqlValue } from "../../store/db.ts";
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { readExpiry } from "../expiry.ts";
+import type { Report } from "./report.ts";
+import { timeOf } from "./tail.ts";
+
+const DAY_MS = 86_400_000;
+
+export interface ExpiringParts {
+  readonly database: ReadOnlyDatabase;
+  readonly workspaceId: number;
+  /** The last entry that there is. */
+  readonly last: number;
+  /** In ms. */
+  readonly now: number;
+  readonly report: Report;
+}
+
+/**
+ * Up to which entry payloads may be gone whose record comes only when a run has ended; 0 where no run is noted. The note is
+ * signed by nobody, so that it is believed only where a server could have written it: of entries that there are, and that are
+ * as old as it says.
+ */
+export async function expiringUpTo(parts: ExpiringParts): Promise<number> {
+  const { last, report } = parts;
+  const run = await noteOf(parts);
+  if (run === null) return 0;
+  const { upTo, days } = run ?? {};
+  if (isCount(upTo) && isCount(days) && upTo <= last && isOldEnough(parts, upTo, days)) return upTo;
+  report.tampered(
+    "expiry_changed",
+    "The note of a run that erases texts for their age is none that a server could have written: it names entries that are not there, or are not so old. It was changed, or made up.",
+  );
+  return 0;
+}
+
+/** Null where no run is under way, undefined where the note is none. */
+async function noteOf({
+  database,
+  workspaceId,
+}: ExpiringParts): Promise<{ readonly upTo?: unknown; readonly days?: unknown } | null | undefined> {
+  try {
+    const get = async <Row>(sql: string, params?: readonly SqlValue[]) => database.get<Row>(sql, params);
+    const noted: unknown = await readExpiry({ get }, workspaceId);
+    if (typeof noted !== "object" || noted === null || !("run" in noted)) return undefined;
+    const { run } = noted;
+    return typeof run === "object" ? run : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 1;
+}
+
+/** A server goes by its clock, and a quiet ledger's last entry may be old itself: so the later of the two tells. */
+function isOldEnough(
+  { database, workspaceId, last, now }: ExpiringParts,
+  upTo: number,
+  days: number,
+): boolean {
+  const written = timeOf(database, workspaceId, upTo);
+  // That the entry cannot be read is said where it is gone through.
+  if (written === null) return true;
+  return written <= Math.max(now, timeOf(database, workspaceId, last) ?? 0) - days * DAY_MS;
+}

@@ -1,0 +1,56 @@
+import type { Tx } from "../store/db.ts";
+import type { Webhook } from "./webhook.ts";
+
+/** A task that ends. */
+export interface FinishedTask {
+  readonly workspaceId: number;
+  readonly id: string;
+  readonly agent: string;
+  readonly status: string;
+  readonly error: { readonly code: string } | null;
+}
+
+/** A call that waits for a person. */
+export interface WaitingCall {
+  readonly workspaceId: number;
+  readonly task: string;
+  readonly callId: string;
+  readonly agent: string;
+  readonly tool: string;
+}
+
+/**
+ * What is told to the webhook, if there is one: ids, names and numbers, and never what somebody wrote.
+ */
+export class Announcements {
+  readonly #webhook: Webhook | null;
+  readonly #nameOf: (workspaceId: number) => string;
+
+  constructor(webhook: Webhook | null, nameOf: (workspaceId: number) => string) {
+    this.#webhook = webhook;
+    this.#nameOf = nameOf;
+  }
+
+  /** In the transaction of the task's end: a task that has ended is told of whatever happens to this process. */
+  async taskFinished(tx: Tx, { workspaceId, id, agent, status, error }: FinishedTask): Promise<void> {
+    const code = error === null ? {} : { code: error.code };
+    const data = { workspace: this.#nameOf(workspaceId), task: id, agent, status, ...code };
+    await this.#webhook?.write(tx, { workspaceId, type: "task.finished", data });
+  }
+
+  approvalRequired({ workspaceId, task, callId, agent, tool }: WaitingCall): void {
+    const data = { workspace: this.#nameOf(workspaceId), task, call_id: callId, agent, tool };
+    this.#webhook?.post({ workspaceId, type: "approval.required", data });
+  }
+
+  limitExceeded(workspaceId: number, limit: string, enforcement: string): void {
+    const data = { workspace: this.#nameOf(workspaceId), limit, enforcement };
+    this.#webhook?.post({ workspaceId, type: "limit.exceeded", data });
+  }
+
+  /** A newer checkpoint covers what an older one does. */
+  checkpoint(workspaceId: number, origin: string, size: number, note: string): void {
+    const data = { workspace: this.#nameOf(workspaceId), origin, size, checkpoint: note };
+    this.#webhook?.post({ workspaceId, type: "ledger.checkpoint", data, replaces: true });
+  }
+}

@@ -1,0 +1,177 @@
+import { Problem } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
+import type { Sql, Tx } from "../store/db.ts";
+
+/** `replaced`: a newer one of its kind says the same and more, so that it is not tried any further. */
+export type DeliveryStatus = "pending" | "delivered" | "failed" | "replaced";
+
+/** One notice on its way to the webhook, as the log of deliveries shows it. */
+export interface Delivery {
+  readonly id: string;
+  readonly type: string;
+  readonly status: DeliveryStatus;
+  /** Posts so far; a redelivery counts on. */
+  readonly attempts: number;
+  readonly createdAt: number;
+  readonly attemptedAt: number | null;
+  /** The HTTP status of the last answer; null where there was none. */
+  readonly lastStatus: number | null;
+  /** What was wrong with the last attempt, in words of this program alone. */
+  readonly lastError: string | null;
+  /** When it is tried again; null: not any more. */
+  readonly nextAt: number | null;
+}
+
+/** A delivery that is due, with what has to be posted. */
+export interface DueDelivery {
+  readonly workspaceId: number;
+  readonly id: string;
+  readonly type: string;
+  readonly body: string;
+  /** Attempts since it was asked for. */
+  readonly tries: number;
+}
+
+/** What one attempt came to. */
+export interface Attempt {
+  readonly at: number;
+  readonly httpStatus: number | null;
+  /** Null: it was taken. */
+  readonly problem: string | null;
+  /** When to try again; null: never. */
+  readonly nextAt: number | null;
+}
+
+interface Row {
+  readonly id: string;
+  readonly type: string;
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  readonly created_at: number;
+  readonly attempted_at: number | null;
+  readonly last_status: number | null;
+  readonly last_error: string | null;
+  readonly next_at: number | null;
+}
+
+/** Deliveries of a workspace that may wait at once; past that the newest are dropped, and the log says so. */
+export const PENDING_LIMIT = 10_000;
+/** Deliveries that are over and still shown, of each type in a workspace. */
+export const KEPT_LIMIT = 1_000;
+
+const COLUMNS = "id, type, status, attempts, created_at, attempted_at, last_status, last_error, next_at";
+
+/** Stores a notice that is due at once. @returns false where too many wait already */
+export async function insertDelivery(
+  tx: Tx,
+  { workspaceId, id, type, body }: Omit<DueDelivery, "tries">,
+  now: number,
+): Promise<boolean> {
+  const waiting = await tx.get<{ count: number }>(
+    `SELECT COUNT(*) AS count FROM (
+       SELECT 1 FROM webhook_deliveries WHERE workspace_id = $1 AND next_at IS NOT NULL LIMIT $2) AS waiting`,
+    [workspaceId, PENDING_LIMIT],
+  );
+  if ((waiting?.count ?? 0) >= PENDING_LIMIT) return false;
+  await tx.run(
+    `INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at)
+     VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $5)`,
+    [workspaceId, id, type, body, now],
+  );
+  return true;
+}
+
+/** Ends those of a type that wait: for what only the newest says anything of. */
+export async function replacePending(tx: Tx, workspaceId: number, type: string): Promise<void> {
+  const replaced = await tx.run(
+    `UPDATE webhook_deliveries SET status = 'replaced', next_at = NULL
+     WHERE workspace_id = $1 AND type = $2 AND status = 'pending'`,
+    [workspaceId, type],
+  );
+  if (replaced > 0) await dropOld(tx, workspaceId, type, "replaced");
+}
+
+/** What is due, the longest first. Of all workspaces: time is all that matters, and each row names its own. */
+export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<DueDelivery[]> {
+  return sql.all<DueDelivery>(
+    `SELECT workspace_id AS "workspaceId", id, type, body, tries FROM webhook_deliveries
+     WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at, id LIMIT $2`,
+    [now, limit],
+  );
+}
+
+/** When the next one is due; null where none waits. */
+export async function nextDue(sql: Sql): Promise<number | null> {
+  const row = await sql.get<{ next: number | null }>(
+    "SELECT MIN(next_at) AS next FROM webhook_deliveries WHERE next_at IS NOT NULL",
+  );
+  return row?.next ?? null;
+}
+
+/** Writes what an attempt came to. One that was taken counts as delivered whatever became of it meanwhile. */
+export async function noteAttempt(
+  tx: Tx,
+  { workspaceId, id, type }: Pick<DueDelivery, "workspaceId" | "id" | "type">,
+  { at, httpStatus, problem, nextAt }: Attempt,
+): Promise<void> {
+  const status: DeliveryStatus = problem === null ? "delivered" : nextAt === null ? "failed" : "pending";
+  await tx.run(
+    `UPDATE webhook_deliveries SET attempts = attempts + 1, tries = tries + 1, attempted_at = $3, last_status = $4, last_error = $5,
+       status = CASE WHEN status = 'pending' OR $6 = 'delivered' THEN $6 ELSE status END,
+       next_at = CASE WHEN status = 'pending' THEN $7 ELSE next_at END
+     WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id, at, httpStatus, problem, status, nextAt],
+  );
+  if (status !== "pending") await dropOld(tx, workspaceId, type, status);
+}
+
+/** Newest first, before the id `before`; one more than `limit` when there are more. */
+export async function listDeliveries(
+  sql: Sql,
+  workspaceId: number,
+  limit: number,
+  before: string | undefined,
+): Promise<Delivery[]> {
+  const rows = await sql.all<Row>(
+    `SELECT ${COLUMNS} FROM webhook_deliveries WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
+    [workspaceId, before ?? "msg~", limit + 1],
+  );
+  return rows.map(fromRow);
+}
+
+/** Makes a delivery due now, from the beginning of its retries. @throws Problem 404 `not_found` */
+export async function redeliver(tx: Tx, workspaceId: number, id: string, now: number): Promise<Delivery> {
+  const row = isId("msg", id)
+    ? await tx.get<Row>(
+        `UPDATE webhook_deliveries SET status = 'pending', tries = 0, next_at = $3
+         WHERE workspace_id = $1 AND id = $2 RETURNING ${COLUMNS}`,
+        [workspaceId, id, now],
+      )
+    : undefined;
+  if (!row) throw new Problem("not_found", `There is no delivery ${JSON.stringify(id)}.`);
+  return fromRow(row);
+}
+
+/** Keeps the newest of those that are over. */
+async function dropOld(tx: Tx, workspaceId: number, type: string, status: DeliveryStatus): Promise<void> {
+  await tx.run(
+    `DELETE FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3 AND id <= (
+       SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3
+       ORDER BY id DESC LIMIT 1 OFFSET $4)`,
+    [workspaceId, type, status, KEPT_LIMIT],
+  );
+}
+
+function fromRow(row: Row): Delivery {
+  return {
+    id: row.id,
+    type: row.type,
+    status: row.status,
+    attempts: row.attempts,
+    createdAt: row.created_at,
+    attemptedAt: row.attempted_at,
+    lastStatus: row.last_status,
+    lastError: row.last_error,
+    nextAt: row.next_at,
+  };
+}

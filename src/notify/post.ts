@@ -1,0 +1,68 @@
+import type { Clock } from "../base/clock.ts";
+import { VERSION } from "../base/version.ts";
+import { signPost } from "./signature.ts";
+
+export interface Receiver {
+  /** May carry credentials: shown nowhere but for its origin. */
+  readonly url: string;
+  readonly secret: Uint8Array;
+}
+
+/** What a receiver made of one post. Its words are this program's: an answer's own text may hold anything. */
+export interface Posted {
+  readonly httpStatus: number | null;
+  /** Null: it was taken. */
+  readonly problem: string | null;
+  /** It says that it wants no more of it (410): Standard Webhooks has the sender stop. */
+  readonly isGone: boolean;
+}
+
+const TIMEOUT_MS = 15_000;
+
+/** Posts a body once, signed. Never throws. */
+export async function post(
+  { url, secret }: Receiver,
+  { id, body }: { readonly id: string; readonly body: string },
+  clock: Clock,
+  closing: AbortSignal,
+): Promise<Posted> {
+  const control = new AbortController();
+  const abort = () => control.abort();
+  const cancel = clock.after(TIMEOUT_MS, abort);
+  closing.addEventListener("abort", abort, { once: true });
+  const seconds = Math.floor(clock.now() / 1000);
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "user-agent": `gatehouse/${VERSION}`,
+        "webhook-id": id,
+        "webhook-timestamp": String(seconds),
+        "webhook-signature": signPost(secret, { id, seconds, body }),
+      },
+      body,
+      // What is signed for one receiver is not handed on to another.
+      redirect: "manual",
+      signal: control.signal,
+    });
+    const { status, ok } = response;
+    // Nobody reads it, and one that does not end would hold the connection.
+    await response.body?.cancel();
+    return { httpStatus: status, problem: ok ? null : `it answered ${status}`, isGone: status === 410 };
+  } catch (error) {
+    // Its message may hold the URL.
+    const problem = control.signal.aborted
+      ? "it did not answer in time"
+      : `it cannot be reached (${codeOf(error)})`;
+    return { httpStatus: null, problem, isGone: false };
+  } finally {
+    cancel();
+    closing.removeEventListener("abort", abort);
+  }
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return /^[A-Za-z0-9_]{1,64}$/.test(code) ? code : "unknown";
+}

@@ -1,0 +1,105 @@
+import type { Agent } from "../access/agents.ts";
+import type { ToolCall } from "../agents/index.ts";
+import { Problem } from "../base/errors.ts";
+import type { Call } from "../gate/call.ts";
+import type { Tx } from "../store/db.ts";
+import { findReplay, type IdempotencyKey, keepKey } from "./idempotency.ts";
+import type { TaskParts } from "./parts.ts";
+import { saveOwnCall } from "./progress.ts";
+import type { Scheduler } from "./scheduler.ts";
+import { insertTask } from "./store.ts";
+
+/** What is to be done, checked against everything but the moment in which it is written. */
+export interface NewTaskRequest {
+  readonly agent: Agent;
+  readonly tier: number;
+  readonly tools: readonly string[];
+  readonly metadata: Readonly<Record<string, string>>;
+  /** The prompt, as the intent's payload. */
+  readonly input: string;
+  readonly key?: IdempotencyKey | undefined;
+  /** The task is this call of a tool, and asks no model. */
+  readonly call?: ToolCall;
+  /** Writes what lasts exactly where the task is made; what it throws refuses the task. */
+  readonly within?: ((tx: Tx, id: string) => Promise<void>) | undefined;
+}
+
+export interface Dispatched {
+  readonly id: string;
+  /** The idempotency key had made this task before. */
+  readonly replayed: boolean;
+}
+
+/** Id of the first event after `task.created`. */
+const FIRST_EVENT = 2;
+
+/**
+ * Makes a task durable, with the intent that is its evidence, and queues it.
+ * @throws Problem 429 `queue_full`, 409 `agent_stopped`, 503 `draining`; nothing is written then
+ */
+export async function acceptTask(
+  parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids">,
+  { scheduler, stopping }: { readonly scheduler: Scheduler; readonly stopping: AbortSignal },
+  call: Call,
+  request: NewTaskRequest,
+): Promise<Dispatched> {
+  const { agents, clock, hub, ids } = parts;
+  const { workspaceId, actor } = call.caller;
+  const { agent, key } = request;
+  const place = scheduler.reserve(workspaceId);
+  const id = ids("task");
+  call.about({ task: id });
+  // There before the task can be seen, so that whoever finds it also finds its events.
+  hub.open(id, FIRST_EVENT);
+  let raced: string | undefined;
+  try {
+    raced = await call.commit(async (tx, record) => {
+      if (stopping.aborted) throw draining();
+      const now = clock.now();
+      const first = key && (await findReplay(tx, key, now));
+      if (first !== undefined) {
+        await record({ task: first, detail: { replayed: 1 } });
+        return first;
+      }
+      // The agent as it is now: a stop that came in between holds.
+      if (!(await agents.isActive(tx, workspaceId, agent.id))) {
+        throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
+      }
+      const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.input });
+      await insertTask(tx, workspaceId, {
+        id,
+        agentId: agent.id,
+        agent: agent.name,
+        tier: request.tier,
+        tools: request.tools,
+        metadata: request.metadata,
+        dispatchSeq,
+        createdBy: actor,
+        createdAt: now,
+      });
+      if (request.call) await saveOwnCall(tx, { workspaceId, id }, request.call);
+      if (key) await keepKey(tx, key, id, now);
+      await request.within?.(tx, id);
+      return undefined;
+    });
+  } catch (error) {
+    place.release();
+    hub.close(id);
+    throw error;
+  }
+  if (raced !== undefined) {
+    place.release();
+    hub.close(id);
+    return { id: raced, replayed: true };
+  }
+  place.enqueue({ workspaceId, taskId: id, agentId: agent.id });
+  // It was written in the moment of the stop: the next start runs it, and its readers resume there.
+  if (stopping.aborted) hub.find(id)?.close(null);
+  return { id, replayed: false };
+}
+
+export function draining(): Problem {
+  return new Problem("draining", "The server is shutting down and takes no new tasks.", {
+    headers: { "Retry-After": "5" },
+  });
+}

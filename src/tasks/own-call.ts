@@ -1,0 +1,107 @@
+import { AgentDenied, type Hooks, isJsonObject, type ToolCall, ToolError } from "../agents/index.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { ToolActor } from "../connectors/builtin/tool.ts";
+import { abandonable } from "../connectors/direct-call.ts";
+import { type ToolRegistry, textOf } from "../connectors/registry.ts";
+import type { ToolAnswer } from "../connectors/source.ts";
+import { AwaitingApproval } from "./approvals/present.ts";
+import type { Ending } from "./finish.ts";
+import { failure, stoppedEnding } from "./interruption.ts";
+import type { OwnCall } from "./progress.ts";
+
+type Hook<Name extends keyof Hooks> = NonNullable<Hooks[Name]>;
+type Ended = Omit<Parameters<Hook<"afterToolCall">>[0], "id" | "tool" | "arguments">;
+
+export interface OwnCallRun {
+  readonly tools: ToolRegistry;
+  readonly actor: ToolActor;
+  readonly before: Hook<"beforeToolCall">;
+  readonly after: Hook<"afterToolCall">;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told of the tool's answer as it came. */
+  answered(answer: ToolAnswer): void;
+  /** Told of what came of the call, once that is on disk. */
+  ended(call: ToolCall, status: string, durationMs: number): void;
+}
+
+/**
+ * Runs a task that is one call of a tool, as its client asked for it: no model has a part in it. What the tool answers is the
+ * task's output. One that a person denies, or nobody decides on, ends as `cancelled`: nothing was tried, so that nothing
+ * has failed, and the output says why.
+ */
+export async function runOwnCall(run: OwnCallRun, { call, result }: OwnCall): Promise<Ending | "awaiting"> {
+  // Called by an earlier process, or out when it died.
+  if (result?.status === "unknown") return failure("interrupted", String(result.output));
+  if (result) {
+    const { output } = result;
+    const text = typeof output === "string" ? output : JSON.stringify(output);
+    return endingOf(result.status, text);
+  }
+  try {
+    const { ended, text } = await make(run, call);
+    await run.after({ ...call, ...ended });
+    run.ended(call, ended.status, ended.durationMs);
+    return endingOf(ended.status, text);
+  } catch (error) {
+    if (error instanceof AwaitingApproval) return "awaiting";
+    if (error instanceof AgentDenied) return stoppedEnding(error.message);
+    throw error;
+  }
+}
+
+function endingOf(status: string, text: string): Ending {
+  const output = text.toWellFormed();
+  if (status === "denied") return { status: "cancelled", error: null, output };
+  return { status: status === "succeeded" ? "succeeded" : "failed", error: null, output };
+}
+
+interface Made {
+  readonly ended: Ended;
+  /** The answer as text. */
+  readonly text: string;
+}
+
+async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolCall): Promise<Made> {
+  const { tools, actor, signal, clock } = run;
+  const tool = tools.catalogue.find(actor.workspaceId, name);
+  if (!tool) return refused("unknown_tool", `There is no tool named ${name} any more.`);
+  if (!isJsonObject(input)) return refused("invalid_arguments", "The arguments are no object.");
+  const faults = tool.validate(input);
+  if (faults.length > 0) {
+    const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
+    return refused("invalid_arguments", `The arguments are not valid. ${list}`);
+  }
+  const denied = await run.before({ id, tool: name, arguments: input, signal });
+  if (denied) return refused("refused_by_host", `The call was denied: ${denied.deny}`);
+  if (signal.aborted) return refused("cancelled", "The call was cancelled before it was made.");
+  const began = clock.monotonic();
+  const ended = (
+    status: "succeeded" | "failed" | "unknown",
+    output: Ended["output"],
+    text: string,
+  ): Made => ({
+    ended: { status, output, dispatched: true, durationMs: clock.monotonic() - began },
+    text,
+  });
+  try {
+    const work = () => tool.call(actor, input, { signal, callId: id });
+    const answer = await (tool.isWaitedFor ? work() : abandonable(signal, work));
+    run.answered(answer);
+    const text = textOf(answer);
+    if (answer.isError === true) return ended("failed", text, text);
+    // What came as JSON is JSON.
+    return ended("succeeded", (answer.structuredContent as Ended["output"] | undefined) ?? text, text);
+  } catch (error) {
+    if (signal.aborted) return ended("unknown", "The call was cancelled while the tool was at work.", "");
+    const message = error instanceof ToolError ? error.message : `The tool ${name} failed.`;
+    if (!(error instanceof ToolError)) run.log.error("a tool failed here", { error });
+    return ended("failed", message, message);
+  }
+}
+
+function refused(code: NonNullable<Ended["code"]>, text: string): Made {
+  return { ended: { status: "denied", code, output: text, dispatched: false, durationMs: 0 }, text };
+}

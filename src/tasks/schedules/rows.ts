@@ -1,0 +1,181 @@
+import { isId } from "../../base/ids.ts";
+import type { Sql, Tx } from "../../store/db.ts";
+import type { LastRun, Missed, Schedule, ScheduleStatus } from "./schedule.ts";
+
+interface Row {
+  readonly workspace_id: number;
+  readonly id: string;
+  readonly name: string;
+  readonly agent: string;
+  readonly prompt: string;
+  readonly cron: string;
+  readonly timezone: string;
+  readonly tier: number | null;
+  readonly tools: string;
+  readonly metadata: string;
+  readonly missed: Missed;
+  readonly status: ScheduleStatus;
+  readonly version: number;
+  readonly created_by: string;
+  readonly runs_as: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly next_at: number | null;
+  readonly last_at: number | null;
+  readonly last_task: string | null;
+  readonly last_code: string | null;
+}
+
+const COLUMNS = `workspace_id, id, name, agent, prompt, cron, timezone, tier, tools, metadata, missed, status, version,
+  created_by, runs_as, created_at, updated_at, next_at, last_at, last_task, last_code`;
+
+export async function countSchedules(sql: Sql, workspaceId: number): Promise<number> {
+  const row = await sql.get<{ count: number }>(
+    "SELECT COUNT(*) AS count FROM schedules WHERE workspace_id = $1",
+    [workspaceId],
+  );
+  return row?.count ?? 0;
+}
+
+export async function insertSchedule(tx: Tx, schedule: Schedule): Promise<void> {
+  await tx.run(
+    `INSERT INTO schedules (workspace_id, id, name, agent, prompt, cron, timezone, tier, tools, metadata, missed, status,
+       version, created_by, runs_as, created_at, updated_at, next_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+    [
+      schedule.workspaceId,
+      schedule.id,
+      schedule.name,
+      schedule.agent,
+      schedule.prompt,
+      schedule.cron,
+      schedule.timezone,
+      schedule.tier,
+      JSON.stringify(schedule.tools),
+      JSON.stringify(schedule.metadata),
+      schedule.missed,
+      schedule.status,
+      schedule.version,
+      schedule.createdBy,
+      schedule.runsAs,
+      schedule.createdAt,
+      schedule.updatedAt,
+      schedule.nextAt,
+    ],
+  );
+}
+
+/** Writes what a change may change; what its last time came to stays. */
+export async function updateSchedule(tx: Tx, schedule: Schedule): Promise<void> {
+  await tx.run(
+    `UPDATE schedules SET name = $3, agent = $4, prompt = $5, cron = $6, timezone = $7, tier = $8, tools = $9,
+       metadata = $10, missed = $11, status = $12, version = $13, runs_as = $14, updated_at = $15, next_at = $16
+     WHERE workspace_id = $1 AND id = $2`,
+    [
+      schedule.workspaceId,
+      schedule.id,
+      schedule.name,
+      schedule.agent,
+      schedule.prompt,
+      schedule.cron,
+      schedule.timezone,
+      schedule.tier,
+      JSON.stringify(schedule.tools),
+      JSON.stringify(schedule.metadata),
+      schedule.missed,
+      schedule.status,
+      schedule.version,
+      schedule.runsAs,
+      schedule.updatedAt,
+      schedule.nextAt,
+    ],
+  );
+}
+
+export async function deleteSchedule(tx: Tx, workspaceId: number, id: string): Promise<void> {
+  await tx.run("DELETE FROM schedules WHERE workspace_id = $1 AND id = $2", [workspaceId, id]);
+}
+
+export async function findSchedule(sql: Sql, workspaceId: number, id: string): Promise<Schedule | undefined> {
+  if (!isId("sch", id)) return undefined;
+  const row = await sql.get<Row>(`SELECT ${COLUMNS} FROM schedules WHERE workspace_id = $1 AND id = $2`, [
+    workspaceId,
+    id,
+  ]);
+  return row && fromRow(row);
+}
+
+/** Newest first, before the id `before`; one more than `limit` when there are more. With `agent`, that agent's alone. */
+export async function listSchedules(
+  sql: Sql,
+  workspaceId: number,
+  limit: number,
+  before: string | undefined,
+  agent?: string,
+): Promise<Schedule[]> {
+  const own = agent === undefined ? "" : " AND agent = $4";
+  const rows = await sql.all<Row>(
+    `SELECT ${COLUMNS} FROM schedules WHERE workspace_id = $1 AND id < $2${own} ORDER BY id DESC LIMIT $3`,
+    [workspaceId, before ?? "sch~", limit + 1, ...(agent === undefined ? [] : [agent])],
+  );
+  return rows.map(fromRow);
+}
+
+/** What is due, the longest first. Of all workspaces: time is all that matters, and each names its own. */
+export async function dueSchedules(sql: Sql, now: number, limit: number): Promise<Schedule[]> {
+  const rows = await sql.all<Row>(
+    `SELECT ${COLUMNS} FROM schedules WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at, id LIMIT $2`,
+    [now, limit],
+  );
+  return rows.map(fromRow);
+}
+
+/** When the next one is due; null where none is. */
+export async function nextDue(sql: Sql): Promise<number | null> {
+  const row = await sql.get<{ next: number | null }>(
+    "SELECT MIN(next_at) AS next FROM schedules WHERE next_at IS NOT NULL",
+  );
+  return row?.next ?? null;
+}
+
+/**
+ * Writes what a time came to and when the next one is.
+ * @returns false where the schedule was changed or deleted since it was read: then nothing is written
+ */
+export async function settleRun(
+  tx: Tx,
+  { workspaceId, id, version, nextAt: due }: Pick<Schedule, "workspaceId" | "id" | "version" | "nextAt">,
+  { at, task, code }: LastRun,
+  then: { readonly status: ScheduleStatus; readonly nextAt: number | null },
+): Promise<boolean> {
+  const settled = await tx.run(
+    `UPDATE schedules SET last_at = $5, last_task = $6, last_code = $7, status = $8, next_at = $9
+     WHERE workspace_id = $1 AND id = $2 AND version = $3 AND next_at = $4`,
+    [workspaceId, id, version, due, at, task, code, then.status, then.nextAt],
+  );
+  return settled > 0;
+}
+
+function fromRow(row: Row): Schedule {
+  return {
+    workspaceId: row.workspace_id,
+    id: row.id,
+    name: row.name,
+    agent: row.agent,
+    prompt: row.prompt,
+    cron: row.cron,
+    timezone: row.timezone,
+    tier: row.tier,
+    tools: JSON.parse(row.tools) as string[],
+    metadata: JSON.parse(row.metadata) as Record<string, string>,
+    missed: row.missed,
+    status: row.status,
+    version: row.version,
+    createdBy: row.created_by,
+    runsAs: row.runs_as,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    nextAt: row.next_at,
+    last: row.last_at === null ? null : { at: row.last_at, task: row.last_task, code: row.last_code },
+  };
+}

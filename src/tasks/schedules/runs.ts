@@ -1,0 +1,218 @@
+import type { Caller } from "../../access/caller.ts";
+import { ADMIN_SCOPES } from "../../access/scopes.ts";
+import type { Tokens } from "../../access/tokens.ts";
+import type { Workspaces } from "../../access/workspaces.ts";
+import { type Clock, timestamp } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
+import type { Ids } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import type { Gate, Operation, Origin } from "../../gate/gate.ts";
+import type { Detail } from "../../ledger/entry.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Db } from "../../store/db.ts";
+import type { Dispatched } from "../accept.ts";
+import type { TaskService } from "../service.ts";
+import { nextTime } from "./cron.ts";
+import { dueSchedules, nextDue, settleRun } from "./rows.ts";
+import type { LastRun, Schedule } from "./schedule.ts";
+
+export interface ScheduleRunsParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly gate: Pick<Gate, "perform">;
+  readonly tokens: Pick<Tokens, "callerOf">;
+  readonly workspaces: Pick<Workspaces, "get">;
+  readonly tasks: Pick<TaskService, "dispatch">;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+}
+
+/** A schedule that is due. */
+type Due = Schedule & { readonly nextAt: number };
+
+/** A time that is longer ago was missed: the process was down, or the clock was set. Cron's own step is a minute. */
+const MISSED_AFTER_MS = 60_000;
+/** Schedules whose tasks are dispatched together, and share syncs. */
+const AT_ONCE = 16;
+/** The longest that nobody looks what is due, so that a clock that was set is noticed. */
+const LOOK_MS = 30_000;
+const RETRY_MS = 5_000;
+const DISPATCH: Operation = { action: "task.dispatch", scope: "tasks:write", counted: true };
+/** Nothing is wrong with the schedule: its time is tried again until it counts as missed. */
+const PASSING = new Set(["ledger_unavailable", "draining"]);
+/** It can't run any more as it is: it is paused, until somebody changes it. */
+const LASTING = new Set(["invalid_token", "agent_not_found"]);
+const MISSED = "missed";
+
+/**
+ * Dispatches what schedules ask for, at their times and once each: what a time came to is written with the task that it
+ * made, in one transaction. Each dispatch passes the gate with the rights that the schedule's actor has at that moment.
+ */
+export class ScheduleRuns {
+  readonly #parts: ScheduleRunsParts;
+  #running: Promise<void> | null = null;
+  #isStale = false;
+  #isStopped = true;
+  #cancelLook = () => {};
+
+  constructor(parts: ScheduleRunsParts) {
+    this.#parts = parts;
+  }
+
+  /** Looks what was missed, and runs from now on what is due. MUST follow the tasks' start. */
+  start(): void {
+    this.#isStopped = false;
+    this.wake();
+  }
+
+  /** Resolves when nothing is dispatched any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelLook();
+    while (this.#running) await this.#running;
+  }
+
+  /** Looks what is due: at once, where something may have become so. */
+  wake(): void {
+    if (this.#isStopped) return;
+    this.#isStale = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+      if (this.#isStale) this.wake();
+    });
+  }
+
+  async #run(): Promise<void> {
+    const { db, clock, log } = this.#parts;
+    this.#cancelLook();
+    let wait = LOOK_MS;
+    try {
+      do {
+        this.#isStale = false;
+        const due = (await dueSchedules(db, clock.now(), AT_ONCE)).filter(isDue);
+        const done = await Promise.all(due.map((schedule) => this.#runOne(schedule)));
+        if (done.includes(false)) {
+          wait = RETRY_MS;
+          break;
+        }
+        if (due.length > 0) this.#isStale = true;
+        else {
+          const next = await nextDue(db);
+          if (next !== null) wait = Math.min(Math.max(next - clock.now(), 0), LOOK_MS);
+        }
+      } while (this.#isStale && !this.#isStopped);
+    } catch (error) {
+      this.#isStale = false;
+      wait = RETRY_MS;
+      log.warn("schedules will be looked at again", { error });
+    }
+    if (!this.#isStopped) this.#cancelLook = clock.after(wait, () => this.wake());
+  }
+
+  /** @returns false where it has to be tried again later */
+  async #runOne(schedule: Due): Promise<boolean> {
+    try {
+      return await this.#dispatch(schedule);
+    } catch (error) {
+      this.#parts.log.warn("a schedule will be tried again", { schedule: schedule.id, error });
+      return false;
+    }
+  }
+
+  async #dispatch(schedule: Due): Promise<boolean> {
+    const { clock, gate, ids, tasks } = this.#parts;
+    const { id, nextAt: at, agent, prompt, tier, tools, metadata } = schedule;
+    const isMissed = clock.now() - at > MISSED_AFTER_MS;
+    const detail: Detail = { schedule: id, scheduled_at: timestamp(at), ...(isMissed ? { missed: 1 } : {}) };
+    if (isMissed && schedule.missed === "skip") return this.#refuse(schedule, MISSED, detail);
+    const caller = await this.#callerOf(schedule);
+    if (!caller) return this.#refuse(schedule, "invalid_token", detail);
+    const request = { agent, prompt, tools, metadata, ...(tier === null ? {} : { tier }) };
+    const origin: Origin = {
+      requestId: ids("req"),
+      channel: "system",
+      credential: { kind: "none" },
+      source: "schedule",
+    };
+    const answer = await gate.perform<Dispatched>(DISPATCH, origin, { caller, limit: null }, async (call) => {
+      call.about({ agent, detail });
+      return tasks.dispatch(call, request, `schedule:${id}:${at}`, async (tx, task) => {
+        const settled = await settleRun(tx, schedule, { at, task, code: null }, this.#then(schedule, null));
+        if (!settled) throw new Problem("not_found", "The schedule was changed or deleted meanwhile.");
+      });
+    });
+    if (!answer.ok) {
+      const { code } = answer.problem;
+      return PASSING.has(code) ? false : this.#settle(schedule, { at, task: null, code });
+    }
+    // The time had its task already, of before the clock was set back.
+    if (answer.value.replayed) return this.#settle(schedule, { at, task: answer.value.id, code: null });
+    return true;
+  }
+
+  /** Records that no task was made, and why. */
+  async #refuse(schedule: Due, code: string, detail: Detail): Promise<boolean> {
+    const { db, ledger } = this.#parts;
+    const { workspaceId, agent, runsAs, nextAt: at } = schedule;
+    await db.tx(async (tx) => {
+      const settled = await settleRun(tx, schedule, { at, task: null, code }, this.#then(schedule, code));
+      if (!settled) return;
+      await ledger.append(tx, workspaceId, {
+        phase: "single",
+        action: "task.dispatch",
+        outcome: code === MISSED ? "cancelled" : "denied",
+        code,
+        channel: "system",
+        actor: runsAs,
+        agent,
+        detail,
+      });
+    });
+    return true;
+  }
+
+  async #settle(schedule: Due, last: LastRun): Promise<boolean> {
+    await this.#parts.db.tx((tx) => settleRun(tx, schedule, last, this.#then(schedule, last.code)));
+    return true;
+  }
+
+  /** What comes after this time: of those that were missed with it, none. */
+  #then({ cron, timezone, nextAt: at }: Due, code: string | null) {
+    const now = this.#parts.clock.now();
+    const next = nextTime(cron, timezone, now - at > MISSED_AFTER_MS ? now : at);
+    const ends = next === null || (code !== null && LASTING.has(code));
+    return ends
+      ? ({ status: "paused", nextAt: null } as const)
+      : ({ status: "active", nextAt: next } as const);
+  }
+
+  /** Undefined where the token is good no more. Whoever has this machine's data directory has it still. */
+  async #callerOf({ workspaceId, runsAs }: Schedule): Promise<Caller | undefined> {
+    const { tokens, workspaces } = this.#parts;
+    const [kind, name = ""] = split(runsAs);
+    if (kind === "token") return tokens.callerOf(workspaceId, name);
+    if (kind !== "user") return undefined;
+    return {
+      workspaceId,
+      workspace: workspaces.get(workspaceId).name,
+      actor: runsAs,
+      name,
+      agent: null,
+      scopes: ADMIN_SCOPES,
+      toolsMode: "all",
+      person: name,
+      role: null,
+    };
+  }
+}
+
+function isDue(schedule: Schedule): schedule is Due {
+  return schedule.nextAt !== null;
+}
+
+/** `token:<id>` or `user:<name>`, at the first colon. */
+function split(actor: string): readonly [kind: string, name: string] {
+  const colon = actor.indexOf(":");
+  return [actor.slice(0, colon), actor.slice(colon + 1)];
+}

@@ -1,0 +1,169 @@
+import type { Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
+import type { Clock } from "../../base/clock.ts";
+import { invalidField, Problem } from "../../base/errors.ts";
+import type { Ids } from "../../base/ids.ts";
+import type { ToolRegistry } from "../../connectors/registry.ts";
+import type { Call } from "../../gate/call.ts";
+import type { ModelDoor } from "../../models/door.ts";
+import type { Db, Sql, Tx } from "../../store/db.ts";
+import type { Forgetting } from "../../store/forgetting.ts";
+import { cronProblem, isTimezone, nextTime } from "./cron.ts";
+import {
+  countSchedules,
+  deleteSchedule,
+  findSchedule,
+  insertSchedule,
+  listSchedules,
+  updateSchedule,
+} from "./rows.ts";
+import { SCHEDULE_LIMIT, type Schedule, type ScheduleFields } from "./schedule.ts";
+
+export interface SchedulesParts {
+  readonly db: Db;
+  readonly agents: Agents;
+  readonly door: Pick<ModelDoor, "tiers">;
+  readonly tools: Pick<ToolRegistry, "find">;
+  readonly forgetting: Forgetting;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Told after something may have become due. */
+  changed(): void;
+}
+
+/** Schedules as callers make, see and change them. A token that acts as an agent has to do with that agent's alone. */
+export class Schedules {
+  readonly #parts: SchedulesParts;
+
+  constructor(parts: SchedulesParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws Problem with each refusal that a task of it would meet now, and 409 `schedule_limit` */
+  async create(call: Call, fields: ScheduleFields): Promise<Schedule> {
+    const { caller } = call;
+    const { clock, ids } = this.#parts;
+    call.about({ agent: fields.agent });
+    const id = ids("sch");
+    const now = clock.now();
+    return this.#commit(call, id, async (tx) => {
+      const nextAt = await this.#check(tx, caller, fields, now);
+      if ((await countSchedules(tx, caller.workspaceId)) >= SCHEDULE_LIMIT) {
+        throw new Problem("schedule_limit", `A workspace may have ${SCHEDULE_LIMIT} schedules.`);
+      }
+      const schedule: Schedule = {
+        ...fields,
+        workspaceId: caller.workspaceId,
+        id,
+        version: 1,
+        createdBy: caller.actor,
+        runsAs: caller.actor,
+        createdAt: now,
+        updatedAt: now,
+        nextAt: fields.status === "active" ? nextAt : null,
+        last: null,
+      };
+      await insertSchedule(tx, schedule);
+      return schedule;
+    });
+  }
+
+  /** @throws Problem 404 `not_found` */
+  async get(call: Call, id: string): Promise<Schedule> {
+    const schedule = await this.#find(this.#parts.db, call.caller, id);
+    call.about({ agent: schedule.agent, detail: { schedule: schedule.id } });
+    return schedule;
+  }
+
+  /** Newest first, before the id `before`; one more than `limit` when there are more. */
+  list({ workspaceId, agent }: Caller, limit: number, before: string | undefined): Promise<Schedule[]> {
+    return listSchedules(this.#parts.db, workspaceId, limit, before, agent?.name);
+  }
+
+  /**
+   * Changes what is named. From then on it runs with the rights of who changed it: a prompt of theirs never runs with
+   * somebody else's.
+   * @throws Problem 404 `not_found`, and as `create` does
+   */
+  async change(call: Call, id: string, change: Partial<ScheduleFields>): Promise<Schedule> {
+    const { caller } = call;
+    const now = this.#parts.clock.now();
+    return this.#commit(call, id, async (tx) => {
+      const before = await this.#find(tx, caller, id);
+      call.about({ agent: before.agent });
+      const fields: ScheduleFields = { ...before, ...change };
+      const fresh = await this.#check(tx, caller, fields, now);
+      const isSameTime =
+        before.status === "active" && before.cron === fields.cron && before.timezone === fields.timezone;
+      const after: Schedule = {
+        ...before,
+        ...fields,
+        version: before.version + 1,
+        runsAs: caller.actor,
+        updatedAt: now,
+        nextAt: fields.status === "paused" ? null : isSameTime ? before.nextAt : fresh,
+      };
+      await updateSchedule(tx, after);
+      return after;
+    });
+  }
+
+  /**
+   * Removes it. A task that it has dispatched goes on; the prompt stays as the payload of the entries that say what was asked
+   * for, to be erased as others are.
+   * @throws Problem 404 `not_found`
+   */
+  async delete(call: Call, id: string): Promise<void> {
+    const { forgetting } = this.#parts;
+    await call.commit(async (tx) => {
+      const schedule = await this.#find(tx, call.caller, id);
+      call.about({ agent: schedule.agent, detail: { schedule: id } });
+      await deleteSchedule(tx, schedule.workspaceId, id);
+    });
+    forgetting.deleted();
+    forgetting.forgetSoon();
+  }
+
+  /** One transaction with the entry, which says when and where it runs; the prompt is the entry's payload. */
+  #commit(call: Call, id: string, work: (tx: Tx) => Promise<Schedule>): Promise<Schedule> {
+    return call.commit(async (tx, record) => {
+      const schedule = await work(tx);
+      const { agent, tier, cron, timezone, missed, status, version, prompt } = schedule;
+      call.about({ agent, ...(tier === null ? {} : { tier }) });
+      const detail = { schedule: id, cron, timezone, missed, status, version };
+      await record({ input: prompt, detail });
+      tx.onCommit(() => this.#parts.changed());
+      return schedule;
+    });
+  }
+
+  async #find(sql: Sql, { workspaceId, agent }: Caller, id: string): Promise<Schedule> {
+    const schedule = await findSchedule(sql, workspaceId, id);
+    if (!schedule || (agent && agent.name !== schedule.agent)) {
+      throw new Problem("not_found", `There is no schedule ${JSON.stringify(id)}.`);
+    }
+    return schedule;
+  }
+
+  /** @returns its first time after `now` */
+  async #check(sql: Sql, caller: Caller, fields: ScheduleFields, now: number): Promise<number> {
+    const { agents, door, tools } = this.#parts;
+    const problem = cronProblem(fields.cron);
+    if (problem !== undefined) throw invalidField("/cron", problem);
+    if (!isTimezone(fields.timezone)) {
+      throw invalidField("/timezone", "must be a time zone of the IANA database, such as Europe/Berlin");
+    }
+    const next = nextTime(fields.cron, fields.timezone, now);
+    if (next === null) throw invalidField("/cron", "names a time that never comes");
+    if (caller.agent && caller.agent.name !== fields.agent) {
+      throw new Problem(
+        "agent_forbidden",
+        `This token acts as ${caller.agent.name} and may schedule tasks of it alone.`,
+      );
+    }
+    const agent = await agents.get(caller.workspaceId, fields.agent, sql);
+    door.tiers.route(agent.tierPolicy, fields.tier ?? door.tiers.lowest(agent.tierPolicy));
+    tools.find(caller.workspaceId, fields.tools, { tools: agent.tools, scopes: caller.scopes });
+    return next;
+  }
+}

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type BundleBench, openBench, story, WORKSPACE } from "../ledger/article14/support.ts";
+import { Forger, Unpacked } from "../ledger/verify/bundle/support.ts";
+import { type Browser, type Page, startChromium } from "../support/chromium.ts";
+import { tempDir } from "../support/process.ts";
+
+/** The page that lies in a bundle, in a real browser: from a file, with no network. */
+const folder = tempDir();
+let bench: BundleBench;
+let browser: Browser;
+let bundle: Unpacked;
+let key: string;
+
+beforeAll(async () => {
+  bench = await openBench();
+  await story(bench, 14);
+  bundle = await Unpacked.of(await bench.zip());
+  key = bench.keys.verifierKeys(WORKSPACE.name).current;
+  await Bun.write(join(folder.path, "verify.html"), bundle.text("verify.html"));
+  await Bun.write(join(folder.path, "report.html"), bundle.text("report.html"));
+  browser = await startChromium();
+}, 60_000);
+afterAll(async () => {
+  await browser.close();
+  await bench.close();
+  folder.remove();
+});
+
+const open = (name: string) => browser.open(pathToFileURL(join(folder.path, name)).href);
+
+interface Shown {
+  readonly verdict: string;
+  readonly title: string;
+  readonly findings: readonly string[];
+  readonly facts: string;
+}
+
+/** What the page shows once it is done. */
+const RESULT = `new Promise((resolve) => {
+  const result = document.getElementById("result");
+  const look = () => {
+    if (!/holds|tampered|undecided/.test(result.className)) return false;
+    resolve({
+      verdict: result.className.split(" ")[1],
+      title: result.querySelector("h2").textContent,
+      findings: [...result.querySelectorAll(".findings code")].map((code) => code.textContent),
+      facts: result.querySelector("dl")?.textContent ?? result.textContent,
+    });
+    return true;
+  };
+  if (!look()) new MutationObserver((_, observer) => look() && observer.disconnect())
+    .observe(result, { attributes: true, childList: true });
+})`;
+
+async function check(
+  name: string,
+  archive: Blob | Unpacked,
+  given: { readonly key?: string; readonly checkpoint?: string } = {},
+): Promise<{ readonly page: Page; readonly shown: Shown }> {
+  const path = join(folder.path, `${name}.zip`);
+  await Bun.write(path, archive instanceof Unpacked ? archive.pack() : archive);
+  const page = await open("verify.html");
+  for (const [id, value] of Object.entries(given)) {
+    await page.evaluate(`document.getElementById(${JSON.stringify(id)}).value = ${JSON.stringify(value)}`);
+  }
+  await page.choose("#file", path);
+  return { page, shown: await page.evaluate<Shown>(RESULT) };
+}
+
+describe("verify.html, opened from a file with no network", () => {
+  test("sees that a bundle holds, and asks for nothing", async () => {
+    const { page, shown } = await check("good", await bench.zip());
+    expect(shown).toMatchObject({ verdict: "holds", title: "Holds", findings: [] });
+    expect(shown.facts).toContain("it lies in the bundle itself");
+    expect(shown.facts).toContain(bundle.text("manifest.json").match(/"root": "(\w+)"/)?.[1] ?? "no root");
+    expect(page.requests).toEqual([pathToFileURL(join(folder.path, "verify.html")).href]);
+    expect(page.complaints).toEqual([]);
+  });
+
+  test("takes the key and a checkpoint that the reader has", async () => {
+    const given = { key, checkpoint: `\r\n${bundle.text("checkpoint.txt").replaceAll("\n", "\r\n")}` };
+    const { shown } = await check("given", bundle, given);
+    expect(shown).toMatchObject({ verdict: "holds", findings: [] });
+    expect(shown.facts).toContain("the one that you gave");
+    expect(shown.facts).toContain("1 agree");
+  });
+
+  test.each<[string, (bundle: Unpacked) => Unpacked, string]>([
+    ["a line removed", (b) => b.lines("entries.ndjson", (lines) => lines.toSpliced(40, 1)), "entry_missing"],
+    [
+      "a line changed",
+      (b) => b.edit("entries.ndjson", (text) => text.replace("tok_bot", "tok_cat")),
+      "entry_changed",
+    ],
+    ["another report", (b) => b.write("report.html", "<p>all is well"), "file_changed"],
+    [
+      "another manifest",
+      (b) => b.manifest((manifest) => Object.assign(manifest, { workspace: "w9" })),
+      "manifest_changed",
+    ],
+  ])("names %s", async (name, change, code) => {
+    const { page, shown } = await check(name.replaceAll(" ", "-"), change(bundle.copy()));
+    expect(shown).toMatchObject({ verdict: "tampered", title: "Tampered with" });
+    expect(shown.findings).toContain(code);
+    expect(page.complaints).toEqual([]);
+  });
+
+  test("tells a bundle that somebody else signed by the key that the reader has", async () => {
+    const { shown } = await check("forged", new Forger().takeOver(bundle.copy()), { key });
+    expect(shown).toMatchObject({ verdict: "tampered" });
+    expect(shown.findings).toContain("other_key");
+  });
+
+  test("says of half a bundle that it cannot be decided", async () => {
+    const bytes = await bundle.pack().bytes();
+    const { shown } = await check("half", new Blob([bytes.slice(0, bytes.length / 2)]));
+    expect(shown).toMatchObject({ verdict: "undecided", findings: ["not_an_archive"] });
+  });
+
+  test("says what is wrong with a key that is none", async () => {
+    const { shown } = await check("no-key", bundle, { key: "my key" });
+    expect(shown).toMatchObject({ verdict: "undecided", title: "Not checked" });
+    expect(shown.facts).toContain("The key: ");
+  });
+
+  test("shows what a bundle says as text, whatever it is", async () => {
+    const hostile = `<img src=x onerror="document.title='gone'">`;
+    const named = bundle.copy().manifest((manifest) => Object.assign(manifest, { workspace: hostile }));
+    const { page, shown } = await check(
+      "hostile",
+      named.resign((bytes) => bench.keys.signBytes(bytes)),
+    );
+    expect(shown.facts).toContain(hostile);
+    expect(await page.evaluate<string>("document.title")).toBe("Check a bundle of evidence");
+    expect(page.complaints).toEqual([]);
+  });
+
+  test("warns that it is as honest as who gave it, and names the independent way", async () => {
+    const page = await open("verify.html");
+    const text = await page.evaluate<string>("document.body.innerText");
+    expect(text).toContain("as honest as whoever gave it to you");
+    expect(text).toContain("gatehouse ledger verify --bundle");
+  });
+});
+
+test("report.html runs and loads nothing, and its own style is allowed", async () => {
+  const page = await open("report.html");
+  expect(await page.evaluate<string>("getComputedStyle(document.querySelector('h1')).color")).toBe(
+    "rgb(18, 57, 91)",
+  );
+  expect(page.requests).toEqual([pathToFileURL(join(folder.path, "report.html")).href]);
+  expect(page.complaints).toEqual([]);
+});

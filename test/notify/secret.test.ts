@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openWebhookSecret } from "../../src/notify/secret.ts";
+import { decodeSecret, encodeSecret } from "../../src/notify/signature.ts";
+import { tempDir } from "../support/process.ts";
+
+let directory: ReturnType<typeof tempDir>;
+beforeEach(() => {
+  directory = tempDir();
+});
+afterEach(() => directory.remove());
+
+const file = () => join(directory.path, "webhook.key");
+const secretOf = (configured?: string) => openWebhookSecret({ configured, dataDir: directory.path });
+
+test("the first call makes a file that its owner alone reads, and the next one reads it", () => {
+  const made = secretOf();
+  expect(made).toHaveLength(32);
+  expect(statSync(file()).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file(), "utf8")).toBe(`${encodeSecret(made)}\n`);
+  expect(Buffer.from(secretOf())).toEqual(Buffer.from(made));
+});
+
+test("where one is configured, no file is made", () => {
+  const configured = encodeSecret(new Uint8Array(24).fill(1));
+  expect(Buffer.from(secretOf(configured))).toEqual(Buffer.alloc(24, 1));
+  expect(existsSync(file())).toBe(false);
+});
+
+test("a file that others may read, or that holds no secret, is refused", () => {
+  writeFileSync(file(), encodeSecret(new Uint8Array(32)));
+  chmodSync(file(), 0o644);
+  expect(() => secretOf()).toThrow("mode 0644");
+  chmodSync(file(), 0o600);
+  writeFileSync(file(), "whsec_short");
+  expect(() => secretOf()).toThrow("holds no key");
+});
+
+test.each([
+  ["", undefined],
+  ["whsec_", undefined],
+  [`whsec_${"A".repeat(28)}`, undefined],
+  [`whsec_${"A".repeat(31)}`, undefined],
+  [`whsec_${"A".repeat(32)}`, 24],
+  [`whsec_${Buffer.alloc(64).toString("base64")}`, 64],
+  [`whsec_${Buffer.alloc(65).toString("base64")}`, undefined],
+  [`whsec_${"-".repeat(32)}`, undefined],
+  ["A".repeat(32), undefined],
+])("%s has %p bytes", (text, length) => {
+  expect(decodeSecret(text)?.length).toBe(length);
+});
