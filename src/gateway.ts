@@ -328,6 +328,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       work,
       async start() {
         await work();
+        await checkpoints.recordRule();
         checkpoints.start();
         ledgerWatch.start();
         expiry.start();
@@ -349,12 +350,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await tools.stop();
         await listener?.close();
         await late.stop();
+        // Before the vault's threads go: what they had open is torn down with them.
+        await ledgerWatch.stop();
         await quoted.stop();
         await expiry.stop();
         await vault.stop();
         await forgetting.stop();
         await keepHouse();
-        await ledgerWatch.stop();
         await checkpoints.stop();
         await webhook?.close();
         if (listener) removeRuntime(config.dataDir);

@@ -200,10 +200,11 @@ function refusePage({ order, limit, after }: LedgerSelection): void {
 }
 
 /** What was taken away, for its entry. `size` is that of the tree which it was taken from. */
-function detailOf(
+/** What was read of the ledger, as the entry of the reading says it. `size`: of the whole, where that was fixed. */
+export function detailOf(
   format: string,
   { filter, date, order, limit, after }: LedgerSelection,
-  size: number,
+  size?: number,
 ): Detail {
   const { agent, actor, action, tier, from, to } = filter;
   const filters = {

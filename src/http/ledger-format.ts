@@ -4,7 +4,6 @@ import type { EntryView } from "./ledger-entry.ts";
 
 export const LEDGER_FORMATS = ["json", "ndjson", "csv", "article14"] as const;
 export type LedgerFormat = (typeof LEDGER_FORMATS)[number];
-export type ExportFormat = Exclude<LedgerFormat, "json">;
 
 /** Media types that ask for a format in the header Accept; JSON is first, for `*` stands for it. */
 const ASKED_BY = {

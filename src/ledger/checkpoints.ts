@@ -11,7 +11,7 @@ import { ledgerSize } from "./query.ts";
 
 export interface CheckpointParts {
   readonly db: Db;
-  readonly ledger: Pick<Ledger, "grown">;
+  readonly ledger: Pick<Ledger, "grown" | "append">;
   readonly proofs: Pick<Proofs, "head">;
   readonly clock: Clock;
   readonly log: Log;
@@ -27,6 +27,9 @@ export interface CheckpointRule {
   /** Seconds after which new entries are signed over, however few they are. */
   readonly seconds: number;
 }
+
+/** What holds where nothing else is recorded: the default of the settings. */
+const DEFAULT_RULE = "256/10";
 
 /** Less than the size of any tree: even the empty one is still to be signed. */
 const NONE = -1;
@@ -59,6 +62,35 @@ export class Checkpoints {
       this.#sizes.set(id, { size: await ledgerSize(db, id), signed: await lastCheckpointSize(db, id) });
     }
     this.#endListening = ledger.grown.listen((grown) => this.#note(grown));
+  }
+
+  /**
+   * Records the rule where it is not the one that was recorded last (at first, the default): who verifies a ledger learns from
+   * it how much may be unsigned. MUST come before `start`, which signs that as well.
+   */
+  async recordRule(): Promise<void> {
+    const { db, ledger } = this.#parts;
+    const { every: entries, seconds } = this.#rule;
+    const rule = `${entries}/${seconds}`;
+    for (const id of this.#sizes.keys()) {
+      const key = `checkpoint_rule:${id}`;
+      const known = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [key]);
+      if ((known?.value ?? DEFAULT_RULE) === rule) continue;
+      await db.tx(async (tx) => {
+        await ledger.append(tx, id, {
+          phase: "single",
+          action: "config.change",
+          outcome: "succeeded",
+          channel: "system",
+          actor: "system",
+          detail: { checkpoint_every: entries, checkpoint_seconds: seconds },
+        });
+        await tx.run(
+          "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+          [key, rule],
+        );
+      });
+    }
   }
 
   /** Signs what no checkpoint vouches for yet, and by the clock as well from now on. */

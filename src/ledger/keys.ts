@@ -99,6 +99,7 @@ class NodeKeys implements LedgerKeys {
   readonly #former: Uint8Array[];
   #key: KeyObject;
   #public: Uint8Array;
+  #rotating: Promise<void> = Promise.resolve();
 
   constructor(
     parts: LedgerKeysParts,
@@ -132,9 +133,18 @@ class NodeKeys implements LedgerKeys {
     return sign(null, bytes, this.#key);
   }
 
-  async rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
+  /** One after the other: each takes the key that the one before has put in force. */
+  rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
+    const done = this.#rotating.then(() => this.#rotate(attest));
+    this.#rotating = done.catch(() => {});
+    return done;
+  }
+
+  async #rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
     const { db, random, clock } = this.#parts;
     const next = nextPath(this.#path);
+    // The new key of a rotation that is on disk, where its file could not be given its name yet: nowhere else is it kept.
+    keyInForce(this.#path, this.#public);
     // Left by a rotation that failed.
     rmSync(next, { force: true });
     const key = makeKey(next, random);

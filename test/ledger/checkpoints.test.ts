@@ -203,6 +203,18 @@ test("a full disk under the file holds nothing else up", async () => {
   expect(said).toEqual(["checkpoints cannot be written to their file", "checkpoints are not in their file"]);
 });
 
+test("a rule other than the default is recorded, once for each change", async () => {
+  const rules = async () =>
+    (await db.all<{ bytes: string }>("SELECT bytes FROM ledger WHERE workspace_id = 1 ORDER BY seq")).map(
+      ({ bytes }) => JSON.parse(bytes),
+    );
+  await open.checkpoints.recordRule();
+  await open.checkpoints.recordRule();
+  expect(await rules()).toMatchObject([
+    { action: "config.change", detail: { checkpoint_every: 8, checkpoint_seconds: 10 } },
+  ]);
+});
+
 test("what stands in the file stays", async () => {
   await open.checkpoints.stop();
   writeFileSync(filePath(), "kept\n");

@@ -129,6 +129,32 @@ describe("a rotation", () => {
     expect(keys.verifierKeys("default").former).toEqual([before.current]);
   });
 
+  test("beside others is one after the other: every key that was in force is known", async () => {
+    const keys = await open();
+    const before = keys.verifierKeys("default").current;
+    const changes: { from: string; to: string }[] = [];
+    const attest = async (_tx: unknown, change: { verifierKeys(w: string): { from: string; to: string } }) =>
+      void changes.push(change.verifierKeys("default"));
+    await Promise.all([keys.rotate(attest), keys.rotate(attest), keys.rotate(attest)]);
+    const { current, former } = keys.verifierKeys("default");
+    expect(changes.map(({ from }) => from)).toEqual([...former]);
+    expect(former[0]).toBe(before);
+    expect(new Set([...former, current]).size).toBe(4);
+    expect((await open()).verifierKeys("default")).toEqual({ current, former });
+    expect(await signersNow(keys, [current])).toEqual([0]);
+  });
+
+  test("whose new key has no name yet does not lose it to the next", async () => {
+    const keys = await open();
+    const oldFile = readFileSync(file());
+    await keys.rotate(async () => {});
+    renameSync(file(), file("ledger.key.next"));
+    writeFileSync(file(), oldFile, { mode: 0o600 });
+    await expect(keys.rotate(() => Promise.reject(new Error("full")))).rejects.toThrow("full");
+    const { current } = keys.verifierKeys("default");
+    expect((await open()).verifierKeys("default").current).toBe(current);
+  });
+
   test("that was on disk when the process died is finished by the next start", async () => {
     const keys = await open();
     const oldFile = readFileSync(file());

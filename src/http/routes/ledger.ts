@@ -4,7 +4,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import { findEntries, findEntry } from "../../ledger/query.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { viewEntry } from "../ledger-entry.ts";
-import { type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
+import { detailOf, type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
 import { chooseFormat, LEDGER_FORMATS, LEDGER_MEDIA_TYPES } from "../ledger-format.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 
@@ -66,6 +66,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
         return exports.reply(call, request, chosen, { filter, date, order, limit, after });
       }
       const { workspaceId } = call.caller;
+      call.about({ detail: detailOf("json", { filter, date, order, limit, after }) });
       const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
       const found = await findEntries(db, workspaceId, filter, page, request.signal);
       const next = found.next === null ? null : String(found.next);
@@ -89,6 +90,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     async ({ call, params: { seq = "" } }) => {
       const entry = SEQ.test(seq) ? await findEntry(db, call.caller.workspaceId, Number(seq)) : undefined;
       if (!entry) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
+      call.about({ detail: { target_seq: entry.seq } });
       return {
         status: 200,
         body: { ...viewEntry(entry), bytes: Buffer.from(entry.bytes).toString("base64") },

@@ -18,7 +18,7 @@ import { checkNamed, compareKeys, Keyring, storedKeys } from "./keyring.ts";
 import { type WalkedLedger, walkLedger } from "./ledger.ts";
 import { counted, Report, span } from "./report.ts";
 import { checkSchema, EVIDENCE_TABLES } from "./schema.ts";
-import { DEFAULT_RULE, isTailTooLong, type SigningRule, timeOf } from "./tail.ts";
+import { isTailTooLong, laxestOf, type SigningRule, timeOf } from "./tail.ts";
 import { checkOrphans, storedWorkspaces, type Workspace } from "./workspaces.ts";
 
 /** Of one workspace's ledger. */
@@ -232,6 +232,8 @@ class Examination {
     const { trust } = this.#request;
     const evidence = this.#ledgers.flatMap(({ walked }) => (walked ? [walked] : []));
     const trusted = keys.trusted(evidence);
+    // One server signs all: what the others say counts for a ledger that says nothing of it, as one that is new.
+    const elsewhere = laxestOf(evidence.flatMap(({ rules }) => [...rules.values()]));
     // That a key was given which is none of these is said already.
     const isKeyKnown =
       trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
@@ -254,7 +256,7 @@ class Examination {
           covered + 1,
         );
       } else if (claimed === covered && verdictOf(report.findings) !== "tampered") {
-        checkTail({ database, workspace, report }, size, covered, rules.get(by) ?? DEFAULT_RULE);
+        checkTail({ database, workspace, report }, size, covered, rules.get(by) ?? elsewhere);
       }
       if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
       if (!trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin)) {

@@ -9,7 +9,7 @@ import { PayloadCheck } from "./payloads.ts";
 import { counted, type Report } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
 import { RootCheck } from "./roots.ts";
-import { DEFAULT_RULE, ruleOf, type SigningRule } from "./tail.ts";
+import { ruleOf, type SigningRule } from "./tail.ts";
 import { TileCheck } from "./tiles.ts";
 import { LedgerTree } from "./tree.ts";
 import { walk } from "./walk.ts";
@@ -32,7 +32,7 @@ export interface WalkedLedger extends KeyEvidence {
   readonly size: number;
   /** Checkpoints whose signature is good, stored and given. */
   readonly checkpoints: number;
-  /** By the hex of a key: how often was signed, as the entries under its last good checkpoint say. */
+  /** By the hex of a key: how often is signed, where the entries under its last good checkpoint say it. */
   readonly rules: ReadonlyMap<string, SigningRule>;
   /** Those of the directory's keys that an entry says took the place of another, lost or not. */
   readonly named: ReadonlySet<string>;
@@ -58,7 +58,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const rotations: Rotation[] = [];
   const rules = new Map<string, SigningRule>();
   const named = new Set<string>();
-  let rule = DEFAULT_RULE;
+  let rule: SigningRule | null = null;
   try {
     for (const step of walk(database, workspaceId, tiles, report)) {
       tiles.take(step, tree.take(step));
@@ -73,7 +73,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       if (!settled) continue;
       await settled;
       const signers = [...roots.signed].filter(([, size]) => size === step.seq);
-      for (const [key] of signers) rules.set(key, rule);
+      for (const [key] of signers) if (rule) rules.set(key, rule);
       if (signers.length > 0) payloads.vouched();
     }
     await roots.end();

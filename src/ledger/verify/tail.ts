@@ -29,6 +29,14 @@ export function ruleOf({ action, outcome, channel, detail }: EntryFields): Signi
   return isWithin(every, MOST.every) && isWithin(seconds, MOST.seconds) ? { every, seconds } : null;
 }
 
+/** The default where there are none. */
+export function laxestOf(rules: readonly SigningRule[]): SigningRule {
+  return {
+    every: Math.max(DEFAULT_RULE.every, ...rules.map(({ every }) => every)),
+    seconds: Math.max(DEFAULT_RULE.seconds, ...rules.map(({ seconds }) => seconds)),
+  };
+}
+
 function isWithin(value: unknown, most: number): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 1 && value <= most;
 }
