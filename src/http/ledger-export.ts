@@ -193,7 +193,13 @@ export class LedgerExports {
 }
 
 /** A bundle is of a whole span, in the ledger's order. */
-function refusePage({ order, limit, after }: LedgerSelection): void {
+function refusePage({ filter: { from, to }, order, limit, after }: LedgerSelection): void {
+  if (from !== undefined && to !== undefined && from >= to) {
+    throw invalidField(
+      "/to",
+      "must be later than from in an Article 14 export, within the day where one is given",
+    );
+  }
   if (order === "desc") throw invalidField("/order", "must be asc in an Article 14 export");
   if (limit !== undefined) throw invalidField("/limit", "is not for an Article 14 export, which is whole");
   if (after !== undefined) throw invalidField("/cursor", "is not for an Article 14 export, which is whole");

@@ -84,9 +84,10 @@ describe("what holds ends with 0:", () => {
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
     expect(ran.stdout).toContain("Workspace other: holds\n");
     expect(ran.stdout.includes("Workspace default: holds\n")).toBe(!args.includes("--workspace"));
-    expect(ran.stdout).toEndWith(
+    expect(ran.stdout).toContain(
       "\n\nHolds: nothing was changed, added or taken away, as far as signed checkpoints vouch for it.\n",
     );
+    expect(ran.stdout.includes("Nothing from elsewhere was given")).toBe(!args.includes("--key"));
   });
 
   test("with the key itself, from another folder, by the variable", async () => {
@@ -140,7 +141,8 @@ describe("what holds ends with 0:", () => {
 describe("what was tampered with ends with 1, and says where:", () => {
   test("for people", async () => {
     cutTail();
-    expect((await verify()).code).toBe(0);
+    // Alone it can't be told from a server that was killed, or shows as more than one would leave unsigned.
+    expect((await verify()).code).not.toBe(1);
     const ran = await verify("--checkpoint", "checkpoints");
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 1, stderr: "" });
     expect(ran.stdout).toContain("Workspace default: TAMPERED WITH\n");

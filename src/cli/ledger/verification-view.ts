@@ -14,9 +14,17 @@ const IN_A_SENTENCE: Readonly<Record<Verdict, string>> = {
   undecided: "Cannot be decided: nothing speaks of tampering, but what is said above is missing.",
 };
 
-/** For people: a paragraph for each workspace, then the verdict. */
+/** Who has the machine has its key as well: without anything from elsewhere this is as much as can be said. */
+const ALONE =
+  "Nothing from elsewhere was given: give the verifier key (--key) and a checkpoint that was kept elsewhere (--checkpoint).";
+
+/**
+ * For people: a paragraph for each workspace, then the verdict. `isAlone`: neither key nor checkpoint came from anywhere but
+ * what was verified.
+ */
 export function printVerification(
   result: Verification & { readonly ledgers?: readonly LedgerVerification[] },
+  isAlone: boolean,
 ): void {
   const { ledgers = [] } = result;
   printPart(null, result);
@@ -24,6 +32,7 @@ export function printVerification(
     printPart(`Workspace ${ledger.workspace}: ${IN_A_WORD[ledger.verdict]}`, ledger);
   }
   print(IN_A_SENTENCE[result.verdict]);
+  if (isAlone && result.verdict === "holds") print(ALONE);
 }
 
 function printPart(title: string | null, { facts, findings }: Omit<Verification, "verdict">): void {

@@ -48,7 +48,7 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
       ? await verifyDirectory({ path: databaseOf(data), trust, workspace }, tools)
       : await verifyBundle(bundleFile(bundle), trust, bundleTools);
   if (json) printJson(result);
-  else printVerification(result);
+  else printVerification(result, trust.keys.length === 0 && trust.checkpoints.length === 0);
   process.exitCode = EXIT_CODES[result.verdict];
 }
 

@@ -1,9 +1,10 @@
 import { type Clock, timestamp } from "../../base/clock.ts";
 import type { Sql } from "../../store/db.ts";
 import type { LedgerKeys } from "../keys.ts";
-import { type EntryFilter, ledgerSize, spanOf } from "../query.ts";
+import { type EntryFilter, findEntry, ledgerSize, spanOf } from "../query.ts";
 import { zip } from "./archive.ts";
 import { bundleFiles } from "./contents.ts";
+import { readEntryFields } from "./format/entry.ts";
 
 export interface BundleParts {
   readonly db: Pick<Sql, "all" | "get">;
@@ -15,7 +16,7 @@ export interface BundleParts {
 
 export interface BundleRequest {
   readonly workspace: { readonly id: number; readonly name: string };
-  /** `from` and `to` as the filter of a list has them, also where a day was asked for. */
+  /** `from` and `to` as the filter of a list has them, also where a day was asked for; `from` is the earlier one. */
   readonly filter: Omit<EntryFilter, "oversight">;
   /** The UTC day that was asked for, for the manifest. */
   readonly date?: string | undefined;
@@ -35,6 +36,7 @@ export interface BundleRequest {
  * is read: a reader that takes nothing makes it wait, one that leaves ends it, and memory does not grow with its length.
  * The ledger may grow meanwhile; what came later is not in it.
  *
+ * @throws RangeError where `from` is not before `to`
  * @throws Error where the store cannot be read, where the signing key was changed meanwhile, and where `signal` is aborted:
  *   what came until then is no whole archive
  */
@@ -44,9 +46,15 @@ export async function* openBundle(
 ): AsyncGenerator<Uint8Array, void> {
   const { db, clock } = parts;
   const { workspace, filter } = request;
-  const now = clock.now();
+  if (filter.from !== undefined && filter.to !== undefined && filter.from >= filter.to) {
+    throw new RangeError("a bundle's period has to end after it begins");
+  }
   const size = request.size ?? (await ledgerSize(db, workspace.id));
   const span = await spanOf(db, workspace.id, filter, size);
+  // The ledger's time does not go back where the clock was set back: a bundle is not older than what it holds.
+  const newest = size > 0 ? await findEntry(db, workspace.id, size) : undefined;
+  const newestAt = Date.parse((newest && readEntryFields(newest.bytes)?.ts) ?? "");
+  const now = Math.max(clock.now(), Number.isNaN(newestAt) ? 0 : newestAt);
   // A time in which nothing happened lies between two entries.
   const snapshot = { size, first: span.first, last: Math.max(span.last, span.first - 1), at: timestamp(now) };
   yield* zip(bundleFiles(parts, request, snapshot), now, request.signal);

@@ -2,6 +2,7 @@ import { COMMIT, VERSION } from "../../base/version.ts";
 import { findEntry } from "../query.ts";
 import { type ArchiveFile, digested } from "./archive.ts";
 import type { BundleParts, BundleRequest } from "./bundle.ts";
+import { readEdges } from "./edges.ts";
 import { entryLines, erasureLines, oversightLines } from "./evidence-files.ts";
 import { CappedList } from "./figures/capped.ts";
 import { Figures } from "./figures/figures.ts";
@@ -63,6 +64,7 @@ export async function* bundleFiles(
 
   const about = {
     ...manifestHead(parts, request, snapshot, tree, figures.entries),
+    edges: await readEdges(db, workspace.id, request.filter, snapshot),
     key_changes: await readKeyChanges(db, workspace.id, snapshot.size),
   };
   const report = reportPage({
@@ -103,7 +105,7 @@ function manifestHead(
   { size, first, last, at }: Snapshot,
   tree: SignedTree,
   included: number,
-): Omit<Manifest, "files" | "key_changes"> {
+): Omit<Manifest, "files" | "edges" | "key_changes"> {
   const { from, to, ...fields } = filter;
   const total = last - first + 1;
   return {

@@ -239,7 +239,7 @@ class Examination {
       trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
     for (const { workspace, report, walked } of this.#ledgers) {
       if (!walked) continue;
-      const { size, signed, checkpoints, rules } = walked;
+      const { size, signed, checkpoints, rules, unvouchedErasures } = walked;
       const origin = `${origins}${workspace.name}`;
       const [by = "", covered = 0] =
         [...signed].filter(([key]) => trusted.has(key)).toSorted(([, a], [, b]) => b - a)[0] ?? [];
@@ -257,6 +257,12 @@ class Examination {
         );
       } else if (claimed === covered && verdictOf(report.findings) !== "tampered") {
         checkTail({ database, workspace, report }, size, covered, rules.get(by) ?? elsewhere);
+      }
+      if (checkpoints > 0 && unvouchedErasures > 0 && verdictOf(report.findings) !== "tampered") {
+        report.undecided(
+          "payload_unaccounted",
+          `${counted(unvouchedErasures)} texts are not there, and what says that they were erased came after the last checkpoint: anybody who can write the file could have put it there. Where a server runs, verify again when it has signed the next one.`,
+        );
       }
       if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
       if (!trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin)) {

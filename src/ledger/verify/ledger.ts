@@ -36,6 +36,8 @@ export interface WalkedLedger extends KeyEvidence {
   readonly rules: ReadonlyMap<string, SigningRule>;
   /** Those of the directory's keys that an entry says took the place of another, lost or not. */
   readonly named: ReadonlySet<string>;
+  /** Texts that are gone by the word of records that no good checkpoint covers. */
+  readonly unvouchedErasures: number;
 }
 
 /** Findings that follow from entries being others than they were. */
@@ -109,6 +111,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     rotations,
     rules,
     named,
+    unvouchedErasures: payloads.unvouched,
   };
 }
 

@@ -3,6 +3,9 @@ import type { Fact, Finding } from "../proof/verification.ts";
 /** Findings of one code that are said one by one: one wrong entry, or a million, must not hide the others. */
 const MOST_OF_A_KIND = 20;
 
+/** Findings of one code after which who looks through what may be hostile stops. */
+const FLOOD = 1_000;
+
 interface Kind {
   readonly shown: Finding[];
   more: number;
@@ -16,6 +19,7 @@ export class Report {
   readonly #workspace: string | undefined;
   readonly #kinds = new Map<string, Kind>();
   readonly #facts: Fact[] = [];
+  #isFlooded = false;
 
   constructor(workspace?: string) {
     this.#workspace = workspace;
@@ -45,6 +49,11 @@ export class Report {
     this.#facts.push({ label, value });
   }
 
+  /** There are so many findings of one kind that more say nothing new. */
+  get isFlooded(): boolean {
+    return this.#isFlooded;
+  }
+
   get facts(): readonly Fact[] {
     return this.#facts;
   }
@@ -69,6 +78,7 @@ export class Report {
     this.#kinds.set(code, kind);
     if (kind.shown.length >= MOST_OF_A_KIND) {
       kind.more += 1;
+      if (kind.more + kind.shown.length >= FLOOD) this.#isFlooded = true;
       return;
     }
     kind.shown.push({

@@ -48,11 +48,19 @@ export const HOLDS: Expected = { verdict: "holds", found: [] };
 /** The last entry of the workspace `default`. */
 export const last = (v: Vandal) => v.rows().length;
 
+/**
+ * Checkpoints lie at hundreds, or some entries behind them: in what is expected a hundred, and the numbers beside it, stand for
+ * the next checkpoint, as in `entries_rewritten 201`.
+ */
 function namesOf(v: Vandal): Map<number, string> {
   const [first = 0, second = 0] = v.seqsOf("task.dispatch", "intent");
   const [record = 0] = v.seqsOf("payload.erase", "single");
   const size = last(v);
   return new Map([
+    ...[100, 200, 300, 400, 500, 600].flatMap((nominal) => {
+      const actual = v.checkpointAt(nominal);
+      return [-1, 0, 1].map((by) => [actual + by, String(nominal + by)] as const);
+    }),
     [size, LAST],
     [size + 1, NEXT],
     [first, FIRST_PROMPT],

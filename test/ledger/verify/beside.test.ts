@@ -3,19 +3,31 @@
  * what it is. What is found has to be exactly this, so that no attack drowns in what follows from it.
  */
 import { describe, setDefaultTimeout } from "bun:test";
+import { type Detail, encodeEntry } from "../../../src/ledger/entry.ts";
+import { draft } from "../support.ts";
 import {
   FIRST_PROMPT,
   HOLDS,
   INSIDE,
+  last,
   RECORD,
   SECOND_PROMPT,
   STRANGER,
   tampered,
   testAttacks,
+  undecided,
 } from "./attack.ts";
-import { signAs } from "./vandal.ts";
+import { signAs, type Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
+
+/** An entry, in the right form, that says what was erased, behind the last one. */
+function erasureAfter(v: Vandal, detail: Detail): string {
+  const before = v.row(last(v));
+  const { ts } = JSON.parse(before.bytes) as { ts: string };
+  const at = { seq: before.seq + 1, prev: Buffer.from(before.leaf).toString("hex"), ts };
+  return encodeEntry(draft({ action: "payload.erase", outcome: "succeeded", detail }), at);
+}
 
 describe("tiles and index:", () => {
   testAttacks([
@@ -147,7 +159,43 @@ describe("texts:", () => {
           JSON.stringify({ done: 0, run: { upTo: 600, days: 1, payloads: 1 } }),
         );
       },
-      alone: { verdict: "undecided", found: ["payload_expiring"] },
+      alone: tampered("expiry_changed", `payload_missing ${SECOND_PROMPT}`),
+    },
+    ...[
+      { upTo: 9_999, days: 1, payloads: 1 },
+      { upTo: 600, days: 0, payloads: 1 },
+      { upTo: 1e300, days: 1, payloads: 1 },
+      { upTo: "600", days: 1, payloads: 1 },
+      { days: 1 },
+      [],
+      "600",
+    ].map((run) => ({
+      name: `a run is made up that no server could have noted: ${JSON.stringify(run)}`,
+      attack: (v: Vandal) =>
+        v.run("INSERT INTO meta VALUES ('payload_expiry:1', ?)", JSON.stringify({ done: 0, run })),
+      alone: tampered("expiry_changed"),
+    })),
+    {
+      name: "a note of runs is made up that is no JSON",
+      attack: (v) => v.run("INSERT INTO meta VALUES ('payload_expiry:1', '{')"),
+      alone: tampered("expiry_changed"),
+    },
+    {
+      name: "a prompt is removed, and a record that names it is put behind the last checkpoint",
+      attack: (v) => {
+        const [seq = 0] = v.seqsOf("task.dispatch", "intent").slice(1);
+        v.run("DELETE FROM payloads WHERE body = 'And now?'");
+        v.append(erasureAfter(v, { payloads: `${seq}.input`, reason: "requested", target_seq: seq }));
+      },
+      alone: undecided("payload_unaccounted"),
+    },
+    {
+      name: "a prompt is removed, and a record of an early version is put behind the last checkpoint",
+      attack: (v) => {
+        v.run("DELETE FROM payloads WHERE body = 'And now?'");
+        v.append(erasureAfter(v, { payloads: 1 }));
+      },
+      alone: tampered(`payload_missing ${SECOND_PROMPT}`),
     },
   ]);
 });
@@ -159,8 +207,9 @@ describe("checkpoints and keys:", () => {
       attack: (v) =>
         v.unguarded(() => {
           v.run(
-            "UPDATE ledger_checkpoints SET note = ? WHERE workspace_id = 1 AND size = 300",
-            v.noteBy(signAs(STRANGER), 300),
+            "UPDATE ledger_checkpoints SET note = ? WHERE workspace_id = 1 AND size = ?",
+            v.noteBy(signAs(STRANGER), v.checkpointAt(300)),
+            v.checkpointAt(300),
           );
         }),
       alone: tampered("checkpoint_of_another_key 300"),
@@ -169,10 +218,11 @@ describe("checkpoints and keys:", () => {
       name: "a stored checkpoint gets the signature of another key as well",
       attack: (v) =>
         v.unguarded(() => {
-          const stranger = v.noteBy(signAs(STRANGER), 300).split("\n").at(-2) ?? "";
+          const stranger = v.noteBy(signAs(STRANGER), v.checkpointAt(300)).split("\n").at(-2) ?? "";
           v.run(
-            "UPDATE ledger_checkpoints SET note = note || ? WHERE workspace_id = 1 AND size = 300",
+            "UPDATE ledger_checkpoints SET note = note || ? WHERE workspace_id = 1 AND size = ?",
             `${stranger}\n`,
+            v.checkpointAt(300),
           );
         }),
       alone: tampered("checkpoint_of_another_key 300"),
@@ -182,7 +232,8 @@ describe("checkpoints and keys:", () => {
       attack: (v) =>
         v.unguarded(() =>
           v.run(
-            "UPDATE ledger_checkpoints SET note = replace(note, char(10) || '300', char(10) || '299') WHERE workspace_id = 1 AND size = 300",
+            "UPDATE ledger_checkpoints SET note = replace(note, char(10) || size, char(10) || (size - 1)) WHERE workspace_id = 1 AND size = ?",
+            v.checkpointAt(300),
           ),
         ),
       alone: tampered("checkpoint_changed 300"),
@@ -191,7 +242,10 @@ describe("checkpoints and keys:", () => {
       name: "a stored checkpoint is moved to another size",
       attack: (v) =>
         v.unguarded(() =>
-          v.run("UPDATE ledger_checkpoints SET size = 299 WHERE workspace_id = 1 AND size = 300"),
+          v.run(
+            "UPDATE ledger_checkpoints SET size = size - 1 WHERE workspace_id = 1 AND size = ?",
+            v.checkpointAt(300),
+          ),
         ),
       alone: tampered("checkpoint_changed 299"),
     },
@@ -199,7 +253,10 @@ describe("checkpoints and keys:", () => {
       name: "a stored checkpoint is replaced by a text that is none",
       attack: (v) =>
         v.unguarded(() =>
-          v.run("UPDATE ledger_checkpoints SET note = '' WHERE workspace_id = 1 AND size = 300"),
+          v.run(
+            "UPDATE ledger_checkpoints SET note = '' WHERE workspace_id = 1 AND size = ?",
+            v.checkpointAt(300),
+          ),
         ),
       alone: tampered("checkpoint_changed 300"),
     },
@@ -208,7 +265,9 @@ describe("checkpoints and keys:", () => {
       attack: (v) =>
         v.unguarded(() =>
           v.run(
-            "UPDATE ledger_checkpoints SET note = (SELECT note FROM ledger_checkpoints WHERE workspace_id = 2 AND size = 100) WHERE workspace_id = 1 AND size = 100",
+            "UPDATE ledger_checkpoints SET note = (SELECT note FROM ledger_checkpoints WHERE workspace_id = 2 AND size = ?) WHERE workspace_id = 1 AND size = ?",
+            v.checkpointAt(100, 2),
+            v.checkpointAt(100),
           ),
         ),
       alone: tampered("checkpoint_of_another_ledger 100"),
@@ -217,8 +276,12 @@ describe("checkpoints and keys:", () => {
       name: "a checkpoint is signed with the stolen key over another root",
       attack: (v) =>
         v.unguarded(() => {
-          const note = v.noteBy(v.stolenKey(), 300, new Uint8Array(32));
-          v.run("UPDATE ledger_checkpoints SET note = ? WHERE workspace_id = 1 AND size = 300", note);
+          const note = v.noteBy(v.stolenKey(), v.checkpointAt(300), new Uint8Array(32));
+          v.run(
+            "UPDATE ledger_checkpoints SET note = ? WHERE workspace_id = 1 AND size = ?",
+            note,
+            v.checkpointAt(300),
+          );
         }),
       alone: tampered("checkpoint_differs 300"),
     },
@@ -232,6 +295,66 @@ describe("checkpoints and keys:", () => {
         }),
       alone: HOLDS,
       withCheckpoints: tampered("key_missing"),
+    },
+    {
+      name: "no key is in force",
+      attack: (v) => v.run("UPDATE ledger_keys SET retired_at = 5"),
+      alone: tampered("key_changed"),
+    },
+    {
+      name: "the number of a key is changed, as where one before it was removed",
+      attack: (v) => v.run("UPDATE ledger_keys SET id = 2"),
+      alone: tampered("key_changed"),
+    },
+    {
+      name: "a key is slipped in that no entry names",
+      attack: (v) => {
+        v.run("UPDATE ledger_keys SET retired_at = 5");
+        v.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 5)", STRANGER.publicKey);
+      },
+      alone: tampered("key_changed"),
+    },
+  ]);
+});
+
+describe("workspaces:", () => {
+  testAttacks([
+    ...["ledger", "ledger_checkpoints", "ledger_tiles", "ledger_index", "payloads"].map((table) => ({
+      name: `a row of ${table} is of a workspace that there is not`,
+      attack: (v: Vandal) =>
+        v.unguarded(() => {
+          v.run("PRAGMA foreign_keys = OFF");
+          v.copyTo(table, "99");
+        }),
+      alone: tampered("workspace_missing"),
+    })),
+    {
+      name: "rows are of workspaces whose numbers are not exact in JavaScript, and of the smallest and largest that there are",
+      attack: (v) =>
+        v.unguarded(() => {
+          v.run("PRAGMA foreign_keys = OFF");
+          for (const id of ["9007199254740993", "-9223372036854775808", "9223372036854775807"]) {
+            v.copyTo("ledger", id);
+          }
+        }),
+      alone: tampered("workspace_missing", "workspace_missing", "workspace_missing"),
+    },
+    {
+      name: "a workspace is added whose number is not exact in JavaScript",
+      attack: (v) =>
+        v.database.exec("INSERT INTO workspaces (id, name, created_at) VALUES (9007199254740993, 'far', 0)"),
+      alone: tampered("workspace_changed"),
+    },
+    {
+      name: "a workspace and its entries are removed, and what belongs to them is left",
+      attack: (v) =>
+        v.unguarded(() => {
+          v.run("PRAGMA foreign_keys = OFF");
+          v.run("DELETE FROM ledger WHERE workspace_id = 2");
+          v.run("DELETE FROM workspaces WHERE id = 2");
+        }),
+      alone: tampered("workspace_missing"),
+      withCheckpoints: tampered("workspace_missing", "workspace_missing"),
     },
   ]);
 });

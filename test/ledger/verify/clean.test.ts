@@ -4,10 +4,13 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
+import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
+import { formatNote } from "../../../src/ledger/proof/note.ts";
+import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { serve, tempDir } from "../../support/process.ts";
 import { draft } from "../support.ts";
-import { allFindings, copyOf, makeScene, type Scene, verify } from "./scene.ts";
+import { allFindings, copyOf, inShort, makeScene, type Scene, verify } from "./scene.ts";
 import { Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
@@ -45,20 +48,27 @@ test("at rest, with nothing and with all that was kept elsewhere; no file is oth
   expect([statSync(scene.dataDir).mtimeMs, ...filesIn(scene.dataDir)]).toEqual(before);
 });
 
-test("with a workspace that has no entry yet", async () => {
+test("with a workspace that has no entry yet, where a checkpoint says so", async () => {
   const copy = copyOf(scene.dataDir);
   const vandal = new Vandal(copy);
   vandal.run("INSERT INTO workspaces (id, name, created_at) VALUES (3, 'empty', 0)");
+  const unsigned = await verify(copy.path);
+  expect([unsigned.verdict, inShort(allFindings(unsigned))]).toEqual(["undecided", ["no_checkpoint"]]);
+  const origin = (scene.key.split("+")[0] ?? "").replace(/default$/, "empty");
+  const text = checkpointText({ origin, size: 0, root: sha256(new Uint8Array(0)) });
+  const note = formatNote({ text, signatures: [vandal.stolenKey()(origin, text)] });
+  vandal.run("INSERT INTO ledger_checkpoints VALUES (3, 0, ?, 0)", note);
   vandal.close();
   const result = await verify(copy.path);
   expect({ verdict: result.verdict, findings: allFindings(result) }).toEqual({
     verdict: "holds",
     findings: [],
   });
-  expect(result.ledgers.find(({ workspace }) => workspace === "empty")?.facts).toContainEqual({
-    label: "Entries",
-    value: "0",
-  });
+  for (const { ledgers } of [unsigned, result]) {
+    const facts = ledgers.find(({ workspace }) => workspace === "empty")?.facts;
+    expect(facts).toContainEqual({ label: "Entries", value: "0" });
+    expect(facts?.map(({ label }) => label)).toContain("Not checked");
+  }
   copy.remove();
 });
 
@@ -79,7 +89,12 @@ test("while a server writes, and signs, and erases", async () => {
   for (let time = 0; time < 15; time++) {
     await gateway.call("GET", "/v1/agents");
     const result = await verify(database(gateway.dataDir));
-    expect(allFindings(result)).toEqual([]);
+    // What was erased since the last checkpoint is vouched for by the next one.
+    const findings = allFindings(result).filter(({ code }) => code !== "payload_unaccounted");
+    expect({ findings, isTampered: result.verdict === "tampered" }).toEqual({
+      findings: [],
+      isTampered: false,
+    });
     sizes.add(result.ledgers[0]?.facts.find(({ label }) => label === "Entries")?.value ?? "");
   }
   isDone = true;
@@ -87,6 +102,7 @@ test("while a server writes, and signs, and erases", async () => {
   // It was another ledger each time.
   expect(sizes.size).toBeGreaterThan(5);
   await gateway.stop();
+  expect(allFindings(await verify(database(gateway.dataDir)))).toEqual([]);
 });
 
 test("what was changed before is found while a server writes as well", async () => {
@@ -146,22 +162,67 @@ test("a directory of the first release, once the program of today has started on
   directory.remove();
 });
 
-test("a text whose erasure an early version recorded by a number alone is neither there nor missed", async () => {
+test("a text whose erasure an early version recorded by a number alone is neither there nor missed, once that is signed", async () => {
   const copy = copyOf(scene.dataDir);
   const vandal = new Vandal(copy);
   const last = vandal.row(vandal.rows().length);
-  const at = {
-    seq: last.seq + 1,
-    prev: Buffer.from(last.leaf).toString("hex"),
-    ts: "2099-01-01T00:00:00.000Z",
-  };
+  const { ts } = JSON.parse(last.bytes) as { ts: string };
+  const at = { seq: last.seq + 1, prev: Buffer.from(last.leaf).toString("hex"), ts };
   vandal.append(encodeEntry(draft({ action: "payload.erase", detail: { payloads: 1 } }), at));
   vandal.run("DELETE FROM payloads WHERE body = 'And now?'");
+  const note = vandal.noteBy(vandal.stolenKey(), at.seq);
+  vandal.run("INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)", at.seq, note);
   vandal.close();
   const result = await verify(copy.path);
   expect([result.verdict, allFindings(result).map(({ code }) => code)]).toEqual([
     "undecided",
     ["payload_unaccounted"],
+  ]);
+  copy.remove();
+});
+
+test("a run that erases texts for their age, broken off: of entries that are old enough, also in a ledger that is quiet since", async () => {
+  const copy = copyOf(scene.dataDir);
+  const vandal = new Vandal(copy);
+  vandal.unguarded(() => {
+    vandal.delay(1, -40 * 86_400_000);
+    vandal.signAnew(vandal.stolenKey());
+  });
+  await vandal.rebuild();
+  vandal.run("DELETE FROM payloads WHERE body = 'And now?'");
+  const note = JSON.stringify({ done: 0, run: { upTo: vandal.rows().length, days: 30, payloads: 1 } });
+  vandal.run("INSERT INTO meta VALUES ('payload_expiry:1', ?)", note);
+  vandal.close();
+  const result = await verify(copy.path);
+  expect([result.verdict, inShort(allFindings(result))]).toEqual(["undecided", ["payload_expiring"]]);
+  copy.remove();
+});
+
+test("what a server leaves unsigned that signs seldom, as a signed entry says", async () => {
+  const copy = copyOf(scene.dataDir);
+  const vandal = new Vandal(copy);
+  const before = vandal.row(vandal.rows().length);
+  const { ts } = JSON.parse(before.bytes) as { ts: string };
+  const link = (row: { seq: number; leaf: Uint8Array }, later: number) => ({
+    seq: row.seq + 1,
+    prev: Buffer.from(row.leaf).toString("hex"),
+    ts: new Date(Date.parse(ts) + later).toISOString(),
+  });
+  const detail = { checkpoint_every: 1000, checkpoint_seconds: 3600 };
+  const rule = draft({ action: "config.change", outcome: "succeeded", channel: "system", detail });
+  vandal.append(encodeEntry(rule, link(before, 0)));
+  const note = vandal.noteBy(vandal.stolenKey(), before.seq + 1);
+  vandal.run("INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)", before.seq + 1, note);
+  for (const later of [1000, 3_600_000]) {
+    vandal.append(encodeEntry(draft({}), link(vandal.row(vandal.rows().length), later)));
+  }
+  expect(allFindings(await verify(copy.path))).toEqual([]);
+  vandal.append(encodeEntry(draft({}), link(vandal.row(vandal.rows().length), 8 * 3_600_000)));
+  vandal.close();
+  const result = await verify(copy.path);
+  expect([result.verdict, inShort(allFindings(result))]).toEqual([
+    "undecided",
+    [`tail_unvouched ${before.seq + 2}`],
   ]);
   copy.remove();
 });

@@ -13,6 +13,18 @@ const GOOD = encodeEntry(draft({ detail: { a: 1, b: { c: "x" } }, agent: "helper
 const problemOf = (text: string | Uint8Array) =>
   formOf(typeof text === "string" ? new TextEncoder().encode(text) : text).problem;
 
+test("what is nested deeply is told without being read", () => {
+  for (const depth of [5_000, 1_000_000]) {
+    const nested = `{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+    expect(formOf(new TextEncoder().encode(nested))).toEqual({
+      fields: null,
+      problem: "it is nested too deeply",
+    });
+  }
+  const brackets = encodeEntry(draft({ actor: `\\"${"[{".repeat(5_000)}` }), SEALED);
+  expect(problemOf(brackets)).toBeNull();
+});
+
 const anyText = fc.string({ unit: "binary", maxLength: 12 });
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
 const anyDetail: fc.Arbitrary<Detail> = fc.letrec<{ detail: Detail }>((tie) => ({

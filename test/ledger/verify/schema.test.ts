@@ -54,6 +54,20 @@ describe("the schema:", () => {
       alone: tampered("schema_foreign"),
     },
     {
+      name: "a trigger of another table writes to a table that is read besides",
+      attack: (v) =>
+        v.run("CREATE TRIGGER helpful AFTER INSERT ON tasks BEGIN UPDATE meta SET value = 'x'; END"),
+      alone: tampered("schema_foreign"),
+    },
+    {
+      name: "a trigger and a view are of tables that have nothing to do with the ledger",
+      attack: (v) => {
+        v.run("CREATE TRIGGER helpful AFTER INSERT ON tasks BEGIN DELETE FROM agents; END");
+        v.run("CREATE VIEW people AS SELECT * FROM agents");
+      },
+      alone: tampered("schema_foreign", "schema_foreign"),
+    },
+    {
       name: "an index is added that hides rows",
       attack: (v) => v.run(`CREATE INDEX quick ON ledger (workspace_id, seq) WHERE seq <> ${INSIDE}`),
       alone: tampered("schema_foreign"),

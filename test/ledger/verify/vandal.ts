@@ -116,8 +116,35 @@ export class Vandal {
     }
   }
 
+  /** Puts the first row of a table into another workspace, whose number is a text: it may be a large one. */
+  copyTo(table: string, workspace: string): void {
+    const columns = this.database
+      .query<{ name: string }, [string]>("SELECT name FROM pragma_table_info(?)")
+      .all(table)
+      .map(({ name }) => (name === "workspace_id" ? workspace : name));
+    this.run(`INSERT INTO ${table} SELECT ${columns.join(", ")} FROM ${table} LIMIT 1`);
+  }
+
+  /** Lets time pass before an entry: it and all behind it say that they are so much later. */
+  delay(from: number, ms: number, workspace = 1): void {
+    for (const { seq, bytes } of this.rows(workspace).filter((row) => row.seq >= from)) {
+      const later = bytes.replace(/"ts":"([^"]*)"/, (_, ts) => {
+        const time = new Date(Date.parse(ts) + ms);
+        return `"ts":"${time.toISOString()}"`;
+      });
+      this.set(seq, { bytes: later }, workspace);
+    }
+    this.rechain(from, workspace);
+  }
+
   removeCheckpoints(above = 0, workspace = 1): void {
     this.run("DELETE FROM ledger_checkpoints WHERE workspace_id = ? AND size > ?", workspace, above);
+  }
+
+  /** The smallest size from `least` on that a stored checkpoint is over: where they lie depends on when the first was signed. */
+  checkpointAt(least: number, workspace = 1): number {
+    const sizes = this.#notes(workspace).map(({ size }) => size);
+    return Math.min(...sizes.filter((size) => size >= least));
   }
 
   /** Signs stored checkpoints anew, over what the entries are now; those past the end go. */

@@ -19,6 +19,7 @@ export interface Manifest {
   /** `gatehouse/<instance>/<workspace>`, as in the checkpoints. */
   readonly origin: string;
   readonly workspace: string;
+  /** Not before the last entry's time, also where the clock was set back. */
   readonly created_at: string;
   readonly created_by: { readonly actor: string; readonly person?: string; readonly role?: string };
   readonly program: { readonly name: string; readonly version: string; readonly commit?: string };
@@ -27,6 +28,8 @@ export interface Manifest {
   readonly filters: BundleFilters;
   readonly counts: { readonly total: number; readonly included: number; readonly withheld: number };
   readonly tree: BundleTree;
+  /** The entries just outside of the range, which show that nothing of the period lies there. */
+  readonly edges: BundleEdges;
   /** The verifier key that the checkpoint and this manifest are signed with. */
   readonly key: string;
   /** The oldest first. */
@@ -66,6 +69,19 @@ export interface BundleTree {
   readonly after: readonly string[];
 }
 
+/** Each is there where a time cuts the ledger at that side, and an entry lies beyond. */
+export interface BundleEdges {
+  readonly before?: EntryProof;
+  readonly after?: EntryProof;
+}
+
+export interface EntryProof {
+  /** The bytes of the entry. */
+  readonly entry: string;
+  /** Base64, of the entry in the bundle's tree. */
+  readonly inclusion: readonly string[];
+}
+
 /** How trust goes on from a key to the next one: the older key has signed a tree whose last entry names both. */
 export interface KeyChangeProof {
   /** The signed note of the tree that ends with the entry. */
@@ -94,6 +110,11 @@ const hashes = {
   maxItems: 128,
   items: { type: "string", minLength: 44, maxLength: 44 },
 } as const;
+const proof = {
+  type: "object",
+  required: ["entry", "inclusion"],
+  properties: { entry: { type: "string", maxLength: 256_000 }, inclusion: hashes },
+} as const;
 const file = {
   type: "object",
   required: ["sha256", "size"],
@@ -116,6 +137,7 @@ const SCHEMA = {
     "filters",
     "counts",
     "tree",
+    "edges",
     "key",
     "key_changes",
     "retention",
@@ -158,6 +180,7 @@ const SCHEMA = {
       required: ["size", "root", "before", "after"],
       properties: { size: count, root: hex, before: hashes, after: hashes },
     },
+    edges: { type: "object", additionalProperties: false, properties: { before: proof, after: proof } },
     key: text,
     key_changes: {
       type: "array",
@@ -238,11 +261,49 @@ export function parseManifest(json: string): Manifest {
     throw new ManifestError(`${first?.instancePath || "it"} ${first?.message ?? "is not as it must be"}`);
   }
   const { range, counts, tree } = value;
+  if (value.origin.slice(value.origin.lastIndexOf("/") + 1) !== value.workspace) {
+    throw new ManifestError("/origin is of another workspace than /workspace");
+  }
+  checkPeriod(value);
   if (range.first < 1 || range.last < range.first - 1 || range.last > tree.size) {
     throw new ManifestError("/range is none of a tree of that size");
+  }
+  if (range.from === undefined && range.first !== 1) {
+    throw new ManifestError("/range/first is not 1, though no /range/from cuts the beginning off");
+  }
+  if (range.to === undefined && range.last !== tree.size) {
+    throw new ManifestError("/range/last is not the last entry, though no /range/to cuts the end off");
   }
   if (counts.total !== range.last - range.first + 1 || counts.included + counts.withheld !== counts.total) {
     throw new ManifestError("/counts do not add up to the range");
   }
   return value;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Times are compared as texts, which is right of those that are times. @throws ManifestError */
+function checkPeriod({
+  created_at,
+  range: { from, to, date },
+}: Pick<Manifest, "created_at" | "range">): void {
+  for (const [name, time] of Object.entries({ created_at, "range/from": from, "range/to": to })) {
+    if (time !== undefined && !isTime(time)) throw new ManifestError(`/${name} is no time`);
+  }
+  if (from !== undefined && to !== undefined && from >= to) {
+    throw new ManifestError("/range/to is not later than /range/from");
+  }
+  if (date === undefined) return;
+  const start = `${date}T00:00:00.000Z`;
+  if (!isTime(start)) throw new ManifestError("/range/date is no day");
+  const end = new Date(Date.parse(start) + DAY_MS).toISOString();
+  // Who asks for a day and for times gets what lies in both.
+  if (from === undefined || to === undefined || from < start || to > end) {
+    throw new ManifestError("/range/date is not the day of /range/from and /range/to");
+  }
+}
+
+function isTime(text: string): boolean {
+  const time = Date.parse(text);
+  return !Number.isNaN(time) && new Date(time).toISOString() === text;
 }

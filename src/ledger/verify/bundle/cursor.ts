@@ -2,6 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import type { BundleFileDigest } from "../../article14/format/manifest.ts";
 import { isEqual } from "../../proof/hash.ts";
 import type { ArchivedFile } from "./archive.ts";
+import { Breath } from "./breath.ts";
 
 /** SHA-256 of what comes in parts. */
 export interface RunningHash {
@@ -21,8 +22,8 @@ export class LineTooLong extends Error {
   }
 }
 
-/** Bytes of a line: an entry has some kilobytes at most. */
-const LINE_LIMIT = 4_000_000;
+/** Bytes of a line: an entry has some kilobytes at most, and the record of an erasure some tens of them. */
+const LINE_LIMIT = 256_000;
 const NEWLINE = 10;
 const NOTHING = new Uint8Array(0);
 
@@ -32,36 +33,51 @@ export class FileCursor {
   readonly #chunks: AsyncGenerator<Uint8Array, void>;
   readonly #hash: RunningHash;
   readonly #most: number;
+  readonly #breath: Breath;
   #size = 0;
   #isEnded = false;
   #waiting: Uint8Array = NOTHING;
 
   /** @param most Bytes after which it gives up: what is longer is not what was listed. */
-  constructor(file: ArchivedFile, hash: RunningHash, most: number) {
+  constructor(file: ArchivedFile, hash: RunningHash, most: number, breath = new Breath()) {
     this.#name = file.name;
     this.#chunks = file.chunks();
     this.#hash = hash;
     this.#most = most;
+    this.#breath = breath;
   }
 
   /** The next line without its newline; null at the end. A last line without one is none: see `drain`. @throws LineTooLong */
   async line(): Promise<Uint8Array | null> {
-    for (let searched = 0; ; ) {
-      const at = this.#waiting.indexOf(NEWLINE, searched);
+    const parts: Uint8Array[] = [];
+    for (let length = 0; ; ) {
+      const at = this.#waiting.indexOf(NEWLINE);
+      const part = at < 0 ? this.#waiting : this.#waiting.subarray(0, at);
+      length += part.length;
+      if (length > LINE_LIMIT) throw new LineTooLong(this.#name);
+      if (part.length > 0) parts.push(part);
       if (at >= 0) {
-        const line = this.#waiting.subarray(0, at);
         this.#waiting = this.#waiting.subarray(at + 1);
-        return line;
+        return joined(parts, length);
       }
-      searched = this.#waiting.length;
-      if (searched > LINE_LIMIT) throw new LineTooLong(this.#name);
-      if (!(await this.#more())) return null;
+      const next = await this.#next();
+      this.#waiting = next ?? joined(parts, length);
+      if (!next) return null;
     }
   }
 
   /** Whether these bytes come next; if so, it goes on behind them. */
   async takes(expected: Uint8Array): Promise<boolean> {
-    while (this.#waiting.length < expected.length) if (!(await this.#more())) return false;
+    const parts = [this.#waiting];
+    let length = this.#waiting.length;
+    while (length < expected.length) {
+      const next = await this.#next();
+      if (!next) break;
+      parts.push(next);
+      length += next.length;
+    }
+    this.#waiting = joined(parts, length);
+    if (length < expected.length) return false;
     if (!isEqual(this.#waiting.subarray(0, expected.length), expected)) return false;
     this.#waiting = this.#waiting.subarray(expected.length);
     return true;
@@ -69,7 +85,13 @@ export class FileCursor {
 
   /** All of the file, of one that has `most` bytes at most; null of a longer one. */
   async all(): Promise<Uint8Array | null> {
-    while (await this.#more());
+    const parts = [this.#waiting];
+    let length = this.#waiting.length;
+    for (let next = await this.#next(); next; next = await this.#next()) {
+      parts.push(next);
+      length += next.length;
+    }
+    this.#waiting = joined(parts, length);
     return this.#size > this.#most ? null : this.#waiting;
   }
 
@@ -77,10 +99,7 @@ export class FileCursor {
   async drain(): Promise<boolean> {
     let isLeft = this.#waiting.length > 0;
     this.#waiting = NOTHING;
-    while (await this.#more()) {
-      isLeft = true;
-      this.#waiting = NOTHING;
-    }
+    while (await this.#next()) isLeft = true;
     return isLeft;
   }
 
@@ -94,24 +113,31 @@ export class FileCursor {
     await this.#chunks.return();
   }
 
-  async #more(): Promise<boolean> {
-    if (this.#isEnded || this.#size > this.#most) return false;
+  async #next(): Promise<Uint8Array | null> {
+    if (this.#isEnded || this.#size > this.#most) return null;
+    if (this.#breath.isDue) await this.#breath.take();
     const next = await this.#chunks.next();
     if (next.done) {
       this.#isEnded = true;
-      return false;
+      return null;
     }
     const chunk = next.value;
     this.#size += chunk.length;
-    if (this.#size > this.#most) return false;
+    if (this.#size > this.#most) return null;
     this.#hash.update(chunk);
-    if (this.#waiting.length === 0) this.#waiting = chunk;
-    else {
-      const joined = new Uint8Array(this.#waiting.length + chunk.length);
-      joined.set(this.#waiting);
-      joined.set(chunk, this.#waiting.length);
-      this.#waiting = joined;
-    }
-    return true;
+    return chunk;
   }
+}
+
+/** Puts parts together once, whatever their number. */
+function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const [only] = parts;
+  if (only?.length === length) return only;
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }

@@ -71,7 +71,7 @@ export class EntryWalk {
   }
 
   get #isFlooded(): boolean {
-    return this.#lines > this.#manifest.counts.included + MORE_LINES;
+    return this.#report.isFlooded || this.#lines > this.#manifest.counts.included + MORE_LINES;
   }
 
   /** Entries that stand in their place and are those that were hashed. */
@@ -133,6 +133,8 @@ export class EntryWalk {
     if ((await this.#cursor.drain()) && !this.#isFlooded) {
       this.#report.tampered("entry_changed", "The last line of entries.ndjson breaks off.");
     }
+    // What was not looked at is neither missing nor removed.
+    if (this.#report.isFlooded) return;
     const { counts } = this.#manifest;
     for (const seq of this.#missing) {
       this.#report.tampered(
@@ -290,8 +292,12 @@ export class EntryWalk {
   }
 
   #checkFilter(fields: EntryFields): void {
-    const { range, filters } = this.#manifest;
+    const { range, filters, created_at } = this.#manifest;
     const { seq, ts } = fields;
+    if (ts > created_at) {
+      const what = `Entry ${seq} is of ${ts}, later than the bundle says that it was made (${created_at}).`;
+      this.#report.tampered("made_before_its_entries", what, seq);
+    }
     if ((range.from !== undefined && ts < range.from) || (range.to !== undefined && ts >= range.to)) {
       this.#report.tampered(
         "out_of_period",

@@ -39,6 +39,6 @@ export function bundleFacts(
   report.fact("Key", key);
   report.fact(
     "Not checked",
-    `what report.html says in words; whether entries just outside of the numbers above belong to the period; what came after the export${hasAnchor ? "" : "; whether whoever holds the key has made the ledger anew, which only a checkpoint kept elsewhere can show"}`,
+    `what report.html says in words; what came after the export${hasAnchor ? "" : "; whether whoever holds the key has made the ledger anew, which only a checkpoint kept elsewhere can show"}`,
   );
 }

@@ -17,7 +17,9 @@ import { type Trust, type Verification, type VerifyTools, verdictOf } from "../.
 import { Report } from "../report.ts";
 import { Anchors } from "./anchors.ts";
 import { type ArchivedFile, ArchiveError, openArchive, shown } from "./archive.ts";
+import { Breath } from "./breath.ts";
 import { FileCursor, LineTooLong, portableHash, type RunningHash } from "./cursor.ts";
+import { checkEdges } from "./edges.ts";
 import { EntryWalk } from "./entries.ts";
 import { ErasureWalk } from "./erasures.ts";
 import { bundleFacts } from "./facts.ts";
@@ -35,8 +37,6 @@ export interface BundleTools extends VerifyTools {
 const WHOLE_LIMIT = 4_000_000;
 /** Bytes past the listed size that a changed file may have and still be looked through: then it is not unpacked any further. */
 const SLACK = 16_000_000;
-/** Entries after which others get their turn: in a browser, the page. */
-const BREATH = 4_096;
 
 /**
  * Checks an Article 14 bundle with nothing but itself and what the auditor brought: no server, no network. Runs in this
@@ -75,6 +75,7 @@ class BundleCheck {
   readonly #hash: TreeHash;
   readonly #files = new Map<BundleFile, ArchivedFile>();
   readonly #cursors = new Map<ListedFile, FileCursor>();
+  readonly #breath = new Breath();
 
   constructor(trust: Trust, { runningHash = portableHash, ...tools }: BundleTools, report: Report) {
     this.#trust = trust;
@@ -104,6 +105,7 @@ class BundleCheck {
     }
     const checkpoint = await this.#whole("checkpoint.txt");
     if (checkpoint) await checkCheckpoint(text(checkpoint), manifest, keys, this.#tools, this.#report);
+    checkEdges(manifest, this.#hash, this.#report);
     try {
       await this.#walk(manifest, keys);
       await this.#compareFiles(manifest);
@@ -201,7 +203,14 @@ class BundleCheck {
           await oversight.visit(entry);
           await erasures.visit(entry);
         }
-        if (seq % BREATH === 0) await breathe();
+        if (this.#report.isFlooded) break;
+        if (this.#breath.isDue) await this.#breath.take();
+      }
+      if (this.#report.isFlooded) {
+        const what = "There are more than a thousand findings of one kind: the rest was not looked through.";
+        this.#report.tampered("too_many_findings", what);
+        await entries.end(false);
+        return;
       }
       await entries.end(await leaves.end());
       await oversight.end(this.#report, entries.included === counts.included);
@@ -248,7 +257,7 @@ class BundleCheck {
   async #whole(name: BundleFile): Promise<Uint8Array | undefined> {
     const file = this.#files.get(name);
     if (!file) return undefined;
-    const cursor = new FileCursor(file, this.#runningHash(), WHOLE_LIMIT);
+    const cursor = new FileCursor(file, this.#runningHash(), WHOLE_LIMIT, this.#breath);
     let bytes: Uint8Array | null | undefined;
     await this.#unpacking(async () => {
       bytes = await cursor.all();
@@ -262,7 +271,7 @@ class BundleCheck {
   #cursor(name: ListedFile, most: number): FileCursor | undefined {
     const file = this.#files.get(name);
     if (!file) return undefined;
-    const cursor = new FileCursor(file, this.#runningHash(), most);
+    const cursor = new FileCursor(file, this.#runningHash(), most, this.#breath);
     this.#cursors.set(name, cursor);
     return cursor;
   }
@@ -272,8 +281,4 @@ const DECODER = new TextDecoder();
 
 function text(bytes: Uint8Array): string {
   return DECODER.decode(bytes);
-}
-
-function breathe(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve));
 }

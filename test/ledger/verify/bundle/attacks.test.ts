@@ -39,6 +39,9 @@ interface Attack {
   readonly alone?: true;
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: tests change whatever a manifest has.
+type ManifestLie = readonly [name: string, change: (manifest: any) => void, found: string];
+
 /** By somebody who has no key. */
 const CHANGED: readonly Attack[] = [
   {
@@ -193,13 +196,14 @@ const CHANGED: readonly Attack[] = [
   },
   {
     name: "the manifest's range is cut",
+    of: "part",
     change: (b) =>
       b.manifest(({ range, counts }) => {
         range.last -= 1;
         counts.total -= 1;
-        counts.included -= 1;
+        counts.withheld -= 1;
       }),
-    found: ["manifest_changed", "leaves_changed", "entries_added"],
+    found: ["manifest_changed", "leaves_changed", "edge_not_proven"],
   },
   {
     name: "the manifest is no JSON",
@@ -332,6 +336,128 @@ const RESIGNED: readonly Attack[] = [
     change: (b) => b.write("checkpoint.txt", changesOf(b)[0]?.checkpoint ?? ""),
     found: ["checkpoint_differs"],
   },
+  ...(
+    [
+      [
+        "the period is said to be everything",
+        ({ range }) => {
+          delete range.from;
+          delete range.to;
+        },
+        "manifest_changed",
+      ],
+      [
+        "the period is said to have no beginning",
+        ({ range }) => {
+          delete range.from;
+        },
+        "manifest_changed",
+      ],
+      [
+        "the period is said to have no end",
+        ({ range }) => {
+          delete range.to;
+        },
+        "manifest_changed",
+      ],
+      [
+        "the period is said to end before it begins",
+        ({ range }) => {
+          range.to = range.from;
+        },
+        "manifest_changed",
+      ],
+      [
+        "the period begins at no time",
+        ({ range }) => {
+          range.from = "2026-01-00T00:00:00.000Z";
+        },
+        "manifest_changed",
+      ],
+      [
+        "the period is said to be longer at its beginning",
+        ({ range }) => {
+          range.from = "2026-01-02T00:00:00.000Z";
+        },
+        "edge_inside_period",
+      ],
+      [
+        "the period is said to be longer at its end",
+        ({ range }) => {
+          range.to = "2026-01-13T00:00:00.000Z";
+        },
+        "edge_inside_period",
+      ],
+      [
+        "another day is named",
+        ({ range }) => {
+          range.date = "2020-01-01";
+        },
+        "manifest_changed",
+      ],
+      [
+        "a day is named that is none",
+        ({ range }) => {
+          range.date = "2026-02-30";
+        },
+        "manifest_changed",
+      ],
+      [
+        "another workspace is named",
+        (manifest) => {
+          manifest.workspace = "somebody-else";
+        },
+        "manifest_changed",
+      ],
+      [
+        "the origin's end is named as the workspace",
+        (m) => {
+          m.workspace = m.origin.slice(m.origin.indexOf("/") + 1);
+        },
+        "manifest_changed",
+      ],
+      [
+        "it is said to be made before its entries",
+        (manifest) => {
+          manifest.created_at = "2001-01-01T00:00:00.000Z";
+        },
+        "made_before_its_entries",
+      ],
+      [
+        "the entry before the range is left out",
+        ({ edges }) => {
+          delete edges.before;
+        },
+        "edge_missing",
+      ],
+      [
+        "the entry behind the range is left out",
+        ({ edges }) => {
+          delete edges.after;
+        },
+        "edge_missing",
+      ],
+      [
+        "another entry is given as the one before",
+        ({ edges }) => {
+          edges.before = edges.after;
+        },
+        "edge_not_proven",
+      ],
+      [
+        "the entry before the range is changed",
+        ({ edges }) => {
+          edges.before.entry = edges.before.entry.replace('"ts":"2026', '"ts":"2025');
+        },
+        "edge_not_proven",
+      ],
+    ] satisfies readonly ManifestLie[]
+  ).map(([name, change, found]) => ({
+    name,
+    of: "part" as const,
+    change: (b: Unpacked) => b.manifest(change),
+    found: [found],
+  })),
   {
     name: "what leads to the root is left out",
     of: "part",

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { deflateRawSync } from "node:zlib";
 import { Uint8ArrayWriter, ZipWriter } from "@zip.js/zip.js/lib/zip-core-native.js";
 import { unzipSync } from "fflate";
+import { FileCursor, LineTooLong, portableHash } from "../../../../src/ledger/verify/bundle/cursor.ts";
 import { type BundleBench, openBench, story } from "../../article14/support.ts";
 import { codes, Unpacked, verify } from "./support.ts";
 
@@ -30,7 +31,7 @@ describe("a file that unpacks to far more than it may", () => {
     ["leaves.txt", "1", ["line_too_long"]],
     ["erasures.ndjson", "{", ["line_too_long"]],
     ["erasures.ndjson", "\n", ["erasure_changed", "file_changed"]],
-    ["entries.ndjson", "\n", ["entry_changed", "entries_added", "file_changed"]],
+    ["entries.ndjson", "\n", ["entry_changed", "too_many_findings", "file_changed"]],
     ["oversight.csv", ",", ["oversight_differs", "file_changed"]],
   ])("%s full of %j", async (name, character, found) => {
     const before = process.memoryUsage.rss();
@@ -101,6 +102,63 @@ test("files that share their data are refused", async () => {
   const archive = new Uint8Array(Buffer.concat([data, directory, end]));
   expect(Object.keys(unzipSync(archive))).toEqual([first, second]);
   expect((await verify(new Blob([archive]))).verdict).toBe("tampered");
+});
+
+describe("a line that comes in chunks", () => {
+  const reading = (chunk: Uint8Array, times: number) => {
+    let given = 0;
+    const chunks = async function* () {
+      for (; given < times; given++) yield chunk;
+    };
+    const cursor = new FileCursor({ name: "entries.ndjson", chunks }, portableHash(), 1e12);
+    return { cursor, given: () => given };
+  };
+
+  test("is put together", async () => {
+    const { cursor } = reading(Buffer.from("ab\nc"), 3);
+    const lines: string[] = [];
+    for (let line = await cursor.line(); line; line = await cursor.line())
+      lines.push(Buffer.from(line).toString());
+    expect(lines).toEqual(["ab", "cab", "cab"]);
+    expect(await cursor.drain()).toBe(true);
+  });
+
+  test("is given up after a quarter of a megabyte", async () => {
+    const { cursor, given } = reading(much(120, 1).subarray(0, 1_000), 10_000);
+    expect(cursor.line()).rejects.toThrow(LineTooLong);
+    await Bun.sleep(0);
+    while (given() < 256) await Bun.sleep(0);
+    expect(given()).toBeLessThan(260);
+  });
+});
+
+describe("findings without end", () => {
+  test.each([
+    ["lines that are none", () => "{}\n", "entry_changed"],
+    ["entries of elsewhere", (at: number) => other(at + 1_000_000), "entry_added"],
+    ["entries whose place has passed", () => other(1), "entry_added"],
+  ])("%s: it stops", async (_, lineOf, code) => {
+    const added = Array.from({ length: 5_000 }, (_, at) => lineOf(at)).join("");
+    const entries = bundle.text("entries.ndjson");
+    const second = entries.indexOf("\n") + 1;
+    const hostile = bundle
+      .copy()
+      .write("entries.ndjson", entries.slice(0, second) + added + entries.slice(second))
+      .manifest(({ counts, range, tree }) => {
+        counts.included += 5_000;
+        counts.total += 5_000;
+        range.last += 5_000;
+        tree.size += 5_000;
+      });
+    const verification = await verify(hostile);
+    expect(verification.verdict).toBe("tampered");
+    const counted = verification.findings.find(({ message }) => message.startsWith("… and"));
+    const more = Number(/[\d,]+/.exec(counted?.message ?? "")?.[0].replace(",", ""));
+    expect(counted?.code).toBe(code);
+    expect(more).toBeLessThan(1_100);
+  });
+  const other = (seq: number) =>
+    `${bundle.text("entries.ndjson").split("\n")[0]?.replace('"seq":1,', `"seq":${seq},`)}\n`;
 });
 
 describe("a manifest that names absurd numbers", () => {
