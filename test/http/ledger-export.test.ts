@@ -51,6 +51,8 @@ describe("refused, and the field is named", () => {
     ["format=", undefined, "/format"],
     ["format=csv&format=csv", undefined, "/format"],
     ["format=article14&order=desc", undefined, "/order"],
+    ["format=article14&from=2026-01-02T00:00:00Z&to=2026-01-02T00:00:00Z", undefined, "/to"],
+    ["format=article14&date=2026-01-02&from=2026-01-03T00:00:00Z", undefined, "/to"],
     ["format=article14&limit=10", undefined, "/limit"],
     ["format=article14&cursor=MQ", undefined, "/cursor"],
     ["order=desc", "application/zip", "/order"],

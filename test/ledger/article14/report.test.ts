@@ -97,8 +97,14 @@ describe("the report of some weeks", () => {
       [count(({ action, phase }) => action === "task.dispatch" && phase === "intent"), "tasks dispatched"],
       [count(({ action, phase }) => action === "model.call" && phase === "intent"), "model calls"],
       [count(({ action, phase }) => action === "tool.call" && phase === "intent"), "tool calls"],
-      [count(({ outcome }) => outcome === "denied"), "calls refused"],
-      [count(({ outcome }) => outcome === "failed"), "calls failed"],
+      [
+        count(({ action }) => action === "auth.refused" || action === "limit.exceeded"),
+        "calls refused by policy",
+      ],
+      [
+        count(({ outcome, action }) => outcome === "failed" && action !== "ledger.foreign_write"),
+        "calls failed",
+      ],
     ];
     for (const [value, name] of expected) {
       expect(value).toBeGreaterThan(0);
@@ -141,9 +147,12 @@ describe("the report of some weeks", () => {
       "Article 12(1)",
       "Article 19(1)",
       "Article 26(2)",
-      "Article 26(5) and (6)",
+      "Article 12(2)",
+      "the logs shall be kept for a period appropriate",
+      "Article 26(5)",
+      "Article 26(6)",
       "Not in this bundle",
-      "which is less than six months",
+      "For these texts that is less than six months: whether",
     ]) {
       expect(text).toContain(said);
     }

@@ -73,7 +73,9 @@ test("with a workspace that has no entry yet, where a checkpoint says so", async
 });
 
 test("while a server writes, and signs, and erases", async () => {
-  const gateway = await startGateway({ yaml: "ledger: { checkpoint_every: 7 }" });
+  const directory = tempDir();
+  const yaml = "ledger: { checkpoint_every: 7 }";
+  const gateway = await startGateway({ dataDir: directory.path, yaml });
   let isDone = false;
   const writing = (async () => {
     for (let round = 0; !isDone; round++) {
@@ -103,6 +105,7 @@ test("while a server writes, and signs, and erases", async () => {
   expect(sizes.size).toBeGreaterThan(5);
   await gateway.stop();
   expect(allFindings(await verify(database(gateway.dataDir)))).toEqual([]);
+  directory.remove();
 });
 
 test("what was changed before is found while a server writes as well", async () => {

@@ -75,7 +75,7 @@ describe("what is not in this form is told:", () => {
     ["null", "null", "no JSON object"],
     ["bytes that are no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "no JSON"],
     ["a byte order mark", `\ufeff${GOOD}`, "no JSON"],
-    ["brackets without end", "[".repeat(500_000), "no JSON"],
+    ["brackets without end", "[".repeat(500_000), "nested too deeply"],
     ["a space", GOOD.replace(":", ": "), "not canonical"],
     ["a line's end", `${GOOD}\n`, "not canonical"],
     ["an escape that is none", GOOD.replace("helper", "\\u0068elper"), "not canonical"],

@@ -1,5 +1,6 @@
 import type { EntryFields } from "../format/entry.ts";
 import { CappedTally } from "./capped.ts";
+import { refusalOf, showsAgent } from "./refusals.ts";
 import type { Timeline } from "./timeline.ts";
 
 const MODELS = 100;
@@ -13,7 +14,7 @@ export interface CallTally {
   succeeded: number;
   failed: number;
   cancelled: number;
-  /** Refused before anything was sent. */
+  /** Refused, for whatever reason, before anything was sent. */
   refused: number;
   credits: number;
   inputTokens: number;
@@ -27,6 +28,7 @@ interface AgentTally {
   tasks: number;
   modelCalls: number;
   toolCalls: number;
+  /** By policy. */
   refused: number;
   decisions: number;
 }
@@ -58,18 +60,21 @@ export class Calls {
     refused: 0,
     decisions: 0,
   }));
+  /** Refused requests that name an agent, which may never have been there. */
+  readonly #namedAlone = new CappedTally<{ refused: number }>(AGENTS, () => ({ refused: 0 }));
   readonly allModels = noCalls();
   readonly allTools = noCalls();
   readonly tasks = { dispatched: 0, succeeded: 0, failed: 0, cancelled: 0, refused: 0 };
   credits = 0;
 
   add(entry: EntryFields, timeline: Timeline): void {
-    const { action, phase, outcome } = entry;
-    const agent = entry.agent === undefined ? undefined : this.agents.of(entry.agent);
-    if (outcome === "denied") {
-      timeline.count("refused", Date.parse(entry.ts));
-      if (agent) agent.refused += 1;
-    }
+    const { action, phase } = entry;
+    const isShown = entry.agent !== undefined && (showsAgent(entry) || this.agents.has(entry.agent));
+    const agent = entry.agent !== undefined && isShown ? this.agents.of(entry.agent) : undefined;
+    const isRefused = refusalOf(entry) === "policy";
+    if (isRefused) timeline.count("refused", Date.parse(entry.ts));
+    if (agent) agent.refused += isRefused ? 1 : 0;
+    else if (entry.agent !== undefined) this.#namedAlone.of(entry.agent).refused += isRefused ? 1 : 0;
     if (agent && entry.oversight) agent.decisions += 1;
     if (action === "model.call") {
       countCall(this.allModels, entry);
@@ -90,6 +95,17 @@ export class Calls {
       this.#countTask(entry);
       if (agent && phase === "intent") agent.tasks += 1;
     }
+  }
+
+  /** Refusals by policy of one agent, those before its first sign of life as well. */
+  refusedOf(name: string): number {
+    const before = this.#namedAlone.has(name) ? this.#namedAlone.of(name).refused : 0;
+    return before + (this.agents.has(name) ? this.agents.of(name).refused : 0);
+  }
+
+  /** Names of agents that nothing but refused or failed requests has: at most as many as are kept. */
+  get unknownAgents(): number {
+    return this.#namedAlone.sorted(() => 0).filter(([name]) => !this.agents.has(name)).length;
   }
 
   #countTask({ phase, outcome }: EntryFields): void {

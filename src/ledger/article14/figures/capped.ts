@@ -22,6 +22,10 @@ export class CappedTally<T> {
     return made;
   }
 
+  has(name: string): boolean {
+    return this.#known.has(name);
+  }
+
   /** Sorted by `weight`, the greatest first, then by name. */
   sorted(weight: (value: T) => number): (readonly [name: string, value: T])[] {
     return [...this.#known].sort(([a, x], [b, y]) => weight(y) - weight(x) || (a < b ? -1 : a > b ? 1 : 0));

@@ -1,18 +1,20 @@
 import type { EntryFields } from "../format/entry.ts";
 import { secondsToDecide } from "../format/oversight.ts";
 import { CappedList, CappedTally } from "./capped.ts";
+import { Requests } from "./requests.ts";
 import { DECISION_SERIES, type Timeline } from "./timeline.ts";
 
 export type Decision = (typeof DECISION_SERIES)[number];
 
 /** Decisions that the report lists one by one: all are in `oversight.csv`. */
 const LISTED = 200;
-const PEOPLE = 200;
+/** Names with the tokens that bore them: few in any workspace. */
+const PEOPLE = 2_000;
 
 /** Upper bounds, in seconds, of how long a decision took; what took longer is counted behind the last. */
 export const DELAY_BOUNDS = [5, 30, 120, 600, 3_600] as const;
 
-interface PersonTally {
+export interface PersonTally {
   readonly decisions: Map<Decision, number>;
   readonly roles: Set<string>;
   /** Those of which it is known how long they took, in seconds. */
@@ -24,8 +26,7 @@ interface PersonTally {
 
 const ROLES = 5;
 
-/** Words of the entries: of a call that waits for a person, and of what became of it. */
-const PRESENTED = "approval_required";
+/** Words of the entries. */
 const CHANGED = "change";
 const DISREGARDED = "disregard";
 const EXPIRED = "expire";
@@ -33,6 +34,7 @@ const EXPIRED = "expire";
 /** What people decided. */
 export class Decisions {
   readonly listed = new CappedList<EntryFields>(LISTED);
+  /** By the name that a decision bears and the actor behind it, as `readPersonKey` reads them. */
   readonly people = new CappedTally<PersonTally>(PEOPLE, () => ({
     decisions: new Map(),
     roles: new Set(),
@@ -50,16 +52,16 @@ export class Decisions {
   /** Of overrides: approvals with other arguments than those that were asked for, and outputs that were disregarded. */
   changed = 0;
   disregarded = 0;
-  /** Calls that were put before people. */
-  presented = 0;
-  /** Of which nobody decided in time. */
+  /** Calls that were put before people, and what became of them. */
+  readonly requests = new Requests();
+  /** Requests that nobody decided in time, whenever they were presented. */
   expired = 0;
   /** Somebody wanted to decide and was not allowed to, or could not. */
   refused = 0;
 
   add(entry: EntryFields, timeline: Timeline): void {
     const { oversight, outcome } = entry;
-    if (outcome === "pending" && entry.code === PRESENTED) this.presented += 1;
+    this.requests.add(entry);
     if (!oversight) return;
     this.listed.add(entry);
     if (oversight.decision === EXPIRED) {
@@ -75,7 +77,7 @@ export class Decisions {
     if (oversight.decision === DISREGARDED) this.disregarded += 1;
     this.byDecision.set(decision, (this.byDecision.get(decision) ?? 0) + 1);
     timeline.count(decision, Date.parse(entry.ts));
-    const person = this.people.of(oversight.person ?? entry.actor);
+    const person = this.people.of(JSON.stringify([oversight.person ?? "", entry.actor]));
     person.decisions.set(decision, (person.decisions.get(decision) ?? 0) + 1);
     if (oversight.role !== undefined && person.roles.size < ROLES) person.roles.add(oversight.role);
     this.#time(entry, decision, person);
@@ -102,6 +104,11 @@ export class Decisions {
     person.shortest = Math.min(person.shortest, seconds);
     person.longest = Math.max(person.longest, seconds);
   }
+}
+
+export function readPersonKey(key: string): { readonly name: string; readonly actor: string } {
+  const [name, actor] = JSON.parse(key) as [string, string];
+  return { name, actor };
 }
 
 /** What was decided, in the words of the report: an approval of other arguments overrides, as does a disregarded output. */

@@ -1,5 +1,6 @@
 import type { EntryFields } from "../format/entry.ts";
 import { CappedList, CappedTally } from "./capped.ts";
+import { refusalOf } from "./refusals.ts";
 
 const CODES = 60;
 const CHANGES = 100;
@@ -17,7 +18,7 @@ const CHANGES_OF = [
   "workspace.update",
 ];
 
-/** What is told one by one, since each of them asks for a look. */
+/** What is told one by one and in no count of failed calls, since each of them asks for a look. */
 const NAMED_INCIDENTS = ["ledger.foreign_write", "ledger.file_moved", "ledger.rotate_key"];
 
 /** Looking at what happens: Article 14(4)(a) asks that people can. */
@@ -33,18 +34,32 @@ export interface EventTally {
 export class Events {
   /** By action and code, as `action code`. */
   readonly refusals = new CappedTally<EventTally>(CODES, noEvents);
+  /** Requests that could not be served: of what is not there, or in a form that is not taken. */
+  readonly unserved = new CappedTally<EventTally>(CODES, noEvents);
   readonly failures = new CappedTally<EventTally>(CODES, noEvents);
   readonly changes = new CappedList<EntryFields>(CHANGES);
   readonly incidents = new CappedList<EntryFields>(INCIDENTS);
   readonly reads = new CappedTally<EventTally>(READS.length, noEvents);
-  readonly counts = { refused: 0, failed: 0, limits: 0, unknownCallers: 0, late: 0, cancelled: 0 };
+  readonly counts = {
+    refused: 0,
+    unserved: 0,
+    failed: 0,
+    limits: 0,
+    unknownCallers: 0,
+    late: 0,
+    cancelled: 0,
+  };
 
   add(entry: EntryFields): void {
     const { action, outcome, code, ts, detail } = entry;
-    if (outcome === "denied") {
+    const refusal = refusalOf(entry);
+    if (refusal === "policy") {
       this.counts.refused += 1;
       note(this.refusals.of(`${action} ${code ?? ""}`), ts);
-    } else if (outcome === "failed") {
+    } else if (refusal === "unserved") {
+      this.counts.unserved += 1;
+      note(this.unserved.of(`${action} ${code ?? ""}`), ts);
+    } else if (outcome === "failed" && !NAMED_INCIDENTS.includes(action)) {
       this.counts.failed += 1;
       note(this.failures.of(`${action} ${code ?? ""}`), ts);
     }

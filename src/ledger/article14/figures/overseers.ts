@@ -24,11 +24,21 @@ export interface Overseers {
   readonly tokens: readonly Overseer[];
   /** More of them, past the cap. */
   readonly more: number;
+  /** Tokens with such scopes that act as an agent: they are refused when they decide, override, stop or let work again. */
+  readonly agentTokens: readonly Overseer[];
+  readonly moreAgentTokens: number;
+  /** Different people that `tokens`, those past the cap as well, name as their holders. */
+  readonly people: number;
+  /** Who holds which token, by its id: of all that were ever issued. */
+  readonly holders: ReadonlyMap<string, Holder>;
   /** Tokens that could be used in that time and cannot decide. */
   readonly others: number;
   /** Tokens that were issued past those that a report looks at: what they may do is in their entries alone. */
   readonly unread: number;
 }
+
+/** As the entry that issued the token names them. */
+export type Holder = Pick<Overseer, "name" | "person" | "role" | "agent">;
 
 /** Scopes that let a token decide and stop. */
 const DECIDING = ["admin", "approvals:write"];
@@ -77,7 +87,8 @@ export async function readOverseers(
       expiresAt: textOf(entry.detail?.expires_at),
       revokedAt: null,
       rotations: 0,
-      isDeciding: scopes.some((scope) => DECIDING.includes(scope)),
+      // The desk of approvals, overrides, stops and resumptions refuse every token that acts as an agent.
+      isDeciding: entry.agent === undefined && hasDecidingScope(scopes),
     });
   }
   for await (const { detail } of succeeded("token.rotate")) {
@@ -94,13 +105,18 @@ export async function readOverseers(
     return from === undefined || end === undefined || end >= from;
   });
   const deciding = usable.filter(({ isDeciding }) => isDeciding);
+  const acting = usable.filter(({ agent, scopes }) => agent !== null && hasDecidingScope(scopes));
   const sorted = deciding.sort(
     (a, b) => Number(b.person !== null) - Number(a.person !== null) || a.seq - b.seq,
   );
   return {
     tokens: sorted.slice(0, SHOWN),
     more: Math.max(0, sorted.length - SHOWN),
-    others: usable.length - deciding.length,
+    agentTokens: acting.slice(0, SHOWN),
+    moreAgentTokens: Math.max(0, acting.length - SHOWN),
+    people: new Set(deciding.flatMap(({ person }) => (person === null ? [] : [sameName(person)]))).size,
+    holders: known,
+    others: usable.length - deciding.length - acting.length,
     unread,
   };
 
@@ -117,6 +133,15 @@ export async function readOverseers(
       }
     }
   }
+}
+
+function hasDecidingScope(scopes: readonly string[]): boolean {
+  return scopes.some((scope) => DECIDING.includes(scope));
+}
+
+/** Two spellings of one name are one person. */
+function sameName(person: string): string {
+  return person.normalize("NFKC").trim().toLowerCase();
 }
 
 function textOf(value: unknown): string | null {

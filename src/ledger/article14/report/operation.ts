@@ -1,8 +1,10 @@
 import { type CallTally, readModelKey } from "../figures/calls.ts";
+import type { Overseers } from "../figures/overseers.ts";
 import type { EntryFields } from "../format/entry.ts";
 import { place, type ReportFacts } from "./facts.ts";
+import { actorName } from "./holders.ts";
 import { type Html, type HtmlPart, html, table } from "./html.ts";
-import { brief, count, credits, moment } from "./words.ts";
+import { brief, count, counted, credits, moment } from "./words.ts";
 
 const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
@@ -14,7 +16,7 @@ export function operationSection(facts: ReportFacts): Html {
   const where = place(facts);
   const agents = calls.agents.sorted(({ modelCalls, toolCalls, tasks }) => modelCalls + toolCalls + tasks);
   return html`<section><h2>4. What agents did</h2>
-<p>${count(calls.tasks.dispatched)} tasks were dispatched; ${count(calls.tasks.succeeded)} ended well, ${count(calls.tasks.failed)} failed, ${count(calls.tasks.cancelled)} were cancelled, ${count(calls.tasks.refused)} were refused. A call's intent is recorded before anything is sent, and what came of it before its answer is used.</p>
+<p>Tasks dispatched: ${count(calls.tasks.dispatched)}; ended well: ${count(calls.tasks.succeeded)}; failed: ${count(calls.tasks.failed)}; cancelled: ${count(calls.tasks.cancelled)}; refused: ${count(calls.tasks.refused)}. A call's intent is recorded before anything is sent, and what came of it before its answer is used.</p>
 ${table({
   caption: "Agents",
   columns: [
@@ -22,7 +24,7 @@ ${table({
     { name: "Tasks", ...NUMBER },
     { name: "Model calls", ...NUMBER },
     { name: "Tool calls", ...NUMBER },
-    { name: "Refused", ...NUMBER },
+    { name: "Refused by policy", ...NUMBER },
     { name: "Decisions about it", ...NUMBER },
   ],
   rows: agents.map(([name, tally]) => [
@@ -30,11 +32,19 @@ ${table({
     count(tally.tasks),
     count(tally.modelCalls),
     count(tally.toolCalls),
-    count(tally.refused),
+    count(calls.refusedOf(name)),
     count(tally.decisions),
   ]),
   empty: `Nothing about an agent was recorded ${where}.`,
-  note: calls.agents.others === null ? undefined : "Further agents are counted in the totals alone.",
+  note:
+    [
+      calls.agents.others === null ? "" : "Further agents are counted in the totals alone.",
+      calls.unknownAgents === 0
+        ? ""
+        : `Not listed, since nothing shows that they were there: ${counted(calls.unknownAgents, "name")} in refused or failed requests alone.`,
+    ]
+      .filter((text) => text !== "")
+      .join(" ") || undefined,
 })}
 ${table({
   caption: "Models and tiers",
@@ -72,7 +82,7 @@ ${table({
     { name: "About" },
     { name: "By" },
   ],
-  rows: events.changes.items.map(changeRow),
+  rows: events.changes.items.map((entry) => changeRow(entry, facts.overseers)),
   empty: `No change of agents, connectors or settings was recorded ${where}.`,
   note: events.changes.left === 0 ? undefined : `${count(events.changes.left)} more in entries.ndjson.`,
 })}
@@ -84,7 +94,7 @@ const CALL_COLUMNS = [
   { name: "Succeeded", ...NUMBER },
   { name: "Failed", ...NUMBER },
   { name: "Cancelled", ...NUMBER },
-  { name: "Refused", ...NUMBER },
+  { name: "Not sent", ...NUMBER },
 ];
 const MODEL_COLUMNS = [
   { name: "As a fallback", ...NUMBER },
@@ -105,6 +115,8 @@ function withOthers(
   return tallies.others === null ? rows : [...rows, row(PAST_CAP, tallies.others)];
 }
 
+const SETTINGS = 12;
+
 /** Hashes say nothing to people, and the rest of what an entry says of a change is short. */
 const SAID = [
   "fields",
@@ -122,11 +134,16 @@ const SAID = [
   "name",
 ];
 
-function changeRow({ seq, ts, action, agent, actor, detail = {} }: EntryFields): HtmlPart[] {
-  const said = SAID.flatMap((key) => {
+function changeRow(
+  { seq, ts, action, agent, actor, detail = {} }: EntryFields,
+  overseers: Overseers,
+): HtmlPart[] {
+  // What a change of settings says is short, whatever the setting.
+  const fields = action === "config.change" ? Object.keys(detail).slice(0, SETTINGS) : SAID;
+  const said = fields.flatMap((key) => {
     const value = detail[key];
     return typeof value === "string" || typeof value === "number"
-      ? [`${key}: ${brief(String(value), 80)}`]
+      ? [`${brief(key, 40)}: ${brief(String(value), 80)}`]
       : [];
   });
   return [
@@ -134,6 +151,6 @@ function changeRow({ seq, ts, action, agent, actor, detail = {} }: EntryFields):
     moment(ts),
     action,
     [agent === undefined ? "" : `agent ${agent}`, ...said].filter((text) => text !== "").join("; ") || "–",
-    brief(actor, 40),
+    actorName(actor, overseers),
   ];
 }

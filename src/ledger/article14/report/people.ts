@@ -1,17 +1,34 @@
-import { DELAY_BOUNDS, type Decision, type Decisions } from "../figures/decisions.ts";
-import type { Overseer } from "../figures/overseers.ts";
+import {
+  DELAY_BOUNDS,
+  type Decision,
+  type Decisions,
+  type PersonTally,
+  readPersonKey,
+} from "../figures/decisions.ts";
+import type { Overseer, Overseers } from "../figures/overseers.ts";
 import type { EntryFields } from "../format/entry.ts";
 import { secondsToDecide } from "../format/oversight.ts";
 import { place, type ReportFacts } from "./facts.ts";
+import { deciderOf } from "./holders.ts";
 import { type Html, type HtmlPart, html, table } from "./html.ts";
 import { brief, count, counted, ending, moment, span } from "./words.ts";
 
 const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
 
+const OVERSEER_COLUMNS = [
+  { name: "Person" },
+  { name: "Role" },
+  { name: "Rights" },
+  { name: "Token" },
+  { name: "Issued", ...TIME },
+  { name: "Until" },
+  { name: "Entry", ...NUMBER },
+];
+
 /** Who could oversee: the holders of tokens that can decide and stop. */
 export function overseersSection({ overseers }: ReportFacts): Html {
-  const { tokens, more, others, unread } = overseers;
+  const { tokens, more, others, unread, agentTokens, moreAgentTokens } = overseers;
   const left = [
     more > 0 ? `${counted(more, "more token")} that can decide` : "",
     unread > 0
@@ -19,22 +36,25 @@ export function overseersSection({ overseers }: ReportFacts): Html {
       : "",
   ].filter((text) => text !== "");
   return html`<section><h2>2. Who could oversee</h2>
-<p>Whoever holds a token with the right <code>approvals:write</code> or <code>admin</code> can approve, deny, stop an agent and let it work again. These tokens could be used in the period, as the entries that issued, rotated and revoked them say. Those entries may lie before the period: ask for one by its number, with its proof. ${others === 0 ? null : html`${counted(others, "other token")} could be used and could not decide.`}</p>
+<p>Whoever holds a token with the right <code>approvals:write</code> or <code>admin</code> can approve, deny, override what a task came to, stop an agent and let it work again, unless the token acts as an agent: those are refused. These tokens could be used in the period, as the entries that issued, rotated and revoked them say. Those entries may lie before the period: ask for one by its number, with its proof. ${others === 0 ? null : html`${counted(others, "other token")} could be used and could not decide.`}</p>
 ${table({
   caption: "Tokens that could decide",
-  columns: [
-    { name: "Person" },
-    { name: "Role" },
-    { name: "Rights" },
-    { name: "Token" },
-    { name: "Issued", ...TIME },
-    { name: "Until" },
-    { name: "Entry", ...NUMBER },
-  ],
+  columns: OVERSEER_COLUMNS,
   rows: tokens.map(overseerRow),
   empty: "No token that could decide is recorded up to the end of the period.",
   note: left.length === 0 ? undefined : `${left.join("; ")}.`,
 })}
+${
+  agentTokens.length === 0
+    ? null
+    : table({
+        caption: "Tokens with these rights that act as an agent, and may not decide",
+        columns: OVERSEER_COLUMNS,
+        rows: agentTokens.map(overseerRow),
+        empty: "",
+        note: moreAgentTokens === 0 ? undefined : `${counted(moreAgentTokens, "more such token")}.`,
+      })
+}
 </section>`;
 }
 
@@ -68,28 +88,51 @@ const RIGHTS: readonly (readonly [scope: string, right: string])[] = [
 ];
 
 function rightsOf({ scopes, agent }: Overseer): string {
+  if (agent !== null) return `acts as the agent ${agent}, may not decide on calls`;
   const known = RIGHTS.filter(([scope]) => scopes.includes(scope)).map(([, right]) => right);
-  return `${scopes.includes("admin") ? "everything" : known.join("; ")}${agent === null ? "" : `; as the agent ${agent}`}`;
+  return `${scopes.includes("admin") ? "everything" : known.join("; ")}`;
 }
 
 /** What people decided, how long it took them, and each decision. */
 export function decisionsSection(facts: ReportFacts): Html {
   const { decisions } = facts.figures;
   return html`<section><h2>3. What people decided</h2>
-${decisions.total === 0 ? html`<p class="none">No decision of a person was recorded ${place(facts)}: nothing was approved, denied, overridden, stopped or resumed.</p>` : html`${peopleTable(decisions)}${delays(decisions)}`}
-<p>${whatBecameOf(decisions)}</p>
-${decisionsTable(decisions)}
+${decisions.total === 0 ? html`<p class="none">No decision of a person was recorded ${place(facts)}: nothing was approved, denied, overridden, stopped or resumed.</p>` : html`${peopleTable(decisions, facts.overseers)}${delays(decisions)}`}
+<p>${whatBecameOf(facts)}</p>
+${decisionsTable(decisions, facts.overseers)}
 </section>`;
 }
 
-function whatBecameOf(decisions: Decisions): string {
-  const { presented, expired, changed, disregarded, refused } = decisions;
+function whatBecameOf(facts: ReportFacts): string {
+  const { decisions } = facts.figures;
+  const { requests, changed, disregarded, refused } = decisions;
   const replaced = decisions.of("override") - changed - disregarded;
   return [
-    `Calls put before people for approval: ${count(presented)}; expired, with nobody having decided in time: ${count(expired)}.`,
+    `Decisions: ${count(decisions.total)}, of which with no person named: ${count(unnamedDecisions(decisions, facts.overseers))}.`,
+    `Calls put before people for approval: ${count(requests.presented)} = ${count(requests.approved)} approved + ${count(requests.denied)} denied + ${count(requests.expired)} expired, with nobody having decided in time + ${count(requests.withdrawn)} withdrawn, since their task ended first + ${count(requests.waiting)} ${facts.about.counts.withheld > 0 ? "on which the included entries say no more" : "still waiting at the end of the period"}${requests.unfollowed === 0 ? "" : ` + ${count(requests.unfollowed)} not followed, since too many waited at once`}.`,
+    requests.earlier === 0
+      ? ""
+      : `On calls that were presented ${facts.about.counts.withheld > 0 ? "by other entries" : "before the period"}: ${counted(requests.earlier, "decision or expiry", "decisions or expiries")}.`,
     `Overrides: ${counted(changed, "approval")} of other arguments than those asked for, ${counted(disregarded, "disregarded output")}, ${counted(replaced, "replaced output")}.`,
     `Decisions that were attempted and refused, or failed: ${count(refused)}.`,
-  ].join(" ");
+  ]
+    .filter((text) => text !== "")
+    .join(" ");
+}
+
+const SHOWN_PEOPLE = 200;
+
+function totalOf({ decisions }: PersonTally): number {
+  return [...decisions.values()].reduce((sum, value) => sum + value, 0);
+}
+
+/** Those past the cap of names are among them: nobody looked up who they are. */
+function unnamedDecisions({ people }: Decisions, overseers: Overseers): number {
+  const rows = people.sorted(totalOf).filter(([key]) => {
+    const { name, actor } = readPersonKey(key);
+    return !deciderOf(name, actor, overseers).isNamed;
+  });
+  return rows.reduce((sum, [, tally]) => sum + totalOf(tally), people.others ? totalOf(people.others) : 0);
 }
 
 const SHOWN_DECISIONS: readonly (readonly [Decision, string])[] = [
@@ -101,10 +144,10 @@ const SHOWN_DECISIONS: readonly (readonly [Decision, string])[] = [
   ["other", "Other"],
 ];
 
-function peopleTable({ people }: Decisions): Html {
-  const total = ([...tally]: Iterable<readonly [Decision, number]>) =>
-    tally.reduce((sum, [, value]) => sum + value, 0);
-  const rows = people.sorted(({ decisions }) => total(decisions));
+/** A row for each token: two of one person stand one above the other's name, and are not added up. */
+function peopleTable({ people }: Decisions, overseers: Overseers): Html {
+  const all = people.sorted(totalOf);
+  const rows = all.slice(0, SHOWN_PEOPLE);
   return table({
     caption: "Decisions by person",
     columns: [
@@ -114,16 +157,24 @@ function peopleTable({ people }: Decisions): Html {
       { name: "Took on average", ...NUMBER },
       { name: "Shortest to longest", ...NUMBER },
     ],
-    rows: rows.map(([person, tally]) => [
-      brief(person, 60),
+    rows: rows.map(([key, tally]) => [
+      deciderText(key, overseers),
       brief([...tally.roles].join(", ") || "–", 60),
       ...SHOWN_DECISIONS.map(([decision]) => count(tally.decisions.get(decision) ?? 0)),
       tally.timed === 0 ? "–" : span(tally.seconds / tally.timed),
       tally.timed === 0 ? "–" : `${span(tally.shortest)} to ${span(tally.longest)}`,
     ]),
     empty: "",
-    note: people.others === null ? undefined : "Further people are counted in the totals alone.",
+    note:
+      people.others === null && all.length === rows.length
+        ? undefined
+        : "Further people are counted in the totals alone.",
   });
+}
+
+function deciderText(key: string, overseers: Overseers): string {
+  const { name, actor } = readPersonKey(key);
+  return deciderOf(name, actor, overseers).text;
 }
 
 function delays({ delays: counts, timed }: Decisions): Html {
@@ -142,7 +193,7 @@ function delays({ delays: counts, timed }: Decisions): Html {
   });
 }
 
-function decisionsTable({ listed }: Decisions): Html | null {
+function decisionsTable({ listed }: Decisions, overseers: Overseers): Html | null {
   if (listed.count === 0) return null;
   return table({
     caption: "Each decision",
@@ -155,23 +206,38 @@ function decisionsTable({ listed }: Decisions): Html | null {
       { name: "About" },
       { name: "Took", ...NUMBER },
     ],
-    rows: listed.items.map(decisionRow),
+    rows: listed.items.map((entry) => decisionRow(entry, overseers)),
     empty: "",
     note: listed.left === 0 ? undefined : `${count(listed.left)} more in oversight.csv.`,
   });
 }
 
-function decisionRow(entry: EntryFields): HtmlPart[] {
+const DECISION_WORDS: Readonly<Record<string, string>> = {
+  approve: "approved",
+  change: "approved with other arguments",
+  deny: "denied",
+  expire: "expired: nobody decided in time",
+  override: "output overridden",
+  disregard: "output disregarded",
+  stop: "agent stopped",
+  resume: "agent resumed",
+  cancel: "task cancelled",
+};
+
+function decisionRow(entry: EntryFields, overseers: Overseers): HtmlPart[] {
   const { oversight, outcome, agent, tool, task } = entry;
-  const decision = oversight?.decision ?? entry.action;
+  const said = oversight?.decision ?? entry.action;
+  const decision = Object.hasOwn(DECISION_WORDS, said) ? (DECISION_WORDS[said] ?? said) : brief(said, 30);
+  const decider =
+    said === "expire" ? "nobody" : deciderOf(oversight?.person ?? "", entry.actor, overseers).text;
   return [
     count(entry.seq),
     moment(oversight?.presented_at),
     moment(oversight?.decided_at ?? entry.ts),
-    html`${brief(oversight?.person ?? entry.actor, 60)}${oversight?.role === undefined ? null : html`, <span class="soft">${brief(oversight.role, 60)}</span>`}`,
-    outcome === "succeeded" || outcome === "allowed"
-      ? brief(decision, 30)
-      : html`${brief(decision, 30)} <i>(${outcome}${entry.code === undefined ? "" : `: ${entry.code}`})</i>`,
+    html`${decider}${oversight?.role === undefined ? null : html`, <span class="soft">${brief(oversight.role, 60)}</span>`}`,
+    outcome === "succeeded" || outcome === "allowed" || said === "expire"
+      ? decision
+      : html`${decision} <i>(${outcome}${entry.code === undefined ? "" : `: ${entry.code}`})</i>`,
     [agent && `agent ${agent}`, tool && `tool ${tool}`, task && `task ${ending(task)}`]
       .filter((part) => part)
       .join(", ") || "–",

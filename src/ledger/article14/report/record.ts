@@ -1,6 +1,7 @@
 import type { ReportFacts } from "./facts.ts";
+import { actorName } from "./holders.ts";
 import { type Html, html, table } from "./html.ts";
-import { brief, count, day, moment } from "./words.ts";
+import { brief, count, counted, day, moment } from "./words.ts";
 
 const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
@@ -10,7 +11,7 @@ const SIX_MONTHS_DAYS = 184;
 
 /** How long records are kept, what was erased, and what vouches for them. */
 export function recordSection(facts: ReportFacts): Html {
-  const { about, erasures, checkpoints } = facts;
+  const { about, erasures, checkpoints, overseers } = facts;
   return html`<section><h2>6. The record itself</h2>
 <p>${retentionText(facts)}</p>
 ${table({
@@ -19,7 +20,7 @@ ${table({
   rows: erasures.items.map(({ seq, ts, actor, payloads, up_to: upTo }) => [
     count(seq),
     moment(ts),
-    brief(actor, 40),
+    actorName(actor, overseers),
     upTo === undefined
       ? brief((payloads ?? []).join(", "), 160)
       : `all prompts, outputs and arguments up to entry ${count(upTo)}, for their age`,
@@ -51,9 +52,9 @@ export function retentionText({ about, oldestEntry }: ReportFacts): Html {
     oldestEntry === null || kept === null
       ? "the ledger has none yet"
       : html`the oldest of this ledger is of ${day(oldestEntry)}, ${count(kept)} days before the export`
-  }. Prompts, outputs and arguments are kept apart from them, for ${count(days)} days${
+  }. Prompts, outputs and arguments are kept apart from them, for ${counted(days, "day")}, and can be erased before that; entries hold salted hashes of them, and each erasure is an entry.${
     days < SIX_MONTHS_DAYS
-      ? html`, <b>which is less than six months</b>: whether they belong to the logs that have to be kept for longer is for the deployer to judge`
+      ? html` For these texts that is <b>less than six months</b>: whether these texts belong to the logs that have to be kept for longer is for the provider or deployer to judge.`
       : null
-  }, and can be erased before that; entries hold salted hashes of them, and each erasure is an entry.`;
+  }`;
 }

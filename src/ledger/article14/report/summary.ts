@@ -13,29 +13,33 @@ const DECISION_NAMES = {
   other: "others",
 };
 
+const CALL_NAMES = { refused: "refused by policy" };
+
 /** The figures that one looks for first, and how they lie in time. */
 export function summary({ figures, overseers }: ReportFacts): Html {
   const { decisions, calls, events, timeline } = figures;
+  const tile = (value: number, one: string, many = `${one}s`) =>
+    [count(value), value === 1 ? one : many] as const;
   const tiles: readonly (readonly [string, string])[] = [
-    [count(decisions.total), "decisions by people"],
-    [count(decisions.of("approve")), "approvals"],
-    [count(decisions.of("deny")), "denials"],
-    [count(decisions.of("override")), "overrides"],
-    [count(decisions.of("stop")), "stops"],
-    [count(decisions.of("resume")), "resumptions"],
-    [count(decisions.expired), "requests that nobody decided in time"],
-    [count(overseers.tokens.length + overseers.more), "tokens that could decide"],
-    [count(calls.tasks.dispatched), "tasks dispatched"],
-    [count(calls.allModels.sent), "model calls"],
-    [count(calls.allTools.sent), "tool calls"],
-    [count(events.counts.refused), "calls refused"],
-    [count(events.counts.failed), "calls failed"],
+    tile(decisions.total, "decision by a person", "decisions by people"),
+    tile(decisions.of("approve"), "approval"),
+    tile(decisions.of("deny"), "denial"),
+    tile(decisions.of("override"), "override"),
+    tile(decisions.of("stop"), "stop"),
+    tile(decisions.of("resume"), "resumption"),
+    tile(decisions.expired, "request that nobody decided in time", "requests that nobody decided in time"),
+    tile(overseers.tokens.length + overseers.more, "token that could decide", "tokens that could decide"),
+    tile(calls.tasks.dispatched, "task dispatched", "tasks dispatched"),
+    tile(calls.allModels.sent, "model call"),
+    tile(calls.allTools.sent, "tool call"),
+    tile(events.counts.refused, "call refused by policy", "calls refused by policy"),
+    tile(events.counts.failed, "call failed", "calls failed"),
     [credits(calls.credits), "credits spent on models"],
-    [count(events.counts.cancelled), "tasks cancelled by a call"],
+    tile(events.counts.cancelled, "task cancelled by a call", "tasks cancelled by a call"),
   ];
   return html`<section><h2>1. At a glance</h2>
 <ul class="tiles">${tiles.map(([value, name]) => html`<li><b>${value}</b>${name}</li>\n`)}</ul>
 ${timeChart({ id: "decisions", title: "Decisions by people", series: DECISION_SERIES, names: DECISION_NAMES, timeline })}
-${timeChart({ id: "calls", title: "Calls of models and tools, and what was refused", series: CALL_SERIES, timeline })}
+${timeChart({ id: "calls", title: "Calls of models and tools, and what policy refused", series: CALL_SERIES, names: CALL_NAMES, timeline })}
 </section>`;
 }

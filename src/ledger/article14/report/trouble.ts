@@ -17,15 +17,21 @@ const TALLY_COLUMNS = [
 
 /** What was refused, what failed, and what asks for a look. */
 export function troubleSection(facts: ReportFacts): Html {
-  const { refusals, failures, incidents, counts } = facts.figures.events;
+  const { refusals, unserved, failures, incidents, counts } = facts.figures.events;
   const where = place(facts);
   return html`<section><h2>5. Refusals, failures and incidents</h2>
 <p>Limits of the workspace: exceeded in ${counted(counts.limits, "recorded minute")}. Callers that could not say who they are: ${counted(counts.unknownCallers, "record")}, each of a source in a minute. Entries recorded late, since the ledger could not be written when it happened: ${count(counts.late)}.</p>
 ${table({
-  caption: "Refused, by reason",
+  caption: "Refused by policy, by reason",
   columns: TALLY_COLUMNS,
   rows: tallyRows(refusals),
-  empty: `Nothing that was refused was recorded ${where}.`,
+  empty: `Nothing that a policy refused was recorded ${where}.`,
+})}
+${table({
+  caption: "Requests that could not be served, by reason",
+  columns: TALLY_COLUMNS,
+  rows: tallyRows(unserved),
+  empty: `No request that could not be served was recorded ${where}.`,
 })}
 ${table({
   caption: "Failed, by reason",
