@@ -78,6 +78,7 @@ test("a decision by a token without a person is no person's", async () => {
 test("refusals by policy stand apart from what could not be served, and from incidents", async () => {
   const denied = (code: string, more: Partial<Draft> = {}) =>
     bench.add({ action: "task.dispatch", outcome: "denied", code, ...more });
+  await bench.add({ action: "task.dispatch", phase: "intent", outcome: "allowed", agent: "real" });
   await denied("agent_not_found", { agent: "nowhere" });
   await denied("scope_missing", { agent: "made-up" });
   for (const code of ["validation_failed", "idempotency_conflict", "invalid_json", "body_too_large"]) {

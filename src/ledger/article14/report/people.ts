@@ -144,7 +144,7 @@ const SHOWN_DECISIONS: readonly (readonly [Decision, string])[] = [
   ["other", "Other"],
 ];
 
-/** A row for each token: two of one person stand one above the other's name, and are not added up. */
+/** A row for each token: one person may have several, which are not added up. */
 function peopleTable({ people }: Decisions, overseers: Overseers): Html {
   const all = people.sorted(totalOf);
   const rows = all.slice(0, SHOWN_PEOPLE);
