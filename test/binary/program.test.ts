@@ -92,6 +92,7 @@ test("serves: an agent, a task with its stream, the ledger, the documentation, a
     "admin.token",
     "gatehouse.db",
     "gatehouse.lock",
+    "ledger.key",
     "secrets.key",
     expect.stringMatching(/^vec0-[0-9a-f]{16}\.(so|dylib|dll)$/),
   ]);

@@ -127,7 +127,11 @@ describe("verify.html, opened from a file with no network", () => {
 
   test("shows what a bundle says as text, whatever it is", async () => {
     const hostile = `<img src=x onerror="document.title='gone'">`;
-    const named = bundle.copy().manifest((manifest) => Object.assign(manifest, { workspace: hostile }));
+    const named = bundle
+      .copy()
+      .manifest((manifest) =>
+        Object.assign(manifest, { created_by: { actor: "user:ada", person: hostile } }),
+      );
     const { page, shown } = await check(
       "hostile",
       named.resign((bytes) => bench.keys.signBytes(bytes)),
