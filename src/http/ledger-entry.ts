@@ -32,3 +32,10 @@ export type EntryView = { readonly [field in keyof typeof ABSENT]: unknown };
 export function viewEntry(entry: StoredEntry): EntryView {
   return { ...ABSENT, ...(JSON.parse(entry.bytes) as object), leaf: entry.leaf.toHex() };
 }
+
+const SEQ = /^[1-9]\d{0,14}$/;
+
+/** Whether a part of a path, or a cursor's key, can be the number of an entry. */
+export function isSeq(text: string): boolean {
+  return SEQ.test(text);
+}

@@ -8,6 +8,7 @@ import type { TaskService } from "../../tasks/service.ts";
 import { isFinal } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
 import { type Door, endpoint } from "../endpoint.ts";
+import { isSeq } from "../ledger-entry.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 const Reason = Type.String({
@@ -46,7 +47,6 @@ const OverrideBody = Type.Object(
   },
   { additionalProperties: false },
 );
-const SEQ = /^[1-9]\d{0,14}$/;
 const tag = "Oversight";
 
 export interface ApprovalRouteParts {
@@ -68,7 +68,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
       status: 200,
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
-      const before = decodeCursor(cursor, (key) => SEQ.test(key));
+      const before = decodeCursor(cursor, isSeq);
       const found = await desk.pending(call.caller, limit, before === undefined ? undefined : Number(before));
       return { status: 200, body: page(found, limit, ({ pendingSeq }) => String(pendingSeq), viewApproval) };
     },

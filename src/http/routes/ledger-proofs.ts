@@ -9,6 +9,7 @@ import { ledgerSize } from "../../ledger/query.ts";
 import { type RotationParts, rotateKey } from "../../ledger/rotation.ts";
 import type { Db } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
+import { isSeq } from "../ledger-entry.ts";
 import { requireOperator } from "./workspace.ts";
 
 export interface LedgerProofParts {
@@ -25,7 +26,6 @@ const ConsistencyQuery = Type.Object(
   },
   { additionalProperties: false },
 );
-const SEQ = /^[1-9]\d{0,14}$/;
 const tag = "Ledger";
 
 /** What can be proven of the ledger, for who has its key and keeps checkpoints of it. */
@@ -70,7 +70,7 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: 
       status: 200,
     },
     async ({ call, params: { seq = "" }, request }) => {
-      const found = SEQ.test(seq) ? await proofs.inclusion(call.caller.workspaceId, Number(seq)) : undefined;
+      const found = isSeq(seq) ? await proofs.inclusion(call.caller.workspaceId, Number(seq)) : undefined;
       if (!found) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
       call.about({ detail: { what: "proof", target_seq: Number(seq) } });
       const { leaf, inclusion: hashes, head } = found;

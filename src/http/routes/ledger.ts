@@ -3,7 +3,7 @@ import Type from "typebox";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { findEntries, findEntry } from "../../ledger/query.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { viewEntry } from "../ledger-entry.ts";
+import { isSeq, viewEntry } from "../ledger-entry.ts";
 import { detailOf, type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
 import { chooseFormat, LEDGER_FORMATS, LEDGER_MEDIA_TYPES } from "../ledger-format.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
@@ -35,7 +35,6 @@ const EntriesQuery = Type.Object(
 );
 const RFC3339 =
   /^(?<day>\d{4}-\d{2}-\d{2})[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,3}(?<finer>\d{0,6}))?(?:[Zz]|[+-]\d{2}:\d{2})$/;
-const SEQ = /^[1-9]\d{0,14}$/;
 
 export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
   const { db } = parts;
@@ -58,7 +57,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     },
     async ({ call, query, request }) => {
       const { limit, order, agent, actor, action, tier, date } = query;
-      const cursor = decodeCursor(query.cursor, (key) => SEQ.test(key));
+      const cursor = decodeCursor(query.cursor, isSeq);
       const after = cursor === undefined ? undefined : Number(cursor);
       const filter = { agent, actor, action, tier, ...timeRange(date, query.from, query.to) };
       const chosen = chooseFormat(query.format, request.headers.get("accept"));
@@ -88,7 +87,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
       status: 200,
     },
     async ({ call, params: { seq = "" } }) => {
-      const entry = SEQ.test(seq) ? await findEntry(db, call.caller.workspaceId, Number(seq)) : undefined;
+      const entry = isSeq(seq) ? await findEntry(db, call.caller.workspaceId, Number(seq)) : undefined;
       if (!entry) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
       call.about({ detail: { target_seq: entry.seq } });
       return {

@@ -2,8 +2,7 @@ import { Elysia } from "elysia";
 import { Problem } from "../../base/errors.ts";
 import type { PayloadEraser } from "../../tasks/erase.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-
-const SEQ = /^[1-9]\d{0,14}$/;
+import { isSeq } from "../ledger-entry.ts";
 
 export interface PayloadRouteParts {
   readonly eraser: PayloadEraser;
@@ -29,7 +28,7 @@ export function payloadRoutes(door: Door, { eraser }: PayloadRouteParts) {
       if (agent) {
         throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may erase no payloads.`);
       }
-      if (!SEQ.test(seq)) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
+      if (!isSeq(seq)) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
       await eraser.erase(call, Number(seq));
       return { status: 204 };
     },
