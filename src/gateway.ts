@@ -331,6 +331,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await checkpoints.recordRule();
         checkpoints.start();
         ledgerWatch.start();
+        forgetting.start();
         expiry.start();
         runs.start();
         listener = listen(app, config.listen);

@@ -67,6 +67,9 @@ export interface Db extends Sql {
    * @returns false where somebody reads all the time, and it has to be asked for again.
    */
   forget(): Promise<boolean>;
+  /** Whether the process that had the store last did not close it: what it had deleted may be in its files still. */
+  readonly wasLeftOpen: boolean;
+
   /**
    * Writes the whole store anew, where it has `most` bytes or less: nobody else is served meanwhile, some 4 ms a megabyte.
    * `forget` overwrites rows; where the engine had moved a row before, a copy of it may be left in a part of a page that is

@@ -9,7 +9,7 @@ const REWRITE_BYTES = 16 * 1024 * 1024;
 const REWRITE_AT_END_BYTES = 64 * 1024 * 1024;
 
 export interface ForgettingParts {
-  readonly db: Pick<Db, "forget" | "rewrite">;
+  readonly db: Pick<Db, "forget" | "rewrite" | "wasLeftOpen">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -29,6 +29,13 @@ export class Forgetting {
 
   constructor(parts: ForgettingParts) {
     this.#parts = parts;
+  }
+
+  /** What a process that died had deleted may be in the log still, and in pages: nobody can tell any more. */
+  start(): void {
+    if (!this.#parts.db.wasLeftOpen) return;
+    this.forgetSoon();
+    this.deleted();
   }
 
   /** Told after something was deleted: the store will be written anew. */

@@ -51,8 +51,6 @@ export class PayloadExpiry {
 
   /** MUST follow the tasks' start. */
   start(): void {
-    // What a process that died had deleted may be in the log still.
-    this.#parts.forgetting.forgetSoon();
     void this.run();
     this.#end = every(this.#parts.clock, RUN_MS, () => void this.run());
   }

@@ -132,6 +132,7 @@ test("a task that cannot be read at its start is read again after a pause, until
     tx: fails,
     forget: async () => true,
     rewrite: async () => true,
+    wasLeftOpen: false,
     disturbances: async () => [],
     close: async () => {},
   };

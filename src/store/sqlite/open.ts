@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { OperatorError } from "../../base/errors.ts";
 import { type Db, type Disturbance, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
@@ -22,6 +23,7 @@ export interface SqliteDb extends Db {
  * @throws OperatorError when the file is of a newer program, is no Gatehouse database, or cannot be written.
  */
 export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb {
+  const wasLeftOpen = hasLog(path);
   const { writer, reader } = openConnections(path);
   const vectors: VectorExtension =
     options.libraries === undefined
@@ -40,6 +42,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   return {
     ...reads,
     vectors,
+    wasLeftOpen,
     forget: () => forget(group, watch),
     rewrite: (most) => rewrite(group, watch, most),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
@@ -57,6 +60,11 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       watch.close();
     },
   };
+}
+
+/** SQLite takes the log's file away when the last connection closes in order. */
+function hasLog(path: string): boolean {
+  return existsSync(`${path}-wal`);
 }
 
 /** None where the store cannot be read now: they are seen at a later look. */
