@@ -2,7 +2,7 @@ import { createAgents } from "./access/agents.ts";
 import { createSecret } from "./access/secret.ts";
 import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
-import { type Clock, every, systemClock } from "./base/clock.ts";
+import { type Clock, every, systemClock, within } from "./base/clock.ts";
 import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
@@ -14,7 +14,9 @@ import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
 import { LateRecords } from "./gate/late.ts";
 import { createLimitNotices } from "./gate/notices.ts";
+import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
+import { spentThisMonth } from "./gate/spending.ts";
 import { createApp } from "./http/app.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
@@ -33,7 +35,6 @@ import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
-import { spentThisMonth } from "./tasks/budget.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
 import { openTasks } from "./tasks/open.ts";
 import { openSchedules } from "./tasks/schedules/open.ts";
@@ -63,8 +64,13 @@ export interface Gateway {
   /** Works, and opens the door. @returns the URL that clients reach it at */
   start(): Promise<string>;
   /**
-   * Closes the door, breaks off what runs (a later start runs it again, or reports it as interrupted where it had called
-   * tools), and gives the data directory back.
+   * Takes no new work, and resolves when the calls that are out have ended, or `drain_seconds` have passed. Whoever reads,
+   * cancels, stops or decides is served meanwhile, and `/readyz` answers 503.
+   */
+  drain(): Promise<void>;
+  /**
+   * Closes the door, breaks off what runs (a later start goes on from its last saved step), and gives the data directory
+   * back.
    */
   stop(): Promise<void>;
 }
@@ -114,7 +120,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         announcements.checkpoint(workspaceId, origin, size, note),
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
-    const agents = createAgents(db, clock);
+    const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
 
     const metrics = createMetrics();
@@ -122,6 +128,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       count: (workspace, limit) => metrics.limitExceeded.inc({ workspace, limit }),
       announce: ({ id, limits: { enforcement } }, limit) =>
         announcements.limitExceeded(id, limit, enforcement),
+    });
+    const budgets = openBudgets({
+      ...{ ledger, workspaces, clock, log, announcements, toolPrices: config.toolPrices },
+      count: (workspace, percent) => metrics.budgetsSpent.inc({ workspace, percent }),
     });
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
@@ -150,28 +160,18 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       formerEmbedder: async (model) =>
         guarded(await formerEmbedder({ ...config, embeddings: { model } }, clock, random)),
     });
-    const tools = await openConnectors(
-      {
-        config,
-        db,
-        ledger,
-        agents,
-        vault,
-        clock,
-        ids,
-        random,
-        log,
-        watch({ workspaceId, connector, outcome, durationMs }) {
-          const { name: workspace } = workspaces.get(workspaceId);
-          metrics.connectorCalls.inc({ workspace, connector, outcome });
-          metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
-        },
+    const tools = await openConnectors({
+      ...{ config, db, ledger, budgets, agents, workspaces, vault, clock, ids, random, log },
+      watch({ workspaceId, connector, outcome, durationMs }) {
+        const { name: workspace } = workspaces.get(workspaceId);
+        metrics.connectorCalls.inc({ workspace, connector, outcome });
+        metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
       },
-      workspaces.list().map(({ id }) => id),
-    );
+    });
     const { tasks, desk, calls, quoted, eraser, expiry } = openTasks({
       db,
       ledger,
+      budgets,
       workspaces,
       agents,
       door,
@@ -218,7 +218,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     }));
 
     const operatorSecret = createSecret(random);
-    let stopping = false;
+    let isDraining = false;
     const app = createApp({
       door: { gate, ids, metrics, operatorSecret },
       log,
@@ -259,6 +259,11 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
           creditsThisMonth: await spentThisMonth(db, workspaceId, clock.now()),
         }),
         limitsChanged: () => tasks.limitsChanged(),
+        clock,
+        async endWork(workspaceId) {
+          tools.calls.stopWorkspace(workspaceId);
+          await tasks.stopWorkspace(workspaceId);
+        },
       },
       system: {
         ids,
@@ -266,14 +271,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         metrics,
         operatorSecret,
         readiness: {
-          async failing() {
-            if (stopping) return ["draining"];
-            return (await canWrite()) ? [] : ["store"];
-          },
+          isDraining: () => isDraining,
+          failing: async () => ((await canWrite()) ? [] : ["store"]),
         },
         measure() {
           metrics.tasksRunning.set(tasks.scheduler.totalRunning);
           metrics.tasksQueued.set(tasks.scheduler.totalWaiting);
+          metrics.reservations.set(budgets.reservations);
           metrics.mcpSessions.set(mcp.openSessions);
           metrics.connectorUp.reset();
           for (const { workspaceId, connector } of tools.connectors.all()) {
@@ -315,7 +319,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     }
 
     async function work(): Promise<void> {
-      for (const { id } of workspaces.list()) await reportLostCalls(db, ledger, id);
+      for (const { id } of workspaces.list()) await reportLostCalls({ db, ledger, budgets }, id);
       await vault.start();
       await tasks.start();
       quoted.start();
@@ -341,8 +345,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         log.info("gatehouse is ready", { url, data: config.dataDir });
         return url;
       },
+      async drain() {
+        isDraining = true;
+        await within(clock, config.drainSeconds * 1_000, [runs.stop(), tasks.drain(), tools.calls.drain()]);
+      },
       async stop() {
-        stopping = true;
+        isDraining = true;
         endHousekeeping();
         listener?.refuse();
         await mcp.stop();

@@ -98,10 +98,10 @@ test("the verbs that the README lists are those that there are", async () => {
   const help = Bun.spawn(["bun", main, "--help"], { cwd: folder, stdout: "pipe" });
   const text = await new Response(help.stdout).text();
   const [, commands = ""] = text.split("Commands:");
-  const there = [...commands.matchAll(/^ {2}(\w+)/gm)]
+  const there = [...commands.matchAll(/^ {2}([\w-]+)/gm)]
     .map(([, verb]) => verb)
     .filter((verb) => verb !== "help");
-  const listed = [...readme.matchAll(/^\| `gatehouse (\w+)/gm)].map(([, verb]) => verb);
+  const listed = [...readme.matchAll(/^\| `gatehouse ([\w-]+)/gm)].map(([, verb]) => verb);
   expect([...new Set(listed)].sort()).toEqual(
     [...new Set(there.filter((verb) => verb !== "gatehouse"))].sort(),
   );

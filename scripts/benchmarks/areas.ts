@@ -12,6 +12,9 @@ import { callTool } from "./mcp/call-tool.ts";
 import { callUpstream } from "./mcp/call-upstream.ts";
 import { listTools } from "./mcp/list-tools.ts";
 import { sessions } from "./mcp/sessions.ts";
+import { cancelling } from "./oversight/cancelling.ts";
+import { stopping } from "./oversight/stopping.ts";
+import { crowd } from "./stream/crowd.ts";
 import { fanOut } from "./stream/fan-out.ts";
 import { quiet } from "./stream/quiet.ts";
 import { relay } from "./stream/relay.ts";
@@ -36,12 +39,17 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "relaying a model's stream": relay,
     "one task, many readers": fanOut,
     "quiet streams": quiet,
+    "many tasks, slow readers": crowd,
   },
   mcp: {
     "calling a tool": callTool,
     "listing 200 tools": listTools,
     "open sessions": sessions,
     "calling an upstream's tool": callUpstream,
+  },
+  oversight: {
+    cancelling,
+    stopping,
   },
   ledger: {
     "durable entries": appends,

@@ -2,7 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import { type Halt, Halts } from "./halts.ts";
 import type { TierPolicy } from "./policy.ts";
+import type { Workspaces } from "./workspaces.ts";
 
 /** What an agent's name looks like. */
 export const AGENT_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
@@ -32,6 +34,7 @@ export interface Agent {
   readonly maxSteps: number;
   /** Micro-credits a day; null: no budget. */
   readonly creditsPerDay: number | null;
+  /** `stopped` as well while its workspace is stopped. */
   readonly status: AgentStatus;
   /** Grows by one with each change. */
   readonly version: number;
@@ -40,12 +43,6 @@ export interface Agent {
 }
 
 export type AgentFields = Omit<Agent, "id" | "name" | "status" | "version" | "createdAt" | "updatedAt">;
-
-/** A stop that memory alone holds. */
-export interface Halt {
-  /** The store says by now what counts. Nothing where another halt came after this one: that one holds. */
-  lift(): void;
-}
 
 export interface Agents {
   /** Emits the workspace of which an agent has changed, has come or has gone. */
@@ -68,7 +65,7 @@ export interface Agents {
     name: string,
     change: (agent: Agent) => Partial<AgentFields>,
   ): Promise<Agent>;
-  /** Lets a stopped agent work again, in the store. */
+  /** Lets a stopped agent work again, in the store. @throws Problem 409 `agent_stopped` while its workspace is stopped */
   resume(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
   /** Stops the agent in the store; undefined for one that was archived meanwhile. */
   stop(tx: Tx, workspaceId: number, id: number): Promise<Agent | undefined>;
@@ -119,11 +116,14 @@ interface Remembered {
   readonly generation: number;
 }
 
-export function createAgents(db: Db, clock: Clock): Agents {
+export function createAgents(
+  db: Db,
+  clock: Clock,
+  workspaces: Pick<Workspaces, "isStopped" | "changed">,
+): Agents {
   const remembered = new Map<string, Remembered>();
-  /** One for each agent at most, and only from a stop until it is written. */
-  const halts = new Map<string, Halt>();
   const changed = new Signal<number>();
+  const halts = new Halts<string>((key) => changed.emit(workspaceOf(key)));
   /** Grows with each change: what was read before a change is not remembered after it. */
   let generation = 0;
 
@@ -132,24 +132,14 @@ export function createAgents(db: Db, clock: Clock): Agents {
     changed.emit(workspaceId);
   }
 
-  function asHalted(workspaceId: number, agent: Agent): Agent {
-    return halts.size > 0 && halts.has(idKey(workspaceId, agent.id))
-      ? { ...agent, status: "stopped" }
-      : agent;
+  workspaces.changed.listen((workspaceId) => changed.emit(workspaceId));
+
+  function isHalted(workspaceId: number, id: number): boolean {
+    return workspaces.isStopped(workspaceId) || halts.has(idKey(workspaceId, id));
   }
 
-  function halt(workspaceId: number, id: number): Halt {
-    const key = idKey(workspaceId, id);
-    const own: Halt = {
-      lift() {
-        if (halts.get(key) !== own) return;
-        halts.delete(key);
-        changed.emit(workspaceId);
-      },
-    };
-    halts.set(key, own);
-    changed.emit(workspaceId);
-    return own;
+  function asHalted(workspaceId: number, agent: Agent): Agent {
+    return isHalted(workspaceId, agent.id) ? { ...agent, status: "stopped" } : agent;
   }
 
   /**
@@ -199,7 +189,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
 
   return {
     changed,
-    halt,
+    halt: (workspaceId, id) => halts.halt(idKey(workspaceId, id)),
     haltOf: (workspaceId, id) => halts.get(idKey(workspaceId, id)),
     async get(workspaceId, name, sql = db) {
       return asHalted(workspaceId, await get(workspaceId, name, sql));
@@ -213,7 +203,7 @@ export function createAgents(db: Db, clock: Clock): Agents {
       return agent && asHalted(workspaceId, agent);
     },
     async isActive(tx, workspaceId, id) {
-      if (halts.has(idKey(workspaceId, id))) return false;
+      if (isHalted(workspaceId, id)) return false;
       const row = await tx.get(
         "SELECT 1 FROM agents WHERE workspace_id = $1 AND id = $2 AND archived_at IS NULL AND status = 'active'",
         [workspaceId, id],
@@ -247,6 +237,9 @@ export function createAgents(db: Db, clock: Clock): Agents {
     },
     async resume(tx, workspaceId, name) {
       const agent = await get(workspaceId, name, tx);
+      if (workspaces.isStopped(workspaceId)) {
+        throw new Problem("agent_stopped", "The whole workspace is stopped, and has to be resumed first.");
+      }
       return agent.status === "active" ? agent : write(tx, workspaceId, { ...agent, status: "active" });
     },
     async stop(tx, workspaceId, id) {
@@ -272,6 +265,10 @@ function cacheKey(workspaceId: number, column: "name" | "id", value: string | nu
 
 function idKey(workspaceId: number, id: number): string {
   return cacheKey(workspaceId, "id", id);
+}
+
+function workspaceOf(key: string): number {
+  return Number(key.slice(0, key.indexOf(":")));
 }
 
 function fieldValues(fields: AgentFields): SqlValue[] {

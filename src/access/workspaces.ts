@@ -1,6 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
+import { Signal } from "../base/signal.ts";
 import type { Db, Tx } from "../store/db.ts";
+import { type Halt, Halts } from "./halts.ts";
 
 export type Enforcement = "soft" | "enforced";
 
@@ -10,9 +12,13 @@ export interface WorkspaceLimits {
   readonly enforcement: Enforcement;
 }
 
+export type WorkspaceStatus = "active" | "stopped";
+
 export interface Workspace {
   readonly id: number;
   readonly name: string;
+  /** `stopped`: none of its agents works, and none of its tools is called. */
+  readonly status: WorkspaceStatus;
   readonly limits: WorkspaceLimits;
   /** Micro-credits a month; null: no budget. */
   readonly creditsPerMonth: number | null;
@@ -31,6 +37,8 @@ export const DEFAULT_WORKSPACE = "default";
 export const WORKSPACE_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
 
 export interface Workspaces {
+  /** Emits a workspace that was stopped or resumed. */
+  readonly changed: Signal<number>;
   /** By id. @throws Error for an id that no workspace has: ids come from tokens, which refer to one. */
   get(id: number): Workspace;
   find(name: string): Workspace | undefined;
@@ -38,11 +46,19 @@ export interface Workspaces {
   /** @throws Problem 409 `workspace_exists` */
   create(tx: Tx, name: string): Promise<Workspace>;
   change(tx: Tx, id: number, change: WorkspaceChange): Promise<Workspace>;
+  isStopped(id: number): boolean;
+  /** Stops or resumes a workspace in the store. */
+  setStatus(tx: Tx, id: number, status: WorkspaceStatus): Promise<Workspace>;
+  /** From now on the workspace counts as stopped, whatever the store says: a stop holds before it is written. */
+  halt(id: number): Halt;
+  /** The halt that the workspace is under now. */
+  haltOf(id: number): Halt | undefined;
 }
 
 interface Row {
   readonly id: number;
   readonly name: string;
+  readonly status: WorkspaceStatus;
   readonly requests_per_minute: number | null;
   readonly concurrent_tasks: number | null;
   readonly enforcement: Enforcement | null;
@@ -50,7 +66,8 @@ interface Row {
   readonly created_at: number;
 }
 
-const COLUMNS = "id, name, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at";
+const COLUMNS =
+  "id, name, status, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at";
 
 /**
  * The workspaces, all in memory: each call needs its workspace's limits. What a workspace does not set itself follows
@@ -58,11 +75,18 @@ const COLUMNS = "id, name, requests_per_minute, concurrent_tasks, enforcement, c
  */
 export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLimits): Promise<Workspaces> {
   const byId = new Map<number, Workspace>();
+  const changed = new Signal<number>();
+  const halts = new Halts<number>((id) => changed.emit(id));
+
+  function asHalted(workspace: Workspace): Workspace {
+    return halts.has(workspace.id) ? { ...workspace, status: "stopped" } : workspace;
+  }
 
   function fromRow(row: Row): Workspace {
     return {
       id: row.id,
       name: row.name,
+      status: row.status,
       limits: {
         requestsPerMinute: row.requests_per_minute ?? defaults.requestsPerMinute,
         concurrentTasks: row.concurrent_tasks ?? defaults.concurrentTasks,
@@ -95,11 +119,11 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
   function get(id: number): Workspace {
     const workspace = byId.get(id);
     if (!workspace) throw new Error(`no workspace has the id ${id}`);
-    return workspace;
+    return asHalted(workspace);
   }
 
   function find(name: string): Workspace | undefined {
-    for (const workspace of byId.values()) if (workspace.name === name) return workspace;
+    for (const workspace of byId.values()) if (workspace.name === name) return asHalted(workspace);
     return undefined;
   }
 
@@ -107,12 +131,25 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
   if (!find(DEFAULT_WORKSPACE)) await db.tx((tx) => create(tx, DEFAULT_WORKSPACE));
 
   return {
+    changed,
     get,
     find,
-    list: () => [...byId.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
+    list: () => [...byId.values()].map(asHalted).sort((a, b) => (a.name < b.name ? -1 : 1)),
     create,
+    isStopped: (id) => get(id).status === "stopped",
+    halt: (id) => halts.halt(id),
+    haltOf: (id) => halts.get(id),
+    async setStatus(tx, id, status) {
+      const row = await tx.get<Row>(`UPDATE workspaces SET status = $2 WHERE id = $1 RETURNING ${COLUMNS}`, [
+        id,
+        status,
+      ]);
+      if (!row) throw new Error(`no workspace has the id ${id}`);
+      tx.onCommit(() => changed.emit(id));
+      return remember(tx, fromRow(row));
+    },
     async change(tx, id, change) {
-      const { limits, creditsPerMonth } = get(id);
+      const { creditsPerMonth } = get(id);
       const row = await tx.get<Row>(
         `UPDATE workspaces SET
            requests_per_minute = COALESCE($2, requests_per_minute),
@@ -128,8 +165,8 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
           change.creditsPerMonth === undefined ? creditsPerMonth : change.creditsPerMonth,
         ],
       );
-      if (!row) throw new Error(`no workspace has the id ${id} (limits ${JSON.stringify(limits)})`);
-      return remember(tx, fromRow(row));
+      if (!row) throw new Error(`no workspace has the id ${id}`);
+      return asHalted(remember(tx, fromRow(row)));
     },
   };
 }

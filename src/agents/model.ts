@@ -7,6 +7,8 @@ export type LanguageModel = LanguageModelV3 | LanguageModelV4;
 export interface NamedModel {
   readonly id: string;
   readonly model: LanguageModel;
+  /** Milliseconds: where it asks to be left alone for longer (`Retry-After`), it is not waited for. Ten seconds at most. */
+  readonly patienceMs?: number;
 }
 
 /** Without a name of its own a model is called `<provider>/<modelId>`. */

@@ -1,3 +1,4 @@
+import { pause, systemClock } from "../base/clock.ts";
 import type { Hooks, Policy } from "./hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { Message } from "./message.ts";
@@ -33,6 +34,8 @@ export interface AgentOptions {
   readonly policy?: Policy;
   /** Milliseconds, for durations. Default `Date.now`. */
   readonly now?: () => number;
+  /** Resolves after so many milliseconds, or rejects when the signal aborts. Default: a timer. */
+  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Ids for tool calls. Default: the model's own, numbered where it repeats one. */
   readonly newId?: () => string;
 }
@@ -50,6 +53,7 @@ export function settingsOf(options: AgentOptions): RunSettings {
     maxOutputCharacters: positive("maxOutputCharacters", options.maxOutputCharacters ?? 4_000_000),
     maxToolOutputCharacters: positive("maxToolOutputCharacters", options.maxToolOutputCharacters ?? 100_000),
     now: options.now ?? Date.now,
+    wait: options.wait ?? ((ms, signal) => pause(ms, systemClock, signal)),
     newId: options.newId,
   };
 }

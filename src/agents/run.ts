@@ -16,6 +16,7 @@ export interface RunSettings {
   readonly maxOutputCharacters: number;
   readonly maxToolOutputCharacters: number;
   readonly now: () => number;
+  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly newId: (() => string) | undefined;
 }
 

@@ -1,14 +1,16 @@
 import { cancelled, RunFailure } from "./errors.ts";
 import type { AgentEvent } from "./events.ts";
 import type { Message } from "./message.ts";
+import type { NamedModel } from "./model.ts";
 import { callModel, type ModelCall } from "./model-call.ts";
+import { retryAfter } from "./retry-after.ts";
 import type { Run } from "./run.ts";
 
 /** The answer of a step, and who gave it. */
 export type Answer = Extract<ModelCall, { status: "succeeded" }> & { readonly model: string };
 
 interface FailedAttempt {
-  readonly model: string;
+  readonly candidate: NamedModel;
   readonly reason: string;
   readonly error: unknown;
   readonly hasText: boolean;
@@ -16,7 +18,8 @@ interface FailedAttempt {
 
 /**
  * One answer from the first model that gives one, always beginning with the first that the policy allows. Falling back
- * is safe at any moment: what a model asks of tools is done only when its answer is complete.
+ * is safe at any moment: what a model asks of tools is done only when its answer is complete. Where the last one says that
+ * it can be asked again soon, it is, once: there is nobody else to ask.
  * @throws RunFailure when no model answers, or none may be asked.
  */
 export async function* answer(
@@ -27,26 +30,62 @@ export async function* answer(
   const failed: FailedAttempt[] = [];
   for (const candidate of run.settings.models) {
     if (run.signal.aborted) throw cancelled(run.signal);
-    if (!(run.settings.policy.allowModel?.(candidate.id) ?? true)) continue;
+    if (!isAllowed(run, candidate)) continue;
     const previous = failed.at(-1);
     if (previous) {
       if (previous.hasText) yield { type: "output.reset" };
-      yield { type: "model.fallback", from: previous.model, to: candidate.id, reason: previous.reason };
+      yield {
+        type: "model.fallback",
+        from: previous.candidate.id,
+        to: candidate.id,
+        reason: previous.reason,
+      };
       if (run.signal.aborted) throw cancelled(run.signal);
     }
     const call = yield* callModel(run, { candidate, step, attempt: failed.length + 1, messages });
     if (call.status === "succeeded") return { ...call, model: candidate.id };
-    const { failure, error, hasText } = call;
-    failed.push({ model: candidate.id, reason: failure.reason, error, hasText });
-    if (!failure.retryable) break;
+    failed.push(failedAttempt(candidate, call));
+    if (!call.failure.retryable) break;
+  }
+  const last = failed.at(-1);
+  if (last && (await mayAskAgain(run, last))) {
+    const { candidate } = last;
+    const call = yield* callModel(run, { candidate, step, attempt: failed.length + 1, messages });
+    if (call.status === "succeeded") return { ...call, model: candidate.id };
+    failed.push(failedAttempt(candidate, call));
   }
   throw noAnswer(failed);
+}
+
+function isAllowed({ settings }: Run, { id }: NamedModel): boolean {
+  return settings.policy.allowModel?.(id) ?? true;
+}
+
+function failedAttempt(
+  candidate: NamedModel,
+  { failure, error, hasText }: Extract<ModelCall, { status: "failed" }>,
+): FailedAttempt {
+  return { candidate, reason: failure.reason, error, hasText };
+}
+
+/** Waits as long as the provider asks for, where that is short. @throws RunFailure when the run is cancelled meanwhile */
+async function mayAskAgain(run: Run, { candidate, error }: FailedAttempt): Promise<boolean> {
+  const ms = retryAfter(error);
+  if (ms === undefined || ms > (candidate.patienceMs ?? Number.POSITIVE_INFINITY)) return false;
+  try {
+    await run.settings.wait(ms, run.signal);
+  } catch (cause) {
+    if (run.signal.aborted) throw cancelled(run.signal);
+    throw cause;
+  }
+  // It may have been forbidden meanwhile.
+  return isAllowed(run, candidate);
 }
 
 function noAnswer(failed: readonly FailedAttempt[]): RunFailure {
   if (failed.length === 0) return new RunFailure("denied", "The policy allows none of the models.");
   const code = failed.every(({ reason }) => reason === "timeout") ? "timeout" : "model_unavailable";
-  const list = failed.map(({ model, reason }) => `${model} (${reason})`).join(", ");
+  const list = failed.map(({ candidate, reason }) => `${candidate.id} (${reason})`).join(", ");
   const errors = failed.map(({ error }) => error);
   const cause = errors.length === 1 ? errors[0] : new AggregateError(errors);
   return new RunFailure(code, `No model answered: ${list}.`, cause);

@@ -65,3 +65,16 @@ export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<vo
     signal.addEventListener("abort", giveUp, { once: true });
   });
 }
+
+/** Resolves when all of `work` has, or `ms` milliseconds have passed. */
+export async function within(clock: Clock, ms: number, work: readonly Promise<unknown>[]): Promise<void> {
+  let cancel = (): void => {};
+  const over = new Promise<void>((resolve) => {
+    cancel = clock.after(ms, resolve);
+  });
+  try {
+    await Promise.race([Promise.all(work), over]);
+  } finally {
+    cancel();
+  }
+}

@@ -28,6 +28,7 @@ const PROBLEMS = {
   connector_builtin: [409, "The connector is built in"],
   connector_limit: [409, "The workspace has as many connectors as it may"],
   schedule_limit: [409, "The workspace has as many schedules as it may"],
+  workspace_stopped: [409, "The workspace is stopped"],
   workspace_exists: [409, "A workspace of this name exists"],
   body_too_large: [413, "The body is too large"],
   unsupported_media_type: [415, "Unsupported media type"],

@@ -5,6 +5,7 @@ import { connectorCommand } from "./connector/command.ts";
 import { ledgerCommand } from "./ledger/command.ts";
 import { mcpCommand } from "./mcp.ts";
 import { serveCommand } from "./serve.ts";
+import { resumeAllCommand, stopAllCommand } from "./stop.ts";
 import { taskCommand } from "./task.ts";
 import { tokenCommand } from "./token.ts";
 import { vaultCommand } from "./vault/command.ts";
@@ -44,6 +45,8 @@ export function createProgram(): Command {
     vaultCommand(),
     tokenCommand(),
     workspaceCommand(),
+    stopAllCommand(),
+    resumeAllCommand(),
     connectorCommand(),
     ledgerCommand(),
     configCommand(),

@@ -14,7 +14,8 @@ export function serveCommand(): Command {
 The first start makes the workspace "default" and an admin token: printed once on a terminal, else written to
 admin.token in the data directory (mode 0600). GATEHOUSE_ADMIN_TOKEN sets it instead, for unattended starts.
 
-SIGTERM and SIGINT stop it in order; a second one ends it at once.`,
+SIGTERM and SIGINT stop it in order: no new work is taken, calls that are out get drain_seconds (default
+10) to end, and what is not done then is taken up by the next start. A second signal does not wait for them.`,
     )
     .action(serve);
 }
@@ -30,21 +31,32 @@ async function serve(options: ConfigOptions): Promise<void> {
   if (process.stdout.isTTY) print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
 }
 
+/** So long a stop may take after a second signal. The next start makes good what is not written then. */
+const HURRIED_STOP_MS = 5_000;
+
 function stopOnSignals(gateway: Gateway): void {
-  let stopping = false;
-  const stop = (signal: string) => {
-    if (stopping) process.exit(1);
-    stopping = true;
-    gateway.stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        process.stderr.write(`gatehouse: ${signal}: the stop failed: ${String(error)}\n`);
-        process.exit(1);
-      },
-    );
-  };
-  process.on("SIGTERM", () => stop("SIGTERM"));
-  process.on("SIGINT", () => stop("SIGINT"));
+  let signals = 0;
+  const hurried = Promise.withResolvers<void>();
+  async function stop(signal: string): Promise<void> {
+    signals += 1;
+    // Whoever asks a third time means it.
+    if (signals > 2) process.exit(1);
+    if (signals === 2) {
+      hurried.resolve();
+      setTimeout(() => process.exit(1), HURRIED_STOP_MS).unref();
+      return;
+    }
+    try {
+      await Promise.race([gateway.drain(), hurried.promise]);
+      await gateway.stop();
+      process.exit(0);
+    } catch (error) {
+      process.stderr.write(`gatehouse: ${signal}: the stop failed: ${String(error)}\n`);
+      process.exit(1);
+    }
+  }
+  process.on("SIGTERM", () => void stop("SIGTERM"));
+  process.on("SIGINT", () => void stop("SIGINT"));
 }
 
 /** The first admin secret, once: to the person at the terminal, else to a file that only the owner reads. */

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { withGateway } from "./operator.ts";
 import { type ConfigOptions, command, plain, resolveConfig } from "./options.ts";
 import { print, printJson, printTable } from "./output.ts";
+import { workspaceStatusCommand } from "./stop.ts";
 
 interface Options extends ConfigOptions {
   readonly json?: boolean;
@@ -9,13 +10,14 @@ interface Options extends ConfigOptions {
 
 interface WorkspaceView {
   readonly name: string;
+  readonly status: string;
   readonly created_at: string;
 }
 
 const PATH = "/operator/workspaces";
 
 export function workspaceCommand(): Command {
-  return plain("workspace", "make and list workspaces, which share nothing with each other")
+  return plain("workspace", "make, list, stop and resume workspaces, which share nothing with each other")
     .addCommand(
       command("create", "make a workspace")
         .argument("<name>", "lower-case letters, digits, - and _")
@@ -40,9 +42,11 @@ export function workspaceCommand(): Command {
           if (options.json) printJson(data);
           else
             printTable(
-              ["NAME", "CREATED"],
-              data.map((workspace) => [workspace.name, workspace.created_at]),
+              ["NAME", "STATUS", "CREATED"],
+              data.map((workspace) => [workspace.name, workspace.status, workspace.created_at]),
             );
         }),
-    );
+    )
+    .addCommand(workspaceStatusCommand("stop", "cancel all that a workspace does, and refuse new work"))
+    .addCommand(workspaceStatusCommand("resume", "let a stopped workspace work again"));
 }

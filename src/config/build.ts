@@ -34,6 +34,10 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     logLevel: found.need(TABLE.logLevel),
     providers: new Map(found.names("providers").map((name) => [name, provider(found, name)])),
     prices: new Map(found.names("models").map((name) => [name, price(found, name)])),
+    toolPrices: found.names("tools").map((pattern) => ({
+      pattern,
+      micros: toMicros(found.need(TABLE.toolPrice, pattern)) ?? 0,
+    })),
     tiers: new Map(
       found
         .names("tiers")
@@ -60,6 +64,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
       ...(notifySecret === undefined ? {} : { secret: notifySecret }),
     },
     approvals: { expireHours: found.need(TABLE.approvalExpireHours) },
+    drainSeconds: found.need(TABLE.drainSeconds),
     ledger: {
       checkpointEvery: found.need(TABLE.checkpointEvery),
       checkpointSeconds: found.need(TABLE.checkpointSeconds),

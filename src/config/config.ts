@@ -16,6 +16,8 @@ export interface Config {
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   /** By `<provider>/<model>`, in micro-credits for 1,000 tokens; what is not in it is free. */
   readonly prices: ReadonlyMap<string, Price>;
+  /** Of tools, as the file has them: the first whose glob matches counts; what none matches is free. Micro-credits a call. */
+  readonly toolPrices: readonly { readonly pattern: string; readonly micros: number }[];
   /** By number, in ascending order; never empty. */
   readonly tiers: ReadonlyMap<number, Tier>;
   readonly limits: LimitDefaults;
@@ -27,6 +29,8 @@ export interface Config {
   /** `secret`: as Standard Webhooks writes it. Unset: a file in the data directory holds it. */
   readonly notify: { readonly webhook?: string; readonly secret?: string };
   readonly approvals: { readonly expireHours: number };
+  /** How long a stop waits for calls that are out. */
+  readonly drainSeconds: number;
   readonly ledger: LedgerConfig;
 }
 

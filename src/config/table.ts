@@ -110,6 +110,10 @@ export const TABLE = {
     required: true,
     help: "The tier's route: models of configured providers, or `builtin/extractive`, in the order they are tried.",
   }),
+  toolPrice: setting("tools.<tool>", creditPrice, {
+    defaultText: "0",
+    help: "The price of a call of each tool that the glob matches, in credits; the first glob that matches counts.",
+  }),
 
   embeddingsModel: setting("embeddings.model", embeddingModelName, {
     default: "builtin/lexical",
@@ -150,7 +154,7 @@ export const TABLE = {
   webhook: setting("notify.webhook", httpUrl("hook"), {
     secret: true,
     defaultText: "none",
-    help: "The URL that finished tasks, calls that wait for a person, exceeded limits and ledger checkpoints are posted to, signed as Standard Webhooks says; secret, as such URLs carry credentials.",
+    help: "The URL that finished tasks, calls that wait for a person, exceeded limits, budgets that are nearly spent and ledger checkpoints are posted to, signed as Standard Webhooks says; secret, as such URLs carry credentials.",
   }),
   webhookSecret: setting(
     "notify.secret",
@@ -164,6 +168,10 @@ export const TABLE = {
       help: "The secret that what is posted to the webhook is signed with; its receiver checks with the same.",
     },
   ),
+  drainSeconds: setting("drain_seconds", wholeNumber(0, 3_600), {
+    default: 10,
+    help: "Seconds that calls which are out are given when the server is told to stop; what is not done by then is broken off, and taken up by the next start.",
+  }),
   approvalExpireHours: setting("approvals.expire_hours", wholeNumber(1, 8_760), {
     default: 24,
     help: "Hours that a person may take to decide on a call; after that it counts as denied.",

@@ -1,21 +1,26 @@
 import type { Agent, Agents } from "../access/agents.ts";
+import type { Workspaces } from "../access/workspaces.ts";
 import { type JsonObject, ToolError } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
 import { type FieldError, Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Budgets } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { StoreUnavailable } from "../store/db.ts";
-import type { OpenCalls } from "./open-calls.ts";
+import { type Db, StoreUnavailable } from "../store/db.ts";
+import type { OpenCalls, PaidCall } from "./open-calls.ts";
 import { isToolName, type ToolRegistry } from "./registry.ts";
 import type { Progress, ToolAnswer } from "./source.ts";
 
 export interface DirectCallParts {
+  readonly db: Db;
   readonly open: OpenCalls;
+  readonly budgets: Budgets;
   readonly ledger: Ledger;
   readonly agents: Agents;
+  readonly workspaces: Pick<Workspaces, "isStopped">;
   readonly registry: ToolRegistry;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -60,7 +65,7 @@ const CALLS_PER_WORKSPACE = 1_000;
 
 /** Why a call was ended from here; the reason of its abort signal. An object: a client words its reasons as it likes. */
 class Interruption {
-  readonly code: "agent_stopped" | "shutdown";
+  readonly code: "agent_stopped" | "workspace_stopped" | "shutdown";
 
   constructor(code: Interruption["code"]) {
     this.code = code;
@@ -83,6 +88,7 @@ export class DirectCalls {
   readonly #parts: DirectCallParts;
   readonly #running = new Set<RunningCall>();
   #asked: AskedCalls | null = null;
+  #isDraining = false;
 
   constructor(parts: DirectCallParts) {
     this.#parts = parts;
@@ -108,25 +114,55 @@ export class DirectCalls {
     }
   }
 
+  /** Ends what is called in a workspace, also by those who act as no agent. */
+  stopWorkspace(workspaceId: number): void {
+    for (const call of this.#running) {
+      if (call.workspaceId === workspaceId) call.abort.abort(new Interruption("workspace_stopped"));
+    }
+  }
+
+  /** Takes no more calls, and resolves when none is out. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    await this.#allEnded();
+  }
+
   /** Ends every call, for the process ends; resolves when their outcomes are written. */
   async stop(): Promise<void> {
     for (const call of this.#running) call.abort.abort(new Interruption("shutdown"));
+    await this.#allEnded();
+  }
+
+  async #allEnded(): Promise<void> {
     await Promise.all([...this.#running].map(({ ended }) => ended.promise));
   }
 
-  /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped` */
+  /** @throws Problem 409 `agent_stopped`, `workspace_stopped` */
+  #refuseStopped(workspaceId: number, agent: Agent | null): void {
+    const { agents, workspaces } = this.#parts;
+    if (agent) {
+      if (agent.status === "stopped" || agents.haltOf(workspaceId, agent.id)) throw stopped(agent.name);
+    }
+    if (workspaces.isStopped(workspaceId)) throw workspaceStopped();
+  }
+
+  /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped`, `workspace_stopped` */
   async #agentOf({ caller }: Call): Promise<Agent | null> {
-    if (!caller.agent) return null;
+    if (!caller.agent) {
+      this.#refuseStopped(caller.workspaceId, null);
+      return null;
+    }
     const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
     if (!agent) throw new Problem("agent_not_found", "The agent that this token acts as was removed.");
-    if (agent.status === "stopped") throw stopped(agent.name);
+    this.#refuseStopped(caller.workspaceId, agent);
     return agent;
   }
 
   /**
    * Calls a tool by its name, `<connector>.<tool>`. What the tool, its connector or the caller's arguments did wrong is an
    * answer with `isError`, for a model to read. A call that needs a person's approval becomes a task, and is not waited for.
-   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, before anything is sent
+   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, `workspace_stopped`, `credits_exhausted`, `draining`,
+   *   before anything is sent
    */
   async call(
     call: Call,
@@ -134,19 +170,25 @@ export class DirectCalls {
     input: JsonObject,
     context: DirectCallContext,
   ): Promise<ToolAnswer | AskedCall> {
-    const { open, ledger, registry, clock, ids } = this.#parts;
+    const { db, open, budgets, registry, clock, ids } = this.#parts;
     const { workspaceId, actor, scopes } = call.caller;
     if (isToolName(name)) call.about({ tool: name });
+    if (this.#isDraining) throw draining();
     const agent = await this.#agentOf(call);
     const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
+    const price = budgets.toolPrice(tool.name);
     const text = textOf(input);
     const faults = tool.validate(input);
     if (faults.length > 0) return deny(call, text, "invalid_arguments", wordsOf(faults));
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
       if (!this.#asked) throw new Error("nobody takes the calls that need approval");
+      // A person is not asked for what could not be paid. The task that it becomes reserves it.
+      if (price > 0) await budgets.check(db, { workspaceId, agent });
       return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });
     }
     if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany();
+    // Whoever stops from here on finds the call; a stop that came while the agent was read did not.
+    this.#refuseStopped(workspaceId, agent);
 
     const running: RunningCall = {
       workspaceId,
@@ -155,15 +197,23 @@ export class DirectCalls {
       ended: Promise.withResolvers(),
     };
     this.#running.add(running);
+    const callId = ids("call");
     try {
-      const intent = await open.begin(call, text);
-      const began = clock.monotonic();
       const { signal } = context.abort;
+      const paid = price === 0 ? null : this.#paid(workspaceId, agent, callId, price, signal);
+      const intent = await open.begin(call, text, paid).catch((error: unknown) => {
+        if (!signal.aborted || error !== signal.reason) throw error;
+        return null;
+      });
+      if (intent === null) return await notBegun(call, text, signal, agent);
+      const began = clock.monotonic();
       const { progress } = context;
-      const source = { signal, callId: ids("call"), ...(progress ? { progress } : {}) };
-      const { answer, outcome, code } = await this.#outcome(signal, tool.isWaitedFor, () =>
-        tool.call({ workspaceId, agentId: running.agentId, actor }, input, source),
-      );
+      const source = { signal, callId, ...(progress ? { progress } : {}) };
+      let isSent = false;
+      const { answer, outcome, code } = await this.#outcome(signal, tool.isWaitedFor, () => {
+        isSent = true;
+        return tool.call({ workspaceId, agentId: running.agentId, actor }, input, source);
+      });
       const draft: Draft = {
         ...call.draft(outcome, code),
         phase: "outcome",
@@ -172,7 +222,7 @@ export class DirectCalls {
         detail: { duration_ms: Math.round(clock.monotonic() - began) },
       };
       try {
-        await ledger.record(workspaceId, draft);
+        await this.#settle(workspaceId, agent, draft, isSent ? price : 0);
         open.ended(workspaceId, intent);
       } catch (cause) {
         if (!(cause instanceof StoreUnavailable)) throw cause;
@@ -181,11 +231,46 @@ export class DirectCalls {
         throw new Problem("ledger_unavailable", detail, { cause });
       }
       if (code === "agent_stopped" && agent) throw stopped(agent.name);
+      if (code === "workspace_stopped") throw workspaceStopped();
       return answer;
     } finally {
+      budgets.release(callId);
       this.#running.delete(running);
       running.ended.resolve();
     }
+  }
+
+  #paid(
+    workspaceId: number,
+    agent: Agent | null,
+    owner: string,
+    price: number,
+    signal: AbortSignal,
+  ): PaidCall {
+    const { agents, budgets } = this.#parts;
+    return {
+      budgets,
+      price,
+      signal,
+      async claim(tx) {
+        // Its budget as it is now: the call may have waited.
+        const now = agent && (await agents.byId(workspaceId, agent.id, tx));
+        return { spender: { workspaceId, agent: now ?? agent }, owner, expected: () => price };
+      },
+    };
+  }
+
+  /** Records what came of a call, and charges it. What costs nothing shares a transaction with what else is recorded. */
+  async #settle(workspaceId: number, agent: Agent | null, draft: Draft, price: number): Promise<void> {
+    const { db, ledger, budgets } = this.#parts;
+    if (price === 0) {
+      await ledger.record(workspaceId, draft);
+      return;
+    }
+    await db.tx(async (tx) => {
+      await ledger.append(tx, workspaceId, { ...draft, credits: price });
+      await budgets.charge(tx, { workspaceId, agent }, price);
+    });
   }
 
   async #outcome(
@@ -211,6 +296,20 @@ export class DirectCalls {
       return { answer: failure("The tool failed."), outcome: "failed", code: "internal" };
     }
   }
+}
+
+/** Answers a call that was ended while it waited for a budget: nothing was sent. @throws Problem where it was ended from here */
+async function notBegun(
+  call: Call,
+  input: string,
+  { reason }: AbortSignal,
+  agent: Agent | null,
+): Promise<ToolAnswer> {
+  if (!(reason instanceof Interruption)) {
+    return deny(call, input, "cancelled", "The call was cancelled before it was made.");
+  }
+  if (reason.code === "agent_stopped" && agent) throw stopped(agent.name);
+  throw reason.code === "workspace_stopped" ? workspaceStopped() : draining();
 }
 
 /** @throws Problem 422 for what is nested deeper than can be written */
@@ -278,4 +377,14 @@ function tooMany(): Problem {
 
 function stopped(agent: string): Problem {
   return new Problem("agent_stopped", `The agent ${agent} is stopped.`);
+}
+
+function workspaceStopped(): Problem {
+  return new Problem("workspace_stopped", "The workspace is stopped: none of its tools is called.");
+}
+
+function draining(): Problem {
+  return new Problem("draining", "The server is shutting down and takes no new calls.", {
+    headers: { "Retry-After": "5" },
+  });
 }

@@ -1,9 +1,22 @@
+import type { Budgets, Claim } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
+import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db, Tx } from "../store/db.ts";
 
 /** Entries looked through in one query, at a start after a crash. */
 const SLICE = 4_096;
+
+/** A call that costs something. */
+export interface PaidCall {
+  readonly budgets: Budgets;
+  /** What it reserves, as its transaction sees it. */
+  claim(tx: Tx): Promise<Claim>;
+  /** Micro-credits. */
+  readonly price: number;
+  /** Aborts where the caller does not wait for a budget any more. */
+  readonly signal: AbortSignal;
+}
 
 /**
  * Which calls outside of tasks are out. Each has its intent in the ledger, and no row of its own: the store is told, with
@@ -21,24 +34,36 @@ export class OpenCalls {
     this.#db = db;
   }
 
-  /** Records the intent of `call`, and that it is out. @returns the intent's seq, once both are on disk */
-  async begin(call: Call, input: string): Promise<number> {
+  /**
+   * Records the intent of `call`, and that it is out. One that costs something waits where its budgets are reserved.
+   * @returns the intent's seq, once both are on disk. @throws Problem 402 `credits_exhausted`
+   */
+  async begin(call: Call, input: string, paid: PaidCall | null = null): Promise<number> {
     const { workspaceId } = call.caller;
     const open = this.#workspaces.get(workspaceId) ?? { intents: new Set(), entering: 0, from: null };
     this.#workspaces.set(workspaceId, open);
     open.entering += 1;
     try {
-      const intent =
-        open.from === null
-          ? await call.commit(async (tx, record) => {
-              const seq = await record({ phase: "intent", outcome: "allowed", input });
-              await noteFirst(tx, workspaceId, seq);
-              tx.onCommit(() => {
-                open.from = Math.min(open.from ?? seq, seq);
-              });
-              return seq;
-            })
-          : await call.intend(input);
+      const commit = (more: Partial<Draft>, reserve?: (tx: Tx) => Promise<unknown>) =>
+        call.commit(async (tx, record) => {
+          await reserve?.(tx);
+          const seq = await record({ phase: "intent", outcome: "allowed", input, ...more });
+          if (open.from !== null) return seq;
+          await noteFirst(tx, workspaceId, seq);
+          tx.onCommit(() => {
+            open.from = Math.min(open.from ?? seq, seq);
+          });
+          return seq;
+        });
+      let intent: number;
+      if (paid) {
+        const { budgets, price, signal } = paid;
+        intent = await budgets.admit(signal, (reserve) =>
+          commit({ detail: { price } }, async (tx) => reserve(tx, await paid.claim(tx))),
+        );
+      } else {
+        intent = await (open.from === null ? commit({}) : call.intend(input));
+      }
       open.intents.add(intent);
       return intent;
     } finally {
@@ -73,13 +98,17 @@ interface Intent {
   readonly tool?: string;
   readonly task?: string;
   readonly request_id?: string;
+  readonly detail?: { readonly price?: number };
 }
 
 /**
  * Reports the calls that were out when an earlier process died: whether they were done is not known, and none is made
- * again. Called once, at the start.
+ * again. Each is charged its price, since it may have been made. Called once, at the start.
  */
-export async function reportLostCalls(db: Db, ledger: Ledger, workspaceId: number): Promise<void> {
+export async function reportLostCalls(
+  { db, ledger, budgets }: { readonly db: Db; readonly ledger: Ledger; readonly budgets: Budgets },
+  workspaceId: number,
+): Promise<void> {
   const from = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [keyOf(workspaceId)]);
   if (!from) return;
   const lost = new Map<number, Intent>();
@@ -100,21 +129,39 @@ export async function reportLostCalls(db: Db, ledger: Ledger, workspaceId: numbe
     }
     if (rows.length < SLICE) break;
   }
-  for (const [ref, { actor, agent, tool, request_id: requestId }] of lost) {
-    await ledger.record(workspaceId, {
-      phase: "outcome",
-      ref,
-      action: "tool.call",
-      outcome: "failed",
-      code: "unknown",
-      channel: "system",
-      actor,
-      agent,
-      tool,
-      requestId,
+  for (const [ref, { actor, agent, tool, request_id: requestId, detail }] of lost) {
+    await db.tx(async (tx) => {
+      await ledger.append(tx, workspaceId, {
+        phase: "outcome",
+        ref,
+        action: "tool.call",
+        outcome: "failed",
+        code: "unknown",
+        channel: "system",
+        actor,
+        agent,
+        tool,
+        requestId,
+        credits: detail?.price,
+      });
+      const payer = agent === undefined ? null : await lastNamed(tx, workspaceId, agent);
+      await budgets.charge(tx, { workspaceId, agent: payer }, detail?.price ?? 0);
     });
   }
   await noteFrom(db, workspaceId, null);
+}
+
+/** Of an entry that names an agent: the last one that had the name. */
+async function lastNamed(
+  tx: Tx,
+  workspaceId: number,
+  name: string,
+): Promise<{ readonly id: number; readonly name: string } | null> {
+  const row = await tx.get<{ id: number }>(
+    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 ORDER BY id DESC LIMIT 1",
+    [workspaceId, name],
+  );
+  return row ? { id: row.id, name } : null;
 }
 
 function keyOf(workspaceId: number): string {

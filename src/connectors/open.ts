@@ -1,9 +1,11 @@
 import type { Agents } from "../access/agents.ts";
+import type { Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import { invalidField } from "../base/errors.ts";
 import type { Ids, RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
+import type { Budgets } from "../gate/budget.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
 import type { Vault } from "../vault/vault.ts";
@@ -27,7 +29,9 @@ export interface OpenConnectorsParts {
   readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors">;
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly budgets: Budgets;
   readonly agents: Agents;
+  readonly workspaces: Workspaces;
   readonly vault: Vault;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -48,11 +52,8 @@ export interface OpenedConnectors {
 }
 
 /** @throws OperatorError where the key of the secrets cannot be had */
-export async function openConnectors(
-  parts: OpenConnectorsParts,
-  workspaceIds: readonly number[],
-): Promise<OpenedConnectors> {
-  const { config, db, ledger, agents, clock, ids, log, watch } = parts;
+export async function openConnectors(parts: OpenConnectorsParts): Promise<OpenedConnectors> {
+  const { config, db, ledger, budgets, agents, workspaces, clock, ids, log, watch } = parts;
   const outbound = createOutbound({ allow: config.connectors.allowAddresses });
   const catalogue = new Catalogue(builtinTools(parts));
   const registry = new ToolRegistry(catalogue);
@@ -67,9 +68,10 @@ export async function openConnectors(
     check: (definition) => checkDefinition(definition, outbound, config.connectors.stdio),
     openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told),
   });
-  await connectors.load(workspaceIds);
+  await connectors.load(workspaces.list().map(({ id }) => id));
   const open = new OpenCalls(db);
-  const calls = new DirectCalls({ open, ledger, agents, registry, clock, ids, log });
+  const given = { db, open, budgets, ledger, agents, workspaces, registry, clock, ids, log };
+  const calls = new DirectCalls(given);
   return {
     connectors,
     registry,

@@ -74,6 +74,16 @@ export class Call {
     return this.#isPutOff;
   }
 
+  /**
+   * The same call in another workspace, where it leaves an entry of its own: for what the node's operator decides for
+   * several of them.
+   */
+  elsewhere(workspace: { readonly id: number; readonly name: string }): Call {
+    const caller = { ...this.caller, workspaceId: workspace.id, workspace: workspace.name };
+    const { requestId, channel } = this;
+    return new Call({ caller, requestId, channel, action: this.#action }, this.#db, this.#ledger, this.#late);
+  }
+
   /** Adds to what the entry will say, also when the call is refused after this. */
   about(subject: Subject): void {
     this.#subject = { ...this.#subject, ...subject };

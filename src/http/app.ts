@@ -18,6 +18,7 @@ import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
+import { nodeStopRoutes, type StopRouteParts, workspaceStopRoutes } from "./routes/stop.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
 import { type TokenRouteParts, tokenRoutes } from "./routes/tokens.ts";
@@ -43,7 +44,7 @@ export interface AppParts {
   readonly exports: Omit<LedgerExportParts, "db" | "log">;
   readonly payloads: PayloadRouteParts;
   readonly mcp: McpRouteParts;
-  readonly workspace: WorkspaceRouteParts;
+  readonly workspace: WorkspaceRouteParts & StopRouteParts;
   readonly system: SystemRouteParts;
 }
 
@@ -62,7 +63,9 @@ export function createApp(parts: AppParts) {
     .use(vaultRoutes(door, parts.vault))
     .use(connectorRoutes(door, parts.connectors))
     .use(workspaceRoutes(door, parts.workspace))
+    .use(workspaceStopRoutes(door, parts.workspace))
     .use(operatorRoutes(door, parts.workspace))
+    .use(nodeStopRoutes(door, parts.workspace))
     .use(ledgerProofRoutes(door, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }))
     .use(ledgerKeyRoutes(door, parts.rotation))
     .use(payloadRoutes(door, parts.payloads))

@@ -25,6 +25,8 @@ export interface Door {
 export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   /** `noun.verb` of the ledger. */
   readonly action: string;
+  /** Where another operation has the same action. Default: the action, with `_` for the dot. */
+  readonly operationId?: string;
   readonly scope: NamedScope;
   /** One line for the OpenAPI document. */
   readonly summary: string;

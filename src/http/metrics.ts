@@ -26,6 +26,17 @@ export function createMetrics() {
       labelNames: ["workspace", "limit"],
       registers,
     }),
+    budgetsSpent: new Counter({
+      name: "gatehouse_budgets_spent_total",
+      help: "Budgets of which 80 or 100 per cent were spent",
+      labelNames: ["workspace", "percent"],
+      registers,
+    }),
+    reservations: new Gauge({
+      name: "gatehouse_budget_reservations",
+      help: "Calls that are out and have credits of a budget reserved",
+      registers,
+    }),
     modelCalls: new Counter({
       name: "gatehouse_model_calls_total",
       help: "Model calls by model and outcome",

@@ -4,6 +4,8 @@ import type { NamedScope } from "../access/scopes.ts";
 
 export interface DescribedOperation {
   readonly action: string;
+  /** Its name in clients that are made of the document. Default: its action, with `_` for the dot. */
+  readonly operationId?: string;
   readonly scope: NamedScope;
   readonly summary: string;
   readonly tag: string;
@@ -31,7 +33,7 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
   return {
     summary: operation.summary,
     description: `Needs the scope \`${operation.scope}\`. In the ledger: \`${operation.action}\`.`,
-    operationId: operation.action.replace(".", "_"),
+    operationId: operation.operationId ?? operation.action.replace(".", "_"),
     tags: [operation.tag],
     security: [{ token: [] }],
     parameters: [

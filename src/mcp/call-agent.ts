@@ -1,7 +1,9 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import Type, { type Static } from "typebox";
+import { Problem } from "../base/errors.ts";
 import { validator } from "../base/schema.ts";
 import type { Progress } from "../connectors/source.ts";
+import { draining } from "../tasks/accept.ts";
 import type { EventReader } from "../tasks/events.ts";
 import { AgentArguments } from "./agent-tool.ts";
 import { denyArguments } from "./arguments.ts";
@@ -9,6 +11,7 @@ import type { McpParts } from "./parts.ts";
 import { perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 import { CANCELLED } from "./session.ts";
+import { WAITS_PER_WORKSPACE, type Waits } from "./waits.ts";
 
 const Finished = validator(
   Type.Object({
@@ -21,18 +24,42 @@ const Finished = validator(
 
 /** Tools that a provider takes with one request. */
 const TOOLS = 128;
+const RETRY_SECONDS = 5;
 /** Characters of output between two words of progress: a client is not sent each token twice. */
 const OUTPUT_STEP = 200;
 
 /**
  * Gives an agent a task, with every tool that the agent and the caller may use, and waits for its end. Cancelling the call
- * cancels the task; a client that only goes away does not.
+ * cancels the task; a client that only goes away does not. Where too many wait, no task is made.
  */
 export async function callAgent(
-  parts: McpParts,
+  parts: McpParts & { readonly waits: Waits },
   context: RequestContext,
   agent: string,
   input: object,
+): Promise<Result> {
+  const { caller } = context.visit;
+  const stop = new AbortController();
+  const over = parts.waits.add(caller.workspaceId, () => stop.abort());
+  try {
+    return await dispatchAndWait(parts, context, { agent, input, stop: stop.signal, mayWait: over !== null });
+  } finally {
+    over?.();
+  }
+}
+
+interface AgentCall {
+  readonly agent: string;
+  readonly input: object;
+  /** Aborts when the process stops. */
+  readonly stop: AbortSignal;
+  readonly mayWait: boolean;
+}
+
+async function dispatchAndWait(
+  parts: McpParts & { readonly waits: Waits },
+  context: RequestContext,
+  { agent, input, stop, mayWait }: AgentCall,
 ): Promise<Result> {
   const { caller } = context.visit;
   const { value, ledgerSeq } = await perform(
@@ -43,6 +70,7 @@ export async function callAgent(
       if (!AgentArguments.is(input)) {
         return { denied: await denyArguments(call, AgentArguments.errors(input)) };
       }
+      if (!mayWait) throw parts.waits.stopped ? draining() : tooMany();
       const { tools } = await parts.agents.get(caller.workspaceId, agent);
       const reachable = parts.registry.reachable(caller.workspaceId, { tools, scopes: caller.scopes });
       const request = { agent, tools: reachable.slice(0, TOOLS).map(({ name }) => name), ...input };
@@ -50,7 +78,7 @@ export async function callAgent(
     },
   );
   if ("denied" in value) return withLedger(value.denied, ledgerSeq);
-  const finished = await follow(parts, context, value.id);
+  const finished = await follow(parts, context, value.id, stop);
   const { status, output, credits_consumed, error } = finished;
   const text = output ?? error?.message ?? `The task was ${status}.`;
   const result = {
@@ -61,10 +89,17 @@ export async function callAgent(
   return withLedger(result, ledgerSeq);
 }
 
+function tooMany(): Problem {
+  return new Problem("rate_limited", `${WAITS_PER_WORKSPACE} calls wait for tasks in this workspace.`, {
+    headers: { "Retry-After": String(RETRY_SECONDS) },
+  });
+}
+
 async function follow(
   parts: McpParts,
   context: RequestContext,
   id: string,
+  stop: AbortSignal,
 ): Promise<Static<typeof Finished.schema>> {
   const { visit } = context;
   const { signal } = context.abort;
@@ -81,8 +116,11 @@ async function follow(
       await parts.tasks.cancel(call, id);
     });
   };
+  const leave = () => reader.close();
   signal.addEventListener("abort", cancel, { once: true });
+  stop.addEventListener("abort", leave, { once: true });
   if (signal.aborted) cancel();
+  if (stop.aborted) leave();
   try {
     const end = await endOf(reader, reporter(progressOf(context)));
     if (end === null) {
@@ -94,6 +132,7 @@ async function follow(
     return end;
   } finally {
     signal.removeEventListener("abort", cancel);
+    stop.removeEventListener("abort", leave);
     reader.close();
   }
 }

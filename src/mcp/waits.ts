@@ -1,5 +1,5 @@
-/** Clients of one workspace that may wait for people at once: each holds a stream, and its task's events. */
-const WAITS_PER_WORKSPACE = 1_000;
+/** Clients of one workspace that may wait for tasks at once: each holds a stream, and its task's events. */
+export const WAITS_PER_WORKSPACE = 1_000;
 
 interface Wait {
   readonly workspaceId: number;
@@ -7,7 +7,10 @@ interface Wait {
   readonly ended: PromiseWithResolvers<void>;
 }
 
-/** Who waits for a person's decision, for as long as that takes: told first when the process stops, to be answered still. */
+/**
+ * Who waits for a task's end, be it an agent's or a call that a person has to approve, for as long as that takes: told first
+ * when the process stops, to be answered still.
+ */
 export class Waits {
   readonly #all = new Set<Wait>();
   #stopped = false;

@@ -12,6 +12,8 @@ import { Tiers } from "./tiers.ts";
 export interface OpenModel {
   readonly id: string;
   readonly model: LanguageModelV4;
+  /** Milliseconds of silence that are borne. */
+  readonly patienceMs: number;
 }
 
 /**
@@ -49,6 +51,7 @@ export async function createModelDoor(config: ModelConfig, clock: Clock): Promis
         return {
           id,
           model: guard(provider, id, id.slice(slash + 1), () => check(policy(), tier, id), clock),
+          patienceMs: provider.timeoutMs,
         };
       });
     },

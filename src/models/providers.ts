@@ -1,6 +1,7 @@
 import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import { extractiveModel } from "../agents/index.ts";
 import type { ProviderConfig } from "../config/config.ts";
+import { cappedFetch } from "./capped-fetch.ts";
 import { boundedFetch } from "./embed/fetch.ts";
 
 /** A configured source of models, not to be reached but through the door. */
@@ -40,7 +41,8 @@ async function modelFactory(
   name: string,
   config: ProviderConfig,
 ): Promise<(model: string) => LanguageModelV4> {
-  const { settings, endpoint } = settingsOf(config);
+  const { settings: given, endpoint } = settingsOf(config);
+  const settings = { ...given, fetch: cappedFetch };
   switch (config.kind) {
     case "openai-compatible": {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");

@@ -19,6 +19,17 @@ export interface WaitingCall {
   readonly tool: string;
 }
 
+/** A budget of which a part is spent. Credits, as the API shows them. */
+export interface SpentBudget {
+  readonly workspaceId: number;
+  readonly budget: "agent_day" | "workspace_month";
+  /** The name of the agent whose day it is. */
+  readonly agent: string | null;
+  readonly spent: number;
+  /** The whole budget. */
+  readonly credits: number;
+}
+
 /**
  * What is told to the webhook, if there is one: ids, names and numbers, and never what somebody wrote.
  */
@@ -46,6 +57,23 @@ export class Announcements {
   limitExceeded(workspaceId: number, limit: string, enforcement: string): void {
     const data = { workspace: this.#nameOf(workspaceId), limit, enforcement };
     this.#webhook?.post({ workspaceId, type: "limit.exceeded", data });
+  }
+
+  /** In the transaction of the charge that came to so many per cent of the budget. */
+  async budgetWarning(tx: Tx, spent: SpentBudget & { readonly percent: number }): Promise<void> {
+    const data = { ...this.#budget(spent), percent: spent.percent };
+    await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "budget.warning", data });
+  }
+
+  /** In the transaction of the charge that spent the rest of the budget. */
+  async budgetSpent(tx: Tx, spent: SpentBudget): Promise<void> {
+    const data = { ...this.#budget(spent), limit: "credits", enforcement: "enforced" };
+    await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "limit.exceeded", data });
+  }
+
+  #budget({ workspaceId, budget, agent, spent, credits }: SpentBudget): object {
+    const whose = agent === null ? {} : { agent };
+    return { workspace: this.#nameOf(workspaceId), budget, ...whose, spent, credits };
   }
 
   /** A newer checkpoint covers what an older one does. */

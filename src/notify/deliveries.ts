@@ -22,10 +22,14 @@ export interface Delivery {
   readonly nextAt: number | null;
 }
 
-/** A delivery that is due, with what has to be posted. */
-export interface DueDelivery {
+/** Which delivery. */
+export interface DeliveryRef {
   readonly workspaceId: number;
   readonly id: string;
+}
+
+/** A delivery that is due, with what has to be posted. */
+export interface DueDelivery extends DeliveryRef {
   readonly type: string;
   readonly body: string;
   /** Attempts since it was asked for. */
@@ -91,19 +95,35 @@ export async function replacePending(tx: Tx, workspaceId: number, type: string):
   if (replaced > 0) await dropOld(tx, workspaceId, type, "replaced");
 }
 
-/** What is due, the longest first. Of all workspaces: time is all that matters, and each row names its own. */
-export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<DueDelivery[]> {
-  return sql.all<DueDelivery>(
-    `SELECT workspace_id AS "workspaceId", id, type, body, tries FROM webhook_deliveries
-     WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at, id LIMIT $2`,
+/** What is due of each workspace, the longest first, and `limit` of one at most: nobody's backlog hides another's. */
+export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<DeliveryRef[]> {
+  return sql.all<DeliveryRef>(
+    `SELECT workspace_id AS "workspaceId", id FROM (
+       SELECT workspace_id, id, next_at, ROW_NUMBER() OVER (PARTITION BY workspace_id ORDER BY next_at, id) AS place
+       FROM webhook_deliveries WHERE next_at IS NOT NULL AND next_at <= $1) AS due
+     WHERE place <= $2 ORDER BY next_at, id`,
     [now, limit],
   );
 }
 
-/** When the next one is due; null where none waits. */
-export async function nextDue(sql: Sql): Promise<number | null> {
+/** One that is still due; undefined where it was sent, replaced or put off meanwhile. */
+export function findDue(
+  sql: Sql,
+  { workspaceId, id }: DeliveryRef,
+  now: number,
+): Promise<DueDelivery | undefined> {
+  return sql.get<DueDelivery>(
+    `SELECT workspace_id AS "workspaceId", id, type, body, tries FROM webhook_deliveries
+     WHERE workspace_id = $1 AND id = $2 AND next_at <= $3`,
+    [workspaceId, id, now],
+  );
+}
+
+/** When the next one is due after `now`; null where none waits for its time. */
+export async function nextDue(sql: Sql, now: number): Promise<number | null> {
   const row = await sql.get<{ next: number | null }>(
-    "SELECT MIN(next_at) AS next FROM webhook_deliveries WHERE next_at IS NOT NULL",
+    "SELECT MIN(next_at) AS next FROM webhook_deliveries WHERE next_at IS NOT NULL AND next_at > $1",
+    [now],
   );
   return row?.next ?? null;
 }

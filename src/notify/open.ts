@@ -1,19 +1,17 @@
-import type { RandomSource } from "../base/ids.ts";
 import { openWebhookSecret } from "./secret.ts";
 import { Webhook, type WebhookParts } from "./webhook.ts";
 
 export interface OpenWebhookParts extends Omit<WebhookParts, "url" | "secret"> {
   readonly config: { readonly webhook?: string; readonly secret?: string };
   readonly dataDir: string;
-  readonly random: RandomSource;
 }
 
 /**
  * The configured webhook; null where there is none.
  * @throws OperatorError where its secret's file cannot be used
  */
-export function openWebhook({ config, dataDir, random, ...parts }: OpenWebhookParts): Webhook | null {
+export function openWebhook({ config, dataDir, ...parts }: OpenWebhookParts): Webhook | null {
   if (config.webhook === undefined) return null;
-  const secret = openWebhookSecret({ configured: config.secret, dataDir, random });
+  const secret = openWebhookSecret({ configured: config.secret, dataDir, random: parts.random });
   return new Webhook({ ...parts, url: config.webhook, secret });
 }

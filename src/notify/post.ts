@@ -15,6 +15,8 @@ export interface Posted {
   readonly problem: string | null;
   /** It says that it wants no more of it (410): Standard Webhooks has the sender stop. */
   readonly isGone: boolean;
+  /** How long it asks to be left alone (`Retry-After`), in milliseconds; null where it does not say. */
+  readonly retryAfterMs: number | null;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -46,20 +48,31 @@ export async function post(
       redirect: "manual",
       signal: control.signal,
     });
-    const { status, ok } = response;
+    const { status, ok, headers } = response;
     // Nobody reads it, and one that does not end would hold the connection.
     await response.body?.cancel();
-    return { httpStatus: status, problem: ok ? null : `it answered ${status}`, isGone: status === 410 };
+    const retryAfterMs = readRetryAfter(headers.get("retry-after"), clock.now());
+    const problem = ok ? null : `it answered ${status}`;
+    return { httpStatus: status, problem, isGone: status === 410, retryAfterMs };
   } catch (error) {
     // Its message may hold the URL.
     const problem = control.signal.aborted
       ? "it did not answer in time"
       : `it cannot be reached (${codeOf(error)})`;
-    return { httpStatus: null, problem, isGone: false };
+    return { httpStatus: null, problem, isGone: false, retryAfterMs: null };
   } finally {
     cancel();
     closing.removeEventListener("abort", abort);
   }
+}
+
+/** Seconds, or a date (RFC 9110, section 10.2.3). */
+function readRetryAfter(value: string | null, now: number): number | null {
+  if (value === null) return null;
+  if (/^\d{1,10}$/.test(value)) return Number(value) * 1000;
+  // Anything that begins otherwise is no date of HTTP, though `Date` would make one of it.
+  const at = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? null : Math.max(at - now, 0);
 }
 
 function codeOf(error: unknown): string {

@@ -1,21 +1,28 @@
 import { type Clock, timestamp } from "../base/clock.ts";
-import type { Ids } from "../base/ids.ts";
+import type { Ids, RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Db, Tx } from "../store/db.ts";
 import {
-  type DueDelivery,
+  type DeliveryRef,
   dueDeliveries,
+  findDue,
   insertDelivery,
   nextDue,
   noteAttempt,
   replacePending,
 } from "./deliveries.ts";
-import { post, type Receiver } from "./post.ts";
+import { DeliveryLines } from "./lines.ts";
+import { type Posted, post, type Receiver } from "./post.ts";
 
 /** Something that happened, for a program of the operator's. */
 export interface Notice {
   readonly workspaceId: number;
-  readonly type: "task.finished" | "approval.required" | "limit.exceeded" | "ledger.checkpoint";
+  readonly type:
+    | "task.finished"
+    | "approval.required"
+    | "limit.exceeded"
+    | "budget.warning"
+    | "ledger.checkpoint";
   readonly data: object;
   /** Those of its type that still wait are not sent any more: only the newest says anything. */
   readonly replaces?: boolean;
@@ -25,15 +32,23 @@ export interface WebhookParts extends Receiver {
   readonly db: Db;
   readonly clock: Clock;
   readonly ids: Ids;
+  readonly random: RandomSource;
   readonly log: Log;
 }
 
-/** Posts that are out at once. */
-const AT_ONCE = 8;
+/** Posts that are out at once, and how many of them may be of one workspace: others need not wait for what hangs. */
+const AT_ONCE = 16;
+const AT_ONCE_PER_WORKSPACE = 8;
+/** Deliveries of one workspace that are looked up at a time. */
+const LOOK_LIMIT = 100;
 /** Pauses before it is tried again: over 17 hours, after Standard Webhooks' example. */
 export const RETRY_MS: readonly number[] = [
   5_000, 30_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000,
 ];
+/** Up to so much of a pause is added to it by chance, so that what failed together does not come back together. */
+export const JITTER = 0.2;
+/** The longest that a receiver may ask to be left alone. */
+export const RETRY_AFTER_LIMIT_MS = 36_000_000;
 /** The longest that nobody looks what is due, so that a clock that was set is noticed. */
 const LOOK_MS = 60_000;
 /** After the store could not be read or written. */
@@ -44,15 +59,21 @@ const CLOSE_MS = 2_000;
 /**
  * Posts notices to the configured URL as `{"type","timestamp","data"}`, signed as Standard Webhooks says. They are in the
  * store until they are taken: at least once, `webhook-id` being the same where one is sent again; in no certain order.
+ * Workspaces take turns.
  */
 export class Webhook {
   readonly #parts: WebhookParts;
   readonly #origin: string;
   readonly #closing = new AbortController();
   readonly #writing = new Set<Promise<void>>();
-  #sending: Promise<void> | null = null;
+  readonly #lines = new DeliveryLines();
+  /** Posts that are out, by the delivery's id. */
+  readonly #out = new Map<string, DeliveryRef & { readonly done: Promise<void> }>();
+  #looking: Promise<void> | null = null;
   /** Something came while it was being looked what is due. */
   #isStale = false;
+  /** The store could not be read or written: nothing is posted that could not be noted as posted. */
+  #isPaused = false;
   #isEnding = false;
   #isFull = false;
   #cancelLook = () => {};
@@ -68,9 +89,10 @@ export class Webhook {
     const now = clock.now();
     if (replaces) await replacePending(tx, workspaceId, type);
     const body = JSON.stringify({ type, timestamp: timestamp(now), data });
-    const isStored = await insertDelivery(tx, { workspaceId, id: ids("msg"), type, body }, now);
+    const id = ids("msg");
+    const isStored = await insertDelivery(tx, { workspaceId, id, type, body }, now);
     tx.onCommit(() => {
-      if (isStored) this.wake();
+      if (isStored) this.#take([{ workspaceId, id }]);
       else if (!this.#isFull) {
         log.error("too many notices wait for the webhook: some are dropped", { webhook: this.#origin });
       }
@@ -93,9 +115,10 @@ export class Webhook {
   /** Sends what is due: at the start, and whenever something was made due. */
   wake(): void {
     if (this.#closing.signal.aborted) return;
+    this.#isPaused = false;
     this.#isStale = true;
-    this.#sending ??= this.#send().finally(() => {
-      this.#sending = null;
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
       if (this.#isStale) this.wake();
     });
   }
@@ -105,49 +128,100 @@ export class Webhook {
     const cancel = this.#parts.clock.after(CLOSE_MS, () => this.#closing.abort());
     await Promise.all(this.#writing);
     this.#isEnding = true;
-    while (this.#sending) await this.#sending;
+    while (this.#looking || this.#out.size > 0) {
+      await Promise.all([this.#looking, ...[...this.#out.values()].map(({ done }) => done)]);
+    }
     cancel();
     this.#closing.abort();
     this.#cancelLook();
   }
 
-  async #send(): Promise<void> {
-    const { db, clock, log } = this.#parts;
+  async #look(): Promise<void> {
+    const { db, clock } = this.#parts;
     this.#cancelLook();
     try {
-      let next: number | null = null;
+      let now: number;
       do {
         this.#isStale = false;
-        const due = await dueDeliveries(db, clock.now(), AT_ONCE);
-        const sent = await Promise.allSettled(due.map((delivery) => this.#deliver(delivery)));
-        for (const each of sent) if (each.status === "rejected") throw each.reason;
-        if (due.length > 0) this.#isStale = true;
-        else next = await nextDue(db);
-      } while (this.#isStale && !this.#closing.signal.aborted);
+        now = clock.now();
+        this.#take(await dueDeliveries(db, now, LOOK_LIMIT));
+      } while (this.#isStale);
+      // After the time that was looked up to: between the two looks something may have become due.
+      const next = await nextDue(db, now);
       if (next !== null) this.#lookAfter(Math.min(Math.max(next - clock.now(), 0), LOOK_MS));
     } catch (error) {
-      this.#isStale = false;
-      log.warn("notices for the webhook will be sent later", { webhook: this.#origin, error });
-      this.#lookAfter(STORE_RETRY_MS);
+      this.#pause(error);
     }
+  }
+
+  #take(due: readonly DeliveryRef[]): void {
+    for (const each of due) if (!this.#out.has(each.id)) this.#lines.add(each);
+    this.#send();
+  }
+
+  /** Posts as many as may be out. */
+  #send(): void {
+    const isFree = (workspaceId: number) => this.#outOf(workspaceId) < AT_ONCE_PER_WORKSPACE;
+    while (!this.#isPaused && !this.#closing.signal.aborted && this.#out.size < AT_ONCE) {
+      const next = this.#lines.take(isFree);
+      if (!next) return;
+      const done = this.#deliver(next)
+        .catch((error: unknown) => this.#pause(error))
+        .finally(() => {
+          this.#out.delete(next.id);
+          this.#send();
+          // What was looked up is on its way: there may be more, and this one may have to be sent again.
+          if (this.#lines.isEmpty && !this.#isPaused) this.wake();
+        });
+      this.#out.set(next.id, { ...next, done });
+    }
+  }
+
+  #outOf(workspaceId: number): number {
+    let count = 0;
+    for (const each of this.#out.values()) if (each.workspaceId === workspaceId) count++;
+    return count;
+  }
+
+  #pause(error: unknown): void {
+    this.#isPaused = true;
+    this.#isStale = false;
+    this.#lines.clear();
+    this.#parts.log.warn("notices for the webhook will be sent later", { webhook: this.#origin, error });
+    this.#lookAfter(STORE_RETRY_MS);
   }
 
   #lookAfter(ms: number): void {
     if (this.#isEnding) return;
+    this.#cancelLook();
     this.#cancelLook = this.#parts.clock.after(ms, () => this.wake());
   }
 
-  async #deliver(delivery: DueDelivery): Promise<void> {
+  async #deliver(ref: DeliveryRef): Promise<void> {
     const { db, clock, log } = this.#parts;
-    const { httpStatus, problem, isGone } = await post(this.#parts, delivery, clock, this.#closing.signal);
+    const delivery = await findDue(db, ref, clock.now());
+    if (!delivery) return;
+    const posted = await post(this.#parts, delivery, clock, this.#closing.signal);
+    const { httpStatus, problem } = posted;
     // It was broken off for the end of this process: that says nothing of the receiver.
     if (problem !== null && this.#closing.signal.aborted) return;
     const at = clock.now();
-    const wait = isGone ? undefined : RETRY_MS[delivery.tries];
-    const nextAt = problem === null || wait === undefined ? null : at + wait;
+    const wait = problem === null ? null : this.#waitAfter(posted, delivery.tries);
+    const nextAt = wait === null ? null : at + wait;
     await db.tx((tx) => noteAttempt(tx, delivery, { at, httpStatus, problem, nextAt }));
     if (problem === null || nextAt !== null) return;
     const { id, type } = delivery;
     log.error("a notice could not be delivered", { webhook: this.#origin, id, type, problem });
+  }
+
+  /** Milliseconds until it is tried again: never sooner than the receiver asks for. Null: it is given up. */
+  #waitAfter({ isGone, retryAfterMs }: Posted, tries: number): number | null {
+    const pause = RETRY_MS[tries];
+    if (isGone || pause === undefined) return null;
+    const wait = Math.max(pause, Math.min(retryAfterMs ?? 0, RETRY_AFTER_LIMIT_MS));
+    const drawn = new Uint8Array(2);
+    this.#parts.random(drawn);
+    const chance = new DataView(drawn.buffer).getUint16(0) / 65_536;
+    return wait + Math.floor(pause * JITTER * chance);
   }
 }

@@ -39,7 +39,7 @@ const FIRST_EVENT = 2;
  */
 export async function acceptTask(
   parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids">,
-  { scheduler, stopping }: { readonly scheduler: Scheduler; readonly stopping: AbortSignal },
+  { scheduler, draining: signal }: { readonly scheduler: Scheduler; readonly draining: AbortSignal },
   call: Call,
   request: NewTaskRequest,
 ): Promise<Dispatched> {
@@ -54,7 +54,7 @@ export async function acceptTask(
   let raced: string | undefined;
   try {
     raced = await call.commit(async (tx, record) => {
-      if (stopping.aborted) throw draining();
+      if (signal.aborted) throw draining();
       const now = clock.now();
       const first = key && (await findReplay(tx, key, now));
       if (first !== undefined) {
@@ -94,7 +94,7 @@ export async function acceptTask(
   }
   place.enqueue({ workspaceId, taskId: id, agentId: agent.id });
   // It was written in the moment of the stop: the next start runs it, and its readers resume there.
-  if (stopping.aborted) hub.find(id)?.close(null);
+  if (signal.aborted) hub.find(id)?.close(null);
   return { id, replayed: false };
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { EventLog } from "./event-log.ts";
 import { type Ending, finishTask } from "./finish.ts";
-import { internal, interruptionOf } from "./interruption.ts";
+import { type EndSignals, internal, interruptionOf } from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import type { Queued } from "./scheduler.ts";
@@ -11,14 +11,6 @@ import type { Task } from "./task.ts";
 
 const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 1_000;
-
-/** What may happen to a task while it is being ended. */
-export interface EndSignals {
-  /** The task's own: an interruption that comes while its end cannot be written still counts. */
-  readonly signal: AbortSignal;
-  /** The process ends: what cannot be written is left to the next start, after one more try. */
-  readonly stopping: AbortSignal;
-}
 
 /**
  * Reads a task, and tries until it can be read: it was accepted, so that it must not be left lying. Undefined where it is

@@ -9,15 +9,18 @@ const JOINED_TEXT = 8_192;
 
 /**
  * The events of one open task, encoded once and shared by all its readers. A reader holds a position, not a buffer, so
- * that a slow one costs nothing and a fast one never waits for it. Bounded by the cap on a task's output, and because text
+ * that a slow one costs nothing and a fast one never waits for it. What was stored two steps ago is let go: who has not
+ * read it yet reads it from the store. Bounded by the cap on a task's output, and because text
  * that comes in one turn of the event loop shares a frame, which then comes no later than its reader would be woken:
  * 300,000 deltas of one character took 62 MB as frames of their own; joined they take 15 MB (37 frames) when they come
  * at once, and 23 MB (20,274 frames) when each comes in its own turn.
  */
 export class EventLog {
   readonly #frames: Uint8Array[] = [];
-  /** Id of the first frame; later ones count up from it. */
-  readonly #firstId: number;
+  /** Id of the first frame that is held; later ones count up from it. */
+  #firstId: number;
+  /** The last id that was let go; 0 where none was. */
+  #letGoUpTo = 0;
   #closed = false;
   #savedUpTo: number;
   #waiting = new Set<() => void>();
@@ -36,8 +39,28 @@ export class EventLog {
     return this.#savedUpTo;
   }
 
+  /** Those who read as fast as it comes find what was stored just now in memory still. */
   saved(lastId: number): void {
+    this.#letGo(this.#savedUpTo);
     this.#savedUpTo = lastId;
+  }
+
+  /** The last id that the store alone has; 0 where there is none. */
+  get letGoUpTo(): number {
+    return this.#letGoUpTo;
+  }
+
+  /** Lets go of all that is stored: nothing comes for a while. */
+  rest(): void {
+    this.#letGo(this.#savedUpTo);
+  }
+
+  #letGo(upTo: number): void {
+    const frames = upTo + 1 - this.#firstId;
+    if (frames <= 0) return;
+    this.#frames.splice(0, frames);
+    this.#firstId = upTo + 1;
+    this.#letGoUpTo = upTo;
   }
 
   /** The id of the next frame; text that is being joined has none yet. */
@@ -86,7 +109,7 @@ export class EventLog {
     this.#wake();
   }
 
-  /** Frames with ids above `after`, as far as they have come. */
+  /** Frames with ids above `after`, as far as they have come and are held. */
   after(after: number): readonly Uint8Array[] {
     const from = Math.max(0, after + 1 - this.#firstId);
     return from >= this.#frames.length ? [] : this.#frames.slice(from);

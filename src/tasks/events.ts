@@ -88,21 +88,33 @@ export class TaskEventHub {
       stored = true;
     };
 
+    async function fromStore(): Promise<readonly Uint8Array[] | undefined> {
+      const block = await nextEvents(db, workspaceId, taskId, position);
+      if (!block) return undefined;
+      const frames = framesAfter(block.frames, position);
+      position = block.lastId;
+      return [frames];
+    }
+
     async function read(): Promise<readonly Uint8Array[] | null> {
       if (position < 1) {
         position = 1;
         return [encodeFrame(1, "task.created", { id: taskId, status: "queued" })];
       }
       if (stored) {
-        const block = await nextEvents(db, workspaceId, taskId, position);
-        if (block) {
-          const frames = framesAfter(block.frames, position);
-          position = block.lastId;
-          return [frames];
-        }
+        const frames = await fromStore();
+        if (frames) return frames;
         stored = false;
       }
       while (log && !closed) {
+        if (position < log.letGoUpTo) {
+          const upTo = log.letGoUpTo;
+          const frames = await fromStore();
+          if (frames) return frames;
+          // It was erased.
+          position = upTo;
+          continue;
+        }
         const frames = log.after(position);
         if (frames.length > 0) {
           position = log.nextId - 1;

@@ -11,15 +11,17 @@ import { cost } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 import { isToolName } from "../connectors/registry.ts";
+import type { Reserve } from "../gate/budget.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { AwaitingApproval, presentCall, verdictOf } from "./approvals/present.ts";
 import { type ApprovalWithTexts, countPending, PENDING_LIMIT } from "./approvals/rows.ts";
-import { checkBudget, recordSpending } from "./budget.ts";
+import { chargeTask, closeModelCall, openModelCall } from "./charges.ts";
+import { expectedCost } from "./expected-cost.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { saveAnswer } from "./progress.ts";
-import { closeModelCall, finishToolCall, insertToolCall, openModelCall } from "./store.ts";
+import { finishToolCall, insertToolCall } from "./store.ts";
 import type { Task } from "./task.ts";
 
 const TOOL_NAME_LIMIT = 128;
@@ -35,6 +37,7 @@ export interface Evidence {
     readonly id: number;
     readonly name: string;
     readonly creditsPerDay: number | null;
+    readonly instructions: string | null;
     readonly approvalsRequired: number;
   }>;
   /** Takes the policy as it is now, for the choice of the model that is tried next and of the tools that may be called. */
@@ -55,15 +58,23 @@ export interface Evidence {
   owe(charge: OwedCharge): void;
 }
 
+/** A tool call whose intent is on disk. */
+interface ToolIntent {
+  readonly seq: number;
+  /** Micro-credits that the call costs once it is made. */
+  readonly price: number;
+}
+
 /**
  * How the gateway stands around each call of a run: nothing is sent before its intent is on disk, and the run does not go
  * on before the outcome is.
  */
 export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
-  const { db, ledger, clock, watch } = parts;
+  const { db, ledger, budgets, outputs, clock, watch } = parts;
   const { task } = evidence;
   const { workspaceId } = task;
-  const toolIntents = new Map<string, number>();
+  const payer = { workspaceId, agent: { id: task.agentId, name: task.agent } };
+  const toolIntents = new Map<string, ToolIntent>();
   /** Null: refused before anything was sent. */
   let modelIntent: number | null = null;
 
@@ -76,17 +87,40 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     ...draft,
   });
 
-  async function beforeModelCall({ model, step, attempt }: BeforeModelCall): Promise<void> {
+  /**
+   * Begins a call once its budgets allow that. @throws AgentDenied `credits_exhausted`, which `denied` is the entry of
+   */
+  async function begin<Seq>(
+    signal: AbortSignal,
+    denied: (code: string) => Draft,
+    work: (tx: Tx, reserve: Reserve) => Promise<Seq>,
+  ): Promise<Seq> {
+    try {
+      return await budgets.admit(signal, (reserve) => db.tx((tx) => work(tx, reserve)));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      await ledger.record(workspaceId, denied(error.code));
+      throw new AgentDenied(error.code, error.message);
+    }
+  }
+
+  async function beforeModelCall(call: BeforeModelCall): Promise<void> {
+    const { model, step, attempt, messages, signal } = call;
     const denied = (code: string): Draft =>
       about({ phase: "single", action: "model.call", outcome: "denied", code, model });
-    const work = async (tx: Tx): Promise<number | null> => {
+    modelIntent = await begin(signal, denied, async (tx, reserve): Promise<number | null> => {
       const agent = await evidence.enter(tx);
-      await checkBudget(tx, parts.workspaces.get(workspaceId), agent, clock.now());
       if (!evidence.allows(model)) {
         // Forbidden since it was chosen. The door refuses it too, and the next one of the route is tried.
         await ledger.append(tx, workspaceId, denied("model_forbidden"));
         return null;
       }
+      const reserved = await reserve(tx, {
+        spender: { workspaceId, agent },
+        owner: task.id,
+        expected: () =>
+          expectedCost(parts.door.price(model), agent.instructions, messages, outputs.expected(model)),
+      });
       const seq = await ledger.append(
         tx,
         workspaceId,
@@ -95,19 +129,12 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
           action: "model.call",
           outcome: "allowed",
           model,
-          detail: { attempt, step },
+          detail: { attempt, step, ...(reserved === 0 ? {} : { reserved }) },
         }),
       );
-      await openModelCall(tx, workspaceId, task.id, seq, model);
+      await openModelCall(tx, workspaceId, task.id, { seq, model, reserved });
       return seq;
-    };
-    try {
-      modelIntent = await db.tx(work);
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      await ledger.record(workspaceId, denied(error.code));
-      throw new AgentDenied(error.code, error.message);
-    }
+    });
   }
 
   async function afterModelCall(call: AfterModelCall): Promise<void> {
@@ -127,6 +154,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     const credits = cost(parts.door.price(model), inputTokens, outputTokens);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     watch.modelCall(model, status, durationMs, credits);
+    if (status === "succeeded") outputs.note(model, outputTokens);
     const work = async (tx: Tx): Promise<void> => {
       const detail = {
         duration_ms: Math.round(durationMs),
@@ -149,14 +177,16 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
         }),
       );
       await closeModelCall(tx, workspaceId, task.id, charge);
-      await recordSpending(tx, workspaceId, task.agentId, clock.now(), credits);
+      await budgets.charge(tx, payer, credits);
+      tx.onCommit(() => budgets.release(task.id));
       if (status === "succeeded") await saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
       await evidence.saveEvents(tx);
     };
     try {
       await db.tx(work);
     } catch (error) {
-      // The answer is not used, as nobody can prove it; so it makes no step. It was paid for all the same.
+      // The answer is not used, as nobody can prove it; so it makes no step. It was paid for all the same: what is reserved
+      // for it stays so until the task's end is written.
       evidence.owe({ ...charge, steps: 0, ref });
       throw error;
     }
@@ -190,31 +220,40 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     const verdict = asked === undefined ? null : verdictOf(asked, call);
     if (verdict?.kind === "denied") return verdict.deny;
     if (verdict === null && evidence.needsApproval(call.tool)) return present(call);
-    const seq = await db.tx(async (tx) => {
-      await evidence.enter(tx);
-      const intentSeq = await ledger.append(
-        tx,
-        workspaceId,
-        about({
-          phase: "intent",
-          action: "tool.call",
-          outcome: "allowed",
-          tool: call.tool,
-          input: JSON.stringify(call.arguments),
-          detail: verdict?.kind === "approved" ? { approval_seq: verdict.decisionSeq } : undefined,
-        }),
-      );
+    const intent = await intendTool(call, verdict?.kind === "approved" ? verdict.decisionSeq : undefined);
+    toolIntents.set(call.id, intent);
+    return undefined;
+  }
+
+  /** @param approval seq of the decision that approved the call */
+  async function intendTool(call: BeforeToolCall, approval: number | undefined): Promise<ToolIntent> {
+    const price = budgets.toolPrice(call.tool);
+    const input = JSON.stringify(call.arguments);
+    const draft = about({ phase: "intent", action: "tool.call", outcome: "allowed", tool: call.tool, input });
+    const denied = (code: string): Draft => ({ ...draft, phase: "single", outcome: "denied", code });
+    return begin(call.signal, denied, async (tx, reserve) => {
+      const agent = await evidence.enter(tx);
+      // What costs nothing needs no budget, a spent one neither.
+      if (price > 0) {
+        const spender = { workspaceId, agent };
+        await reserve(tx, { spender, owner: task.id, expected: () => price });
+      }
+      const facts = {
+        ...(approval === undefined ? {} : { approval_seq: approval }),
+        ...(price === 0 ? {} : { price }),
+      };
+      const detail = Object.keys(facts).length === 0 ? undefined : facts;
+      const seq = await ledger.append(tx, workspaceId, { ...draft, detail });
       await insertToolCall(tx, workspaceId, task.id, {
         ...call,
-        intentSeq,
+        intentSeq: seq,
         startedAt: clock.now(),
         status: "unknown",
+        price,
       });
       await evidence.saveEvents(tx);
-      return intentSeq;
+      return { seq, price };
     });
-    toolIntents.set(call.id, seq);
-    return undefined;
   }
 
   /** Refused by the framework before anything was sent: one entry says both, in the word that the task shows. */
@@ -240,22 +279,30 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       intentSeq: seq,
       startedAt: clock.now(),
       status,
+      price: 0,
     });
     return seq;
   }
 
-  function recordOutcome(
+  async function recordOutcome(
     tx: Tx,
     call: AfterToolCall,
-    ref: number,
+    { seq: ref, price }: ToolIntent,
     tool: string,
     output: string,
   ): Promise<number> {
     const { status } = call;
+    // What came of it changes nothing about its price, as long as it was sent.
+    const micros = call.dispatched ? price : 0;
     const outcome = status === "succeeded" || status === "denied" ? status : "failed";
     const code = call.code ?? (status === "unknown" ? "unknown" : undefined);
-    const draft = about({ phase: "outcome", ref, action: "tool.call", outcome, code, tool, output });
-    return ledger.append(tx, workspaceId, draft);
+    const credits = micros === 0 ? undefined : micros;
+    const draft = about({ phase: "outcome", ref, action: "tool.call", outcome, code, tool, output, credits });
+    const outcomeSeq = await ledger.append(tx, workspaceId, draft);
+    await chargeTask(tx, workspaceId, task.id, micros);
+    await budgets.charge(tx, payer, micros);
+    tx.onCommit(() => budgets.release(task.id));
+    return outcomeSeq;
   }
 
   async function afterToolCall(call: AfterToolCall): Promise<void> {

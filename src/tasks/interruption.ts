@@ -7,7 +7,7 @@ import type { TaskErrorCode } from "./task.ts";
  * disk it counts before whatever else the run came to.
  */
 export class Interruption {
-  readonly reason: "cancelled" | "agent_stopped" | "shutdown";
+  readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown";
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
   /** Whose decision it is, where the task's end is its evidence: its entry is written with the end. */
@@ -33,8 +33,27 @@ export class Interruption {
   /** How the task ends; null where it does not: it is left to the next start. */
   get ending(): Ending | null {
     if (this.reason === "shutdown") return null;
-    return this.reason === "cancelled" ? cancelledEnding() : stoppedEnding();
+    if (this.reason === "cancelled") return cancelledEnding();
+    return stoppedEnding(this.reason === "workspace_stopped" ? WORKSPACE_STOPPED : AGENT_STOPPED);
   }
+}
+
+/** What may happen to a task while it is being ended. */
+export interface EndSignals {
+  /** The task's own: an interruption that comes while its end cannot be written still counts. */
+  readonly signal: AbortSignal;
+  /** The process ends: what cannot be written is left to the next start, after one more try. */
+  readonly stopping: AbortSignal;
+}
+
+/** Thrown in place of the next call where the process is about to stop: all that came before is saved. */
+export class BetweenCalls extends Error {
+  override readonly name = "BetweenCalls";
+}
+
+export interface RunSignals extends EndSignals {
+  /** The process is about to stop: what is out is waited for, and nothing more is called. */
+  readonly draining: AbortSignal;
 }
 
 /** The interruption that a signal has brought, if it has. */
@@ -46,7 +65,11 @@ function cancelledEnding(): Ending {
   return { status: "cancelled", error: null, output: null };
 }
 
-export function stoppedEnding(message = "The agent was stopped."): Ending {
+export const AGENT_STOPPED = "The agent was stopped.";
+export const WORKSPACE_STOPPED = "The workspace was stopped.";
+
+/** The contract has one code for all stops. */
+export function stoppedEnding(message = AGENT_STOPPED): Ending {
   return { status: "cancelled", error: { code: "agent_stopped", message }, output: null };
 }
 

@@ -1,8 +1,8 @@
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
-import { recordSpending } from "./budget.ts";
+import { chargeTask, closeModelCall, type ModelCallCharge } from "./charges.ts";
 import type { TaskParts } from "./parts.ts";
-import { closeModelCall, type ModelCallCharge, markCallLost } from "./store.ts";
+import { markCallLost } from "./store.ts";
 import type { Task } from "./task.ts";
 
 /** What a model call cost whose outcome could not be written: whoever ends the task settles it. */
@@ -12,50 +12,72 @@ export interface OwedCharge extends ModelCallCharge {
 }
 
 /** What recording what was lost takes. */
-export type LostParts = Pick<TaskParts, "ledger" | "clock">;
+export type LostParts = Pick<TaskParts, "ledger" | "budgets" | "clock">;
 
 /**
  * Writes an outcome for each call of a task that has none: the process died, or the store could not be written, before
- * the real one was on disk. No intent stays open, and what is owed of the open model call is charged.
- * @returns the task with that charge added to it.
+ * the real one was on disk. No intent stays open. The open call of a model is charged what is owed of it or, where what it
+ * cost died with the process that knew it, what was reserved for it; a tool call its price, since it may have been made.
+ * @returns the task with these charges added to it.
  */
 export async function recordLost(
-  { ledger, clock }: LostParts,
+  parts: LostParts,
   tx: Tx,
   task: Task,
   owed: OwedCharge | null,
 ): Promise<Task> {
-  const { workspaceId } = task;
-  let settled = task;
-  if (task.openModelCall !== null) {
-    const charge = owed?.ref === task.openModelCall ? owed : null;
-    await ledger.append(tx, workspaceId, {
-      ...lost(task, "model.call", task.openModelCall),
-      model: task.model ?? undefined,
-      ...(charge && {
-        credits: charge.credits,
-        detail: { input_tokens: charge.inputTokens, output_tokens: charge.outputTokens },
-      }),
-    });
-    if (charge) {
-      await closeModelCall(tx, workspaceId, task.id, charge);
-      await recordSpending(tx, workspaceId, task.agentId, clock.now(), charge.credits);
-      settled = {
-        ...task,
-        credits: task.credits + charge.credits,
-        inputTokens: task.inputTokens + charge.inputTokens,
-        outputTokens: task.outputTokens + charge.outputTokens,
-        steps: task.steps + charge.steps,
-      };
-    }
-  }
+  const settled =
+    task.openModelCall === null ? task : await recordLostModel(parts, tx, task, task.openModelCall, owed);
+  return { ...settled, credits: settled.credits + (await recordLostTools(parts, tx, task)) };
+}
+
+async function recordLostModel(
+  { ledger, budgets }: LostParts,
+  tx: Tx,
+  task: Task,
+  ref: number,
+  owed: OwedCharge | null,
+): Promise<Task> {
+  const { workspaceId, id } = task;
+  const known = owed?.ref === ref ? owed : null;
+  const charge = known ?? { credits: task.openReserved, inputTokens: 0, outputTokens: 0, steps: 0 };
+  const tokens = { input_tokens: charge.inputTokens, output_tokens: charge.outputTokens };
+  await ledger.append(tx, workspaceId, {
+    ...lost(task, "model.call", ref),
+    model: task.model ?? undefined,
+    ...(known && { credits: charge.credits, detail: tokens }),
+    ...(!known && charge.credits > 0 && { credits: charge.credits, detail: { usage: "estimated" } }),
+  });
+  await closeModelCall(tx, workspaceId, id, charge);
+  await budgets.charge(tx, payerOf(task), charge.credits);
+  return {
+    ...task,
+    credits: task.credits + charge.credits,
+    inputTokens: task.inputTokens + charge.inputTokens,
+    outputTokens: task.outputTokens + charge.outputTokens,
+    steps: task.steps + charge.steps,
+  };
+}
+
+/** @returns micro-credits that were charged */
+async function recordLostTools({ ledger, budgets }: LostParts, tx: Tx, task: Task): Promise<number> {
+  const { workspaceId, id } = task;
+  let charged = 0;
   for (const call of task.toolsCalled) {
     if (call.status !== "unknown" || call.durationMs !== null || call.outcomeSeq !== null) continue;
     const draft = { ...lost(task, "tool.call", call.intentSeq), tool: call.tool };
-    const outcomeSeq = await ledger.append(tx, workspaceId, draft);
-    await markCallLost(tx, workspaceId, task.id, call.id, outcomeSeq);
+    const credits = call.price === 0 ? undefined : call.price;
+    const outcomeSeq = await ledger.append(tx, workspaceId, { ...draft, credits });
+    await markCallLost(tx, workspaceId, id, call.id, outcomeSeq);
+    await chargeTask(tx, workspaceId, id, call.price);
+    await budgets.charge(tx, payerOf(task), call.price);
+    charged += call.price;
   }
-  return settled;
+  return charged;
+}
+
+function payerOf({ workspaceId, agentId, agent }: Task) {
+  return { workspaceId, agent: { id: agentId, name: agent } };
 }
 
 function lost(task: Task, action: string, ref: number): Draft {

@@ -47,7 +47,12 @@ export async function runOwnCall(run: OwnCallRun, { call, result }: OwnCall): Pr
     return endingOf(ended.status, text);
   } catch (error) {
     if (error instanceof AwaitingApproval) return "awaiting";
-    if (error instanceof AgentDenied) return stoppedEnding(error.message);
+    if (error instanceof AgentDenied) {
+      if (error.code === "agent_stopped") return stoppedEnding(error.message);
+      return failure("credits_exhausted", error.message);
+    }
+    // It waited for a budget: whoever has ended it says how.
+    if (run.signal.aborted) return failure("interrupted", "The call was ended before it was made.");
     throw error;
   }
 }

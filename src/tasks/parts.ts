@@ -4,23 +4,27 @@ import type { Clock } from "../base/clock.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { ToolRegistry } from "../connectors/registry.ts";
+import type { Budgets } from "../gate/budget.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ModelDoor } from "../models/door.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { TaskEventHub } from "./events.ts";
+import type { RecentOutputs } from "./expected-cost.ts";
 import type { Task } from "./task.ts";
 
 /** What running tasks takes; put together in the composition root. */
 export interface TaskParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly budgets: Budgets;
   readonly workspaces: Workspaces;
   readonly agents: Agents;
   readonly door: ModelDoor;
   readonly tools: ToolRegistry;
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;
+  readonly outputs: RecentOutputs;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;

@@ -1,3 +1,4 @@
+import type { Agents } from "../access/agents.ts";
 import type { Db } from "../store/db.ts";
 import { endTask } from "./end.ts";
 import { failure } from "./interruption.ts";
@@ -5,17 +6,32 @@ import { recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { hasLostSteps } from "./progress.ts";
 import type { Queued } from "./scheduler.ts";
-import { findTask, listOpenTasks, markQueued } from "./store.ts";
-import type { Task } from "./task.ts";
+import { findTask, markQueued } from "./store.ts";
+import type { Task, TaskStatus } from "./task.ts";
 
 /** A task that took the process down with it so often, over one and the same step, is not tried again. */
 const ATTEMPT_LIMIT = 3;
+
+/** `task.created` and `task.started`: told before the store knows of any event. */
+const FIRST_EVENTS = 2;
 
 /** Tasks of an earlier process, the oldest first. */
 export interface Recovered {
   readonly queued: readonly Queued[];
   /** A person is still to decide. */
   readonly awaiting: readonly Queued[];
+  /** To be ended: the process died between the stop of their agent and their own end. */
+  readonly stopped: readonly Queued[];
+}
+
+/** A task that has not finished, without its texts: ten thousand may be queued. */
+interface OpenTask {
+  readonly id: string;
+  readonly status: TaskStatus;
+  readonly agentId: number;
+  readonly attempts: number;
+  readonly eventCeiling: number;
+  readonly hasCalls: number | boolean;
 }
 
 /**
@@ -29,33 +45,57 @@ export async function recoverTasks(
 ): Promise<Recovered> {
   const queued: Queued[] = [];
   const awaiting: Queued[] = [];
-  for (const open of await listOpenTasks(parts.db, workspaceId)) {
-    const task = await findTask(parts.db, workspaceId, open.id);
-    if (!task) continue;
-    const log = parts.hub.open(task.id, Math.max(task.eventCeiling, 1) + 1);
-    if (task.status === "awaiting_approval") {
-      awaiting.push({ workspaceId, taskId: task.id, agentId: task.agentId });
-      continue;
+  const stopped: Queued[] = [];
+  const isStopped = stoppedAgents(parts.agents, workspaceId);
+  for (const open of await openTasks(parts.db, workspaceId)) {
+    const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
+    const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
+    const isAwaiting = open.status === "awaiting_approval";
+    // Of what never began or waits in order, the row says it all.
+    if (!isAwaiting && (open.status !== "queued" || open.attempts >= ATTEMPT_LIMIT || open.hasCalls)) {
+      const task = await findTask(parts.db, workspaceId, open.id);
+      if (!task) continue;
+      if (task.status !== "queued") {
+        await parts.db.tx(async (tx) => {
+          // What the calls cost died with the process that knew it.
+          await recordLost(parts, tx, task, null);
+          await markQueued(tx, workspaceId, task.id, false);
+        });
+      }
+      // Asked of queued tasks as well: this process may be the second to die over the same task, between the two writes.
+      const reason = await reasonToEnd(parts.db, task);
+      if (reason !== null) {
+        await endTask(parts, task, log, failure("interrupted", reason), { signal: stopping, stopping });
+        continue;
+      }
     }
-    if (task.status !== "queued") {
-      await parts.db.tx(async (tx) => {
-        // What the calls cost died with the process that knew it.
-        await recordLost(parts, tx, task, null);
-        await markQueued(tx, workspaceId, task.id, false);
-      });
-    }
-    // Asked of queued tasks as well: this process may be the second to die over the same task, between the two writes.
-    const reason = await reasonToEnd(parts.db, task);
-    if (reason === null) {
-      queued.push({ workspaceId, taskId: task.id, agentId: task.agentId });
-    } else {
-      await endTask(parts, task, log, failure("interrupted", reason), {
-        signal: stopping,
-        stopping,
-      });
-    }
+    if (await isStopped(open.agentId)) stopped.push(recovered);
+    else (isAwaiting ? awaiting : queued).push(recovered);
   }
-  return { queued, awaiting };
+  return { queued, awaiting, stopped };
+}
+
+/** In the order in which they were accepted. */
+function openTasks(db: Db, workspaceId: number): Promise<OpenTask[]> {
+  return db.all<OpenTask>(
+    `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling",
+       EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS "hasCalls"
+     FROM tasks t WHERE t.workspace_id = $1 AND t.finished_at IS NULL ORDER BY t.id`,
+    [workspaceId],
+  );
+}
+
+/** Whether an agent is stopped or gone, each asked of the store once. */
+function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) => Promise<boolean> {
+  const known = new Map<number, boolean>();
+  return async (agentId) => {
+    let isStopped = known.get(agentId);
+    if (isStopped === undefined) {
+      isStopped = (await agents.byId(workspaceId, agentId))?.status !== "active";
+      known.set(agentId, isStopped);
+    }
+    return isStopped;
+  };
 }
 
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {

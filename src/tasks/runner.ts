@@ -8,29 +8,37 @@ import {
   runAgent,
   type ToolCall,
 } from "../agents/index.ts";
+import { pause } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
 import { StoreUnavailable, type Tx } from "../store/db.ts";
 import { AwaitingApproval } from "./approvals/present.ts";
 import type { ApprovalWithTexts } from "./approvals/rows.ts";
 import { WholeCharacters } from "./characters.ts";
-import { type EndSignals, endTask, takeUp } from "./end.ts";
 import type { EventLog } from "./event-log.ts";
 import { saveEvents } from "./event-store.ts";
 import { evidenceHooks } from "./evidence.ts";
 import type { Ending } from "./finish.ts";
 import { encodeFrame } from "./frames.ts";
-import { failure, internal, interruptionOf, stoppedEnding, unrecorded } from "./interruption.ts";
+import {
+  AGENT_STOPPED,
+  BetweenCalls,
+  failure,
+  interruptionOf,
+  type RunSignals,
+  stoppedEnding,
+  unrecorded,
+  WORKSPACE_STOPPED,
+} from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
 import { runOwnCall } from "./own-call.ts";
 import type { TaskParts } from "./parts.ts";
 import { loadProgress, type OwnCall } from "./progress.ts";
-import type { Queued } from "./scheduler.ts";
-import { markQueued, markRunning, raiseEventCeiling } from "./store.ts";
+import { markRunning, raiseEventCeiling } from "./store.ts";
 import type { Task } from "./task.ts";
 
 /** Why a run ends without the task's end: the process stops, or a person is to decide. */
-type Pause = "shutdown" | "awaiting";
+export type Pause = "shutdown" | "awaiting";
 
 /** Event ids that a started task may use before it has to say so in the store again. */
 const CEILING_STEP = 4096;
@@ -40,54 +48,15 @@ const UNNUMBERED = 2;
 const OUTPUT_LIMIT = 1_000_000;
 
 /**
- * Runs one task to its end, or until a person has to decide, and says the truth about it, whatever happens. Never rejects. `tookUp` is told of the task once
- * it is read.
+ * One run of a task, from where it stands to its end, or to a person's decision. It tells the task's events and
+ * writes what lasts through the hooks around each call; `run` answers how it ended, and leaves it to its caller to write that.
  */
-export async function runTask(
-  parts: TaskParts,
-  queued: Queued,
-  signals: EndSignals,
-  tookUp: (task: Task) => void,
-): Promise<"ended" | "awaiting"> {
-  const log = parts.hub.find(queued.taskId);
-  if (!log) return "ended";
-  const task = await takeUp(parts, queued, signals);
-  if (!task) {
-    log.close(null);
-    parts.hub.close(queued.taskId);
-    return "ended";
-  }
-  tookUp(task);
-  const run = new TaskRun(parts, task, log, signals.signal);
-  let ending: Ending | Pause;
-  try {
-    ending = await run.run();
-  } catch (error) {
-    parts.log.error("a task failed here", { task: task.id, error });
-    ending = error instanceof StoreUnavailable ? unrecorded() : internal();
-  }
-  if (ending === "awaiting") return "awaiting";
-  if (ending === "shutdown") await breakOff(parts, task, log);
-  else await endTask(parts, task, log, ending, signals, run.owed);
-  return "ended";
-}
-
-/** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */
-async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
-  try {
-    await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), { single: true });
-  } catch (error) {
-    // The next start finds it as running, and takes it up as after a crash.
-    parts.log.warn("a task cannot be given back to the queue", { task: task.id, error });
-  }
-  log.close(null);
-}
-
-class TaskRun {
+export class TaskRun {
   readonly #parts: TaskParts;
   readonly #task: Task;
   readonly #log: EventLog;
   readonly #signal: AbortSignal;
+  readonly #draining: AbortSignal;
   #ceiling = 0;
   #policy: TierPolicy | null = null;
   #agentTools: readonly string[] = [];
@@ -97,11 +66,12 @@ class TaskRun {
   #asked: ReadonlyMap<string, ApprovalWithTexts> = new Map();
   #owed: OwedCharge | null = null;
 
-  constructor(parts: TaskParts, task: Task, log: EventLog, signal: AbortSignal) {
+  constructor(parts: TaskParts, task: Task, log: EventLog, { signal, draining }: RunSignals) {
     this.#parts = parts;
     this.#task = task;
     this.#log = log;
     this.#signal = signal;
+    this.#draining = draining;
   }
 
   /** What a model call cost that could not be written, for the task's end to settle. */
@@ -113,10 +83,11 @@ class TaskRun {
     const { agents, clock, db, door, ids, tools } = this.#parts;
     const { workspaceId, agentId, tier, prompt } = this.#task;
     if (this.#signal.aborted) return interrupted(this.#signal);
+    if (this.#draining.aborted) return "shutdown";
     const agent = await agents.byId(workspaceId, agentId);
     // Also where the process died between the stop and the cancelling of what the agent had queued.
     if (!agent) return stoppedEnding("The agent was removed.");
-    if (agent.status === "stopped") return stoppedEnding();
+    if (agent.status === "stopped") return stoppedEnding(this.#whyStopped());
     if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
     this.#take(agent);
     // The token's scopes were held against the list when the task was accepted. Agent and connectors may have changed
@@ -128,6 +99,9 @@ class TaskRun {
     this.#ceiling = this.#log.nextId + CEILING_STEP;
     this.#asked = asked;
     const hooks = this.#hooks(allowsTool);
+    // What follows is told, and may be saved, before a call's intent moves the ceiling: the next process must not use
+    // these ids again. A task that begins tells no more than one event until then, which recovery leaves room for.
+    if (own || this.#task.eventCeiling > 0) await this.#raiseCeiling();
     if (own) return this.#runOwnCall(own, hooks);
     // One that has begun goes on without what is not there any more: its calls of it are refused, and its model told.
     const named = messages.length === 0 ? this.#task.tools : this.#task.tools.filter(allowsTool);
@@ -162,6 +136,7 @@ class TaskRun {
       signal: this.#signal,
       newId: () => ids("call"),
       now: () => clock.monotonic(),
+      wait: (ms, signal) => pause(ms, clock, signal),
       policy: {
         allowModel: (model) => this.#allowsModel(model),
         allowTool: allowsTool,
@@ -293,6 +268,7 @@ class TaskRun {
 
   #failed(event: AgentFailed): Ending | Pause {
     if (event.cause instanceof AwaitingApproval) return "awaiting";
+    if (event.cause instanceof BetweenCalls) return "shutdown";
     if (event.code === "cancelled") return interrupted(this.#signal);
     if (event.cause instanceof StoreUnavailable) return unrecorded();
     if (event.cause instanceof AgentDenied) {
@@ -306,8 +282,13 @@ class TaskRun {
     return failure(event.code, event.message);
   }
 
+  #whyStopped(): string {
+    return this.#parts.workspaces.isStopped(this.#task.workspaceId) ? WORKSPACE_STOPPED : AGENT_STOPPED;
+  }
+
   /** In the transaction of each call's intent. The first one is also what makes the task run: one sync for both. */
   async #enter(tx: Tx) {
+    if (this.#draining.aborted) throw new BetweenCalls();
     if (!this.#started) {
       const { workspaceId, id } = this.#task;
       const marked = await markRunning(tx, workspaceId, id, this.#parts.clock.now(), this.#ceiling);
@@ -322,7 +303,7 @@ class TaskRun {
   async #refreshAgent(tx: Tx) {
     const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId, tx);
     if (!agent) throw new AgentDenied("agent_stopped", "The agent was removed.");
-    if (agent.status === "stopped") throw new AgentDenied("agent_stopped", "The agent was stopped.");
+    if (agent.status === "stopped") throw new AgentDenied("agent_stopped", this.#whyStopped());
     this.#take(agent);
     return agent;
   }

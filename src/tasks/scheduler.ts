@@ -1,6 +1,7 @@
 import type { Workspace } from "../access/workspaces.ts";
 import { Problem } from "../base/errors.ts";
 import { Leases } from "../limits/leases.ts";
+import { Turns } from "./turns.ts";
 
 /** A task that waits for a slot. */
 export interface Queued {
@@ -21,14 +22,17 @@ export interface SchedulerParts {
   run(queued: Queued): Promise<void>;
 }
 
-/** Who waits and who runs. First come, first served in a workspace; workspaces take turns. Memory only, and synchronous. */
+/**
+ * Who waits and who runs. Workspaces take turns, and in a workspace its agents do; an agent's own tasks are served first come,
+ * first served. Memory only, and synchronous.
+ */
 export class Scheduler {
   readonly #parts: SchedulerParts;
-  readonly #waiting = new Map<number, Map<string, Queued>>();
+  readonly #waiting = new Map<number, Turns>();
   readonly #reserved = new Map<number, number>();
   readonly #slots = new Leases();
   readonly #running = new Map<string, Queued & { readonly done: Promise<void> }>();
-  #stopped = false;
+  #draining = false;
 
   constructor(parts: SchedulerParts) {
     this.#parts = parts;
@@ -84,16 +88,23 @@ export class Scheduler {
 
   /** Also used at the start for tasks accepted by an earlier process, which count even past the limit. */
   enqueue(queued: Queued): void {
-    const queue = this.#waiting.get(queued.workspaceId) ?? new Map<string, Queued>();
-    queue.set(queued.taskId, queued);
-    this.#waiting.set(queued.workspaceId, queue);
+    this.enqueueAll([queued]);
+  }
+
+  /** As `enqueue`; nobody is started before all of them have their places, so that no agent is ahead for coming first. */
+  enqueueAll(tasks: readonly Queued[]): void {
+    for (const queued of tasks) {
+      const queue = this.#waiting.get(queued.workspaceId) ?? new Turns();
+      queue.add(queued);
+      this.#waiting.set(queued.workspaceId, queue);
+    }
     this.pump();
   }
 
   /** Takes a task out of the queue. False when it is not waiting. */
   remove(workspaceId: number, taskId: string): boolean {
     const queue = this.#waiting.get(workspaceId);
-    if (!queue?.delete(taskId)) return false;
+    if (!queue?.remove(taskId)) return false;
     if (queue.size === 0) this.#waiting.delete(workspaceId);
     return true;
   }
@@ -104,21 +115,27 @@ export class Scheduler {
 
   /** All that wait, over all workspaces. */
   allWaiting(): Queued[] {
-    return [...this.#waiting.values()].flatMap((queue) => [...queue.values()]);
+    return [...this.#waiting.values()].flatMap((queue) => queue.all());
+  }
+
+  /** The waiting tasks of a workspace. */
+  waitingIn(workspaceId: number): Queued[] {
+    return this.#waiting.get(workspaceId)?.all() ?? [];
+  }
+
+  /** The running tasks of a workspace. */
+  runningIn(workspaceId: number): Queued[] {
+    return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId);
   }
 
   /** The waiting tasks of an agent. */
   waitingOf(workspaceId: number, agentId: number): Queued[] {
-    return [...(this.#waiting.get(workspaceId)?.values() ?? [])].filter(
-      (queued) => queued.agentId === agentId,
-    );
+    return this.#waiting.get(workspaceId)?.of(agentId) ?? [];
   }
 
   /** The running tasks of an agent. */
   runningOf(workspaceId: number, agentId: number): Queued[] {
-    return [...this.#running.values()].filter(
-      (run) => run.workspaceId === workspaceId && run.agentId === agentId,
-    );
+    return this.runningIn(workspaceId).filter((run) => run.agentId === agentId);
   }
 
   /** Resolves when the task that is running now has ended; at once when it is not running. */
@@ -126,24 +143,30 @@ export class Scheduler {
     await this.#running.get(taskId)?.done;
   }
 
+  /** Starts nothing more, for good. What runs goes on, and what waits keeps its place. */
+  drain(): void {
+    this.#draining = true;
+  }
+
   /** Starts nothing more, and resolves when what runs has ended. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.drain();
     await Promise.all([...this.#running.values()].map((run) => run.done));
   }
 
   /** Starts what may start. Called whenever a task came, a task ended or a limit changed. */
   pump(): void {
     let started = true;
-    while (started && !this.#stopped) {
+    while (started && !this.#draining) {
       started = false;
       for (const [workspaceId, queue] of [...this.#waiting]) {
         if (this.#slots.total >= this.#parts.nodeCeiling) return;
-        const [next] = queue.values();
-        if (!next || !this.#mayStart(workspaceId)) continue;
-        this.remove(workspaceId, next.taskId);
+        if (!this.#mayStart(workspaceId)) continue;
+        const next = queue.take();
         // To the end of the line: slots come free one at a time, and the first would take each of them.
-        if (this.#waiting.delete(workspaceId)) this.#waiting.set(workspaceId, queue);
+        this.#waiting.delete(workspaceId);
+        if (queue.size > 0) this.#waiting.set(workspaceId, queue);
+        if (!next) continue;
         this.#start(next);
         started = true;
       }

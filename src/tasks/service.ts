@@ -6,7 +6,6 @@ import type { Call, Decision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import { acceptTask, type Dispatched, draining, type NewTaskRequest } from "./accept.ts";
-import { checkBudget } from "./budget.ts";
 import type { TaskFilter } from "./choose.ts";
 import type { EventReader } from "./events.ts";
 import { findReplay, fingerprint, type IdempotencyKey } from "./idempotency.ts";
@@ -14,7 +13,7 @@ import { Interruption, interruptionOf } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
 import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
-import { runTask } from "./runner.ts";
+import { runTask } from "./run-task.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
 import { findTask, listTasks, type TaskPage } from "./store.ts";
 import { isFinal, type Task } from "./task.ts";
@@ -50,7 +49,9 @@ export class TaskService {
   readonly #endings: QueueEndings;
   /** How tasks are shown that somebody was told have ended, and whose end is not written yet. */
   readonly #shownEnds = new Map<string, Pick<Task, "status" | "error" | "output" | "finishedAt">>();
-  /** Aborts when the process is told to stop: no new task is taken, and what cannot be written is left to the next start. */
+  /** Aborts when the process is about to stop: no task is taken and no call is made any more. */
+  readonly #draining = new AbortController();
+  /** Aborts when the process stops: what cannot be written is left to the next start. */
   readonly #stopping = new AbortController();
 
   constructor(parts: TaskParts, options: TaskServiceOptions) {
@@ -75,11 +76,32 @@ export class TaskService {
 
   /** Takes up what an earlier process left. Called once, before the doors open. */
   async start(): Promise<void> {
+    const waiting: Queued[] = [];
     for (const workspace of this.#parts.workspaces.list()) {
-      const { queued, awaiting } = await recoverTasks(this.#parts, workspace.id, this.#stopping.signal);
+      const { queued, awaiting, stopped } = await recoverTasks(
+        this.#parts,
+        workspace.id,
+        this.#stopping.signal,
+      );
       for (const task of awaiting) this.#awaiting.set(task.taskId, task);
-      for (const task of queued) this.#scheduler.enqueue(task);
+      const isAll = this.#parts.workspaces.isStopped(workspace.id);
+      const interruption = new Interruption(
+        isAll ? "workspace_stopped" : "agent_stopped",
+        this.#parts.clock.now(),
+      );
+      for (const task of stopped) this.#endings.add(task, interruption);
+      waiting.push(...queued);
     }
+    this.#scheduler.enqueueAll(waiting);
+  }
+
+  /**
+   * Refuses new tasks, and resolves when nothing runs any more: each run goes on to the end of the call that it is in, and
+   * is given back to the queue, for the next start to go on from there.
+   */
+  async drain(): Promise<void> {
+    this.#draining.abort();
+    await this.#scheduler.stop();
   }
 
   /**
@@ -87,6 +109,7 @@ export class TaskService {
    * when nothing writes any more.
    */
   async stop(): Promise<void> {
+    this.#draining.abort();
     this.#stopping.abort();
     const shutdown = new Interruption("shutdown", this.#parts.clock.now());
     for (const { control } of this.#runs.values()) control.abort(shutdown);
@@ -108,9 +131,9 @@ export class TaskService {
   ): Promise<Dispatched> {
     const { caller } = call;
     const { workspaceId } = caller;
-    const { agents, clock, db, door, tools, workspaces } = this.#parts;
+    const { agents, budgets, clock, db, door, tools, workspaces } = this.#parts;
     call.about({ agent: request.agent, ...(request.tier === undefined ? {} : { tier: request.tier }) });
-    if (this.#stopping.signal.aborted) throw draining();
+    if (this.#draining.signal.aborted) throw draining();
     if (caller.agent && caller.agent.name !== request.agent) {
       throw new Problem(
         "agent_forbidden",
@@ -122,13 +145,16 @@ export class TaskService {
     if (known !== undefined) return replay(call, known);
 
     const agent = await agents.get(workspaceId, request.agent);
-    if (agent.status === "stopped") throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
+    if (agent.status === "stopped") {
+      const isAll = workspaces.isStopped(workspaceId);
+      throw new Problem("agent_stopped", `The ${isAll ? "workspace" : `agent ${agent.name}`} is stopped.`);
+    }
     const tier = request.tier ?? door.tiers.lowest(agent.tierPolicy);
     call.about({ tier });
     door.tiers.route(agent.tierPolicy, tier);
     const listed = request.tools ?? [];
     tools.find(workspaceId, listed, { tools: agent.tools, scopes: caller.scopes });
-    await checkBudget(db, workspaces.get(workspaceId), agent, clock.now());
+    await budgets.check(db, { workspaceId, agent });
 
     const { prompt: input, metadata = {} } = request;
     return this.accept(call, { agent, tier, tools: listed, metadata, input, key, within });
@@ -136,7 +162,7 @@ export class TaskService {
 
   /** Makes a task durable and queues it. What it asks for MUST have been checked. @throws Problem as `acceptTask` does */
   accept(call: Call, request: NewTaskRequest): Promise<Dispatched> {
-    const gates = { scheduler: this.#scheduler, stopping: this.#stopping.signal };
+    const gates = { scheduler: this.#scheduler, draining: this.#draining.signal };
     return acceptTask(this.#parts, gates, call, request);
   }
 
@@ -192,15 +218,24 @@ export class TaskService {
   async stopAgent(workspaceId: number, agent: Pick<Agent, "id">): Promise<void> {
     const waiting = this.#scheduler.waitingOf(workspaceId, agent.id);
     const running = this.#scheduler.runningOf(workspaceId, agent.id);
-    const awaiting = [...this.#awaiting.values()].filter(
-      (queued) => queued.workspaceId === workspaceId && queued.agentId === agent.id,
-    );
+    const awaiting = this.#awaitingIn(workspaceId).filter(({ agentId }) => agentId === agent.id);
+    await this.#endAll("agent_stopped", [...running, ...waiting, ...awaiting]);
+  }
+
+  /** As `stopAgent`, for all that a workspace has. */
+  async stopWorkspace(workspaceId: number): Promise<void> {
+    const running = this.#scheduler.runningIn(workspaceId);
+    const waiting = this.#scheduler.waitingIn(workspaceId);
+    await this.#endAll("workspace_stopped", [...running, ...waiting, ...this.#awaitingIn(workspaceId)]);
+  }
+
+  #awaitingIn(workspaceId: number): Queued[] {
+    return [...this.#awaiting.values()].filter((queued) => queued.workspaceId === workspaceId);
+  }
+
+  async #endAll(reason: "agent_stopped" | "workspace_stopped", tasks: readonly Queued[]): Promise<void> {
     const now = this.#parts.clock.now();
-    await Promise.all(
-      [...running, ...waiting, ...awaiting].map((queued) =>
-        this.#interrupt(queued, new Interruption("agent_stopped", now)),
-      ),
-    );
+    await Promise.all(tasks.map((queued) => this.#interrupt(queued, new Interruption(reason, now))));
   }
 
   /** Lets a task go on that waited for a person, and is queued in the store. */
@@ -286,16 +321,23 @@ export class TaskService {
   async #run(queued: Queued): Promise<void> {
     const run: Run = { control: new AbortController(), task: null };
     this.#runs.set(queued.taskId, run);
-    const signals = { signal: run.control.signal, stopping: this.#stopping.signal };
+    const signals = {
+      signal: run.control.signal,
+      draining: this.#draining.signal,
+      stopping: this.#stopping.signal,
+    };
     try {
       const how = await runTask(this.#parts, queued, signals, (task) => {
         run.task = task;
       });
       if (how === "awaiting") {
         this.#awaiting.set(queued.taskId, queued);
+        // It may wait for a day, and many others with it.
+        this.#parts.hub.find(queued.taskId)?.rest();
         if (this.#stopping.signal.aborted) this.#parts.hub.find(queued.taskId)?.close(null);
       }
     } finally {
+      this.#parts.budgets.release(queued.taskId);
       this.#runs.delete(queued.taskId);
     }
   }

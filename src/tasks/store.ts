@@ -23,6 +23,7 @@ interface TaskRow {
   readonly error_message: string | null;
   readonly dispatch_seq: number;
   readonly open_model_call: number | null;
+  readonly open_reserved: number;
   readonly event_ceiling: number;
   readonly created_by: string;
   readonly created_at: number;
@@ -41,6 +42,7 @@ interface ToolRow {
   readonly outcome_seq: number | null;
   readonly started_at: number;
   readonly duration_ms: number | null;
+  readonly price: number;
 }
 
 /**
@@ -49,7 +51,7 @@ interface ToolRow {
  */
 const SELECT = `SELECT t.id, t.agent_id, t.agent, t.tier, t.tools, t.metadata, t.status, t.attempts,
   t.model, t.credits, t.input_tokens, t.output_tokens, t.steps, t.error_code, t.error_message,
-  t.dispatch_seq, t.open_model_call, t.event_ceiling, t.created_by, t.created_at, t.started_at, t.finished_at,
+  t.dispatch_seq, t.open_model_call, t.open_reserved, t.event_ceiling, t.created_by, t.created_at, t.started_at, t.finished_at,
   (SELECT i.body FROM payloads i
     WHERE i.workspace_id = t.workspace_id AND i.seq = t.dispatch_seq AND i.kind = 'input') AS prompt,
   (SELECT o.body FROM payloads o
@@ -103,17 +105,6 @@ export async function listTasks(
   );
   const calls = await toolsCalled(db, workspaceId, ids);
   return { tasks: rows.map((row) => fromRow(workspaceId, row, calls.get(row.id) ?? [])), more };
-}
-
-/** Tasks that have not finished, oldest first: what a start takes up again. */
-export async function listOpenTasks(
-  db: Db,
-  workspaceId: number,
-): Promise<{ id: string; status: TaskStatus; agent_id: number }[]> {
-  return db.all(
-    "SELECT id, status, agent_id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL ORDER BY id",
-    [workspaceId],
-  );
 }
 
 export interface NewTask {
@@ -219,42 +210,6 @@ export async function raiseEventCeiling(
   );
 }
 
-export async function openModelCall(
-  tx: Tx,
-  workspaceId: number,
-  id: string,
-  seq: number,
-  model: string,
-): Promise<void> {
-  await tx.run("UPDATE tasks SET open_model_call = $3, model = $4 WHERE workspace_id = $1 AND id = $2", [
-    workspaceId,
-    id,
-    seq,
-    model,
-  ]);
-}
-
-export interface ModelCallCharge {
-  readonly credits: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** 1 for an answer that was taken, 0 for an attempt that failed. */
-  readonly steps: number;
-}
-
-export async function closeModelCall(
-  tx: Tx,
-  workspaceId: number,
-  id: string,
-  charge: ModelCallCharge,
-): Promise<void> {
-  await tx.run(
-    `UPDATE tasks SET open_model_call = NULL, credits = credits + $3, input_tokens = input_tokens + $4,
-       output_tokens = output_tokens + $5, steps = steps + $6 WHERE workspace_id = $1 AND id = $2`,
-    [workspaceId, id, charge.credits, charge.inputTokens, charge.outputTokens, charge.steps],
-  );
-}
-
 /**
  * A tool call that is about to be made: `unknown` until its result is known, also if the process dies before. One that was out
  * when an earlier process died, and may be made again, keeps its place.
@@ -263,18 +218,18 @@ export async function insertToolCall(
   tx: Tx,
   workspaceId: number,
   taskId: string,
-  call: Pick<ToolCalled, "id" | "tool" | "intentSeq" | "startedAt" | "status">,
+  call: Pick<ToolCalled, "id" | "tool" | "intentSeq" | "startedAt" | "status" | "price">,
 ): Promise<void> {
   const again = await tx.run(
-    `UPDATE tool_calls SET status = $4, intent_seq = $5, outcome_seq = NULL, started_at = $6, duration_ms = NULL
-     WHERE workspace_id = $1 AND task_id = $2 AND id = $3`,
-    [workspaceId, taskId, call.id, call.status, call.intentSeq, call.startedAt],
+    `UPDATE tool_calls SET status = $4, intent_seq = $5, outcome_seq = NULL, started_at = $6, duration_ms = NULL,
+       price = $7 WHERE workspace_id = $1 AND task_id = $2 AND id = $3`,
+    [workspaceId, taskId, call.id, call.status, call.intentSeq, call.startedAt, call.price],
   );
   if (again > 0) return;
   await tx.run(
-    `INSERT INTO tool_calls (workspace_id, task_id, position, id, tool, status, intent_seq, started_at)
-     SELECT $1, $2, COUNT(*), $3, $4, $5, $6, $7 FROM tool_calls WHERE workspace_id = $1 AND task_id = $2`,
-    [workspaceId, taskId, call.id, call.tool, call.status, call.intentSeq, call.startedAt],
+    `INSERT INTO tool_calls (workspace_id, task_id, position, id, tool, status, intent_seq, started_at, price)
+     SELECT $1, $2, COUNT(*), $3, $4, $5, $6, $7, $8 FROM tool_calls WHERE workspace_id = $1 AND task_id = $2`,
+    [workspaceId, taskId, call.id, call.tool, call.status, call.intentSeq, call.startedAt, call.price],
   );
 }
 
@@ -340,7 +295,7 @@ async function toolsCalled(
   if (taskIds.length === 0) return new Map();
   const rows = await sql.all<ToolRow>(
     `SELECT c.task_id, c.id, c.tool, p.body AS arguments, c.status, c.intent_seq, c.outcome_seq,
-       c.started_at, c.duration_ms
+       c.started_at, c.duration_ms, c.price
      FROM tool_calls c
      LEFT JOIN payloads p ON p.workspace_id = c.workspace_id AND p.seq = c.intent_seq AND p.kind = 'input'
      WHERE c.workspace_id = $1 AND c.task_id IN (${taskIds.map((_, index) => `$${index + 2}`).join(", ")})
@@ -359,6 +314,7 @@ async function toolsCalled(
       outcomeSeq: row.outcome_seq,
       startedAt: row.started_at,
       durationMs: row.duration_ms,
+      price: row.price,
     });
     byTask.set(row.task_id, calls);
   }
@@ -387,6 +343,7 @@ function fromRow(workspaceId: number, row: TaskRow, calls: readonly ToolCalled[]
     toolsCalled: calls,
     dispatchSeq: row.dispatch_seq,
     openModelCall: row.open_model_call,
+    openReserved: row.open_reserved,
     eventCeiling: row.event_ceiling,
     createdBy: row.created_by,
     createdAt: row.created_at,

@@ -47,6 +47,8 @@ export interface Task {
   readonly dispatchSeq: number;
   /** Seq of a `model.call` intent whose outcome is not recorded yet. */
   readonly openModelCall: number | null;
+  /** Micro-credits that this call is charged where its outcome never comes; of no meaning where there is none. */
+  readonly openReserved: number;
   /** No event with a greater id was ever sent. */
   readonly eventCeiling: number;
   readonly createdBy: string;
@@ -66,6 +68,8 @@ export interface ToolCalled {
   readonly outcomeSeq: number | null;
   readonly startedAt: number;
   readonly durationMs: number | null;
+  /** Micro-credits that it costs where it is made. */
+  readonly price: number;
 }
 
 export function isFinal(status: TaskStatus): status is FinalStatus {

@@ -60,6 +60,12 @@ export const ROUTES: readonly ContractRoute[] = [
   },
   { method: "DELETE", path: "/v1/schedules/:schedule", scope: "tasks:write", status: 204 },
   { method: "GET", path: "/v1/webhooks/deliveries", scope: "settings:write", status: 200 },
+  {
+    method: "POST",
+    path: "/v1/webhooks/deliveries/msg_none/redeliver",
+    scope: "settings:write",
+    status: 404,
+  },
   { method: "GET", path: "/v1/tasks", scope: "tasks:read", status: 200 },
   { method: "GET", path: "/v1/tasks/:task", scope: "tasks:read", status: 200 },
   { method: "GET", path: "/v1/tasks/:task/events", scope: "tasks:read", status: 200 },
@@ -127,6 +133,8 @@ export const ROUTES: readonly ContractRoute[] = [
     body: { limits: { enforcement: "soft" } },
     status: 200,
   },
+  { method: "POST", path: "/v1/workspace/stop", scope: "approvals:write", status: 200 },
+  { method: "POST", path: "/v1/workspace/resume", scope: "approvals:write", status: 200 },
   { method: "DELETE", path: "/v1/agents/:agent", scope: "agents:write", status: 204 },
 ];
 

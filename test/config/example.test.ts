@@ -38,6 +38,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
       ["openai", { kind: "openai", apiKey: "o-key", timeoutMs: 60_000 }],
     ]),
     prices: new Map([["local/llama3.2", { input: 100_000, output: 400_000 }]]),
+    toolPrices: [],
     tiers: new Map([
       [1, { tier: 1, name: "economy", models: ["local/llama3.2", "builtin/extractive"] }],
       [2, { tier: 2, name: "standard", models: ["openai/gpt-5-mini", "local/llama3.2"] }],
@@ -54,6 +55,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
     },
     notify: { webhook: "https://ops.example.org/hook" },
     approvals: { expireHours: 24 },
+    drainSeconds: 10,
     ledger: {
       checkpointEvery: 256,
       checkpointSeconds: 10,

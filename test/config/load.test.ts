@@ -14,6 +14,7 @@ describe("with nothing given", () => {
       logLevel: "info",
       providers: new Map(),
       prices: new Map(),
+      toolPrices: [],
       tiers: new Map([
         [1, { tier: 1, name: "economy", models: ["builtin/extractive"] }],
         [2, { tier: 2, name: "standard", models: ["builtin/extractive"] }],
@@ -30,6 +31,7 @@ describe("with nothing given", () => {
       },
       notify: {},
       approvals: { expireHours: 24 },
+      drainSeconds: 10,
       ledger: { checkpointEvery: 256, checkpointSeconds: 10, payloadDays: 180 },
     });
     expect(defaultTiers).toBe(true);

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import Type from "typebox";
 import { type Agents, createAgents } from "../../src/access/agents.ts";
 import { OPEN_POLICY } from "../../src/access/policy.ts";
+import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { builtinTool } from "../../src/connectors/builtin/tool.ts";
 import { type CallTool, Catalogue } from "../../src/connectors/catalogue.ts";
@@ -10,7 +11,8 @@ import { DirectCalls } from "../../src/connectors/direct-call.ts";
 import { OpenCalls, reportLostCalls } from "../../src/connectors/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
-import { type Gate, gate } from "../tasks/support.ts";
+import { Budgets } from "../../src/gate/budget.ts";
+import { type Gate, gate, until } from "../tasks/support.ts";
 import { type CallBench, openCallBench, said, tool } from "./bench.ts";
 
 interface Held extends Gate {
@@ -18,7 +20,9 @@ interface Held extends Gate {
 }
 
 let bench: CallBench;
+let workspaces: Workspaces;
 let agents: Agents;
+let budgets: Budgets;
 let catalogue: Catalogue;
 let open: OpenCalls;
 let calls: DirectCalls;
@@ -28,7 +32,12 @@ let change: Held & { isDone: boolean };
 beforeEach(async () => {
   bench = await openCallBench();
   const { db, ledger, clock, ids } = bench;
-  agents = createAgents(db, clock);
+  workspaces = await openWorkspaces(db, clock, {
+    requestsPerMinute: 600,
+    concurrentTasks: 60,
+    enforcement: "soft",
+  });
+  agents = createAgents(db, clock, workspaces);
   const begun = gate();
   change = { ...gate(), begun: begun.opened, isDone: false };
   const own = builtinTool({
@@ -47,7 +56,10 @@ beforeEach(async () => {
   catalogue = new Catalogue([own]);
   const registry = new ToolRegistry(catalogue);
   open = new OpenCalls(db);
-  calls = new DirectCalls({ open, ledger, agents, registry, clock, ids, log: silentLog });
+  const toolPrices = [{ pattern: "paid.*", micros: 5 }];
+  budgets = new Budgets({ workspaces, clock, toolPrices, crossed: async () => {} });
+  const given = { db, open, budgets, ledger, agents, workspaces, registry, clock, ids };
+  calls = new DirectCalls({ ...given, log: silentLog });
   agent = await db.tx((tx) =>
     agents.create(tx, 1, "clerk", {
       owner: "tests",
@@ -90,7 +102,7 @@ test("one whose outcome cannot be written is not answered as done, and the next 
   await expect(call("up.echo")).rejects.toMatchObject({ status: 503, code: "ledger_unavailable" });
   bench.file.run("DROP TRIGGER full");
   await open.save();
-  await reportLostCalls(bench.db, bench.ledger, 1);
+  await reportLostCalls({ ...bench, budgets }, 1);
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
 });
 
@@ -222,4 +234,60 @@ describe("the kept output is all that the caller is answered, where it is", () =
     expect(outcome()).toEqual({ outcome: "failed", code: "unreachable" });
     expect(bench.payload(2, "output")).toBe("The connector up cannot be reached.");
   });
+});
+
+describe("a call that costs something", () => {
+  let sent: Gate[];
+  beforeEach(() => {
+    sent = [];
+    catalogue.put(1, "paid", ["*"], [tool("echo")], async () => {
+      const held = gate();
+      sent.push(held);
+      await held.opened;
+      return said("done");
+    });
+  });
+  const outcomes = () =>
+    bench
+      .entries()
+      .filter(({ phase }) => phase !== "intent")
+      .map(({ outcome, code, credits }) => [outcome, code ?? "", credits ?? 0]);
+
+  test("costs nothing where it is cancelled before it is sent, and its price where it was sent", async () => {
+    const abort = new AbortController();
+    abort.abort("cancelled");
+    expect((await call("paid.echo", abort)).isError).toBe(true);
+    expect(sent).toHaveLength(0);
+    const paid = call("paid.echo");
+    await until(() => sent.length === 1);
+    sent[0]?.open();
+    await paid;
+    expect(outcomes()).toEqual([
+      ["cancelled", "", 0],
+      ["succeeded", "", 5],
+    ]);
+    expect(budgets.reservations).toBe(0);
+  });
+
+  test.each(BY_CLIENT)(
+    "is cancelled by %s while it waits for its budget, and is not sent",
+    async (_, end) => {
+      await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+      const out = call("paid.echo");
+      await until(() => sent.length === 1);
+      const abort = new AbortController();
+      const waits = call("paid.echo", abort);
+      await bench.db.tx(async () => {});
+      end(abort);
+      expect((await waits).isError).toBe(true);
+      sent[0]?.open();
+      await out;
+      expect(sent).toHaveLength(1);
+      expect(outcomes()).toEqual([
+        ["denied", "cancelled", 0],
+        ["succeeded", "", 5],
+      ]);
+      expect(budgets.reservations).toBe(0);
+    },
+  );
 });

@@ -1,13 +1,19 @@
 /** Which calls were out when a process died: the next start reports each of them once, and none that had ended. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { openWorkspaces } from "../../src/access/workspaces.ts";
 import { OpenCalls, reportLostCalls } from "../../src/connectors/open-calls.ts";
+import { Budgets } from "../../src/gate/budget.ts";
 import { type CallBench, openCallBench } from "./bench.ts";
 
 let bench: CallBench;
 let open: OpenCalls;
+let budgets: Budgets;
 beforeEach(async () => {
   bench = await openCallBench();
+  const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
+  const workspaces = await openWorkspaces(bench.db, bench.clock, limits);
+  budgets = new Budgets({ workspaces, clock: bench.clock, toolPrices: [], crossed: async () => {} });
   open = new OpenCalls(bench.db);
 });
 afterEach(() => bench.close());
@@ -55,7 +61,7 @@ function expectFound(): void {
 /** The next start. @returns the intents that it reported, each as often as it did */
 async function start(): Promise<(number | undefined)[]> {
   const before = bench.entries().length;
-  await reportLostCalls(bench.db, bench.ledger, 1);
+  await reportLostCalls({ ...bench, budgets }, 1);
   const written = bench.entries().slice(before);
   for (const entry of written) {
     expect(entry).toMatchObject({

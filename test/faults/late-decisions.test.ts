@@ -29,17 +29,57 @@ const FULL =
 type Step = "full" | "free" | "stop" | "resume" | "dispatch" | "change" | "look" | "second";
 const STEPS: readonly Step[] = ["full", "free", "stop", "resume", "dispatch", "change", "look", "second"];
 
-let agents = 0;
+/** Of what is stopped and resumed. */
+interface Target {
+  readonly path: string;
+  /** An agent that is stopped by it. */
+  readonly agent: string;
+  readonly token: string;
+  /** A change that has nothing to do with it. */
+  readonly change: () => object;
+  /** The column that the last word is in. */
+  readonly row: string;
+}
 
-async function holds(steps: readonly Step[]): Promise<void> {
-  const name = `agent-${++agents}`;
-  const path = `/v1/agents/${name}`;
+let made = 0;
+
+async function anAgent(): Promise<Target> {
+  const name = `agent-${++made}`;
   await gateway.agent(name);
+  return {
+    path: `/v1/agents/${name}`,
+    agent: name,
+    token: gateway.admin,
+    change: () => ({ description: String(clock.now()) }),
+    row: `SELECT status FROM agents WHERE name = '${name}'`,
+  };
+}
+
+async function aWorkspace(): Promise<Target> {
+  const name = `workspace-${++made}`;
+  const token = await gateway.workspace(name);
+  await gateway.call("PATCH", "/v1/workspace", {
+    token,
+    body: { limits: { requests_per_minute: 1_000_000 } },
+  });
+  const agent = { name: "helper", owner: "tests", memory_scope: "/" };
+  await gateway.call("POST", "/v1/agents", { token, body: agent });
+  return {
+    path: "/v1/workspace",
+    agent: "helper",
+    token,
+    change: () => ({ limits: { concurrent_tasks: 1 + (clock.now() % 100) } }),
+    row: `SELECT status FROM workspaces WHERE name = '${name}'`,
+  };
+}
+
+async function holds(target: Target, steps: readonly Step[]): Promise<void> {
+  const { path, agent, token } = target;
   let isFull = false;
   let status = "active";
   const decided: string[] = [];
   const decide = async (verb: string, next: string, isTaken: boolean) => {
-    const answer = await gateway.call("POST", `${path}/${verb}`);
+    const answer = await gateway.call("POST", `${path}/${verb}`, { token });
     expect([verb, answer.status]).toEqual([verb, isTaken ? 200 : 503]);
     if (!isTaken) return;
     expect(answer.body.status).toBe(next);
@@ -63,18 +103,18 @@ async function holds(steps: readonly Step[]): Promise<void> {
         await decide("resume", "active", !isFull);
         break;
       case "dispatch": {
-        const answer = await gateway.call("POST", "/v1/tasks", { body: { agent: name, prompt: "hi" } });
+        const answer = await gateway.call("POST", "/v1/tasks", { token, body: { agent, prompt: "hi" } });
         expect(answer.status).toBe(isFull ? 503 : status === "stopped" ? 409 : 202);
         break;
       }
       case "change": {
-        const answer = await gateway.call("PATCH", path, { body: { description: String(clock.now()) } });
+        const answer = await gateway.call("PATCH", path, { token, body: target.change() });
         expect(answer.status).toBe(isFull ? 503 : 200);
         if (!isFull) expect(answer.body.status).toBe(status);
         break;
       }
       case "look": {
-        const answer = await gateway.call("GET", path);
+        const answer = await gateway.call("GET", path, { token });
         expect([answer.status, answer.body.status]).toEqual(isFull ? [503, 503] : [200, status]);
         break;
       }
@@ -85,24 +125,27 @@ async function holds(steps: readonly Step[]): Promise<void> {
   }
   file.exec("DROP TRIGGER IF EXISTS full");
   const recorded = async () =>
-    (await ledger(gateway))
-      .filter(
-        ({ agent, action, outcome }) =>
-          agent === name && /^oversight/.test(action) && outcome === "succeeded",
-      )
+    (await ledger(gateway, token))
+      .filter(({ action, outcome }) => /^oversight/.test(action) && outcome === "succeeded")
+      .filter((entry) => path === "/v1/workspace" || entry.agent === agent)
       .map(({ action }) => action);
   await until(async () => {
     clock.advance(1_000);
     return (await recorded()).length >= decided.length;
   });
   expect(await recorded()).toEqual(decided);
-  const row = file.query<{ status: string }, [string]>("SELECT status FROM agents WHERE name = ?").get(name);
+  const row = file.query<{ status: string }, []>(target.row).get();
   expect(row?.status).toBe(status);
 }
 
-test("any order of stops, resumes and faults", async () => {
+test.each([
+  ["an agent", anAgent],
+  ["a workspace", aWorkspace],
+])("any order of stops, resumes and faults of %s", async (_of, make) => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 3, maxLength: 14 }), holds),
+    fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 3, maxLength: 14 }), async (steps) =>
+      holds(await make(), steps),
+    ),
     { numRuns: 60, examples: [[["full", "stop", "free", "stop", "resume", "look"]]] },
   );
 });

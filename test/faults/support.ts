@@ -41,6 +41,13 @@ export interface Entry {
   readonly action: string;
   readonly outcome: string;
   readonly task?: string;
+  readonly code?: string;
+  readonly channel?: string;
+  readonly tool?: string;
+  readonly agent?: string;
+  /** Millionths. */
+  readonly credits?: number;
+  readonly detail?: Readonly<Record<string, unknown>>;
 }
 
 /** The database file of a server that has ended, read with nothing of the program's. */
@@ -50,12 +57,25 @@ export function readFile(path: string) {
   const foreignKeys = database.query("PRAGMA foreign_key_check").all();
   const rows = database.query<Row, []>("SELECT * FROM ledger ORDER BY workspace_id, seq").all();
   const tasks = database
-    .query<{ id: string; status: string; finished_at: number | null }, []>("SELECT * FROM tasks")
+    .query<{ id: string; status: string; finished_at: number | null; agent: string; credits: number }, []>(
+      "SELECT * FROM tasks",
+    )
+    .all();
+  /** What was sent to tools, models and people, by the seq of its entry. */
+  const inputs = new Map(
+    database
+      .query<{ seq: number; body: string }, []>("SELECT seq, body FROM payloads WHERE kind = 'input'")
+      .all()
+      .map(({ seq, body }) => [seq, body]),
+  );
+  /** Millionths, by the agent's id and day. */
+  const spending = database
+    .query<{ agent_id: number; day: string; credits: number }, []>("SELECT * FROM spending")
     .all();
   const keys = database.query<{ key: string; task_id: string }, []>("SELECT * FROM idempotency_keys").all();
   database.close();
   const entries = rows.map((row) => JSON.parse(row.bytes) as Entry);
-  return { integrity, foreignKeys, rows, entries, tasks, keys };
+  return { integrity, foreignKeys, rows, entries, tasks, keys, inputs, spending };
 }
 
 /** Intents with how many outcomes name them, where that is not one. */

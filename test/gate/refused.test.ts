@@ -20,6 +20,7 @@ const workspace = (id: number, requestsPerMinute: number) => ({
   id,
   name: `w${id}`,
   limits: { requestsPerMinute, concurrentTasks: 1, enforcement: "soft" as const },
+  status: "active" as const,
   creditsPerMonth: null,
   createdAt: 0,
 });

@@ -4,6 +4,7 @@ import { systemRoutes } from "../../src/http/routes/system.ts";
 
 test("those who ask for readiness at once, or soon after, share one probe", async () => {
   let probes = 0;
+  let isDraining = false;
   const { promise, resolve } = Promise.withResolvers<readonly string[]>();
   const routes = systemRoutes({
     ids: () => "req_1",
@@ -12,6 +13,7 @@ test("those who ask for readiness at once, or soon after, share one probe", asyn
     operatorSecret: "",
     measure() {},
     readiness: {
+      isDraining: () => isDraining,
       failing() {
         probes++;
         return promise;
@@ -26,5 +28,9 @@ test("those who ask for readiness at once, or soon after, share one probe", asyn
   expect(probes).toBe(1);
   await Bun.sleep(1_050);
   await ask();
+  expect(probes).toBe(2);
+  // Nobody is told for a second that it is ready when it takes no work any more.
+  isDraining = true;
+  expect(await (await ask()).json()).toMatchObject({ failing: ["draining"] });
   expect(probes).toBe(2);
 });

@@ -99,6 +99,7 @@ describe("/openapi.json", () => {
         .replace(/:agent|:connector/, "{name}")
         .replace(/\?.*$/, "")
         .replace("call_none", "{call_id}")
+        .replace("msg_none", "{id}")
         .replace(/:\w+|(?<=ledger\/)1(?=$|\/)/, path.startsWith("/v1/ledger") ? "{seq}" : "{id}");
       const operation = document.paths[place]?.[method.toLowerCase()];
       expect(operation).toBeDefined();

@@ -12,6 +12,7 @@ const change = (body: unknown) => gateway.call("PATCH", "/v1/workspace", { body 
 const read = async () => (await gateway.call("GET", "/v1/workspace")).body;
 const DEFAULT = {
   name: "default",
+  status: "active",
   limits: { requests_per_minute: 600, concurrent_tasks: 60, enforcement: "soft" },
   budget: { credits_per_month: null },
   usage: { tasks_running: 0, tasks_queued: 0, credits_this_month: 0 },

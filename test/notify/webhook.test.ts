@@ -1,11 +1,11 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { Webhook as Verifier } from "standardwebhooks";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type Delivery, KEPT_LIMIT, listDeliveries, PENDING_LIMIT } from "../../src/notify/deliveries.ts";
 import { encodeSecret } from "../../src/notify/signature.ts";
-import { type Notice, RETRY_MS, Webhook } from "../../src/notify/webhook.ts";
+import { type Notice, RETRY_AFTER_LIMIT_MS, RETRY_MS, Webhook } from "../../src/notify/webhook.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
@@ -19,6 +19,8 @@ let db: SqliteDb;
 let clock: FakeClock;
 let said: object[];
 let webhook: Webhook;
+/** Every byte that chance draws. */
+let drawn: number;
 
 beforeEach(async () => {
   receiver = startReceiver();
@@ -26,6 +28,7 @@ beforeEach(async () => {
   // The verifier asks the machine's own clock.
   clock = new FakeClock(Date.now());
   said = [];
+  drawn = 0;
   db = openSqlite(join(directory.path, "gatehouse.db"));
   for (const id of [1, 2]) {
     await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
@@ -42,7 +45,8 @@ afterEach(async () => {
 function open(): Webhook {
   const log: Log = { ...silentLog, error: (message, fields) => void said.push({ message, ...fields }) };
   const ids = createIds(clock, systemRandom);
-  return new Webhook({ url: receiver.url, secret: SECRET, db, clock, ids, log });
+  const random = (bytes: Uint8Array) => void bytes.fill(drawn);
+  return new Webhook({ url: receiver.url, secret: SECRET, db, clock, ids, random, log });
 }
 
 async function close(which: Webhook): Promise<void> {
@@ -153,6 +157,107 @@ test("a receiver that wants no more of one (410) is sent it no more", async () =
   receiver.answers.push(() => new Response(null, { status: 410 }));
   webhook.post(notice());
   expect(await settled("failed", 1)).toMatchObject({ lastStatus: 410 });
+});
+
+describe("when it is sent again", () => {
+  const OWN = RETRY_MS[0] ?? 0;
+  const table: [says: string, header: (now: number) => string | null, waits: number][] = [
+    ["nothing", () => null, OWN],
+    ["less than the pause", () => "1", OWN],
+    ["seconds", () => "120", 120_000],
+    ["a date", (now) => new Date(Math.ceil(now / 1000) * 1000 + 90_000).toUTCString(), 90_000],
+    ["a date that has been", (now) => new Date(now - 90_000).toUTCString(), OWN],
+    ["for ever", () => "9999999999", RETRY_AFTER_LIMIT_MS],
+    ["less than nothing", () => "-5", OWN],
+    ["what is no time", () => "soon 7", OWN],
+  ];
+  test.each(table)(
+    "and the receiver asks for %s in Retry-After, it waits accordingly",
+    async (_says, of, waits) => {
+      clock.setWall(Math.ceil(clock.now() / 1000) * 1000);
+      const header = of(clock.now());
+      const headers = header === null ? {} : { "retry-after": header };
+      receiver.answers.push(() => new Response("later", { status: 503, headers }));
+      webhook.post(notice());
+      const { attemptedAt, nextAt } = await settled("pending", 1);
+      expect((nextAt ?? 0) - (attemptedAt ?? 0)).toBe(waits);
+      clock.advance(waits - 100);
+      expect(receiver.posted).toHaveLength(1);
+      await until(() => {
+        clock.advance(1);
+        return receiver.posted.length === 2;
+      });
+      await settled("delivered", 2);
+    },
+  );
+
+  test("chance adds up to a fifth of the pause, and never takes any away", async () => {
+    const waits: number[] = [];
+    for (const byte of [0, 128, 255]) {
+      drawn = byte;
+      receiver.answers.push(() => new Response(null, { status: 500 }));
+      webhook.post(notice());
+      await until(async () => (await log()).length === waits.length + 1);
+      const { attemptedAt, nextAt } = await settled("pending", 1);
+      waits.push((nextAt ?? 0) - (attemptedAt ?? 0));
+    }
+    expect(waits).toEqual([OWN, Math.floor(OWN * (1 + 0.2 * (0x8080 / 65_536))), OWN * 1.2 - 1]);
+  });
+
+  test("a receiver that asks to be left alone and wants no more of it (410) is not asked again", async () => {
+    receiver.answers.push(() => new Response(null, { status: 410, headers: { "retry-after": "5" } }));
+    webhook.post(notice());
+    expect(await settled("failed", 1)).toMatchObject({ nextAt: null });
+  });
+});
+
+describe("a workspace does not hold up another's", () => {
+  test("while all of its own hang", async () => {
+    const hangs = Array.from({ length: 20 }, () => Promise.withResolvers<Response>());
+    receiver.answers.push(
+      ...hangs.slice(0, 8).map(
+        ({ promise }) =>
+          () =>
+            promise,
+      ),
+    );
+    for (let count = 0; count < 20; count++) webhook.post(notice());
+    await until(() => receiver.posted.length === 8);
+    webhook.post(notice("limit.exceeded", {}, 2));
+    await until(async () => (await log(2))[0]?.status === "delivered");
+    expect(receiver.posted).toHaveLength(9);
+    for (const { resolve } of hangs) resolve(new Response("ok"));
+    await until(async () => (await log()).every(({ status }) => status === "delivered"));
+    expect(receiver.posted).toHaveLength(21);
+    expect(new Set(receiver.posted.map(({ headers }) => headers["webhook-id"])).size).toBe(21);
+  });
+
+  test("with a backlog of thousands that are due before", async () => {
+    await db.run(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+       INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at)
+       SELECT 1, 'msg_' || i, 'task.finished', '{"type":"task.finished","data":{}}', 0, 'pending', 1, 1, 1 FROM n
+       UNION ALL SELECT 2, 'msg_' || i, 'limit.exceeded', '{"type":"limit.exceeded","data":{}}', 0, 'pending', 1, 1, 2
+       FROM n WHERE i <= 10`,
+    );
+    webhook.wake();
+    await until(() => receiver.posted.length >= 100);
+    const first = receiver.posted.slice(0, 100).filter(({ body }) => body.type === "limit.exceeded");
+    expect(first).toHaveLength(10);
+  });
+});
+
+test("none of many is lost or sent twice, though more come while they are sent", async () => {
+  for (let count = 0; count < 300; count++) {
+    webhook.post(notice("task.finished", { count }, 1 + (count % 2)));
+    if (count % 50 === 0) webhook.wake();
+    if (count % 20 === 0) await Promise.resolve();
+  }
+  await until(() => receiver.posted.length >= 300);
+  await close(webhook);
+  expect(
+    receiver.posted.map(({ body }) => body.data.count).toSorted((a, b) => Number(a) - Number(b)),
+  ).toEqual(Array.from({ length: 300 }, (_, count) => count));
 });
 
 test("one that hangs is given up after its time", async () => {

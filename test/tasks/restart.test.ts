@@ -4,10 +4,12 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath } from "../../src/store/directory.ts";
+import { addConnector } from "../mcp/support.ts";
 import { allEvents, outline, type ReadEvent, readEvents } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { dispatch, ended, held, ledger, openEvents, unsettled, yamlOf } from "./support.ts";
+import { startScriptedMcp } from "../support/scripted-mcp.ts";
+import { dispatch, ended, held, ledger, openEvents, unsettled, until, yamlOf } from "./support.ts";
 
 let upstream: FakeModel;
 let gateway: TestGateway;
@@ -52,11 +54,15 @@ async function crash(change: (database: Database) => void = () => {}): Promise<v
   gateway = await startGateway({ yaml, dataDir: next });
 }
 
-async function readUntil(id: string, text: string): Promise<ReadEvent[]> {
+function readUntil(id: string, text: string): Promise<ReadEvent[]> {
+  return readUntilEvent(id, ({ data }) => String(data.text).endsWith(text));
+}
+
+async function readUntilEvent(id: string, isLast: (event: ReadEvent) => boolean): Promise<ReadEvent[]> {
   const seen: ReadEvent[] = [];
   for await (const event of readEvents(await openEvents(gateway, id))) {
     seen.push(event);
-    if (String(event.data.text).endsWith(text)) break;
+    if (isLast(event)) break;
   }
   return seen;
 }
@@ -194,4 +200,51 @@ test("a stop ends open streams without a task.finished that is not true", async 
   await restart();
   expect(names(await reading)).not.toContain("task.finished");
   expect((await ended(gateway, id)).output).toBe("whole");
+});
+
+test("ids are not used again where the next process dies before the task's first call", async () => {
+  const mcp = startScriptedMcp(["slow"]);
+  try {
+    mcp.answer(() => new Promise(() => {}));
+    await addConnector(gateway, "files", mcp.url);
+    upstream.script("a", (_request, call) =>
+      call === 0
+        ? {
+            toolCalls: [
+              { name: "files__slow", arguments: {} },
+              { name: "made_up", arguments: {} },
+            ],
+          }
+        : { chunks: ["done"] },
+    );
+    const id = await dispatch(gateway, { agent: "plain", tools: ["files.slow"] });
+    await until(() => mcp.calls.length === 1);
+    // In the second process the refused call is stored, and nothing after it: what would make the task run again fails.
+    await crash((database) => {
+      database.run(
+        `CREATE TRIGGER held BEFORE UPDATE OF status ON tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'
+         BEGIN SELECT RAISE(ABORT, 'full'); END`,
+      );
+    });
+    const task = async () => (await gateway.call("GET", `/v1/tasks/${id}`)).body;
+    await until(async () => (await task()).tools_called.length === 2);
+    const seen = await readUntilEvent(
+      id,
+      ({ event, data }) => event === "tool.result" && data.status === "denied",
+    );
+    await crash((database) => database.run("DROP TRIGGER held"));
+
+    expect(await ended(gateway, id)).toMatchObject({
+      status: "succeeded",
+      output: "done",
+      tools_called: [{ status: "unknown" }, { status: "denied" }],
+    });
+    const last = String(seen.at(-1)?.id ?? 0);
+    const rest = await allEvents(await openEvents(gateway, id, { "last-event-id": last }));
+    expect(outline(rest).slice(-2)).toEqual(["output.delta", "task.finished"]);
+    const all = (await allEvents(await openEvents(gateway, id))).map((event) => event.id);
+    expect(all).toEqual([...new Set(all)].toSorted((a, b) => a - b));
+  } finally {
+    await mcp.close();
+  }
 });

@@ -24,6 +24,7 @@ function bench(rules: Rules = {}) {
     workspace: (id): Workspace => ({
       id,
       name: `w${id}`,
+      status: "active",
       limits: { requestsPerMinute: 600, concurrentTasks, enforcement },
       creditsPerMonth: null,
       createdAt: 0,
@@ -59,7 +60,7 @@ function bench(rules: Rules = {}) {
   };
 }
 
-const task = (workspaceId: number, taskId: string): Queued => ({ workspaceId, taskId, agentId: 1 });
+const task = (workspaceId: number, taskId: string, agentId = 1): Queued => ({ workspaceId, taskId, agentId });
 
 describe("the queue of a workspace", () => {
   test("is full at its limit, counting places that are only reserved, and gives them back once", () => {
@@ -138,6 +139,64 @@ test("workspaces take turns where slots come free one at a time", async () => {
   scheduler.enqueue(task(3, "c1"));
   for (let done = 0; done < 6; done++) await end(started.at(-1) ?? "");
   expect(started).toEqual(["a1", "a2", "b1", "c1", "a3", "b2", "a4"]);
+});
+
+test("agents of a workspace take turns within the workspace's turn", async () => {
+  const { scheduler, started, end } = bench({ nodeCeiling: 1 });
+  for (const id of ["a1", "a2", "a3"]) scheduler.enqueue(task(1, id, 1));
+  for (const id of ["b1", "b2"]) scheduler.enqueue(task(1, id, 2));
+  for (const id of ["x1", "x2"]) scheduler.enqueue(task(2, id, 3));
+  for (let done = 0; done < 6; done++) await end(started.at(-1) ?? "");
+  expect(started).toEqual(["a1", "a2", "x1", "b1", "x2", "a3", "b2"]);
+});
+
+test("of many that come at once nobody is started before the last one has a place", () => {
+  const { scheduler, started } = bench({ concurrentTasks: 3 });
+  scheduler.enqueueAll([
+    ...["a1", "a2", "a3"].map((id) => task(1, id, 1)),
+    ...["b1", "b2"].map((id) => task(1, id, 2)),
+  ]);
+  expect(started).toEqual(["a1", "b1", "a2"]);
+});
+
+test("who waits and who runs is told by agent and by workspace", async () => {
+  const { scheduler, end } = bench({ concurrentTasks: 2 });
+  for (const id of ["a1", "a2", "a3"]) scheduler.enqueue(task(1, id, 1));
+  for (const id of ["b1", "b2"]) scheduler.enqueue(task(1, id, 2));
+  for (const id of ["x1", "x2", "x3"]) scheduler.enqueue(task(2, id, 3));
+  const ids = (tasks: readonly Queued[]) => tasks.map(({ taskId }) => taskId);
+  const now = () => ({
+    waiting: [1, 2, 9].map((workspace) => ids(scheduler.waitingIn(workspace))),
+    running: [1, 2, 9].map((workspace) => ids(scheduler.runningIn(workspace))),
+    agents: [1, 2].map((agent) => [
+      ids(scheduler.waitingOf(1, agent)),
+      ids(scheduler.runningOf(1, agent)),
+      ids(scheduler.waitingOf(2, agent)),
+    ]),
+  });
+  expect(now()).toEqual({
+    waiting: [["a3", "b1", "b2"], ["x3"], []],
+    running: [["a1", "a2"], ["x1", "x2"], []],
+    agents: [
+      [["a3"], ["a1", "a2"], []],
+      [["b1", "b2"], [], []],
+    ],
+  });
+  await end("a1");
+  scheduler.remove(1, "b2");
+  expect(now()).toMatchObject({ waiting: [["b1"], ["x3"], []], running: [["a2", "a3"], ["x1", "x2"], []] });
+});
+
+test("a scheduler that drains starts nothing more, keeps who waits, and lets what runs go on", async () => {
+  const { scheduler, started, end, limit } = bench({ concurrentTasks: 1 });
+  for (const id of ["1", "2"]) scheduler.enqueue(task(1, id));
+  scheduler.drain();
+  scheduler.enqueue(task(1, "3"));
+  scheduler.enqueue(task(2, "4"));
+  limit({ concurrentTasks: 5 });
+  expect([started, scheduler.totalRunning, scheduler.totalWaiting]).toEqual([["1"], 1, 3]);
+  await end("1");
+  expect([started, scheduler.totalRunning, scheduler.totalWaiting]).toEqual([["1"], 0, 3]);
 });
 
 test("a workspace at its own limit does not hold up another", () => {

@@ -7,6 +7,9 @@ export interface ConnectionEvents extends Receiver {
 
 export interface Connection {
   send(request: Buffer): void;
+  /** Takes nothing more of what is sent, until `resume`. */
+  pause(): void;
+  resume(): void;
   close(): void;
 }
 
@@ -47,6 +50,8 @@ export async function connect(port: number, events: ConnectionEvents): Promise<C
   }
   return {
     send: write,
+    pause: () => void socket.pause(),
+    resume: () => void socket.resume(),
     close() {
       over = true;
       socket.end();

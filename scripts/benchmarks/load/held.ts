@@ -4,25 +4,39 @@ import type { HoldJob } from "./jobs.ts";
 /** Fewer than a server's backlog of connections not accepted yet, past which the kernel lets them wait for a second. */
 const AT_ONCE = 50;
 const LONGEST_MS = 30_000;
+/** A slow reader takes in what has come for so long, once a second. */
+const TAKES_MS = 5;
+const LOOKS_MS = 1_000;
 
 /** Streams that are open and quiet. */
 export class HeldStreams {
   #open: Connection[] = [];
+  #slow: Timer | undefined;
 
   /** Opens so many streams; each counts as open when the first bytes of its body have come. */
-  async hold({ port, request, count }: HoldJob): Promise<number> {
+  async hold({ port, request, count, slowly = false }: HoldJob): Promise<number> {
     const requests = typeof request === "string" ? [request] : request;
     while (this.#open.length < count) {
       const from = this.#open.length;
       const next = Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, index) =>
         openOne(port, Buffer.from(requests[(from + index) % requests.length] ?? "")),
       );
-      this.#open.push(...(await Promise.all(next)));
+      const opened = await Promise.all(next);
+      if (slowly) for (const connection of opened) connection.pause();
+      this.#open.push(...opened);
     }
+    if (slowly) this.#slow = setInterval(() => void this.#takeALittle(), LOOKS_MS);
     return this.#open.length;
   }
 
+  async #takeALittle(): Promise<void> {
+    for (const connection of this.#open) connection.resume();
+    await Bun.sleep(TAKES_MS);
+    for (const connection of this.#open) connection.pause();
+  }
+
   letGo(): void {
+    clearInterval(this.#slow);
     for (const connection of this.#open.splice(0)) connection.close();
   }
 }

@@ -44,6 +44,8 @@ const Hold = Type.Object({
   /** One for all; or a list, whose requests the streams take in turn. */
   request: Type.Union([request, Type.Array(request, { minItems: 1 })]),
   count: Type.Integer({ minimum: 1, maximum: 10_000 }),
+  /** Whether the readers take nothing of what they are sent but a little each second. */
+  slowly: Type.Optional(Type.Boolean()),
 });
 const LetGo = Type.Object({ kind: Type.Literal("let-go") });
 

@@ -1,4 +1,4 @@
-import Type from "typebox";
+import Type, { type Static } from "typebox";
 import { validator } from "../../../src/base/schema.ts";
 
 /** What the bare server is told to answer. */
@@ -36,6 +36,23 @@ export const directResult = validator(
     p99: Type.Union([Type.Number(), Type.Null()]),
   }),
 );
+
+const count = Type.Integer({ minimum: 1 });
+
+/** What the upstream that is stopped can be asked. */
+export const overseenJob = validator(
+  Type.Union([
+    Type.Object({ kind: Type.Literal("listen") }),
+    /** Waits for so many calls that are out, and forgets all that have ended. */
+    Type.Object({ kind: Type.Literal("until-open"), count }),
+    /** Posts, and waits until so many calls have ended. */
+    Type.Object({ kind: Type.Literal("press"), url: Type.String(), token: Type.String(), count }),
+    Type.Object({ kind: Type.Literal("last-closed"), count }),
+  ]),
+);
+export type OverseenJob = Static<typeof overseenJob.schema>;
+/** Milliseconds after the post: the end of the last call, and the answer. */
+export const overseenPressed = validator(Type.Object({ closed: Type.Number(), answered: Type.Number() }));
 
 /** Where a server listens. */
 export const listening = validator(Type.Object({ port: Type.Integer() }));

@@ -10,12 +10,18 @@ export const MODELS = {
   burst: "burst",
   /** Never answers. */
   hang: "hang",
+  /** `LONG_CHUNKS` chunks of `LONG_CHARACTERS` each, `LONG_PACE_MS` apart: some twenty seconds. */
+  long: "long",
 } as const;
 
 export const CHUNKS = 50;
 export const PACE_MS = 5;
 export const BURST_CHUNKS = 5_000;
 export const BURST_WAIT_MS = 500;
+
+export const LONG_CHUNKS = 200;
+export const LONG_CHARACTERS = 500;
+export const LONG_PACE_MS = 100;
 
 export function chunk(index: number): string {
   return `word-${String(index).padStart(4, "0")} `;

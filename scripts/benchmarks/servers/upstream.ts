@@ -1,7 +1,17 @@
 /** The fake model of the tests in a process of its own, with the scripts that the benchmarks need. */
 import { startFakeModel } from "../../../test/support/fake-model.ts";
 import { answerLines } from "../processes/lines.ts";
-import { BURST_CHUNKS, BURST_WAIT_MS, CHUNKS, chunks, MODELS, PACE_MS } from "./script.ts";
+import {
+  BURST_CHUNKS,
+  BURST_WAIT_MS,
+  CHUNKS,
+  chunks,
+  LONG_CHARACTERS,
+  LONG_CHUNKS,
+  LONG_PACE_MS,
+  MODELS,
+  PACE_MS,
+} from "./script.ts";
 
 await answerLines(async () => {
   const upstream = startFakeModel({ record: false });
@@ -9,5 +19,9 @@ await answerLines(async () => {
   upstream.script(MODELS.paced, { chunks: chunks(CHUNKS), delayMs: PACE_MS });
   upstream.script(MODELS.burst, { chunks: chunks(BURST_CHUNKS), firstDelayMs: BURST_WAIT_MS });
   upstream.script(MODELS.hang, { hang: true });
+  upstream.script(MODELS.long, {
+    chunks: Array.from({ length: LONG_CHUNKS }, () => "w ".repeat(LONG_CHARACTERS / 2)),
+    delayMs: LONG_PACE_MS,
+  });
   return { port: Number(new URL(upstream.url).port) };
 });

@@ -8,6 +8,7 @@ import type { Tokens } from "../../access/tokens.ts";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { agentChange, agentVersion } from "../agent-change.ts";
 import { refuseTwice } from "../body.ts";
@@ -222,20 +223,17 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
       const { workspaceId } = call.caller;
       const decision = call.decide("stop", clock);
       const agent = await toStop(workspaceId, name);
-      const halt = agents.halt(workspaceId, agent.id);
       let stopped: Agent | undefined;
-      const recorded = call.commitDecision(decision, async (tx) => {
-        stopped = await agents.stop(tx, workspaceId, agent.id);
-        // It was archived meanwhile. Where that was long ago, the decision is evidence all the same.
-        if (!stopped && !call.isPutOff) throw noAgent(name);
-        tx.onCommit(() => halt.lift());
+      await holdAtOnce(call, {
+        decision,
+        halt: agents.halt(workspaceId, agent.id),
+        async write(tx) {
+          stopped = await agents.stop(tx, workspaceId, agent.id);
+          // It was archived meanwhile. Where that was long ago, the decision is evidence all the same.
+          if (!stopped && !call.isPutOff) throw noAgent(name);
+        },
+        endWork: () => endWork(workspaceId, agent),
       });
-      try {
-        await Promise.all([recorded, endWork(workspaceId, agent)]);
-      } catch (error) {
-        if (!call.isPutOff) halt.lift();
-        throw error;
-      }
       return { status: 200, body: view({ ...(stopped ?? agent), status: "stopped" }) };
     },
   );

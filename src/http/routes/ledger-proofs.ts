@@ -47,6 +47,7 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: 
     {
       action: "ledger.read",
       scope: "ledger:read",
+      operationId: "ledger_key",
       summary: "The key that checkpoints are checked with (C2SP verifier key), and those before it",
       tag,
       status: 200,
@@ -64,6 +65,7 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: 
     {
       action: "ledger.read",
       scope: "ledger:read",
+      operationId: "ledger_proof",
       summary: "Prove that an entry is in the ledger's tree; with `Accept: text/plain` as a C2SP tlog-proof",
       tag,
       headers: { Accept: "`text/plain` answers a C2SP tlog-proof in place of JSON." },
@@ -94,6 +96,7 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: 
     {
       action: "ledger.read",
       scope: "ledger:read",
+      operationId: "ledger_consistency",
       summary: "Prove that the tree of `to` entries begins with that of `from` entries",
       tag,
       query: ConsistencyQuery,
@@ -120,9 +123,9 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: 
 
   return new Elysia({ prefix: "/v1/ledger" })
     .get("/checkpoint", checkpoint.handle, checkpoint.hook)
-    .get("/key", key.handle, named(key.hook, "ledger_key"))
-    .get("/consistency", consistency.handle, named(consistency.hook, "ledger_consistency"))
-    .get("/:seq/proof", inclusion.handle, named(inclusion.hook, "ledger_proof"));
+    .get("/key", key.handle, key.hook)
+    .get("/consistency", consistency.handle, consistency.hook)
+    .get("/:seq/proof", inclusion.handle, inclusion.hook);
 }
 
 /** For the node's operator alone, on the machine itself: all workspaces share the key. Not in the document. */
@@ -148,10 +151,6 @@ export function ledgerKeyRoutes(door: Door, parts: RotationParts) {
     ...rotate.hook,
     detail: { hide: true },
   });
-}
-
-function named<Hook extends { readonly detail: object }>(hook: Hook, operationId: string) {
-  return { ...hook, detail: { ...hook.detail, operationId } };
 }
 
 /** JSON unless plain text is asked for by name, and nothing else of ours is. */

@@ -82,6 +82,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     {
       action: "ledger.read",
       scope: "ledger:read",
+      operationId: "ledger_entry",
       summary: "Read one entry with exactly the bytes that are hashed",
       tag,
       status: 200,
@@ -97,10 +98,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     },
   );
 
-  return new Elysia({ prefix: "/v1/ledger" }).get("", list.handle, list.hook).get("/:seq", read.handle, {
-    ...read.hook,
-    detail: { ...read.hook.detail, operationId: "ledger_entry" },
-  });
+  return new Elysia({ prefix: "/v1/ledger" }).get("", list.handle, list.hook).get("/:seq", read.handle, read.hook);
 }
 
 /** Both conditions hold where a day and a range are given. */

@@ -9,6 +9,8 @@ import type { Metrics } from "../metrics.ts";
 
 /** A part of the node that must work for it to take calls. */
 export interface Readiness {
+  /** The process is about to stop: nobody is to send new work. */
+  isDraining(): boolean;
   /** Names of the parts that fail; empty when ready. */
   failing(): Promise<readonly string[]>;
 }
@@ -39,7 +41,8 @@ export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, me
 
   let known: { readonly at: number; readonly failing: Promise<readonly string[]> } | undefined;
   /** Those who ask while a probe is under way, or soon after it began, share it. */
-  function ready(): Promise<readonly string[]> {
+  function ready(): readonly string[] | Promise<readonly string[]> {
+    if (readiness.isDraining()) return ["draining"];
     const now = performance.now();
     if (known === undefined || now - known.at >= READY_MS) known = { at: now, failing: readiness.failing() };
     return known.failing;

@@ -150,14 +150,17 @@ function micros(credits: number): number {
   return value;
 }
 
-function viewName(workspace: Workspace) {
-  return { name: workspace.name, created_at: timestamp(workspace.createdAt) };
+/** For who may know no more of it. */
+export function viewName(workspace: Workspace) {
+  const { name, status, createdAt } = workspace;
+  return { name, status, created_at: timestamp(createdAt) };
 }
 
 function viewWorkspace(workspace: Workspace, use: WorkspaceUsage) {
   const { limits, creditsPerMonth } = workspace;
   return {
     name: workspace.name,
+    status: workspace.status,
     limits: {
       requests_per_minute: limits.requestsPerMinute,
       concurrent_tasks: limits.concurrentTasks,

@@ -19,7 +19,10 @@ export interface ScheduleFields {
   readonly status: ScheduleStatus;
 }
 
-/** Tasks that are dispatched at certain times. */
+/**
+ * Tasks that are dispatched at certain times. As with cron, each time has its task whatever became of the one before: a run
+ * that lasts longer than its interval has others beside it, within the workspace's limits.
+ */
 export interface Schedule extends ScheduleFields {
   readonly workspaceId: number;
   readonly id: string;

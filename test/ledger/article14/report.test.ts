@@ -202,9 +202,29 @@ describe("the report of", () => {
       "none were recorded in this period",
       "No decision of a person was recorded in this period",
       "None: no approval and no denial was recorded in this period.",
-      "No stop was recorded in this period. Tokens with the right to stop agents: 0",
+      "No stop was recorded in this period. Tokens with the right to stop: 0",
       "None: no entry was recorded in this period.",
       "No token that could decide is recorded",
+    ]) {
+      expect(text).toContain(said);
+    }
+  });
+
+  test("stops says of each what it was of", async () => {
+    const by = (decision: string) => ({ person: "Ada", decision });
+    await bench.add({ action: "oversight.stop", agent: "scout", oversight: by("stop") });
+    for (const extent of ["workspace", "node"]) {
+      await bench.add({ action: "oversight.stop", detail: { extent }, oversight: by("stop") });
+    }
+    await bench.add({ action: "oversight.resume", detail: { extent: "node" }, oversight: by("resume") });
+    const { text, faults } = read(await reportOf(bench));
+    expect(faults).toEqual([]);
+    for (const said of [
+      "Stops, of agents or of the whole workspace: 3, resumptions: 1",
+      "stoppedagent scout",
+      "stoppedthe whole workspace",
+      "stoppedevery workspace of the node",
+      "resumedevery workspace of the node",
     ]) {
       expect(text).toContain(said);
     }

@@ -94,8 +94,8 @@ function article14(facts: ReportFacts): readonly Provision[] {
         "to intervene in the operation of the high-risk AI system or interrupt the system through a ‘stop’ button or a similar procedure that allows the system to come to a halt in a safe state",
       evidence:
         decisions.of("stop") === 0
-          ? `No stop was recorded ${where}. Tokens with the right to stop agents: ${count(deciding)} (section 2).`
-          : html`Stops of agents: ${count(decisions.of("stop"))}, resumptions: ${count(decisions.of("resume"))}, each with the person and the time (section 3). A stop ends what the agent has running and queued, and refuses what comes after it until the agent is resumed.`,
+          ? `No stop was recorded ${where}. Tokens with the right to stop: ${count(deciding)} (section 2).`
+          : html`Stops, of agents or of the whole workspace: ${count(decisions.of("stop"))}, resumptions: ${count(decisions.of("resume"))}, each with the person and the time (section 3). A stop ends what is running and queued, and refuses what comes after it until somebody resumes it.`,
       missing: "Whether the state that a stopped agent leaves behind in other systems is a safe one.",
     },
   ];

@@ -36,7 +36,7 @@ export function overseersSection({ overseers }: ReportFacts): Html {
       : "",
   ].filter((text) => text !== "");
   return html`<section><h2>2. Who could oversee</h2>
-<p>Whoever holds a token with the right <code>approvals:write</code> or <code>admin</code> can approve, deny, override what a task came to, stop an agent and let it work again, unless the token acts as an agent: those are refused. These tokens could be used in the period, as the entries that issued, rotated and revoked them say. Those entries may lie before the period: ask for one by its number, with its proof. ${others === 0 ? null : html`${counted(others, "other token")} could be used and could not decide.`}</p>
+<p>Whoever holds a token with the right <code>approvals:write</code> or <code>admin</code> can approve, deny, override what a task came to, stop an agent or the whole workspace and let it work again, unless the token acts as an agent: those are refused. These tokens could be used in the period, as the entries that issued, rotated and revoked them say. Those entries may lie before the period: ask for one by its number, with its proof. ${others === 0 ? null : html`${counted(others, "other token")} could be used and could not decide.`}</p>
 ${table({
   caption: "Tokens that could decide",
   columns: OVERSEER_COLUMNS,
@@ -219,8 +219,8 @@ const DECISION_WORDS: Readonly<Record<string, string>> = {
   expire: "expired: nobody decided in time",
   override: "output overridden",
   disregard: "output disregarded",
-  stop: "agent stopped",
-  resume: "agent resumed",
+  stop: "stopped",
+  resume: "resumed",
   cancel: "task cancelled",
 };
 
@@ -238,9 +238,15 @@ function decisionRow(entry: EntryFields, overseers: Overseers): HtmlPart[] {
     outcome === "succeeded" || outcome === "allowed" || said === "expire"
       ? decision
       : html`${decision} <i>(${outcome}${entry.code === undefined ? "" : `: ${entry.code}`})</i>`,
-    [agent && `agent ${agent}`, tool && `tool ${tool}`, task && `task ${ending(task)}`]
+    [agent && `agent ${agent}`, tool && `tool ${tool}`, task && `task ${ending(task)}`, extentOf(entry)]
       .filter((part) => part)
       .join(", ") || "–",
     span(secondsToDecide(entry)),
   ];
+}
+
+/** Of a stop, and of a resumption, that was of more than one agent. */
+function extentOf({ detail }: EntryFields): string | undefined {
+  if (detail?.extent === "workspace") return "the whole workspace";
+  return detail?.extent === "node" ? "every workspace of the node" : undefined;
 }

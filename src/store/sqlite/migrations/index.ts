@@ -6,6 +6,8 @@ import { EVIDENCE } from "./004-evidence.ts";
 import { DURABLE_TASKS } from "./005-durable-tasks.ts";
 import { APPROVALS } from "./006-approvals.ts";
 import { NOTIFY } from "./007-notify.ts";
+import { STOP } from "./008-stop.ts";
+import { BUDGETS } from "./009-budgets.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -16,4 +18,6 @@ export const MIGRATIONS: readonly Migration[] = [
   DURABLE_TASKS,
   APPROVALS,
   NOTIFY,
+  STOP,
+  BUDGETS,
 ];

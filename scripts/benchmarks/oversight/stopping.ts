@@ -1,0 +1,71 @@
+import { alone, type Figure } from "../figures.ts";
+import { AGENT } from "../setup.ts";
+import type { Workshop } from "../workshop.ts";
+import { Overseen, type Stopped } from "./overseen.ts";
+
+const OF_AGENT = 50;
+/** Nearly all that a node runs at once. */
+const OF_WORKSPACE = 250;
+const AGENT_AIM = { of: "gatehouse", relation: "<", value: 100 } as const;
+const WORKSPACE_AIM = { of: "gatehouse", relation: "<", value: 1_000 } as const;
+
+/** Stop buttons, from the request to what the last upstream sees. */
+export async function stopping(workshop: Workshop): Promise<Figure[]> {
+  const dataDir = workshop.folder();
+  const overseen = await Overseen.start(workshop, dataDir);
+  const { gatehouse } = overseen;
+  const ofAgent: Stopped[] = [];
+  const ofWorkspace: Stopped[] = [];
+  const ofNode: Stopped[] = [];
+  for (let round = 0; round <= workshop.rounds; round++) {
+    await overseen.underWay(OF_AGENT);
+    const agent = await overseen.press(`/v1/agents/${AGENT}/stop`, OF_AGENT);
+    await gatehouse.call(200, "POST", `/v1/agents/${AGENT}/resume`);
+
+    await overseen.underWay(OF_WORKSPACE);
+    const workspace = await overseen.press("/v1/workspace/stop", OF_WORKSPACE);
+    await gatehouse.call(200, "POST", "/v1/workspace/resume");
+
+    await overseen.underWay(OF_WORKSPACE);
+    const begun = performance.timeOrigin + performance.now();
+    const { code, output, ms } = await workshop.verb("stop-all", "--data", dataDir);
+    if (code !== 0) throw new Error(`gatehouse stop-all: exit code ${code}: ${output}`);
+    const node = { closed: (await overseen.lastClosed(OF_WORKSPACE)) - begun, answered: ms };
+    await gatehouse.call(200, "POST", "/v1/workspace/resume");
+    // The first one warms up.
+    if (round === 0) continue;
+    ofAgent.push(agent);
+    ofWorkspace.push(workspace);
+    ofNode.push(node);
+  }
+  await overseen.stop();
+  return [
+    ...figures("oversight.agent", `an agent's stop, ${OF_AGENT} tasks streaming`, ofAgent, AGENT_AIM),
+    ...figures(
+      "oversight.workspace",
+      `a workspace's stop, ${OF_WORKSPACE} tasks streaming`,
+      ofWorkspace,
+      WORKSPACE_AIM,
+    ),
+    ...figures("oversight.node", "gatehouse stop-all, its process included", ofNode, WORKSPACE_AIM),
+  ];
+}
+
+function figures(
+  id: string,
+  label: string,
+  rounds: readonly Stopped[],
+  aim: typeof AGENT_AIM | typeof WORKSPACE_AIM,
+): Figure[] {
+  return [
+    alone(
+      { id: `${id}.closed`, label: `${label}: last connection closed`, unit: "ms" },
+      rounds.map(({ closed }) => closed),
+      aim,
+    ),
+    alone(
+      { id: `${id}.answered`, label: "  until the answer", unit: "ms" },
+      rounds.map(({ answered }) => answered),
+    ),
+  ];
+}

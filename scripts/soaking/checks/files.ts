@@ -1,0 +1,45 @@
+import { readdirSync } from "node:fs";
+import { unsettled } from "../../../test/faults/support.ts";
+import { chainFaults } from "../../../test/ledger/support.ts";
+import type { Evidence } from "../soak.ts";
+
+/** Files that a server leaves after an orderly end, whatever came before. */
+const LEFT: readonly RegExp[] = [
+  /^gatehouse\.(db|yaml|lock)$/,
+  /^(ledger|secrets|webhook)\.key$/,
+  /^admin\.token$/,
+  /^vec0-[0-9a-f]+\.(so|dylib|dll)$/,
+];
+/** The log of SQLite is emptied as it grows. */
+const GREATEST_LOG = 64 * 1024 * 1024;
+
+/** A database that is not whole, and entries that do not follow each other, with nothing of the program's own code. */
+export function* fileFaults({ file }: Evidence): Generator<string> {
+  if (JSON.stringify(file.integrity) !== '[{"integrity_check":"ok"}]') yield JSON.stringify(file.integrity);
+  for (const each of file.foreignKeys) yield `a reference leads nowhere: ${JSON.stringify(each)}`;
+  yield* chainFaults(file.rows);
+}
+
+/** Intents that have no outcome, or two. */
+export function* intentFaults({ file }: Evidence): Generator<string> {
+  yield* unsettled(file.entries);
+}
+
+/** What kills have left behind on the disk. */
+export function* growthFaults({ sizes, server, greatestLog }: Evidence): Generator<string> {
+  for (const [name, bytes] of sizes) {
+    const isLog = name === "gatehouse.db-wal" || name === "gatehouse.db-shm";
+    if (isLog ? bytes > 0 : !LEFT.some((known) => known.test(name)))
+      yield `${name} is left, of ${bytes} bytes`;
+  }
+  for (const name of readdirSync(server.temporary)) yield `${name} is left among the temporary files`;
+  if (greatestLog > GREATEST_LOG) yield `gatehouse.db-wal has grown to ${greatestLog} bytes`;
+}
+
+/** Documents that are not what was acknowledged last, or was asked for since. */
+export function* documentFaults({ world, documents }: Evidence): Generator<string> {
+  for (const { id, may } of world.documents) {
+    const found = documents.get(id) ?? null;
+    if (!may.includes(found)) yield `${id} is ${JSON.stringify(found)}, and may be ${JSON.stringify(may)}`;
+  }
+}

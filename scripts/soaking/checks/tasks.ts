@@ -1,0 +1,122 @@
+import type { ReadEvent } from "../../../test/support/events.ts";
+import { STOPPED_AGENT } from "../actors/stopping.ts";
+import { outputOf } from "../plan.ts";
+import type { Evidence, TaskView } from "../soak.ts";
+import type { AskedTask } from "../task.ts";
+import { SCHEDULED } from "../world.ts";
+
+/** Tier of the model that always fails. */
+const BROKEN_TIER = 3;
+
+/** Tasks that were acknowledged and are lost, there twice, or ended as they cannot have ended. */
+export function* taskFaults({ world, tasks, replays, file }: Evidence): Generator<string> {
+  const ids = new Map<string, AskedTask>();
+  for (const task of world.asked) {
+    if (task.id === null) yield `${task.plan.key} was never accepted`;
+    else if (ids.has(task.id)) yield `${task.id} is of ${ids.get(task.id)?.plan.key} and of ${task.plan.key}`;
+    else ids.set(task.id, task);
+  }
+  for (const [id, asked] of ids) {
+    const task = tasks.get(id);
+    if (task === undefined) yield `${asked.plan.key} was accepted as ${id}, and is lost`;
+    else if (!endings(asked).has(endingOf(task))) {
+      yield `${asked.plan.key} (${id}) ended as ${endingOf(task)}, its cancel was heard: ${asked.cancelled}`;
+    }
+  }
+  for (const { key, id, replayed } of replays) {
+    const asked = world.asked.find(({ plan }) => plan.key === key);
+    if (id !== asked?.id || replayed !== "true")
+      yield `${key} replayed: ${id} instead of ${asked?.id} (${replayed})`;
+  }
+  const others = file.tasks.filter(({ id }) => !ids.has(id)).map(({ id }) => id);
+  const entries = new Map(
+    file.entries
+      .filter(({ action, phase }) => action === "task.dispatch" && phase === "intent")
+      .map((entry) => [entry.task, entry]),
+  );
+  for (const id of others) {
+    // What nobody dispatched over REST came by the schedule, or is a client's own call over MCP.
+    const entry = entries.get(id);
+    const task = tasks.get(id);
+    if (entry?.detail?.schedule === undefined && entry?.channel !== "mcp") yield `nobody has asked for ${id}`;
+    if (entry?.detail?.schedule !== undefined && task && !scheduledEndings.has(endingOf(task))) {
+      yield `${id}, which was scheduled, ended as ${endingOf(task)}`;
+    }
+  }
+}
+
+/** Times of the schedule that came to more than one task. */
+export function* scheduleFaults({ file }: Evidence): Generator<string> {
+  const times = file.entries
+    .filter(({ action, phase }) => action === "task.dispatch" && phase === "intent")
+    .flatMap(({ detail }) => (detail?.scheduled_at === undefined ? [] : [String(detail.scheduled_at)]));
+  for (const [time, of] of Map.groupBy(times, (each) => each)) {
+    if (of.length > 1) yield `${time} came to ${of.length} tasks`;
+  }
+}
+
+/** Of each task, from the dispatch to the end: one intent, one outcome that says what the task says, one last event. */
+export function* endFaults({ tasks, file, events }: Evidence): Generator<string> {
+  const dispatches = Map.groupBy(
+    file.entries.filter(({ action, phase }) => action === "task.dispatch" && phase !== "single"),
+    ({ task }) => task,
+  );
+  for (const { id, status } of tasks.values()) {
+    const own = (dispatches.get(id) ?? []).map(({ phase, outcome }) => `${phase} ${outcome}`).join(", ");
+    if (own !== `intent allowed, outcome ${status}`) yield `${id} is ${status}, and its entries say: ${own}`;
+    const last = events.get(id)?.at(-1);
+    const ends = events.get(id)?.filter(({ event }) => event === "task.finished").length ?? 0;
+    if (ends !== 1) yield `${id} has ${ends} events task.finished`;
+    else if (last?.event !== "task.finished" || last.data.status !== status) {
+      yield `${id} is ${status}, and its last event is ${last?.event} ${last?.data.status}`;
+    }
+  }
+}
+
+/** Events that do not count up, or do not add up to the output: in the store, and as readers have put them together. */
+export function* eventFaults({ world, tasks, events }: Evidence): Generator<string> {
+  for (const [id, seen] of events) {
+    const task = tasks.get(id);
+    for (const [index, event] of seen.entries()) {
+      const before = seen[index - 1]?.id ?? 0;
+      if (event.id <= before) yield `${id}: event ${event.id} comes after ${before}`;
+    }
+    // A call that a client made itself has an output that no model has said.
+    const isTold = seen.some(({ event }) => event === "output.delta");
+    if (task?.status === "succeeded" && isTold && textOf(seen) !== task.output) {
+      yield `${id}: its events say ${JSON.stringify(textOf(seen))}, its output is ${JSON.stringify(task.output)}`;
+    }
+  }
+  for (const { id, plan, reader } of world.asked) {
+    if (id === null || reader === null) continue;
+    for (const fault of reader.faults) yield `a reader of ${plan.key} (${id}): ${fault}`;
+    const task = tasks.get(id);
+    if (reader.finished > 0 && task?.status === "succeeded" && reader.text !== task.output) {
+      yield `a reader of ${plan.key} (${id}), who came back ${reader.resumed} times, has ${JSON.stringify(reader.text)}`;
+    }
+  }
+}
+
+/** The text since what was thrown away last. */
+function textOf(events: readonly ReadEvent[]): string {
+  const from = events.findLastIndex(({ event }) => event === "output.reset" || event === "tool.result");
+  return events
+    .slice(from + 1)
+    .map(({ event, data }) => (event === "output.delta" ? String(data.text) : ""))
+    .join("");
+}
+
+export function endingOf({ status, output, error }: TaskView): string {
+  return status === "succeeded" ? `succeeded ${output}` : `${status} ${error?.code ?? ""}`.trim();
+}
+
+const GIVEN_UP = "failed interrupted";
+const scheduledEndings: ReadonlySet<string> = new Set([`succeeded ${outputOf(SCHEDULED)}`, GIVEN_UP]);
+
+function endings({ plan, body, cancelled }: AskedTask): ReadonlySet<string> {
+  const stopped = body.agent === STOPPED_AGENT ? ["cancelled agent_stopped"] : [];
+  // What was acknowledged counts, whatever the task came to meanwhile; a stop that was first counts before it.
+  if (cancelled === "yes") return new Set(["cancelled", ...stopped]);
+  const own = body.tier === BROKEN_TIER ? "failed model_unavailable" : `succeeded ${outputOf(plan)}`;
+  return new Set([own, GIVEN_UP, ...(cancelled === "perhaps" ? ["cancelled"] : []), ...stopped]);
+}

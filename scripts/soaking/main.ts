@@ -1,0 +1,58 @@
+/** `scripts/soak`: kills, checks, prints, and ends with 0 when no fault was found, 1 when one was, 2 when called wrongly. */
+import { checkAll } from "./checks/all.ts";
+import { parseOptions, USAGE } from "./options.ts";
+import { soak } from "./soak.ts";
+import { summary } from "./summary.ts";
+
+const TASKS_A_ROUND = 8;
+const PROGRESS_EVERY = 10;
+
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log(USAGE);
+    return 0;
+  }
+  const options = parseOptions(args, () => Math.floor(Math.random() * 2 ** 32));
+  if (typeof options === "string") {
+    console.error(`${options}\n\n${USAGE}`);
+    return 2;
+  }
+  const { kills, seconds, seed, binary } = options;
+  const begun = performance.now();
+  const elapsed = () => performance.now() - begun;
+  console.log(`seed ${seed}, ${kills} kills of ${binary ? "dist/gatehouse" : "the sources"}`);
+  let told = 0;
+  const evidence = await soak({
+    ...{ kills, seed, binary },
+    tasksARound: TASKS_A_ROUND,
+    until: seconds === null ? Number.POSITIVE_INFINITY : begun + seconds * 1000,
+    progress(done, world, faults) {
+      for (const { check, text } of faults.slice(told))
+        console.log(`FAULT  seed ${seed}  kill ${done}  ${check}: ${text}`);
+      told = faults.length;
+      if (done % PROGRESS_EVERY > 0) return;
+      const calls = world.upstreams.receipts.size;
+      console.log(
+        `${done} kills, ${world.asked.length} tasks, ${calls} calls, ${faults.length} faults, ${Math.round(elapsed() / 1000)} s`,
+      );
+    },
+  });
+  checkAll(evidence);
+  const { found } = evidence.world.faults;
+  for (const { check, round, text } of found.slice(told)) {
+    console.log(`FAULT  seed ${seed}  ${round === null ? "at the end" : `kill ${round}`}  ${check}: ${text}`);
+  }
+  console.log(`\n${summary(evidence, elapsed())}`);
+  if (found.length === 0) evidence.server.remove();
+  else console.log(`\nThe data directory is kept: ${evidence.server.data}`);
+  return found.length === 0 ? 0 : 1;
+}
+
+// Whoever ends the soak ends its server with it, and keeps the data directory.
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const) {
+  process.on(signal, () => process.exit(code));
+}
+process.exit(await main(process.argv.slice(2)));

@@ -1,0 +1,70 @@
+/** How `scripts/soak` is called. */
+
+export interface SoakOptions {
+  /** How often the server is killed, those times included that it is only starting. */
+  readonly kills: number;
+  /** After so long no more kills follow, whatever `kills` says. Null: no limit. */
+  readonly seconds: number | null;
+  /** Of the random moments and choices. */
+  readonly seed: number;
+  /** Whether `dist/gatehouse` is killed instead of the sources. */
+  readonly binary: boolean;
+}
+
+export const USAGE = `Usage: scripts/soak [--kills N] [--seconds S] [--seed N] [--binary]
+
+Runs a Gatehouse under load, kills it with SIGKILL at random moments, also while it starts, and checks after each that the
+ledger verifies; at the end, that no accepted task is lost or has ended twice, that no tool was called twice, that each
+intent has one outcome, and that credits and events add up.
+
+  --kills N    how often it is killed, 1 to 100000 (default 200)
+  --seconds S  no more kills after so long, 1 to 86400 (default: no limit)
+  --seed N     of the random moments and choices, 0 to 4294967295 (default: another one each time; it is printed)
+  --binary     dist/gatehouse, as scripts/build makes it, instead of the sources
+
+Exit codes: 0 no fault was found, 1 faults were found, or it broke, 2 it was called wrongly.`;
+
+const GREATEST_SEED = 2 ** 32 - 1;
+
+/** How it was called, or what is wrong with that. */
+export function parseOptions(args: readonly string[], anySeed: () => number): SoakOptions | string {
+  let kills = 200;
+  let seconds: number | null = null;
+  let seed: number | null = null;
+  let binary = false;
+  const rest = [...args];
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    switch (arg) {
+      case "--binary":
+        binary = true;
+        break;
+      case "--kills": {
+        const number = wholeNumber(rest.shift(), 1, 100_000);
+        if (number === null) return "--kills takes 1 to 100000";
+        kills = number;
+        break;
+      }
+      case "--seconds": {
+        const number = wholeNumber(rest.shift(), 1, 86_400);
+        if (number === null) return "--seconds takes 1 to 86400";
+        seconds = number;
+        break;
+      }
+      case "--seed": {
+        const number = wholeNumber(rest.shift(), 0, GREATEST_SEED);
+        if (number === null) return `--seed takes 0 to ${GREATEST_SEED}`;
+        seed = number;
+        break;
+      }
+      default:
+        return arg.startsWith("-") ? `there is no option ${arg}` : `there is nothing to do with ${arg}`;
+    }
+  }
+  return { kills, seconds, seed: seed ?? anySeed(), binary };
+}
+
+function wholeNumber(text: string | undefined, least: number, most: number): number | null {
+  if (text === undefined || !/^\d{1,10}$/.test(text)) return null;
+  const value = Number(text);
+  return value >= least && value <= most ? value : null;
+}

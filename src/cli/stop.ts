@@ -1,0 +1,58 @@
+import type { Command } from "commander";
+import { withGateway } from "./operator.ts";
+import { type ConfigOptions, command, resolveConfig } from "./options.ts";
+import { print, printJson } from "./output.ts";
+
+interface Options extends ConfigOptions {
+  readonly json?: boolean;
+}
+
+interface WorkspaceStatus {
+  readonly name: string;
+  readonly status: "active" | "stopped";
+}
+
+const DEFAULT_WORKSPACE = "default";
+
+/** `stop-all`: for whoever has to stop everything, now. */
+export function stopAllCommand(): Command {
+  return command("stop-all", "stop every workspace: cancel all tasks and calls, and refuse new ones")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+It takes effect at once, also where the disk is full. Nothing works again before "gatehouse resume-all", or a
+resume of each workspace. With no server running, the next start finds everything stopped.`,
+    )
+    .action((options: Options) => setAll("stop", options));
+}
+
+export function resumeAllCommand(): Command {
+  return command("resume-all", "let every stopped workspace work again")
+    .option("--json", "print JSON")
+    .action((options: Options) => setAll("resume", options));
+}
+
+async function setAll(verb: "stop" | "resume", options: Options): Promise<void> {
+  const { config } = await resolveConfig(options);
+  const { data } = await withGateway(config, DEFAULT_WORKSPACE, (api) =>
+    api.json<{ data: WorkspaceStatus[] }>("POST", `/operator/workspaces/${verb}`, {}),
+  );
+  if (options.json) printJson(data);
+  else for (const { name, status } of data) print(`${name}\t${status}`);
+}
+
+/** `workspace stop NAME` and `workspace resume NAME`. */
+export function workspaceStatusCommand(verb: "stop" | "resume", description: string): Command {
+  return command(verb, description)
+    .argument("<name>", "the workspace's name")
+    .option("--json", "print JSON")
+    .action(async (name: string, options: Options) => {
+      const { config } = await resolveConfig(options);
+      const workspace = await withGateway(config, name, (api) =>
+        api.json<WorkspaceStatus>("POST", `/v1/workspace/${verb}`, {}),
+      );
+      if (options.json) printJson(workspace);
+      else print(`${workspace.name}\t${workspace.status}`);
+    });
+}

@@ -1,0 +1,148 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import type { Caller } from "../../access/caller.ts";
+import type { Workspace, Workspaces } from "../../access/workspaces.ts";
+import type { Clock } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
+import type { Call } from "../../gate/call.ts";
+import { holdAtOnce } from "../../gate/hold-at-once.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { requireOperator, viewName } from "./workspace.ts";
+
+export interface StopRouteParts {
+  readonly workspaces: Workspaces;
+  /** Ends what a workspace has queued, running and called. */
+  endWork(workspaceId: number): Promise<void>;
+  readonly clock: Clock;
+}
+
+/** What the entry says that a stop was of, where it was not of an agent. */
+type Extent = "workspace" | "node";
+
+const oversight = {
+  scope: "approvals:write",
+  bodyOptional: true,
+  body: Type.Object({}, { additionalProperties: false }),
+  status: 200,
+} as const;
+
+/** The stop button of a workspace as a whole. Each of its agents counts as stopped until it is resumed. */
+export function workspaceStopRoutes(door: Door, parts: StopRouteParts) {
+  const { workspaces } = parts;
+  const tag = "Workspace";
+
+  const stop = endpoint(
+    door,
+    {
+      ...oversight,
+      tag,
+      action: "oversight.stop",
+      operationId: "workspace_stop",
+      summary: "Stop the workspace: cancels all of its tasks and calls, and refuses new ones",
+      urgent: true,
+    },
+    async ({ call }) => {
+      refuseAgentTokens(call.caller);
+      await stopOne(parts, call, "workspace");
+      return { status: 200, body: viewName(workspaces.get(call.caller.workspaceId)) };
+    },
+  );
+
+  const resume = endpoint(
+    door,
+    {
+      ...oversight,
+      tag,
+      action: "oversight.resume",
+      operationId: "workspace_resume",
+      summary: "Let a stopped workspace work again; agents that were stopped by themselves stay so",
+    },
+    async ({ call }) => {
+      refuseAgentTokens(call.caller);
+      await resumeOne(parts, call, "workspace");
+      return { status: 200, body: viewName(workspaces.get(call.caller.workspaceId)) };
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/workspace" })
+    .post("/stop", stop.handle, stop.hook)
+    .post("/resume", resume.handle, resume.hook);
+}
+
+/** The same for all workspaces of the node, by its operator. Not in the contract, and not in the document. */
+export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
+  const { workspaces } = parts;
+  const tag = "Operator";
+  const answer = () => ({
+    status: 200,
+    body: { data: workspaces.list().map(viewName), next_cursor: null },
+  });
+  /** The caller's own workspace gets the call's entry, the others one each. */
+  const callIn = (call: Call, workspace: Workspace) =>
+    workspace.id === call.caller.workspaceId ? call : call.elsewhere(workspace);
+
+  const stop = endpoint(
+    door,
+    { ...oversight, tag, action: "oversight.stop", summary: "Stop every workspace", urgent: true },
+    async ({ call }) => {
+      requireOperator(call.caller.actor);
+      // All are halted before the first of them waits for anything.
+      const stops = workspaces.list().map((each) => stopOne(parts, callIn(call, each), "node"));
+      await allOf(stops);
+      return answer();
+    },
+  );
+
+  const resume = endpoint(
+    door,
+    { ...oversight, tag, action: "oversight.resume", summary: "Let every stopped workspace work again" },
+    async ({ call }) => {
+      requireOperator(call.caller.actor);
+      const stopped = workspaces.list().filter(({ status }) => status === "stopped");
+      await allOf(stopped.map((each) => resumeOne(parts, callIn(call, each), "node")));
+      return answer();
+    },
+  );
+
+  return new Elysia({ prefix: "/operator/workspaces" })
+    .post("/stop", stop.handle, { ...stop.hook, detail: { hide: true } })
+    .post("/resume", resume.handle, { ...resume.hook, detail: { hide: true } });
+}
+
+/** It holds at once, and where the store cannot be written. */
+async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Call, extent: Extent) {
+  const { workspaceId } = call.caller;
+  call.about({ detail: { extent } });
+  await holdAtOnce(call, {
+    decision: call.decide("stop", clock),
+    halt: workspaces.halt(workspaceId),
+    write: async (tx) => void (await workspaces.setStatus(tx, workspaceId, "stopped")),
+    endWork: () => endWork(workspaceId),
+  });
+}
+
+async function resumeOne({ workspaces, clock }: StopRouteParts, call: Call, extent: Extent) {
+  const { workspaceId } = call.caller;
+  call.about({ detail: { extent } });
+  call.decide("resume", clock);
+  await call.commitEarlierDecisions();
+  // A stop that comes while this is being written came last, and holds.
+  const halt = workspaces.haltOf(workspaceId);
+  await call.commit(async (tx, record) => {
+    await workspaces.setStatus(tx, workspaceId, "active");
+    tx.onCommit(() => halt?.lift());
+    await record();
+  });
+}
+
+/** One that fails keeps none of the others from being done. @throws the first failure, once all are done */
+async function allOf(work: readonly Promise<void>[]): Promise<void> {
+  for (const each of await Promise.allSettled(work)) if (each.status === "rejected") throw each.reason;
+}
+
+/** An agent's token can only narrow what the agent may do: it stops nothing, and resumes nothing. */
+function refuseAgentTokens({ agent }: Caller): void {
+  if (agent) {
+    throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may not stop a workspace.`);
+  }
+}

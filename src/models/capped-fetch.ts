@@ -1,0 +1,17 @@
+import { capBody } from "../base/capped-body.ts";
+
+/**
+ * Bytes of one event of a streamed answer, and of an answer that is no stream, such as an error. The longest honest event
+ * repeats a whole answer: 1,000,000 characters of six bytes each, with what was asked.
+ */
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The `fetch` of the models' providers: an answer ends in a RangeError where it would fill the memory. The SDK alone keeps
+ * an event without an end for ever, and 2 GB of an error.
+ */
+export const cappedFetch: typeof fetch = Object.assign(
+  async (input: string | URL | Request, init?: RequestInit | BunFetchRequestInit): Promise<Response> =>
+    capBody(await fetch(input, init), MOST_BYTES, () => new RangeError("The answer is too large.")),
+  { preconnect: fetch.preconnect },
+);

@@ -1,0 +1,58 @@
+import { StoreUnavailable } from "../store/db.ts";
+import { endTask, takeUp } from "./end.ts";
+import type { EventLog } from "./event-log.ts";
+import type { Ending } from "./finish.ts";
+import { BetweenCalls, internal, type RunSignals, unrecorded } from "./interruption.ts";
+import type { TaskParts } from "./parts.ts";
+import { type Pause, TaskRun } from "./runner.ts";
+import type { Queued } from "./scheduler.ts";
+import { markQueued } from "./store.ts";
+import type { Task } from "./task.ts";
+
+/**
+ * Runs one task to its end, or until a person has to decide, and says the truth about it, whatever happens. Never
+ * rejects. `tookUp` is told of the task once it is read.
+ */
+export async function runTask(
+  parts: TaskParts,
+  queued: Queued,
+  signals: RunSignals,
+  tookUp: (task: Task) => void,
+): Promise<"ended" | "awaiting"> {
+  const log = parts.hub.find(queued.taskId);
+  if (!log) return "ended";
+  const task = await takeUp(parts, queued, signals);
+  if (!task) {
+    log.close(null);
+    parts.hub.close(queued.taskId);
+    return "ended";
+  }
+  tookUp(task);
+  const run = new TaskRun(parts, task, log, signals);
+  let ending: Ending | Pause;
+  try {
+    ending = await run.run();
+  } catch (error) {
+    if (error instanceof BetweenCalls) {
+      ending = "shutdown";
+    } else {
+      parts.log.error("a task failed here", { task: task.id, error });
+      ending = error instanceof StoreUnavailable ? unrecorded() : internal();
+    }
+  }
+  if (ending === "awaiting") return "awaiting";
+  if (ending === "shutdown") await breakOff(parts, task, log);
+  else await endTask(parts, task, log, ending, signals, run.owed);
+  return "ended";
+}
+
+/** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */
+async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
+  try {
+    await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), { single: true });
+  } catch (error) {
+    // The next start finds it as running, and takes it up as after a crash.
+    parts.log.warn("a task cannot be given back to the queue", { task: task.id, error });
+  }
+  log.close(null);
+}

@@ -1,0 +1,127 @@
+/** Budgets over a store of their own: what is reserved lasts exactly where its transaction does. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
+import { Budgets, type Claim, type Crossing } from "../../src/gate/budget.ts";
+import { type LedgerBench, openLedger } from "../ledger/support.ts";
+
+const NEVER = new AbortController().signal;
+const WORKSPACE = 1;
+
+let bench: LedgerBench;
+let workspaces: Workspaces;
+let budgets: Budgets;
+let crossings: Crossing[];
+beforeEach(async () => {
+  bench = await openLedger();
+  const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
+  workspaces = await openWorkspaces(bench.db, bench.clock, limits);
+  crossings = [];
+  budgets = new Budgets({
+    workspaces,
+    clock: bench.clock,
+    toolPrices: [],
+    async crossed(_tx, crossing) {
+      crossings.push(crossing);
+    },
+  });
+});
+afterEach(() => bench.close());
+
+const claim = (owner: string, micros: number, creditsPerDay: number | null = null): Claim => ({
+  spender: { workspaceId: WORKSPACE, agent: { id: 1, name: "clerk", creditsPerDay } },
+  owner,
+  expected: () => micros,
+});
+const admit = (given: Claim, signal = NEVER): Promise<number> =>
+  budgets.admit(signal, (reserve) => bench.db.tx((tx) => reserve(tx, given)));
+const setMonth = (creditsPerMonth: number | null) =>
+  bench.db.tx((tx) => workspaces.change(tx, WORKSPACE, { creditsPerMonth }));
+const spend = (micros: number) =>
+  bench.db.tx((tx) => budgets.charge(tx, { workspaceId: WORKSPACE, agent: null }, micros));
+const codeOf = (error: unknown) => (error as { code?: string }).code;
+
+test("nothing is reserved where the transaction fails after it, and the next one begins", async () => {
+  await setMonth(10);
+  const failed = budgets.admit(NEVER, (reserve) =>
+    bench.db.tx(async (tx) => {
+      await reserve(tx, claim("a", 10));
+      throw new Error("the intent was refused");
+    }),
+  );
+  expect(await failed.catch(String)).toContain("the intent was refused");
+  expect(budgets.reservations).toBe(0);
+  expect(await admit(claim("b", 10))).toBe(10);
+});
+
+test("where there is no budget nothing is estimated", async () => {
+  const asked = { ...claim("a", 1), expected: () => expect.unreachable() };
+  expect(await admit(asked)).toBe(0);
+  expect(budgets.reservations).toBe(0);
+});
+
+test("one owner has one call out", async () => {
+  await setMonth(10);
+  await admit(claim("a", 1));
+  expect(await admit(claim("a", 1)).catch(String)).toContain("has a reservation already");
+  budgets.release("a");
+  budgets.release("a");
+  expect(await admit(claim("a", 1))).toBe(1);
+});
+
+test("who waits behind one budget and then behind the other is let in once both have room", async () => {
+  await setMonth(20);
+  await admit(claim("day", 5, 5));
+  const waits = admit(claim("waits", 1, 5));
+  await spend(6);
+  await admit(claim("month", 14));
+  budgets.release("day");
+  // It looks in a transaction: another one after it has seen that it did.
+  for (let turn = 0; turn < 3; turn++) await spend(0);
+  expect(budgets.reservations).toBe(1);
+  budgets.release("month");
+  expect(await waits).toBe(1);
+  expect(budgets.reservations).toBe(1);
+});
+
+test("who comes later stands behind those who wait, though there is room at that moment", async () => {
+  await setMonth(10);
+  await admit(claim("out", 10));
+  const first = admit(claim("first", 10));
+  await spend(0);
+  budgets.release("out");
+  // It is in the store's hands before the one that waits has heard.
+  const later = admit(claim("later", 10)).then(() => "later");
+  expect(await Promise.race([first.then(() => "first"), later])).toBe("first");
+  budgets.release("first");
+  expect(await later).toBe("later");
+});
+
+test("who waits is refused once all is spent, and gives up with the signal's reason", async () => {
+  await setMonth(10);
+  await admit(claim("out", 10));
+  const giveUp = new AbortController();
+  const [first, second] = [admit(claim("first", 1), giveUp.signal), admit(claim("second", 1))];
+  const reason = new Error("enough");
+  giveUp.abort(reason);
+  expect(await first.catch((error: unknown) => error)).toBe(reason);
+  await spend(10);
+  budgets.release("out");
+  expect(codeOf(await second.catch((error: unknown) => error))).toBe("credits_exhausted");
+  expect(budgets.reservations).toBe(0);
+});
+
+test("a crossing is where the sum passes it: not before, not twice, and not where a budget is lowered", async () => {
+  await setMonth(11);
+  await spend(8);
+  expect(crossings).toEqual([]);
+  await spend(1);
+  await spend(1);
+  expect(crossings.map(({ percent, spent }) => [percent, spent])).toEqual([[80, 9]]);
+  await setMonth(10);
+  await spend(5);
+  expect(crossings).toHaveLength(1);
+  await setMonth(15);
+  await spend(0);
+  await spend(100);
+  expect(crossings).toHaveLength(1);
+});

@@ -1,0 +1,57 @@
+/** The webhook is told that a person has to decide, with nothing of what the call would say. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Webhook as Verifier } from "standardwebhooks";
+import { type ApprovalStage, startApprovals } from "../tasks/approvals/support.ts";
+import { dispatch, ended } from "../tasks/support.ts";
+import { type FakeReceiver, startReceiver, until } from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+let receiver: FakeReceiver;
+let stage: ApprovalStage;
+beforeEach(async () => {
+  receiver = startReceiver("approval.required");
+  const calls = [{ name: "up__send", arguments: { to: "the secret list" } }];
+  stage = await startApprovals({}, { more: `notify: { webhook: "${receiver.url}" }` }, calls);
+});
+afterEach(async () => {
+  await stage.stop();
+  await receiver.close();
+});
+
+test("a call that needs nobody's approval is not told of", async () => {
+  await stage.gateway.agent("free", { approvals: [] });
+  const id = await dispatch(stage.gateway, { agent: "free", tools: ["up.send"] });
+  expect((await ended(stage.gateway, id)).status).toBe("succeeded");
+  const listed = await stage.gateway.call("GET", "/v1/webhooks/deliveries");
+  expect(listed.body.data.map(({ type }: { type: string }) => type)).not.toContain("approval.required");
+  expect(receiver.posted).toEqual([]);
+});
+
+test("a call that waits is told of once, signed, by ids and names alone, and can be decided by them", async () => {
+  const asked = await stage.ask();
+  await until(() => receiver.posted.length === 1);
+  const [posted] = receiver.posted;
+  expect(posted?.body).toMatchObject({
+    type: "approval.required",
+    data: {
+      workspace: "default",
+      task: asked.task,
+      call_id: asked.call_id,
+      agent: "careful",
+      tool: "up.send",
+    },
+  });
+  expect(posted?.text).not.toContain("secret list");
+  const key = readFileSync(join(stage.gateway.dataDir, "webhook.key"), "utf8").trim();
+  new Verifier(key).verify(posted?.text ?? "", posted?.headers ?? {});
+
+  const { task, call_id } = posted?.body.data ?? {};
+  const denied = await stage.decide(`/v1/tasks/${task}/approvals/${call_id}`, { decision: "deny" });
+  expect(denied.status).toBe(200);
+  expect((await ended(stage.gateway, asked.task, stage.gateway.admin)).status).toBe("succeeded");
+  expect(stage.tools.calls).toEqual([]);
+  expect(receiver.posted).toHaveLength(1);
+});

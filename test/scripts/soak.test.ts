@@ -1,0 +1,57 @@
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { parseOptions } from "../../scripts/soaking/options.ts";
+
+setDefaultTimeout(60_000);
+
+const SCRIPT = join(import.meta.dir, "..", "..", "scripts", "soak");
+const seed = () => 7;
+
+async function run(...args: string[]) {
+  const child = Bun.spawn(["bash", SCRIPT, ...args], { stdio: ["ignore", "pipe", "pipe"], env: process.env });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { stdout, stderr, code };
+}
+
+describe("scripts/soak", () => {
+  test("called wrongly says what is wrong, and how it is called, and kills nothing", async () => {
+    const { code, stdout, stderr } = await run("--kills", "none");
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toStartWith("--kills takes 1 to 100000\n\nUsage: scripts/soak");
+  });
+
+  test("--help says how it is called", async () => {
+    const { code, stdout, stderr } = await run("--kills", "5", "--help");
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).toStartWith("Usage: scripts/soak");
+  });
+});
+
+describe("the options", () => {
+  test.each([
+    [["--kills"], "--kills takes 1 to 100000"],
+    [["--kills", "0"], "--kills takes 1 to 100000"],
+    [["--kills", "1e3"], "--kills takes 1 to 100000"],
+    [["--kills", "100001"], "--kills takes 1 to 100000"],
+    [["--seconds", "-1"], "--seconds takes 1 to 86400"],
+    [["--seconds", "1.5"], "--seconds takes 1 to 86400"],
+    [["--seed", "4294967296"], "--seed takes 0 to 4294967295"],
+    [["--seed", ""], "--seed takes 0 to 4294967295"],
+    [["--fast"], "there is no option --fast"],
+    [["200"], "there is nothing to do with 200"],
+  ])("%j: %s", (args, problem) => {
+    expect(parseOptions(args, seed)).toBe(problem);
+  });
+
+  test.each([
+    [[], { kills: 200, seconds: null, seed: 7, binary: false }],
+    [["--seed", "0", "--binary"], { kills: 200, seconds: null, seed: 0, binary: true }],
+    [["--kills", "3", "--seconds", "60"], { kills: 3, seconds: 60, seed: 7, binary: false }],
+  ])("%j are taken", (args, options) => {
+    expect(parseOptions(args, seed)).toEqual(options);
+  });
+});

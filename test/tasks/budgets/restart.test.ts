@@ -1,0 +1,148 @@
+/** Calls that are out when the process dies are charged once, and nothing stays reserved. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { addConnector, connect } from "../../mcp/support.ts";
+import { type FakeModel, startFakeModel } from "../../support/fake-model.ts";
+import { startGateway, type TestGateway } from "../../support/gateway.ts";
+import { type ScriptedMcp, startScriptedMcp } from "../../support/scripted-mcp.ts";
+import { dispatch, ended, held, ledger, unsettled, until, yamlOf } from "../support.ts";
+import { reservations, spent, worth } from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+const CREDIT = 1_000_000;
+
+let model: FakeModel;
+let upstream: ScriptedMcp;
+let gateway: TestGateway;
+let yaml: string;
+let directories: string[];
+beforeEach(async () => {
+  model = startFakeModel();
+  upstream = startScriptedMcp(["paid"]);
+  upstream.answer(() => new Promise(() => {}));
+  // Four tokens of the prompt cost 4 thousandths, an answer is expected to cost a credit.
+  const prices = { a: [1, 1] } as const;
+  yaml = yamlOf(model.url, { tiers: { 1: ["a"], 2: ["free"] }, prices, more: 'tools: { "up.paid": 0.25 }' });
+  directories = [directory()];
+  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  await addConnector(gateway, "up", upstream.url);
+});
+afterEach(async () => {
+  await gateway.stop();
+  await model.close();
+  await upstream.close();
+  for (const each of directories) rmSync(each, { recursive: true, force: true });
+});
+
+function directory(): string {
+  return mkdtempSync(join(tmpdir(), "gatehouse-budget-"));
+}
+
+/** What the disk holds at this moment is all that the next process finds. */
+async function crash(): Promise<void> {
+  const copy = directory();
+  cpSync(directories.at(-1) ?? "", copy, { recursive: true });
+  directories.push(copy);
+  await gateway.stop();
+  gateway = await startGateway({ yaml, dataDir: copy });
+}
+
+test("a model's call is charged what was reserved for it, and where nothing was, nothing", async () => {
+  await gateway.agent("budgeted", { budget: { credits_per_day: 3 } });
+  await gateway.agent("free");
+  const holds = [held(), held()];
+  let asked = 0;
+  model.script("a", (request, call) => {
+    const { script } = holds[asked++] ?? { script: worth(1_000) };
+    return typeof script === "function" ? script(request, call) : script;
+  });
+  const first = await dispatch(gateway, { agent: "budgeted", prompt: "x".repeat(16) });
+  await holds[0]?.asked;
+  const second = await dispatch(gateway, { agent: "free", prompt: "x".repeat(16) });
+  await holds[1]?.asked;
+  expect(await reservations(gateway)).toBe(1);
+  await crash();
+  const task = await ended(gateway, first);
+  expect(task).toMatchObject({ status: "succeeded", credits_consumed: 2.004 });
+  expect(await ended(gateway, second)).toMatchObject({ status: "succeeded", credits_consumed: 1 });
+  const lost = (await ledger(gateway)).filter(({ code }) => code === "interrupted");
+  expect(lost.map(({ action, credits, detail }) => [action, credits ?? 0, detail?.usage ?? "none"])).toEqual([
+    ["model.call", 1_004_000, "estimated"],
+    ["model.call", 0, "none"],
+  ]);
+  expect(await reservations(gateway)).toBe(0);
+  expect(await spent(gateway)).toBe(3_004_000);
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+test("what a crash has charged counts against the budget: a task that goes on is refused where it is spent", async () => {
+  await gateway.agent("budgeted", { budget: { credits_per_day: 1 } });
+  const hold = held();
+  model.script("a", hold.script);
+  const id = await dispatch(gateway, { agent: "budgeted" });
+  await hold.asked;
+  await crash();
+  const task = await ended(gateway, id);
+  expect(task).toMatchObject({ status: "failed", error: { code: "credits_exhausted" } });
+  expect(task.credits_consumed).toBe(1.001);
+  expect(await spent(gateway)).toBe(1_001_000);
+  const told = (await ledger(gateway)).filter(({ action }) => action === "limit.exceeded");
+  expect(told).toHaveLength(1);
+});
+
+test("a tool call that was out is charged its price, in a task and over MCP, once whatever dies next", async () => {
+  await gateway.agent("clerk", { budget: { credits_per_day: 10 } });
+  model.script("free", ({ body }) =>
+    body.messages.at(-1)?.role === "tool"
+      ? { chunks: ["done"] }
+      : { toolCalls: [{ name: "up__paid", arguments: {} }] },
+  );
+  const id = await dispatch(gateway, { agent: "clerk", tier: 2, tools: ["up.paid"] });
+  await until(() => upstream.calls.length === 1);
+  const clients = [
+    await connect(gateway, { token: await gateway.token({ agent: "clerk" }) }),
+    await connect(gateway, { token: await gateway.token({ scopes: ["tools:*"] }) }),
+  ];
+  for (const client of clients) void client.call("up__paid").catch(() => {});
+  await until(() => upstream.calls.length === 3);
+  await crash();
+  await crash();
+  expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", credits_consumed: 0.25 });
+  expect(upstream.calls).toHaveLength(3);
+  expect(await spent(gateway)).toBe(0.75 * CREDIT);
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+});
+
+test("an approved call that waits for its budget when the gateway is stopped is made by the next one", async () => {
+  await gateway.agent("clerk", { approvals: ["up.paid"], budget: { credits_per_day: 1 } });
+  const client = await connect(gateway, { token: await gateway.token({ agent: "clerk" }) });
+  void client.call("up__paid").catch(() => {});
+  let asked: { task: string; call_id: string } | undefined;
+  await until(async () => {
+    [asked] = (await gateway.call("GET", "/v1/approvals")).body.data;
+    return asked !== undefined;
+  });
+  const hold = held();
+  model.script("a", hold.script);
+  const out = await dispatch(gateway, { agent: "clerk" });
+  await hold.asked;
+  const path = `/v1/tasks/${asked?.task}/approvals/${asked?.call_id}`;
+  expect((await gateway.call("POST", path, { body: { decision: "approve" } })).status).toBe(200);
+  await until(async () => (await gateway.call("GET", "/v1/workspace")).body.usage.tasks_running === 2);
+  // By then it has looked: each of these goes through the store.
+  for (let turn = 0; turn < 20; turn++) await gateway.call("GET", "/v1/agents");
+  await gateway.stop();
+  expect(upstream.calls).toHaveLength(0);
+  upstream.answer(() => ({ content: [{ type: "text", text: "done" }] }));
+  model.script("a", worth(100));
+  gateway = await startGateway({ yaml, dataDir: directories.at(-1) ?? "" });
+  const task = await ended(gateway, asked?.task ?? "");
+  expect(task).toMatchObject({ status: "succeeded", output: "done", credits_consumed: 0.25 });
+  expect((await ended(gateway, out)).status).toBe("succeeded");
+  expect(upstream.calls).toHaveLength(1);
+  expect(await reservations(gateway)).toBe(0);
+  await spent(gateway);
+});

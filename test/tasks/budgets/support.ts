@@ -1,0 +1,67 @@
+import { Database } from "bun:sqlite";
+import { expect } from "bun:test";
+import { databasePath } from "../../../src/store/directory.ts";
+import type { TestGateway } from "../../support/gateway.ts";
+import { type Entry, gate, ledger, type Stage } from "../support.ts";
+
+/** An answer that cost so many output tokens, and nothing else. */
+export const worth = (tokens: number) => ({
+  chunks: ["ok"],
+  usage: { prompt_tokens: 0, completion_tokens: tokens },
+});
+
+/** Micro-credits of the calls that were settled, as each of those who count them says; they are the same, or the test fails. */
+export async function spent(gateway: TestGateway): Promise<number> {
+  const entries = await ledger(gateway);
+  const calls = entries.filter(
+    ({ action, phase }) => phase === "outcome" && (action === "model.call" || action === "tool.call"),
+  );
+  const sum = (of: readonly Entry[]) => of.reduce((all, { credits }) => all + (credits ?? 0), 0);
+  const total = sum(calls);
+  const { body } = await gateway.call("GET", "/v1/workspace");
+  expect(Math.round(body.usage.credits_this_month * 1e6)).toBe(total);
+  const file = new Database(databasePath(gateway.dataDir), { readonly: true });
+  const rows = file.query<{ credits: number }, []>("SELECT credits FROM spending").all();
+  const tasks = file.query<{ id: string; credits: number }, []>("SELECT id, credits FROM tasks").all();
+  file.close();
+  expect(rows.reduce((all, { credits }) => all + credits, 0)).toBe(total);
+  for (const { id, credits } of tasks) {
+    expect([id, sum(calls.filter(({ task }) => task === id))]).toEqual([id, credits]);
+  }
+  const ends = entries.filter(({ action, phase }) => action === "task.dispatch" && phase === "outcome");
+  for (const end of ends) expect(end.credits).toBe(tasks.find(({ id }) => id === end.task)?.credits ?? -1);
+  return total;
+}
+
+/** Calls that have something reserved now, as the metrics say. */
+export async function reservations({ call }: TestGateway): Promise<number> {
+  const { body } = await call("GET", "/metrics");
+  return Number(/^gatehouse_budget_reservations (\d+)$/m.exec(body)?.[1]);
+}
+
+/** Scripts a model whose answers end one at a time, when they are let go. */
+export function oneByOne({ upstream }: Stage, model: string, behaviour: object) {
+  const out: (() => void)[] = [];
+  let asked = 0;
+  upstream.script(model, () => {
+    asked += 1;
+    const end = gate();
+    out.push(end.open);
+    return { ...behaviour, gate: end.opened };
+  });
+  return {
+    /** Calls that are out now. */
+    out: () => out.length,
+    /** Calls that there have ever been. */
+    asked: () => asked,
+    next: () => out.shift()?.(),
+  };
+}
+
+/** What the ledger says of budgets that are spent: the action, the budget, how far. */
+export async function notices(gateway: TestGateway): Promise<unknown[]> {
+  const entries = await ledger(gateway);
+  return entries
+    .filter(({ action }) => action === "budget.warn" || action === "limit.exceeded")
+    .map(({ action, detail }) => [action, detail?.budget, detail?.spent]);
+}

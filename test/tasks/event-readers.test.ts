@@ -1,0 +1,132 @@
+/** Readers of a task whose events are stored step by step, and let go of in memory, while they read at their own pace. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { EventLog } from "../../src/tasks/event-log.ts";
+import { saveEvents } from "../../src/tasks/event-store.ts";
+import { type EventReader, TaskEventHub } from "../../src/tasks/events.ts";
+import { type LedgerBench, openLedger } from "../ledger/support.ts";
+import { allEvents } from "../support/events.ts";
+
+let bench: LedgerBench;
+
+beforeEach(async () => {
+  bench = await openLedger();
+  await bench.db.run(
+    `INSERT INTO agents (id, workspace_id, name, owner, memory_scope, tier_policy, tools, max_steps, status, version,
+       created_at, updated_at) VALUES (1, 1, 'a', 'o', '[]', '{}', '[]', 1, 'active', 1, 0, 0)`,
+  );
+});
+afterEach(() => bench.close());
+
+let tasks = 0;
+
+async function newTask(): Promise<string> {
+  const id = `task_${++tasks}`;
+  await bench.db.run(
+    `INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, tools, metadata, status, attempts, credits, input_tokens,
+       output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at)
+     VALUES (1, $1, 1, 'a', 1, '[]', '{}', 'running', 1, 0, 0, 0, 0, $2, 0, 'x', 0)`,
+    [id, tasks],
+  );
+  return id;
+}
+
+/** As a step's end does it. */
+async function save(log: EventLog, id: string): Promise<void> {
+  log.flush();
+  const from = log.savedUpTo;
+  const to = log.nextId - 1;
+  if (to === from) return;
+  await bench.db.tx(async (tx) => {
+    await saveEvents(tx, 1, id, from + 1, log.after(from));
+    tx.onCommit(() => log.saved(to));
+  });
+}
+
+/** A reader that reads when it is told to, and at last to the end. */
+class Pace {
+  readonly #reader: EventReader;
+  readonly #chunks: Uint8Array[] = [];
+  #pending: Promise<void> | null = null;
+
+  constructor(reader: EventReader) {
+    this.#reader = reader;
+  }
+
+  /** Asks for the next frames, and waits for none. */
+  ask(): void {
+    this.#pending ??= this.#reader.next().then((frames) => {
+      this.#pending = null;
+      this.#chunks.push(...(frames ?? []));
+    });
+  }
+
+  async rest(): Promise<number[]> {
+    await this.#pending;
+    for (let frames = await this.#reader.next(); frames; frames = await this.#reader.next()) {
+      this.#chunks.push(...frames);
+    }
+    const text = Buffer.concat(this.#chunks.map((chunk) => Buffer.from(chunk)));
+    return (await allEvents(new Response(text))).map(({ id }) => id);
+  }
+}
+
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.constant({ kind: "publish" as const }) },
+  { weight: 2, arbitrary: fc.constant({ kind: "save" as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: "rest" as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("open" as const), after: fc.nat(12) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("ask" as const), reader: fc.nat(2) }) },
+  { weight: 3, arbitrary: fc.constant({ kind: "turn" as const }) },
+);
+
+test("each reader gets every event after its position once, in order, whatever is stored and let go meanwhile", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 2, max: 20 }),
+      fc.array(step, { maxLength: 60, size: "max" }),
+      async (first, steps) => {
+        const hub = new TaskEventHub(bench.db);
+        const id = await newTask();
+        const log = hub.open(id, first);
+        const readers: { after: number; pace: Pace }[] = [];
+        for (const each of steps) {
+          if (each.kind === "publish") log.publish("output.reset", {});
+          if (each.kind === "save") await save(log, id);
+          if (each.kind === "rest") log.rest();
+          if (each.kind === "turn") await new Promise((resolve) => setImmediate(resolve));
+          if (each.kind === "open") {
+            readers.push({ after: each.after, pace: new Pace(hub.read(1, id, each.after)) });
+          }
+          if (each.kind === "ask") readers[each.reader]?.pace.ask();
+        }
+        await save(log, id);
+        const last = log.nextId - 1;
+        log.close(null);
+        hub.close(id);
+        for (const { after, pace } of readers) {
+          const expected = after < 1 ? [1] : [];
+          for (let next = Math.max(first, after + 1); next <= last; next++) expected.push(next);
+          expect(await pace.rest()).toEqual(expected);
+        }
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
+test("a task that waits holds nothing in memory that is stored", async () => {
+  const id = await newTask();
+  const log = new TaskEventHub(bench.db).open(id, 2);
+  for (let n = 0; n < 10; n++) log.publish("output.reset", {});
+  await save(log, id);
+  expect(log.after(1).length).toBe(10);
+  log.publish("output.reset", {});
+  await save(log, id);
+  // What was stored just now is there for those who read as fast as it comes; what was stored before is not.
+  expect(log.after(1).length).toBe(1);
+  log.rest();
+  expect([log.after(1).length, log.nextId, log.letGoUpTo]).toEqual([0, 13, 12]);
+  log.publish("output.reset", {});
+  expect(log.after(12).length).toBe(1);
+});
