@@ -98,7 +98,9 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     },
   );
 
-  return new Elysia({ prefix: "/v1/ledger" }).get("", list.handle, list.hook).get("/:seq", read.handle, read.hook);
+  return new Elysia({ prefix: "/v1/ledger" })
+    .get("", list.handle, list.hook)
+    .get("/:seq", read.handle, read.hook);
 }
 
 /** Both conditions hold where a day and a range are given. */
