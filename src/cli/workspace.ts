@@ -42,8 +42,8 @@ export function workspaceCommand(): Command {
           if (options.json) printJson(data);
           else
             printTable(
-              ["NAME", "STATUS", "CREATED"],
-              data.map((workspace) => [workspace.name, workspace.status, workspace.created_at]),
+              ["NAME", "CREATED", "STATUS"],
+              data.map((workspace) => [workspace.name, workspace.created_at, workspace.status]),
             );
         }),
     )

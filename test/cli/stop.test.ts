@@ -63,7 +63,7 @@ describe("with a server", () => {
       name: "default",
       status: "stopped",
     });
-    expect(await desk.out(["workspace", "list"])).toMatch(/default\s+stopped.*\n(.*\n)*other\s+active/);
+    expect(await desk.out(["workspace", "list"])).toMatch(/^default\s.*\sstopped\s*\nother\s.*\sactive/m);
     expect(await desk.out(["workspace", "resume", "default"])).toBe("default\tactive\n");
   });
 });

@@ -89,7 +89,7 @@ describe.each([
     expect((await desk.cli(["workspace", "create", "acme"])).code).toBe(1);
     const names = JSON.parse(await desk.out(["workspace", "list", "--json"])) as { name: string }[];
     expect(names.map((each) => each.name)).toEqual(["acme", "default"]);
-    expect(await desk.out(["workspace", "list"])).toMatch(/^NAME\s+CREATED\nacme\s+20/);
+    expect(await desk.out(["workspace", "list"])).toMatch(/^NAME\s+CREATED\s+STATUS\nacme\s+20/);
     await desk.out(["token", "create", "--name", "theirs", "--scope", "admin", "--workspace", "acme"]);
     expect((await tokens("--workspace", "acme")).map((token) => token.name)).toEqual(["theirs"]);
     expect((await tokens()).map((token) => token.name)).not.toContain("theirs");

@@ -7,6 +7,8 @@ import { encodeEntry } from "../../../src/ledger/entry.ts";
 import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
 import { formatNote } from "../../../src/ledger/proof/note.ts";
 import { sha256 } from "../../../src/ledger/tree-hash.ts";
+import { migrate } from "../../../src/store/sqlite/migrate.ts";
+import { MIGRATIONS } from "../../../src/store/sqlite/migrations/index.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { serve, tempDir } from "../../support/process.ts";
 import { draft } from "../support.ts";
@@ -232,14 +234,9 @@ test("what a server leaves unsigned that signs seldom, as a signed entry says", 
 
 test("a directory that is older than checkpoints, which the program of today has to start on once", async () => {
   const directory = tempDir();
-  const gateway = await startGateway({ dataDir: directory.path });
-  await gateway.stop();
-  const vandal = new Vandal({ dataDir: directory.path, path: database(directory.path), remove: () => {} });
-  for (const table of ["ledger_tiles", "ledger_index", "ledger_checkpoints", "ledger_keys"]) {
-    vandal.run(`DROP TABLE ${table}`);
-  }
-  vandal.run("PRAGMA user_version = 3");
-  vandal.close();
+  const old = new Database(database(directory.path));
+  migrate(old, MIGRATIONS.slice(0, 3));
+  old.close();
   const result = await verify(database(directory.path));
   expect([result.verdict, allFindings(result).map(({ code }) => code)]).toEqual([
     "undecided",

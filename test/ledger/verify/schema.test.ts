@@ -1,4 +1,5 @@
 /** Attacks on the schema and on the pages of the file, below anything that SQL shows. */
+
 import {
   afterAll,
   afterEach,
@@ -102,7 +103,7 @@ describe("the schema:", () => {
     {
       name: "it says that it is of a version before there were checkpoints",
       attack: (v) => v.run("PRAGMA user_version = 3"),
-      alone: tampered(...Array.from({ length: 8 }, () => "schema_foreign"), "schema_old"),
+      alone: tampered(...Array.from({ length: 8 }, () => "schema_foreign"), "schema_changed"),
     },
     {
       name: "it says that it is of a version to come",
