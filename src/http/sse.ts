@@ -10,12 +10,12 @@ const encoder = new TextEncoder();
 const OPENED = encoder.encode(": open\n\n");
 const KEEP_ALIVE = encoder.encode(": keep-alive\n\n");
 const KEEP_ALIVE_MS = 10_000;
-/** Blocks (64 KiB at most) handed to one connection and not taken yet. */
-const BACKLOG_LIMIT = 4;
+/** Bytes handed to one connection and not taken yet, after which no more are: with the block on its way twice that at most. */
+const BACKLOG_BYTES = 64 * 1024;
 const BACKLOG_WAIT_MS = 25;
 /** A reader that has taken nothing of its backlog for so long is ended. It may come again, from Last-Event-ID. */
 const STALL_MS = 5 * 60_000;
-/** Each holds a socket and up to five blocks. */
+/** Each holds a socket and two blocks (64 KiB) at most. */
 const STREAMS_PER_WORKSPACE = 2_000;
 const STREAMS_PER_NODE = 10_000;
 const RETRY_SECONDS = 5;
@@ -59,9 +59,13 @@ export function eventStream(
   clock: Clock,
   { expire, ended }: { readonly expire: () => void; readonly ended: () => void },
 ): Response {
+  const given = new Given();
   const stream: Stream<Uint8Array> = new Stream<Uint8Array>(
     frames(reader, signal, {
-      drained: () => drained(() => backlog(stream), signal, clock),
+      drained(bytes) {
+        given.add(bytes);
+        return drained(() => given.held(backlog(stream)), signal, clock);
+      },
       breakOff: expire,
       ended,
       keepAlive: () =>
@@ -80,9 +84,24 @@ export function eventStream(
   });
 }
 
+/** The sizes of the last chunks that were given to a connection, which tells how many of them it holds, and not how large. */
+class Given {
+  readonly #sizes: number[] = [];
+
+  add(bytes: number): void {
+    this.#sizes.push(bytes);
+  }
+
+  /** Bytes of the last so many chunks. */
+  held(chunks: number): number {
+    this.#sizes.splice(0, this.#sizes.length - chunks);
+    return this.#sizes.reduce((bytes, size) => bytes + size, 0);
+  }
+}
+
 interface Connection {
-  /** Waits while the client has much to take yet. False: it takes nothing any more. */
-  drained(): Promise<boolean>;
+  /** Waits while the client has much to take yet, after it was given so many bytes. False: it takes nothing any more. */
+  drained(bytes: number): Promise<boolean>;
   /** Ends the connection with what it has not taken. */
   breakOff(): void;
   ended(): void;
@@ -106,7 +125,7 @@ async function* frames(
         yield bytes;
         // A slow client takes what it was given first, before more is read for it: what comes meanwhile waits in the
         // task's log, which all share, or in the store.
-        if (!(await connection.drained())) return connection.breakOff();
+        if (!(await connection.drained(bytes.length))) return connection.breakOff();
       }
     }
   } catch {
@@ -123,7 +142,7 @@ async function* frames(
 async function drained(held: () => number, signal: AbortSignal, clock: Clock): Promise<boolean> {
   let least = held();
   let since = clock.monotonic();
-  for (let now = least; now > BACKLOG_LIMIT && !signal.aborted; now = held()) {
+  for (let now = least; now > BACKLOG_BYTES && !signal.aborted; now = held()) {
     if (now < least) {
       least = now;
       since = clock.monotonic();

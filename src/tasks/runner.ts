@@ -44,6 +44,11 @@ export type Pause = "shutdown" | "awaiting";
 const CEILING_STEP = 4096;
 /** Frames that may still be made, of text that waits for the turn's end, after the ids were last looked at. */
 const UNNUMBERED = 2;
+/**
+ * Bytes of events that wait for the end of their step: past that they are stored in the middle of it, so that long answers of
+ * many tasks do not pile up in memory. Should the process die before the step's end, `output.reset` takes them back.
+ */
+const UNSAVED_BYTES = 32 * 1024;
 /** UTF-16 units that a task's models may send: bounds the memory that its events take. */
 const OUTPUT_LIMIT = 1_000_000;
 
@@ -58,6 +63,7 @@ export class TaskRun {
   readonly #signal: AbortSignal;
   readonly #draining: AbortSignal;
   #ceiling = 0;
+  #saveAt = UNSAVED_BYTES;
   #policy: TierPolicy | null = null;
   #agentTools: readonly string[] = [];
   #approvals: readonly string[] | null = null;
@@ -154,6 +160,7 @@ export class TaskRun {
       if (event.type === "step.started") await this.#refreshPolicy();
       this.#publish(event);
       if (this.#log.nextId + UNNUMBERED >= this.#ceiling) await this.#raiseCeiling();
+      if (this.#log.unsavedBytes >= this.#saveAt) await this.#saveEarly();
     }
     throw new Error("the run ended without its last event");
   }
@@ -319,6 +326,17 @@ export class TaskRun {
     this.#policy = agent.tierPolicy;
     this.#agentTools = agent.tools;
     this.#approvals = agent.approvals;
+  }
+
+  async #saveEarly(): Promise<void> {
+    try {
+      await this.#parts.db.tx((tx) => this.#saveEvents(tx), { single: true });
+      this.#saveAt = UNSAVED_BYTES;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      // The step's end will tell whether it can be written; until then memory has to hold them.
+      this.#saveAt = this.#log.unsavedBytes + UNSAVED_BYTES;
+    }
   }
 
   async #saveEvents(tx: Tx): Promise<void> {
