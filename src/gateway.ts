@@ -71,8 +71,9 @@ export interface Gateway {
   /**
    * Closes the door, breaks off what runs (a later start goes on from its last saved step), and gives the data directory
    * back.
+   * @returns how many stops and cancels are lost with this process, since the store took none of them
    */
-  stop(): Promise<void>;
+  stop(): Promise<{ readonly lostDecisions: number }>;
 }
 
 const HOUSEKEEPING_MS = 5_000;
@@ -188,7 +189,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       watch: {
         ...watchTasks(metrics),
         ending: (tx, task) => announcements.taskFinished(tx, task),
-        approvalRequired: (call) => announcements.approvalRequired(call),
+        approvalRequired: (tx, call) => announcements.approvalRequired(tx, call),
       },
     });
 
@@ -224,14 +225,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       log,
       db,
       agents: {
-        agents,
-        tokens,
-        clock,
+        ...{ agents, budgets, tokens, clock },
         tierNumbers: () => door.tiers.numbers(),
         async endWork(workspaceId, agent) {
           tools.calls.stopAgent(workspaceId, agent.id);
           await tasks.stopAgent(workspaceId, agent);
         },
+        endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
       },
       tasks: { tasks, clock },
       schedules: { schedules },
@@ -252,7 +252,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       exports: { clock, keys, payloadDays: config.ledger.payloadDays },
       mcp,
       workspace: {
-        workspaces,
+        ...{ workspaces, budgets },
         usage: async (workspaceId) => ({
           tasksRunning: tasks.scheduler.running(workspaceId),
           tasksQueued: tasks.scheduler.waiting(workspaceId),
@@ -264,6 +264,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
           tools.calls.stopWorkspace(workspaceId);
           await tasks.stopWorkspace(workspaceId);
         },
+        endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),
       },
       system: {
         ids,
@@ -358,7 +359,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await tasks.stop();
         await tools.stop();
         await listener?.close();
-        await late.stop();
+        const lostDecisions = await late.stop();
         // Before the vault's threads go: what they had open is torn down with them.
         await ledgerWatch.stop();
         await quoted.stop();
@@ -371,6 +372,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         if (listener) removeRuntime(config.dataDir);
         await db.close();
         lock.release();
+        return { lostDecisions };
       },
     };
   } catch (error) {

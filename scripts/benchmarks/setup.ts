@@ -38,8 +38,8 @@ export function settings({ upstream, runningTasks }: Settings = {}): string {
     upstream === undefined
       ? { tiers: { 1: { models: ["builtin/extractive"] } } }
       : { providers: { fake: provider }, tiers };
-  // JSON is YAML.
-  return JSON.stringify({ limits, ...models });
+  // JSON is YAML. A model that hangs must not be waited for when the process is told to stop.
+  return JSON.stringify({ limits, drain_seconds: 0, ...models });
 }
 
 const object = validator(Type.Object({}));

@@ -15,7 +15,7 @@ export interface CallOptions {
   readonly token?: string;
 }
 
-/** The server from one start to the kill that follows. */
+/** The server from one start to its end. */
 export class Life {
   readonly url: string;
   readonly #admin: string;
@@ -33,7 +33,7 @@ export class Life {
     return this.#isOver;
   }
 
-  /** MUST come before the kill: from here on an answer that does not come is the kill's. */
+  /** MUST come before the signal: from here on an answer that does not come is the signal's. */
   end(): void {
     this.#isOver = true;
     this.#end.resolve();
@@ -44,7 +44,7 @@ export class Life {
     return Promise.race([Bun.sleep(ms), this.#end.promise]);
   }
 
-  /** @returns null when the kill came before the answer: whether the call was heard is not known then */
+  /** @returns null when the end came before the answer: whether the call was heard is not known then */
   async call(method: string, path: string, options: CallOptions = {}): Promise<Answer | null> {
     if (this.#isOver) return null;
     try {
@@ -52,6 +52,8 @@ export class Life {
       const text = await response.text();
       const { status, headers } = response;
       const isJson = /json/.test(headers.get("content-type") ?? "") && text !== "";
+      // Who drains refuses what is new.
+      if (this.#isOver && status >= 500) return null;
       if (status >= 500) this.#dropped(`${method} ${path} was answered with ${status} ${text}`);
       return { status, headers, body: isJson ? JSON.parse(text) : null, text };
     } catch (error) {

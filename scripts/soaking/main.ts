@@ -1,6 +1,7 @@
 /** `scripts/soak`: kills, checks, prints, and ends with 0 when no fault was found, 1 when one was, 2 when called wrongly. */
 import { checkAll } from "./checks/all.ts";
 import { parseOptions, USAGE } from "./options.ts";
+import type { KilledServer } from "./server.ts";
 import { soak } from "./soak.ts";
 import { summary } from "./summary.ts";
 
@@ -18,12 +19,26 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   const { kills, seconds, seed, binary } = options;
+  let server: KilledServer | null = null;
+  let givenUp: Promise<never> | null = null;
+  // Whoever ends the soak ends its server with it, and keeps the data directory.
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
+    process.on(signal, () => {
+      givenUp ??= (server?.abandon() ?? Promise.resolve()).then(() => process.exit(code));
+    });
+  }
   const begun = performance.now();
   const elapsed = () => performance.now() - begun;
   console.log(`seed ${seed}, ${kills} kills of ${binary ? "dist/gatehouse" : "the sources"}`);
   let told = 0;
-  const evidence = await soak({
+  const soaking = soak({
     ...{ kills, seed, binary },
+    prepared: (prepared) => {
+      server = prepared;
+    },
     tasksARound: TASKS_A_ROUND,
     until: seconds === null ? Number.POSITIVE_INFINITY : begun + seconds * 1000,
     progress(done, world, faults) {
@@ -37,6 +52,8 @@ async function main(args: readonly string[]): Promise<number> {
       );
     },
   });
+  // Whatever breaks because the server was taken away is no fault of it.
+  const evidence = await soaking.catch((error) => givenUp ?? Promise.reject(error));
   checkAll(evidence);
   const { found } = evidence.world.faults;
   for (const { check, round, text } of found.slice(told)) {
@@ -48,11 +65,4 @@ async function main(args: readonly string[]): Promise<number> {
   return found.length === 0 ? 0 : 1;
 }
 
-// Whoever ends the soak ends its server with it, and keeps the data directory.
-for (const [signal, code] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-] as const) {
-  process.on(signal, () => process.exit(code));
-}
 process.exit(await main(process.argv.slice(2)));

@@ -15,6 +15,14 @@ import {
 } from "../../test/support/process.ts";
 import { Life } from "./life.ts";
 
+/** One process of the server. */
+export interface Lived {
+  /** Milliseconds since the Unix epoch. */
+  readonly from: number;
+  readonly to: number;
+  readonly signal: "SIGKILL" | "SIGTERM";
+}
+
 export class KilledServer {
   readonly data: string;
   /** Secret of an admin token. */
@@ -29,6 +37,12 @@ export class KilledServer {
   readonly #remove: () => void;
   #process: ServerProcess | null = null;
   #life: Life | null = null;
+  /** Every process that has ended. */
+  readonly lives: Lived[] = [];
+  #from = 0;
+  #isAbandoned = false;
+  /** Settles when the process that is being started is known here, or has ended. */
+  #starting: Promise<unknown> = Promise.resolve();
 
   private constructor(options: ProcessOptions, remove: () => void) {
     const { cwd } = options;
@@ -57,8 +71,12 @@ export class KilledServer {
 
   /** @param dropped told of a call that was not answered while the server was alive */
   async start(dropped: (what: string) => void): Promise<Life> {
+    this.#refuseAbandoned();
     const begun = performance.now();
-    this.#process = await serve([], this.#options);
+    this.#from = Date.now();
+    const starting = serve([], this.#options);
+    this.#starting = starting;
+    this.#process = await starting;
     this.startTimes.push(performance.now() - begun);
     this.#life = new Life(this.#process.url, this.admin, dropped);
     return this.#life;
@@ -69,19 +87,52 @@ export class KilledServer {
     this.#life?.end();
     await this.#process?.end("SIGKILL");
     this.#process = null;
+    this.#lived("SIGKILL");
   }
 
   /** Starts it, and kills it so many milliseconds later. */
-  killWhileStarting(ms: number): Promise<void> {
-    return serveBriefly(ms, this.#options);
+  async killWhileStarting(ms: number): Promise<void> {
+    this.#refuseAbandoned();
+    this.#from = Date.now();
+    const starting = serveBriefly(ms, this.#options);
+    this.#starting = starting;
+    await starting;
+    this.#lived("SIGKILL");
   }
 
-  /** Asks it to end. @returns its exit code */
-  async stop(): Promise<number | null> {
+  /** Asks it to end, and asks again so many milliseconds later. @returns its exit code */
+  async stop(againAfterMs: number | null = null): Promise<number | null> {
     this.#life?.end();
-    const code = (await this.#process?.end("SIGTERM")) ?? null;
+    const asked = this.#process;
+    const ending = asked?.end("SIGTERM").finally(() => {
+      this.#process = null;
+    });
+    if (againAfterMs !== null) {
+      await Promise.race([Bun.sleep(againAfterMs), ending]);
+      if (this.#process !== null) process.kill(this.#process.pid, "SIGTERM");
+    }
+    const code = (await ending) ?? null;
     this.#process = null;
+    this.#lived("SIGTERM");
     return code;
+  }
+
+  /** Leaves no process behind, not even one that is only starting: of that nobody knows the id until it is ready. */
+  async abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    // One that does not get ready has ended.
+    await this.#starting.catch(() => {});
+    const running = this.#process;
+    this.#process = null;
+    await running?.end("SIGKILL");
+  }
+
+  #refuseAbandoned(): void {
+    if (this.#isAbandoned) throw new Error("the soak was given up");
+  }
+
+  #lived(signal: Lived["signal"]): void {
+    this.lives.push({ from: this.#from, to: Date.now(), signal });
   }
 
   /** What `gatehouse ledger verify` says, null when the ledger holds. A server may run or not. */

@@ -1,15 +1,17 @@
 import { join } from "node:path";
-import { readFile, seeded } from "../../test/faults/support.ts";
+import { seeded } from "../../test/faults/support.ts";
 import type { ReadEvent } from "../../test/support/events.ts";
 import { keepDocuments } from "./actors/archiving.ts";
 import { decide } from "./actors/deciding.ts";
 import { dispatchTasks } from "./actors/dispatching.ts";
 import { callOverMcp } from "./actors/mcp-client.ts";
+import { allowEnough, raiseAllowance } from "./actors/paying.ts";
 import { readStreams } from "./actors/reading.ts";
-import { resumeAgent, stopAndResume } from "./actors/stopping.ts";
+import { resumeAgent, resumeWorkspace, stopAndResume, stopWorkspaceAndResume } from "./actors/stopping.ts";
+import { type OrderlyEnd, readEvidenceFile, readOrderlyEnd } from "./evidence-file.ts";
 import { type Fault, Faults } from "./faults.ts";
 import type { Life } from "./life.ts";
-import { KilledServer } from "./server.ts";
+import { KilledServer, type Lived } from "./server.ts";
 import { startUpstreams } from "./upstreams.ts";
 import { furnish, settings, type World } from "./world.ts";
 
@@ -18,6 +20,12 @@ const LIFE_MS = 1_500;
 const LIFE_STARTS = 5;
 /** In one of so many rounds it is killed while it starts as well. */
 const STARTING = 4;
+/** One of so many lives ends in order, by SIGTERM. */
+const ORDERLY = 5;
+/** One of so many rounds begins a row of kills that come too soon for most steps to end, so that tasks meet several over one step. */
+const ROW = 8;
+const ROW_KILLS = 4;
+const ROW_LIFE_MS = 200;
 const ALL_ENDED_MS = 120_000;
 
 export interface SoakRun {
@@ -27,6 +35,8 @@ export interface SoakRun {
   readonly tasksARound: number;
   /** Performance time after which nothing more is killed. */
   readonly until: number;
+  /** Told of the server before its first start, so that whoever gives the soak up can end it. */
+  readonly prepared?: (server: KilledServer) => void;
   /** Told after each kill. */
   progress(kills: number, soFar: Evidence["world"], faults: readonly Fault[]): void;
 }
@@ -55,10 +65,14 @@ export interface Evidence {
   /** Texts of the documents, null where there is none, by id. */
   readonly documents: ReadonlyMap<string, string | null>;
   readonly creditsThisMonth: number;
-  readonly file: ReturnType<typeof readFile>;
+  readonly file: ReturnType<typeof readEvidenceFile>;
   /** Of the data directory after the last, orderly end, by name. */
   readonly sizes: ReadonlyMap<string, number>;
   readonly kills: number;
+  /** Every process of the server, in their order. */
+  readonly lives: readonly Lived[];
+  /** The lives that ended by SIGTERM, but the last. */
+  readonly orderlyEnds: readonly OrderlyEnd[];
   readonly startTimes: readonly number[];
   /** Bytes of the log of SQLite, at most, after a kill. */
   readonly greatestLog: number;
@@ -72,17 +86,21 @@ export async function soak({
   binary,
   tasksARound,
   until,
+  prepared,
   progress,
 }: SoakRun): Promise<Evidence> {
   const random = seeded(seed);
   const faults = new Faults();
   const upstreams = startUpstreams(seeded(seed + 1));
   using server = await KilledServer.prepare(binary, (checkpoints) => settings(upstreams, checkpoints));
+  prepared?.(server);
+  const database = join(server.data, "gatehouse.db");
   const working = new Set<Promise<void>>();
   const dropped = (what: string) => faults.add("answers", what);
   let life = await server.start(dropped);
   const world: World = {
     ...{ random, faults, upstreams, asked: [], ownCalls: [], documents: [], decided: new Map() },
+    stops: { asked: 0, mayHold: false },
     ...(await furnish(life, upstreams)),
     inLife(work) {
       const tracked = work.finally(() => working.delete(tracked));
@@ -91,21 +109,41 @@ export async function soak({
   };
   let done = 0;
   let greatestLog = 0;
+  const verify = async (): Promise<void> => {
+    const problem = await server.verify();
+    if (problem !== null) faults.add("ledger", problem);
+  };
   const killed = async (): Promise<void> => {
     done++;
     faults.round = done;
-    const problem = await server.verify();
-    if (problem !== null) faults.add("ledger", problem);
+    await verify();
     greatestLog = Math.max(greatestLog, server.sizes().get("gatehouse.db-wal") ?? 0);
     progress(done, world, faults.found);
   };
+  const orderlyEnds: OrderlyEnd[] = [];
+  const endInOrder = async (): Promise<void> => {
+    // Half of them are told twice, so that what is out is broken off.
+    const code = await server.stop(random() < 0.5 ? random() * 300 : null);
+    await Promise.all(working);
+    if (code !== 0) faults.add("end", `after kill ${done} SIGTERM ended it with exit code ${code}`);
+    const end = readOrderlyEnd(database);
+    orderlyEnds.push(end);
+    for (const text of end.faults) faults.add("end", text);
+    await verify();
+  };
+  let soon = 0;
   while (done < kills && performance.now() < until) {
     live(world, life, tasksARound);
-    const longest = Math.max(LIFE_MS, LIFE_STARTS * (server.startTimes.at(-1) ?? 0));
+    if (soon > 0) soon--;
+    else if (random() * ROW < 1) soon = ROW_KILLS;
+    const longest = soon > 0 ? ROW_LIFE_MS : Math.max(LIFE_MS, LIFE_STARTS * (server.startTimes.at(-1) ?? 0));
     await Bun.sleep(20 + random() ** 1.5 * longest);
-    await server.kill();
-    await Promise.all(working);
-    await killed();
+    if (soon === 0 && random() * ORDERLY < 1) await endInOrder();
+    else {
+      await server.kill();
+      await Promise.all(working);
+      await killed();
+    }
     if (done < kills && random() * STARTING < 1) {
       await server.killWhileStarting(random() * Math.min(...server.startTimes) * 1.2);
       await killed();
@@ -119,15 +157,15 @@ export async function soak({
   // Before anybody else opens the database: who only reads it makes files as well.
   const sizes = server.sizes();
   if (code !== 0) faults.add("end", `the last server ended with exit code ${code}`);
-  const problem = await server.verify();
-  if (problem !== null) faults.add("ledger", problem);
+  await verify();
   await upstreams.close();
   return {
     ...left,
     world,
-    file: readFile(join(server.data, "gatehouse.db")),
+    file: readEvidenceFile(database),
     sizes,
     kills: done,
+    ...{ lives: server.lives, orderlyEnds },
     startTimes: server.startTimes,
     greatestLog,
     server,
@@ -140,6 +178,8 @@ function live(world: World, life: Life, tasksARound: number): void {
   world.inLife(decide(world, life));
   world.inLife(keepDocuments(world, life));
   world.inLife(stopAndResume(world, life));
+  world.inLife(stopWorkspaceAndResume(world, life));
+  world.inLife(raiseAllowance(world, life));
   for (const token of world.clients) world.inLife(callOverMcp(world, life, token));
 }
 
@@ -147,20 +187,26 @@ type Left = Pick<Evidence, "tasks" | "events" | "replays" | "documents" | "credi
 
 /** With nothing new but what was never answered: every task comes to its end. */
 async function finish(world: World, life: Life): Promise<Left> {
+  await resumeWorkspace(world, life);
   await resumeAgent(life);
+  await allowEnough(world, life);
+  // From here on nothing comes by itself: what is listed as ended is all that there will be.
+  const deleted = await life.call("DELETE", `/v1/schedules/${world.schedule}`);
+  if (deleted?.status !== 204) world.faults.add("end", `the schedule cannot be deleted: ${deleted?.status}`);
   world.inLife(readStreams(world, life));
   world.inLife(decide(world, life));
   await dispatchTasks(world, life, 0);
   const deadline = performance.now() + ALL_ENDED_MS;
-  let open = await listed(life, ["queued", "running", "awaiting_approval"]);
-  while (open.length > 0 && performance.now() < deadline) {
+  let all = await listed(life);
+  while (all.some(isOpen) && performance.now() < deadline) {
     await life.pause(250);
-    open = await listed(life, ["queued", "running", "awaiting_approval"]);
+    all = await listed(life);
   }
+  const open = all.filter(isOpen);
   for (const { id, status } of open) world.faults.add("tasks", `${id} has not ended: it is ${status}`);
   const tasks = new Map<string, TaskView>();
   const events = new Map<string, ReadEvent[]>();
-  for (const { id } of await listed(life, ["succeeded", "failed", "cancelled"])) {
+  for (const { id } of all.filter((task) => !isOpen(task))) {
     tasks.set(id, (await life.call("GET", `/v1/tasks/${id}`))?.body as TaskView);
     const own: ReadEvent[] = [];
     await life.follow("GET", `/v1/tasks/${id}/events`, {}, { event: (event) => own.push(event) });
@@ -183,17 +229,20 @@ async function finish(world: World, life: Life): Promise<Left> {
   return { tasks, events, replays, documents, creditsThisMonth: workspace.usage.credits_this_month };
 }
 
-async function listed(life: Life, statuses: readonly string[]): Promise<TaskView[]> {
+/** All at once: asked for by status, one that goes from the one to the other meanwhile would be missed. */
+async function listed(life: Life): Promise<TaskView[]> {
   const found: TaskView[] = [];
-  for (const status of statuses) {
-    let cursor = "";
-    do {
-      const answer = await life.call("GET", `/v1/tasks?limit=200&status=${status}${cursor}`);
-      if (answer?.status !== 200) throw new Error(`the tasks cannot be listed: ${answer?.status}`);
-      const { data, next_cursor } = answer.body as { data: TaskView[]; next_cursor: string | null };
-      found.push(...data);
-      cursor = next_cursor === null ? "" : `&cursor=${next_cursor}`;
-    } while (cursor !== "");
-  }
+  let cursor = "";
+  do {
+    const answer = await life.call("GET", `/v1/tasks?limit=200${cursor}`);
+    if (answer?.status !== 200) throw new Error(`the tasks cannot be listed: ${answer?.status}`);
+    const { data, next_cursor } = answer.body as { data: TaskView[]; next_cursor: string | null };
+    found.push(...data);
+    cursor = next_cursor === null ? "" : `&cursor=${next_cursor}`;
+  } while (cursor !== "");
   return found;
+}
+
+function isOpen({ status }: TaskView): boolean {
+  return status === "queued" || status === "running" || status === "awaiting_approval";
 }

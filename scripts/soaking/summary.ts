@@ -2,7 +2,7 @@ import type { Evidence } from "./soak.ts";
 
 /** What was done, and what came of it, in aligned lines. */
 export function summary(
-  { world, tasks, file, kills, startTimes, sizes, greatestLog }: Evidence,
+  { world, tasks, file, kills, orderlyEnds, startTimes, sizes, greatestLog }: Evidence,
   ms: number,
 ): string {
   const statuses = Map.groupBy(tasks.values(), ({ status, error }) =>
@@ -12,6 +12,10 @@ export function summary(
   const readers = world.asked.flatMap(({ reader }) => (reader ? [reader] : []));
   const rows: readonly (readonly [string, string])[] = [
     ["kills", String(kills)],
+    [
+      "ended in order",
+      `${orderlyEnds.length}, ${orderlyEnds.reduce((sum, { givenBack }) => sum + givenBack, 0)} tasks given back`,
+    ],
     ["time", `${Math.round(ms / 1000)} s`],
     ["from start to ready", `p50 ${percentile(startTimes, 50)} ms, p99 ${percentile(startTimes, 99)} ms`],
     ["tasks", `${tasks.size}: ${[...statuses].map(([status, of]) => `${of.length} ${status}`).join(", ")}`],
@@ -25,6 +29,11 @@ export function summary(
     ],
     ["  decided by people", String(world.decided.size)],
     ["streams taken up again", String(readers.reduce((sum, { resumed }) => sum + resumed, 0))],
+    ["stops of the workspace", String(world.stops.asked)],
+    [
+      "credits",
+      `${(file.spending.reduce((sum, { credits }) => sum + credits, 0) / 1_000_000).toFixed(2)} spent, ${file.entries.filter(({ code }) => code === "credits_exhausted").length} refusals for want of them`,
+    ],
     ["documents", String(world.documents.length)],
     [
       "ledger entries",

@@ -1,6 +1,7 @@
 import type { Document } from "./actors/archiving.ts";
 import type { Decided } from "./actors/deciding.ts";
 import type { OwnCall } from "./actors/mcp-client.ts";
+import { type Allowance, FIRST_ALLOWANCE, THRIFTY } from "./actors/paying.ts";
 import { STOPPED_AGENT } from "./actors/stopping.ts";
 import type { Faults } from "./faults.ts";
 import type { Answer, CallOptions, Life } from "./life.ts";
@@ -21,6 +22,12 @@ export interface World {
   readonly documents: Document[];
   /** By the call's id. */
   readonly decided: Map<string, Decided>;
+  /** Of the agent `thrifty`, in the order in which they were asked for. */
+  readonly allowances: Allowance[];
+  /** Of the whole workspace; `mayHold` until a resume was answered. */
+  readonly stops: { asked: number; mayHold: boolean };
+  /** Id of the schedule that dispatches a task every minute. */
+  readonly schedule: string;
   /** Secrets of two people's tokens. */
   readonly people: readonly string[];
   /** Secrets of tokens that act as an agent, for clients of the MCP door. */
@@ -29,19 +36,29 @@ export interface World {
   inLife(work: Promise<void>): void;
 }
 
+/** What each call of the MCP server's tools costs, in micro-credits. */
+export const TOOL_PRICE = 10_000;
+const PRICED_TOOLS = "up.*";
+/** More than all tasks of the longest soak come to, so that everything is reserved and nothing refused. */
+const CREDITS_PER_MONTH = 100_000_000;
+const MICROS = 1_000_000;
+
 export const settings = ({ model }: Upstreams, checkpoints: string): string =>
   // JSON is YAML.
   JSON.stringify({
     providers: { fake: { kind: "openai-compatible", base_url: model.url } },
     models: {
-      "fake/steady": { input: 1, output: 1 },
-      "fake/flaky": { input: 0.3, output: 0.7 },
+      "fake/steady": { input: 0.01, output: 0.01 },
+      "fake/flaky": { input: 0.003, output: 0.007 },
     },
     tiers: {
       1: { models: ["fake/steady"] },
       2: { models: ["fake/flaky", "fake/steady"] },
       3: { models: ["fake/broken"] },
     },
+    tools: { [PRICED_TOOLS]: TOOL_PRICE / MICROS },
+    // Some steps are waited for until they end, and others are broken off.
+    drain_seconds: 1,
     limits: { requests_per_minute: 1_000_000 },
     ledger: { checkpoint_file: checkpoints, checkpoint_seconds: 1 },
   });
@@ -50,13 +67,16 @@ export const settings = ({ model }: Upstreams, checkpoints: string): string =>
 export async function furnish(
   life: Life,
   { mcp, api }: Upstreams,
-): Promise<Pick<World, "people" | "clients">> {
+): Promise<Pick<World, "people" | "clients" | "allowances" | "schedule">> {
   const must = async (path: string, body: CallOptions["body"]): Promise<Answer> => {
     const answer = await life.call("POST", path, body === undefined ? {} : { body });
     if (answer?.status === 201) return answer;
     throw new Error(`POST ${path}: ${answer?.status} ${answer?.text}`);
   };
   const token = async (body: object) => ((await must("/v1/tokens", body)).body as { secret: string }).secret;
+  const budget = { credits_per_month: CREDITS_PER_MONTH };
+  const changed = await life.call("PATCH", "/v1/workspace", { body: { budget } });
+  if (changed?.status !== 200) throw new Error(`PATCH /v1/workspace: ${changed?.status} ${changed?.text}`);
   await must("/v1/connectors", { name: "up", kind: "mcp", transport: { type: "http", url: mcp.url } });
   await must("/v1/connectors", { name: "api", kind: "openapi", spec: api.spec, base_url: api.url });
   for (const [name, fields] of Object.entries({
@@ -65,10 +85,11 @@ export async function furnish(
     [STOPPED_AGENT]: { approvals: [] },
     careful: { approvals: ["up.send"] },
     double: { approvals: ["up.send"], approvals_required: 2 },
+    [THRIFTY]: { approvals: [], budget: { credits_per_day: FIRST_ALLOWANCE / MICROS } },
   })) {
     await must("/v1/agents", { name, owner: "soak", memory_scope: "/", ...fields });
   }
-  await must("/v1/schedules", {
+  const schedule = await must("/v1/schedules", {
     name: "every minute",
     agent: "helper",
     prompt: promptOf(SCHEDULED),
@@ -79,8 +100,10 @@ export async function furnish(
   for (const person of ["Ann", "Bo"]) {
     people.push(await token({ name: person, person, scopes: ["approvals:write"] }));
   }
+  const clients = [];
+  for (const agent of ["helper", "careful", THRIFTY]) clients.push(await token({ name: agent, agent }));
   return {
-    people,
-    clients: [await token({ name: "c", agent: "helper" }), await token({ name: "d", agent: "careful" })],
+    ...{ people, clients, schedule: (schedule.body as { id: string }).id },
+    allowances: [{ micros: FIRST_ALLOWANCE, askedAt: 0, answeredAt: 0 }],
   };
 }

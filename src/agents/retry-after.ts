@@ -13,7 +13,10 @@ export function retryAfter(error: unknown): number | undefined {
   if (error.statusCode !== 429 && error.statusCode !== 503) return undefined;
   const { "retry-after": given, date } = error.responseHeaders ?? {};
   if (given === undefined) return undefined;
-  const ms = /^\d+$/.test(given.trim()) ? Number(given) * 1_000 : Date.parse(given) - Date.parse(date ?? "");
+  const isSeconds = /^\d+$/.test(given.trim());
+  // A date of HTTP begins with the name of its day; engines take much else for one, `-5` among it.
+  if (!isSeconds && !/^[A-Z][a-z]{2,8},? /.test(given)) return undefined;
+  const ms = isSeconds ? Number(given) * 1_000 : Date.parse(given) - Date.parse(date ?? "");
   // A date that is no date is not a number, and none of these.
   return ms <= LONGEST_WAIT_MS ? Math.max(0, ms) : undefined;
 }

@@ -31,15 +31,7 @@ export async function withGateway<T>(
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const gateway = await openUnlessInUse(config);
-    if (gateway) {
-      try {
-        return await work(
-          operatorApi("http://gatehouse", gateway.operatorSecret, workspace, (r) => gateway.handle(r)),
-        );
-      } finally {
-        await gateway.stop();
-      }
-    }
+    if (gateway) return inThisProcess(gateway, workspace, work);
     const runtime = readRuntime(config.dataDir);
     if (runtime && (await isAnswering(runtime.url))) {
       return work(operatorApi(runtime.url, runtime.secret, workspace, fetchHere));
@@ -53,6 +45,28 @@ export async function withGateway<T>(
     }
     await new Promise((resolve) => setTimeout(resolve, CONNECT_WAIT_MS));
   }
+}
+
+/** @throws OperatorError also where what was decided is gone with this process: it was answered, and nothing holds it */
+async function inThisProcess<T>(
+  gateway: Gateway,
+  workspace: string,
+  work: (api: OperatorApi) => Promise<T>,
+): Promise<T> {
+  let lost = 0;
+  let result: T;
+  try {
+    result = await work(
+      operatorApi("http://gatehouse", gateway.operatorSecret, workspace, (r) => gateway.handle(r)),
+    );
+  } finally {
+    lost = (await gateway.stop()).lostDecisions;
+  }
+  if (lost === 0) return result;
+  throw new OperatorError(
+    "the store cannot be written, so that nothing was recorded and, with no server running, nothing holds",
+    "make room on the disk, and call it again before a server is started",
+  );
 }
 
 /** The gateway of a data directory in this process, or null where another one has it. */

@@ -21,12 +21,14 @@ SIGTERM and SIGINT stop it in order: no new work is taken, calls that are out ge
 }
 
 async function serve(options: ConfigOptions): Promise<void> {
+  // Before anything takes time: a service manager may ask it to stop at any moment.
+  const opened: { gateway: Gateway | null } = { gateway: null };
+  stopOnSignals(opened);
   const { config } = await resolveConfig(options);
   // Loaded when it is needed: most verbs never do, and it is most of the program.
   const { openGateway } = await import("../gateway.ts");
   const gateway = await openGateway(config, { handOverAdmin: (secret) => handOver(secret, config.dataDir) });
-  // Before it says that it is ready: a service manager may ask it to stop right then.
-  stopOnSignals(gateway);
+  opened.gateway = gateway;
   const url = await start(gateway);
   if (process.stdout.isTTY) print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
 }
@@ -34,11 +36,14 @@ async function serve(options: ConfigOptions): Promise<void> {
 /** So long a stop may take after a second signal. The next start makes good what is not written then. */
 const HURRIED_STOP_MS = 5_000;
 
-function stopOnSignals(gateway: Gateway): void {
+function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {
   let signals = 0;
   const hurried = Promise.withResolvers<void>();
   async function stop(signal: string): Promise<void> {
     signals += 1;
+    const { gateway } = opened;
+    // It has answered nobody yet.
+    if (!gateway) process.exit(0);
     // Whoever asks a third time means it.
     if (signals > 2) process.exit(1);
     if (signals === 2) {

@@ -1,5 +1,9 @@
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { withGateway } from "./operator.ts";
+import { OperatorError } from "../base/errors.ts";
+import type { Config } from "../config/config.ts";
+import { databasePath } from "../store/directory.ts";
+import { type OperatorApi, withGateway } from "./operator.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
@@ -21,8 +25,9 @@ export function stopAllCommand(): Command {
     .addHelpText(
       "after",
       `
-It takes effect at once, also where the disk is full. Nothing works again before "gatehouse resume-all", or a
-resume of each workspace. With no server running, the next start finds everything stopped.`,
+In a running server it takes effect at once, also where the disk is full. With no server running, the next
+start finds everything stopped. Nothing works again before "gatehouse resume-all", or a resume of each
+workspace; a workspace that is made later works.`,
     )
     .action((options: Options) => setAll("stop", options));
 }
@@ -35,7 +40,7 @@ export function resumeAllCommand(): Command {
 
 async function setAll(verb: "stop" | "resume", options: Options): Promise<void> {
   const { config } = await resolveConfig(options);
-  const { data } = await withGateway(config, DEFAULT_WORKSPACE, (api) =>
+  const { data } = await withExisting(config, DEFAULT_WORKSPACE, (api) =>
     api.json<{ data: WorkspaceStatus[] }>("POST", `/operator/workspaces/${verb}`, {}),
   );
   if (options.json) printJson(data);
@@ -49,10 +54,25 @@ export function workspaceStatusCommand(verb: "stop" | "resume", description: str
     .option("--json", "print JSON")
     .action(async (name: string, options: Options) => {
       const { config } = await resolveConfig(options);
-      const workspace = await withGateway(config, name, (api) =>
+      const workspace = await withExisting(config, name, (api) =>
         api.json<WorkspaceStatus>("POST", `/v1/workspace/${verb}`, {}),
       );
       if (options.json) printJson(workspace);
       else print(`${workspace.name}\t${workspace.status}`);
     });
+}
+
+/** Whoever stops the wrong place must not be told that it is stopped: nothing is made here, unlike by other verbs. */
+async function withExisting<T>(
+  config: Config,
+  workspace: string,
+  work: (api: OperatorApi) => Promise<T>,
+): Promise<T> {
+  if (!existsSync(databasePath(config.dataDir))) {
+    throw new OperatorError(
+      `there is no Gatehouse in ${config.dataDir}`,
+      "name its data directory with --data, or GATEHOUSE_DATA",
+    );
+  }
+  return withGateway(config, workspace, work);
 }

@@ -2,7 +2,7 @@ import type { Agent, Agents } from "../access/agents.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { type JsonObject, ToolError } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
-import { type FieldError, Problem } from "../base/errors.ts";
+import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Budgets } from "../gate/budget.ts";
@@ -10,7 +10,10 @@ import type { Call } from "../gate/call.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
+import type { CatalogueTool } from "./catalogue.ts";
+import { failure, outputOf, wordsOf } from "./direct-answer.ts";
 import type { OpenCalls, PaidCall } from "./open-calls.ts";
+import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "./refusals.ts";
 import { isToolName, type ToolRegistry } from "./registry.ts";
 import type { Progress, ToolAnswer } from "./source.ts";
 
@@ -72,10 +75,17 @@ class Interruption {
   }
 }
 
+/** What the call may do has changed while it waited for its budget: thrown out of its transaction, of which nothing lasts. */
+class RightsChanged extends Error {
+  override readonly name = "RightsChanged";
+}
+
 interface RunningCall {
   readonly workspaceId: number;
   readonly agentId: number | null;
   readonly abort: AbortController;
+  /** Ends its wait for a budget, and nothing where it waits no more. */
+  readonly wait: AbortController;
   /** Resolves when its outcome is written, or cannot be. */
   readonly ended: PromiseWithResolvers<void>;
 }
@@ -121,9 +131,10 @@ export class DirectCalls {
     }
   }
 
-  /** Takes no more calls, and resolves when none is out. */
+  /** Takes no more calls, those that still wait for a budget among them, and resolves when none is out. */
   async drain(): Promise<void> {
     this.#isDraining = true;
+    for (const call of this.#running) call.wait.abort(new Interruption("shutdown"));
     await this.#allEnded();
   }
 
@@ -153,7 +164,7 @@ export class DirectCalls {
       return null;
     }
     const agent = await this.#parts.agents.byId(caller.workspaceId, caller.agent.id);
-    if (!agent) throw new Problem("agent_not_found", "The agent that this token acts as was removed.");
+    if (!agent) throw agentRemoved();
     this.#refuseStopped(caller.workspaceId, agent);
     return agent;
   }
@@ -165,6 +176,22 @@ export class DirectCalls {
    *   before anything is sent
    */
   async call(
+    call: Call,
+    name: string,
+    input: JsonObject,
+    context: DirectCallContext,
+  ): Promise<ToolAnswer | AskedCall> {
+    for (;;) {
+      try {
+        return await this.#callAsAllowed(call, name, input, context);
+      } catch (error) {
+        if (!(error instanceof RightsChanged)) throw error;
+      }
+    }
+  }
+
+  /** @throws RightsChanged where it has to be looked at anew */
+  async #callAsAllowed(
     call: Call,
     name: string,
     input: JsonObject,
@@ -186,26 +213,31 @@ export class DirectCalls {
       if (price > 0) await budgets.check(db, { workspaceId, agent });
       return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });
     }
-    if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany();
-    // Whoever stops from here on finds the call; a stop that came while the agent was read did not.
+    if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany(CALLS_PER_WORKSPACE);
+    // Whoever stops or drains from here on finds the call; who did while the agent was read has not.
+    if (this.#isDraining) throw draining();
     this.#refuseStopped(workspaceId, agent);
 
     const running: RunningCall = {
       workspaceId,
       agentId: agent?.id ?? null,
       abort: context.abort,
+      wait: new AbortController(),
       ended: Promise.withResolvers(),
     };
     this.#running.add(running);
     const callId = ids("call");
+    /** It was sent, and its charge is not on disk. */
+    let isOwed = false;
     try {
       const { signal } = context.abort;
-      const paid = price === 0 ? null : this.#paid(workspaceId, agent, callId, price, signal);
+      const wait = price === 0 ? signal : AbortSignal.any([signal, running.wait.signal]);
+      const paid = price === 0 ? null : this.#paid(call, { tool, agent, owner: callId, price, signal: wait });
       const intent = await open.begin(call, text, paid).catch((error: unknown) => {
-        if (!signal.aborted || error !== signal.reason) throw error;
+        if (!wait.aborted || error !== wait.reason) throw error;
         return null;
       });
-      if (intent === null) return await notBegun(call, text, signal, agent);
+      if (intent === null) return await notBegun(call, text, wait, agent);
       const began = clock.monotonic();
       const { progress } = context;
       const source = { signal, callId, ...(progress ? { progress } : {}) };
@@ -225,6 +257,8 @@ export class DirectCalls {
         await this.#settle(workspaceId, agent, draft, isSent ? price : 0);
         open.ended(workspaceId, intent);
       } catch (cause) {
+        // The next start charges it: until then it is spent as far as others are concerned.
+        isOwed = isSent;
         if (!(cause instanceof StoreUnavailable)) throw cause;
         // Nobody may take it for undone, and do it again. The next start reports it as unknown.
         const detail = "The call was made, but its outcome cannot be recorded.";
@@ -234,28 +268,39 @@ export class DirectCalls {
       if (code === "workspace_stopped") throw workspaceStopped();
       return answer;
     } finally {
-      budgets.release(callId);
+      if (!isOwed) budgets.release(callId);
       this.#running.delete(running);
       running.ended.resolve();
     }
   }
 
+  /** @param made what the call was found to be, before it waits for its budget */
   #paid(
-    workspaceId: number,
-    agent: Agent | null,
-    owner: string,
-    price: number,
-    signal: AbortSignal,
+    { caller: { workspaceId, scopes } }: Call,
+    made: {
+      readonly tool: CatalogueTool;
+      readonly agent: Agent | null;
+      readonly owner: string;
+      readonly price: number;
+      readonly signal: AbortSignal;
+    },
   ): PaidCall {
-    const { agents, budgets } = this.#parts;
+    const { agents, budgets, registry } = this.#parts;
+    const { tool, agent: before, owner, price, signal } = made;
     return {
       budgets,
       price,
       signal,
-      async claim(tx) {
-        // Its budget as it is now: the call may have waited.
-        const now = agent && (await agents.byId(workspaceId, agent.id, tx));
-        return { spender: { workspaceId, agent: now ?? agent }, owner, expected: () => price };
+      claim: async (tx) => {
+        // All as it is now: the call may have waited.
+        if (this.#isDraining) throw draining();
+        const agent = before && ((await agents.byId(workspaceId, before.id, tx)) ?? null);
+        if (before && !agent) throw agentRemoved();
+        this.#refuseStopped(workspaceId, agent);
+        const now = registry.get(workspaceId, tool.name, { tools: agent?.tools ?? ["*"], scopes });
+        const isAsked = agent !== null && registry.needsApproval(workspaceId, tool.name, agent.approvals);
+        if (isAsked || now !== tool) throw new RightsChanged();
+        return { spender: { workspaceId, agent }, owner, expected: () => price };
       },
     };
   }
@@ -324,16 +369,6 @@ function textOf(input: JsonObject): string {
   }
 }
 
-/** All that the caller is answered: as text alone, where that says it all. */
-function outputOf(answer: ToolAnswer): string {
-  const { content, structuredContent } = answer;
-  const [{ type, text, ...rest } = { type: "" }, ...others] = content;
-  const isText =
-    type === "text" && typeof text === "string" && others.length + Object.keys(rest).length === 0;
-  const saysAll = structuredContent === undefined || text === JSON.stringify(structuredContent);
-  return isText && saysAll ? text : JSON.stringify(answer);
-}
-
 /** Refuses a call in words that a model can read, before anything is sent. */
 async function deny(call: Call, input: string, code: string, words: string): Promise<ToolAnswer> {
   const answer = failure(words);
@@ -358,33 +393,4 @@ export async function abandonable<Result>(signal: AbortSignal, work: () => Promi
   } finally {
     signal.removeEventListener("abort", leave);
   }
-}
-
-function failure(message: string): ToolAnswer {
-  return { content: [{ type: "text", text: message }], isError: true };
-}
-
-function wordsOf(faults: readonly FieldError[]): string {
-  const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
-  return `The arguments are not valid. ${list}`;
-}
-
-function tooMany(): Problem {
-  return new Problem("rate_limited", `The workspace has ${CALLS_PER_WORKSPACE} tool calls out.`, {
-    headers: { "Retry-After": "1" },
-  });
-}
-
-function stopped(agent: string): Problem {
-  return new Problem("agent_stopped", `The agent ${agent} is stopped.`);
-}
-
-function workspaceStopped(): Problem {
-  return new Problem("workspace_stopped", "The workspace is stopped: none of its tools is called.");
-}
-
-function draining(): Problem {
-  return new Problem("draining", "The server is shutting down and takes no new calls.", {
-    headers: { "Retry-After": "5" },
-  });
 }

@@ -37,14 +37,17 @@ export interface Claim {
  */
 export type Reserve = (tx: Tx, claim: Claim) => Promise<number>;
 
-/** A part of a budget is spent for the first time: in the transaction of what was charged last. */
+/**
+ * A part of a budget is spent for the first time: in the transaction of what was charged last, or of the change that has
+ * lowered the budget onto what was spent.
+ */
 export interface Crossing {
   readonly workspaceId: number;
   readonly budget: "agent_day" | "workspace_month";
   /** The name of the agent whose day it is. */
   readonly agent: string | null;
   readonly percent: 80 | 100;
-  /** Micro-credits, what was charged last among them. */
+  /** Micro-credits, what was charged last among them; 0 of a budget of 0, all of which is spent. */
   readonly spent: number;
   /** The budget, in micro-credits. */
   readonly limit: number;
@@ -61,6 +64,12 @@ export interface BudgetParts {
 
 /** How often who waits looks without a cause: a new day, a clock that was set and a raised budget give nothing back. */
 const LOOK_MS = 1_000;
+
+/** What is told of, and how much of a budget it is, in micro-credits: whole numbers, so that four fifths are rounded up. */
+const TOLD = [
+  { percent: 80, part: (limit: number) => limit - Math.floor(limit / 5) },
+  { percent: 100, part: (limit: number) => limit },
+] as const;
 
 /** The call has to wait for a budget: thrown out of its transaction, of which nothing lasts then. */
 class Hindered extends Error {
@@ -171,12 +180,43 @@ export class Budgets {
     }
   }
 
+  /**
+   * Tells of a budget that was set, in the transaction that has set it, what is spent of it by that. Micro-credits; null: no
+   * budget. `agent`: whose day it is; null: it is the workspace's month.
+   */
+  async changed(
+    tx: Tx,
+    {
+      workspaceId,
+      agent,
+    }: { readonly workspaceId: number; readonly agent: Pick<Agent, "id" | "name"> | null },
+    { before, after }: { readonly before: number | null; readonly after: number | null },
+  ): Promise<void> {
+    if (after === null || after === before) return;
+    const now = this.#parts.clock.now();
+    const spent = agent
+      ? await spentToday(tx, workspaceId, agent.id, now)
+      : await spentThisMonth(tx, workspaceId, now);
+    const facts = agent
+      ? { workspaceId, budget: "agent_day" as const, agent: agent.name, spent, limit: after }
+      : { workspaceId, budget: "workspace_month" as const, agent: null, spent, limit: after };
+    await this.#tellOnce(tx, facts, (part) => before !== null && spent >= part(before));
+  }
+
   async #tell(tx: Tx, facts: Omit<Crossing, "percent">, micros: number): Promise<void> {
-    const { spent, limit } = facts;
-    const isCrossed = (part: number): boolean => spent - micros < part && spent >= part;
-    // Four fifths, rounded up: micro-credits are whole numbers.
-    if (isCrossed(limit - Math.floor(limit / 5))) await this.#parts.crossed(tx, { ...facts, percent: 80 });
-    if (isCrossed(limit)) await this.#parts.crossed(tx, { ...facts, percent: 100 });
+    await this.#tellOnce(tx, facts, (part) => facts.spent - micros >= part(facts.limit));
+  }
+
+  /** @param wasReached whether a part of the budget was spent before, and told of then */
+  async #tellOnce(
+    tx: Tx,
+    facts: Omit<Crossing, "percent">,
+    wasReached: (part: (limit: number) => number) => boolean,
+  ): Promise<void> {
+    for (const { percent, part } of TOLD) {
+      if (facts.spent < part(facts.limit) || wasReached(part)) continue;
+      await this.#parts.crossed(tx, { ...facts, percent });
+    }
   }
 
   /** What each budget has left, reservations aside; always more than 0. @throws Problem 402 `credits_exhausted` */

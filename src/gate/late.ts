@@ -67,17 +67,20 @@ export class LateRecords {
     await this.#writing;
   }
 
-  /** Tries a last time. What cannot be written then is told to the log, and lost. */
-  async stop(): Promise<void> {
+  /** Tries a last time. What cannot be written then is told to the log, and lost. @returns how many that were */
+  async stop(): Promise<number> {
+    let lost = 0;
     try {
       await this.flush();
     } catch (error) {
       for (const { facts } of this.#records.splice(0)) {
+        lost += 1;
         this.#log.error("a decision could not be recorded, and is lost", { ...facts, error });
       }
     }
     this.#cancel?.();
     this.#cancel = null;
+    return lost;
   }
 
   #retrySoon(): void {

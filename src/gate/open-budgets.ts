@@ -20,7 +20,7 @@ export function openBudgets(parts: OpenBudgetsParts): Budgets {
 
 /**
  * What is said of a budget that is nearly spent, or spent: an entry and a word to the webhook in the transaction of the
- * charge, so that each crossing is told once whatever happens, and a line in the log.
+ * charge, or of the change of the budget, so that each crossing is told once whatever happens, and a line in the log.
  */
 function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
   const { ledger, workspaces, log, announcements, count } = parts;
@@ -36,7 +36,7 @@ function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
       agent: agent ?? undefined,
       detail: isSpent
         ? { limit: "credits", budget, percent, spent, budget_limit: limit }
-        : { budget, percent, spent, limit },
+        : { budget, percent, spent, budget_limit: limit },
     });
     const told = { workspaceId, budget, agent, spent: toCredits(spent), credits: toCredits(limit) };
     if (isSpent) await announcements.budgetSpent(tx, told);

@@ -49,9 +49,10 @@ export class Announcements {
     await this.#webhook?.write(tx, { workspaceId, type: "task.finished", data });
   }
 
-  approvalRequired({ workspaceId, task, callId, agent, tool }: WaitingCall): void {
+  /** In the transaction after which the call waits: nobody who is to decide is left untold, whatever happens to this process. */
+  async approvalRequired(tx: Tx, { workspaceId, task, callId, agent, tool }: WaitingCall): Promise<void> {
     const data = { workspace: this.#nameOf(workspaceId), task, call_id: callId, agent, tool };
-    this.#webhook?.post({ workspaceId, type: "approval.required", data });
+    await this.#webhook?.write(tx, { workspaceId, type: "approval.required", data });
   }
 
   limitExceeded(workspaceId: number, limit: string, enforcement: string): void {
@@ -59,13 +60,13 @@ export class Announcements {
     this.#webhook?.post({ workspaceId, type: "limit.exceeded", data });
   }
 
-  /** In the transaction of the charge that came to so many per cent of the budget. */
+  /** In the transaction of the charge, or of the change of the budget, by which so many per cent of it are spent. */
   async budgetWarning(tx: Tx, spent: SpentBudget & { readonly percent: number }): Promise<void> {
     const data = { ...this.#budget(spent), percent: spent.percent };
     await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "budget.warning", data });
   }
 
-  /** In the transaction of the charge that spent the rest of the budget. */
+  /** In the transaction of the charge, or of the change of the budget, by which all of it is spent. */
   async budgetSpent(tx: Tx, spent: SpentBudget): Promise<void> {
     const data = { ...this.#budget(spent), limit: "credits", enforcement: "enforced" };
     await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "limit.exceeded", data });
@@ -73,7 +74,7 @@ export class Announcements {
 
   #budget({ workspaceId, budget, agent, spent, credits }: SpentBudget): object {
     const whose = agent === null ? {} : { agent };
-    return { workspace: this.#nameOf(workspaceId), budget, ...whose, spent, credits };
+    return { workspace: this.#nameOf(workspaceId), budget, ...whose, spent, budget_limit: credits };
   }
 
   /** A newer checkpoint covers what an older one does. */

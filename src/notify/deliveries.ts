@@ -128,19 +128,23 @@ export async function nextDue(sql: Sql, now: number): Promise<number | null> {
   return row?.next ?? null;
 }
 
-/** Writes what an attempt came to. One that was taken counts as delivered whatever became of it meanwhile. */
+/**
+ * Writes what an attempt came to. One that was taken counts as delivered whatever became of it meanwhile; one that was not
+ * says nothing of a redelivery that somebody asked for meanwhile, whose tries begin anew.
+ */
 export async function noteAttempt(
   tx: Tx,
-  { workspaceId, id, type }: Pick<DueDelivery, "workspaceId" | "id" | "type">,
+  { workspaceId, id, type, tries }: Pick<DueDelivery, "workspaceId" | "id" | "type" | "tries">,
   { at, httpStatus, problem, nextAt }: Attempt,
 ): Promise<void> {
   const status: DeliveryStatus = problem === null ? "delivered" : nextAt === null ? "failed" : "pending";
   await tx.run(
-    `UPDATE webhook_deliveries SET attempts = attempts + 1, tries = tries + 1, attempted_at = $3, last_status = $4, last_error = $5,
-       status = CASE WHEN status = 'pending' OR $6 = 'delivered' THEN $6 ELSE status END,
-       next_at = CASE WHEN status = 'pending' THEN $7 ELSE next_at END
+    `UPDATE webhook_deliveries SET attempts = attempts + 1, attempted_at = $3, last_status = $4, last_error = $5,
+       tries = CASE WHEN tries = $8 THEN tries + 1 ELSE tries END,
+       status = CASE WHEN (status = 'pending' AND tries = $8) OR $6 = 'delivered' THEN $6 ELSE status END,
+       next_at = CASE WHEN $6 = 'delivered' THEN NULL WHEN status = 'pending' AND tries = $8 THEN $7 ELSE next_at END
      WHERE workspace_id = $1 AND id = $2`,
-    [workspaceId, id, at, httpStatus, problem, status, nextAt],
+    [workspaceId, id, at, httpStatus, problem, status, nextAt, tries],
   );
   if (status !== "pending") await dropOld(tx, workspaceId, type, status);
 }

@@ -19,8 +19,9 @@ const RETRY_LAST_MS = 1_000;
 export async function takeUp(
   parts: Pick<TaskParts, "db" | "clock" | "log">,
   queued: Queued,
-  { signal, stopping }: EndSignals,
+  signals: EndSignals,
 ): Promise<Task | undefined> {
+  const { signal, stopping, retries } = signals;
   for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
     try {
       const task = await findTask(parts.db, queued.workspaceId, queued.taskId);
@@ -29,6 +30,7 @@ export async function takeUp(
     } catch (error) {
       const interruption = interruptionOf(signal);
       interruption?.putOff();
+      retries.refused.emit();
       if (stopping.aborted) {
         parts.log.error("a task cannot be read, and is left to the next start", {
           task: queued.taskId,
@@ -40,7 +42,7 @@ export async function takeUp(
       if (wait === RETRY_FIRST_MS) {
         parts.log.warn("a task cannot be read yet", { task: queued.taskId, error });
       }
-      await pause(parts.clock, wait, [signal, stopping]);
+      await pause(parts.clock, wait, signals);
     }
   }
 }
@@ -55,10 +57,11 @@ export async function endTask(
   task: Task,
   log: EventLog,
   given: Ending,
-  { signal, stopping }: EndSignals,
+  signals: EndSignals,
   owed: OwedCharge | null = null,
 ): Promise<boolean> {
   const { clock } = parts;
+  const { signal, stopping, retries } = signals;
   const endedAt = clock.now();
   let own = given;
   let isBare = false;
@@ -86,7 +89,10 @@ export async function endTask(
     } catch (error) {
       const isUnavailable = error instanceof StoreUnavailable;
       const latest = interruptionOf(signal);
-      if (isUnavailable) latest?.putOff();
+      if (isUnavailable) {
+        latest?.putOff();
+        retries.refused.emit();
+      }
       if (isUnavailable ? stopping.aborted : isBare) {
         const facts = { task: task.id, status: ending.status, code: ending.error?.code };
         parts.log.error("a task's end cannot be written", { ...facts, ...latest?.decision?.facts(), error });
@@ -97,7 +103,7 @@ export async function endTask(
       if (isUnavailable) {
         if (!isLate) parts.log.warn("a task's end cannot be written yet", { task: task.id, error });
         isLate = true;
-        await pause(clock, wait, [signal, stopping]);
+        await pause(clock, wait, signals);
       } else {
         parts.log.error("a task's end was refused, and is written without what is in it", {
           task: task.id,
@@ -111,14 +117,16 @@ export async function endTask(
   }
 }
 
-/** Resolves after the time, or as soon as one of the signals aborts that has not yet. */
-async function pause(clock: Clock, ms: number, signals: readonly AbortSignal[]): Promise<void> {
+/** Resolves after the time, as soon as one of the signals aborts that has not yet, or when all are tried again. */
+async function pause(clock: Clock, ms: number, { signal, stopping, retries }: EndSignals): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const wake = () => resolve();
   const cancel = clock.after(ms, wake);
-  const open = signals.filter(({ aborted }) => !aborted);
-  for (const signal of open) signal.addEventListener("abort", wake);
+  const open = [signal, stopping].filter(({ aborted }) => !aborted);
+  for (const each of open) each.addEventListener("abort", wake);
+  const forget = retries.now.listen(wake);
   await promise;
   cancel();
-  for (const signal of open) signal.removeEventListener("abort", wake);
+  forget();
+  for (const each of open) each.removeEventListener("abort", wake);
 }

@@ -65,6 +65,11 @@ interface ToolIntent {
   readonly price: number;
 }
 
+/** What may be called has changed while the call waited for its budget: thrown out of its transaction, of which nothing lasts. */
+class RightsChanged extends Error {
+  override readonly name = "RightsChanged";
+}
+
 /**
  * How the gateway stands around each call of a run: nothing is sent before its intent is on disk, and the run does not go
  * on before the outcome is.
@@ -213,6 +218,17 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
   }
 
   async function beforeToolCall(call: BeforeToolCall): Promise<Deny | undefined> {
+    for (;;) {
+      try {
+        return await decideOnTool(call);
+      } catch (error) {
+        if (!(error instanceof RightsChanged)) throw error;
+      }
+    }
+  }
+
+  /** @throws RightsChanged where it has to be decided anew */
+  async function decideOnTool(call: BeforeToolCall): Promise<Deny | undefined> {
     // What was changed while the model answered holds for what it asks now.
     await evidence.refreshPolicy();
     if (!evidence.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
@@ -225,7 +241,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     return undefined;
   }
 
-  /** @param approval seq of the decision that approved the call */
+  /** @param approval seq of the decision that approved the call. @throws RightsChanged */
   async function intendTool(call: BeforeToolCall, approval: number | undefined): Promise<ToolIntent> {
     const price = budgets.toolPrice(call.tool);
     const input = JSON.stringify(call.arguments);
@@ -233,6 +249,9 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     const denied = (code: string): Draft => ({ ...draft, phase: "single", outcome: "denied", code });
     return begin(call.signal, denied, async (tx, reserve) => {
       const agent = await evidence.enter(tx);
+      // It may have waited for its budget since it was decided on.
+      const isAsked = approval === undefined && evidence.needsApproval(call.tool);
+      if (isAsked || !evidence.allowsTool(call.tool)) throw new RightsChanged();
       // What costs nothing needs no budget, a spent one neither.
       if (price > 0) {
         const spender = { workspaceId, agent };

@@ -1,5 +1,6 @@
 import type { Decision } from "../gate/call.ts";
 import type { Ending } from "./finish.ts";
+import type { Retries } from "./retries.ts";
 import type { TaskErrorCode } from "./task.ts";
 
 /**
@@ -44,6 +45,7 @@ export interface EndSignals {
   readonly signal: AbortSignal;
   /** The process ends: what cannot be written is left to the next start, after one more try. */
   readonly stopping: AbortSignal;
+  readonly retries: Retries;
 }
 
 /** Thrown in place of the next call where the process is about to stop: all that came before is saved. */

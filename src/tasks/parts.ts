@@ -45,12 +45,15 @@ export interface TaskWatch {
   /** In the transaction of a task's end: what is written here lasts exactly where the end does. */
   ending(tx: Tx, task: Pick<Task, "workspaceId" | "id" | "agent" | "status" | "error">): Promise<void>;
   finished(status: string, durationMs: number): void;
-  /** A call waits for a person. */
-  approvalRequired(call: {
-    readonly workspaceId: number;
-    readonly task: string;
-    readonly callId: string;
-    readonly agent: string;
-    readonly tool: string;
-  }): void;
+  /** In the transaction after which a call waits for a person. */
+  approvalRequired(
+    tx: Tx,
+    call: {
+      readonly workspaceId: number;
+      readonly task: string;
+      readonly callId: string;
+      readonly agent: string;
+      readonly tool: string;
+    },
+  ): Promise<void>;
 }

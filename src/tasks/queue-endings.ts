@@ -1,6 +1,7 @@
 import { endTask, takeUp } from "./end.ts";
 import type { Interruption } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
+import type { Retries } from "./retries.ts";
 import type { Queued } from "./scheduler.ts";
 
 /** Tasks that are ended at once: each is in memory with its prompt. The others wait, a few hundred bytes each. */
@@ -26,15 +27,17 @@ interface Waiting extends PendingEnd {
 export class QueueEndings {
   readonly #parts: TaskParts;
   readonly #stopping: AbortSignal;
+  readonly #retries: Retries;
   /** All that have not ended, oldest first. */
   readonly #all = new Map<string, Waiting>();
   readonly #untried = new Set<Waiting>();
   #active = 0;
   #isRefused = false;
 
-  constructor(parts: TaskParts, stopping: AbortSignal) {
+  constructor(parts: TaskParts, stopping: AbortSignal, retries: Retries) {
     this.#parts = parts;
     this.#stopping = stopping;
+    this.#retries = retries;
   }
 
   add(queued: Queued, interruption: Interruption): PendingEnd {
@@ -52,6 +55,13 @@ export class QueueEndings {
 
   find(taskId: string): PendingEnd | undefined {
     return this.#all.get(taskId);
+  }
+
+  /** Those of a workspace, or of one agent of it. */
+  of(workspaceId: number, agentId: number | null): readonly PendingEnd[] {
+    return [...this.#all.values()].filter(
+      ({ queued }) => queued.workspaceId === workspaceId && (agentId === null || queued.agentId === agentId),
+    );
   }
 
   /** Resolves when none is left. */
@@ -90,7 +100,7 @@ export class QueueEndings {
         journal.error("a task's end cannot be written", facts);
         return;
       }
-      const signals = { signal: control.signal, stopping: this.#stopping };
+      const signals = { signal: control.signal, stopping: this.#stopping, retries: this.#retries };
       const task = await takeUp(this.#parts, queued, signals);
       if (!log || !task || !interruption.ending) return;
       if (await endTask(this.#parts, task, log, interruption.ending, signals)) this.#isRefused = false;

@@ -5,6 +5,7 @@ import { failure } from "./interruption.ts";
 import { recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { hasLostSteps } from "./progress.ts";
+import { Retries } from "./retries.ts";
 import type { Queued } from "./scheduler.ts";
 import { findTask, markQueued } from "./store.ts";
 import type { Task, TaskStatus } from "./task.ts";
@@ -65,7 +66,11 @@ export async function recoverTasks(
       // Asked of queued tasks as well: this process may be the second to die over the same task, between the two writes.
       const reason = await reasonToEnd(parts.db, task);
       if (reason !== null) {
-        await endTask(parts, task, log, failure("interrupted", reason), { signal: stopping, stopping });
+        await endTask(parts, task, log, failure("interrupted", reason), {
+          signal: stopping,
+          stopping,
+          retries: new Retries(),
+        });
         continue;
       }
     }

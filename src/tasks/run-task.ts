@@ -18,7 +18,7 @@ export async function runTask(
   queued: Queued,
   signals: RunSignals,
   tookUp: (task: Task) => void,
-): Promise<"ended" | "awaiting"> {
+): Promise<"ended" | "awaiting" | "givenBack"> {
   const log = parts.hub.find(queued.taskId);
   if (!log) return "ended";
   const task = await takeUp(parts, queued, signals);
@@ -41,8 +41,11 @@ export async function runTask(
     }
   }
   if (ending === "awaiting") return "awaiting";
-  if (ending === "shutdown") await breakOff(parts, task, log);
-  else await endTask(parts, task, log, ending, signals, run.owed);
+  if (ending === "shutdown") {
+    await breakOff(parts, task, log);
+    return "givenBack";
+  }
+  await endTask(parts, task, log, ending, signals, run.owed);
   return "ended";
 }
 

@@ -142,7 +142,7 @@ export class TaskRun {
       signal: this.#signal,
       newId: () => ids("call"),
       now: () => clock.monotonic(),
-      wait: (ms, signal) => pause(ms, clock, signal),
+      wait: (ms) => this.#pause(ms),
       policy: {
         allowModel: (model) => this.#allowsModel(model),
         allowTool: allowsTool,
@@ -261,10 +261,10 @@ export class TaskRun {
     const eventId = log.nextId;
     const frame = encodeFrame(eventId, "approval.required", data);
     await saveEvents(tx, workspaceId, task, from + 1, [...log.after(from), frame]);
+    await this.#parts.watch.approvalRequired(tx, { workspaceId, task, callId: id, agent, tool });
     tx.onCommit(() => {
       log.publish("approval.required", data);
       log.saved(eventId);
-      this.#parts.watch.approvalRequired({ workspaceId, task, callId: id, agent, tool });
     });
   }
 
@@ -287,6 +287,15 @@ export class TaskRun {
       this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
     }
     return failure(event.code, event.message);
+  }
+
+  /** For a provider that wants to be left alone for a while. @throws BetweenCalls: nothing is out that a stop would wait for */
+  async #pause(ms: number): Promise<void> {
+    try {
+      await pause(ms, this.#parts.clock, AbortSignal.any([this.#signal, this.#draining]));
+    } catch (reason) {
+      throw this.#signal.aborted ? reason : new BetweenCalls();
+    }
   }
 
   #whyStopped(): string {

@@ -13,6 +13,8 @@ import { Interruption, interruptionOf } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
 import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
+import { finished, noTask, notCancelled } from "./refusals.ts";
+import { Retries } from "./retries.ts";
 import { runTask } from "./run-task.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
 import { findTask, listTasks, type TaskPage } from "./store.ts";
@@ -43,8 +45,8 @@ export class TaskService {
   readonly #parts: TaskParts;
   readonly #scheduler: Scheduler;
   readonly #runs = new Map<string, Run>();
-  /** Tasks that wait for a person, and hold no slot. */
-  readonly #awaiting = new Map<string, Queued>();
+  /** Tasks that hold no slot and no place in the queue: they wait for a person, or were given back for the next start. */
+  readonly #resting = new Map<string, Queued>();
   /** Tasks taken out of the queue whose end is being written. */
   readonly #endings: QueueEndings;
   /** How tasks are shown that somebody was told have ended, and whose end is not written yet. */
@@ -53,10 +55,11 @@ export class TaskService {
   readonly #draining = new AbortController();
   /** Aborts when the process stops: what cannot be written is left to the next start. */
   readonly #stopping = new AbortController();
+  readonly #retries = new Retries();
 
   constructor(parts: TaskParts, options: TaskServiceOptions) {
     this.#parts = parts;
-    this.#endings = new QueueEndings(parts, this.#stopping.signal);
+    this.#endings = new QueueEndings(parts, this.#stopping.signal, this.#retries);
     this.#scheduler = new Scheduler({
       nodeCeiling: options.nodeCeiling,
       queueLimit: options.queueLimit,
@@ -83,7 +86,7 @@ export class TaskService {
         workspace.id,
         this.#stopping.signal,
       );
-      for (const task of awaiting) this.#awaiting.set(task.taskId, task);
+      for (const task of awaiting) this.#resting.set(task.taskId, task);
       const isAll = this.#parts.workspaces.isStopped(workspace.id);
       const interruption = new Interruption(
         isAll ? "workspace_stopped" : "agent_stopped",
@@ -113,7 +116,7 @@ export class TaskService {
     this.#stopping.abort();
     const shutdown = new Interruption("shutdown", this.#parts.clock.now());
     for (const { control } of this.#runs.values()) control.abort(shutdown);
-    const quiet = [...this.#scheduler.allWaiting(), ...this.#awaiting.values()];
+    const quiet = [...this.#scheduler.allWaiting(), ...this.#resting.values()];
     for (const { taskId } of quiet) this.#parts.hub.find(taskId)?.close(null);
     await this.#scheduler.stop();
     await this.#endings.ended();
@@ -218,7 +221,7 @@ export class TaskService {
   async stopAgent(workspaceId: number, agent: Pick<Agent, "id">): Promise<void> {
     const waiting = this.#scheduler.waitingOf(workspaceId, agent.id);
     const running = this.#scheduler.runningOf(workspaceId, agent.id);
-    const awaiting = this.#awaitingIn(workspaceId).filter(({ agentId }) => agentId === agent.id);
+    const awaiting = this.#restingIn(workspaceId).filter(({ agentId }) => agentId === agent.id);
     await this.#endAll("agent_stopped", [...running, ...waiting, ...awaiting]);
   }
 
@@ -226,11 +229,11 @@ export class TaskService {
   async stopWorkspace(workspaceId: number): Promise<void> {
     const running = this.#scheduler.runningIn(workspaceId);
     const waiting = this.#scheduler.waitingIn(workspaceId);
-    await this.#endAll("workspace_stopped", [...running, ...waiting, ...this.#awaitingIn(workspaceId)]);
+    await this.#endAll("workspace_stopped", [...running, ...waiting, ...this.#restingIn(workspaceId)]);
   }
 
-  #awaitingIn(workspaceId: number): Queued[] {
-    return [...this.#awaiting.values()].filter((queued) => queued.workspaceId === workspaceId);
+  #restingIn(workspaceId: number): Queued[] {
+    return [...this.#resting.values()].filter((queued) => queued.workspaceId === workspaceId);
   }
 
   async #endAll(reason: "agent_stopped" | "workspace_stopped", tasks: readonly Queued[]): Promise<void> {
@@ -238,11 +241,37 @@ export class TaskService {
     await Promise.all(tasks.map((queued) => this.#interrupt(queued, new Interruption(reason, now))));
   }
 
+  /**
+   * Resolves when the ends are written of all that a stop has ended, in a workspace or of one agent of it: until then a crash
+   * would leave tasks that the stop alone keeps from running again.
+   * @throws StoreUnavailable where the store refuses one of them
+   */
+  async endsWritten(workspaceId: number, agentId: number | null): Promise<void> {
+    const runs = [...this.#scheduler.runningIn(workspaceId)].filter(
+      ({ taskId, ...run }) => (agentId === null || run.agentId === agentId) && this.isEnding(taskId),
+    );
+    const ends = [
+      ...this.#endings.of(workspaceId, agentId).map(({ done }) => done),
+      ...runs.map(({ taskId }) => this.#scheduler.ended(taskId)),
+    ];
+    if (ends.length === 0) return;
+    const refused = Promise.withResolvers<never>();
+    const forget = this.#retries.refused.listen(() => {
+      refused.reject(new StoreUnavailable("what a stop has ended cannot be written yet"));
+    });
+    try {
+      this.#retries.now.emit();
+      await Promise.race([Promise.all(ends), refused.promise]);
+    } finally {
+      forget();
+    }
+  }
+
   /** Lets a task go on that waited for a person, and is queued in the store. */
   async goOn(queued: Queued): Promise<void> {
     // The run that asked may be about to end still.
     await this.#scheduler.ended(queued.taskId);
-    if (!this.#awaiting.delete(queued.taskId)) return;
+    if (!this.#resting.delete(queued.taskId)) return;
     if (this.#stopping.signal.aborted) return;
     this.#scheduler.enqueue(queued);
   }
@@ -289,7 +318,7 @@ export class TaskService {
    */
   async #interrupt(queued: Queued, interruption: Interruption): Promise<Interruption | null> {
     const { workspaceId, taskId } = queued;
-    const isQuiet = this.#scheduler.remove(workspaceId, taskId) || this.#awaiting.delete(taskId);
+    const isQuiet = this.#scheduler.remove(workspaceId, taskId) || this.#resting.delete(taskId);
     const pending = isQuiet
       ? this.#endings.add(queued, interruption)
       : (this.#running(taskId) ?? this.#endings.find(taskId));
@@ -310,7 +339,7 @@ export class TaskService {
   #isOpen({ workspaceId, taskId }: Queued, control: AbortController): boolean {
     const run = this.#runs.get(taskId);
     if (run) return run.control !== control;
-    return this.#awaiting.has(taskId) || this.#scheduler.isWaiting(workspaceId, taskId);
+    return this.#resting.has(taskId) || this.#scheduler.isWaiting(workspaceId, taskId);
   }
 
   #running(taskId: string): PendingEnd | undefined {
@@ -325,13 +354,14 @@ export class TaskService {
       signal: run.control.signal,
       draining: this.#draining.signal,
       stopping: this.#stopping.signal,
+      retries: this.#retries,
     };
     try {
       const how = await runTask(this.#parts, queued, signals, (task) => {
         run.task = task;
       });
+      if (how !== "ended") this.#resting.set(queued.taskId, queued);
       if (how === "awaiting") {
-        this.#awaiting.set(queued.taskId, queued);
         // It may wait for a day, and many others with it.
         this.#parts.hub.find(queued.taskId)?.rest();
         if (this.#stopping.signal.aborted) this.#parts.hub.find(queued.taskId)?.close(null);
@@ -348,10 +378,6 @@ async function recordLate(call: Call, decision: Decision): Promise<void> {
   await call.commitDecision(decision, async () => {});
 }
 
-function noTask(id: string): Problem {
-  return new Problem("not_found", `There is no task ${JSON.stringify(id)}.`);
-}
-
 async function replay(call: Call, id: string): Promise<Dispatched> {
   call.about({ task: id, detail: { replayed: 1 } });
   await call.record("succeeded");
@@ -360,12 +386,4 @@ async function replay(call: Call, id: string): Promise<Dispatched> {
 
 function keyOf(caller: Caller, key: string, request: DispatchRequest): IdempotencyKey {
   return { workspaceId: caller.workspaceId, actor: caller.actor, key, fingerprint: fingerprint(request) };
-}
-
-function notCancelled(): Problem {
-  return new Problem("internal", "The task's end could not be written, so it is not known to be cancelled.");
-}
-
-function finished(task: Task): Problem {
-  return new Problem("task_finished", `The task has ${task.status} already.`);
 }

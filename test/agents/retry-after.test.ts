@@ -36,6 +36,8 @@ describe("a model that failed is not asked again", () => {
     ["until a date where nobody knows what time it is there", busy({ "retry-after": DATE })],
     ["where it asks for what is neither", busy({ "retry-after": "soon", date: DATE })],
     ["where it asks for less than nothing", busy({ "retry-after": "-1" })],
+    ["where what it asks for is no date of HTTP", busy({ "retry-after": "1.5", date: DATE })],
+    ["nor is a negative number", busy({ "retry-after": "-5", date: DATE })],
     ["after a status with which that means nothing", busy({ "retry-after": "1" }, 500)],
     ["after a fault of the request", busy({ "retry-after": "1" }, 400)],
     ["after an error of another kind", { refuse: Object.assign(httpError(429), { name: "Error" }) }],

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fromSources } from "../support/process.ts";
 import { AGENT, type Desk, openDesk, SECRET } from "./support.ts";
 
 /** What a data directory holds while nobody uses it. */
@@ -141,4 +142,23 @@ test("what the server writes beside its data holds no secret that it was called 
   await server.end("SIGTERM");
   expect(server.stderr()).not.toMatch(/gth_[0-9A-Za-z]/);
   expect(readFileSync(join(data, "gatehouse.db")).includes(secret)).toBe(false);
+});
+
+test("one that is told to stop while it starts ends with 0, and the next start finds nothing amiss", async () => {
+  for (let round = 0; round < 3; round++) {
+    const data = join(desk.cwd, `early-${round}`);
+    const child = Bun.spawn([...(await fromSources()), "serve", "--listen", "127.0.0.1:0", "--data", data], {
+      cwd: desk.cwd,
+      env: { PATH: "", HOME: desk.cwd },
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+    // The lock is the first thing that a start makes.
+    while (!existsSync(join(data, "gatehouse.lock")) && child.exitCode === null) await Bun.sleep(1);
+    child.kill("SIGTERM");
+    await child.exited;
+    expect([child.exitCode, child.signalCode]).toEqual([0, null]);
+    const server = await desk.serve(["--data", data]);
+    expect(await server.end("SIGTERM")).toBe(0);
+    expect((await desk.cli(["ledger", "verify", "--data", data])).code).toBe(0);
+  }
 });

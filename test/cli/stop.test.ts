@@ -1,7 +1,10 @@
 /** `stop-all`, `resume-all`, `workspace stop` and `resume`: with a server and without one. */
+
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { databasePath } from "../../src/store/directory.ts";
 import { startFakeModel } from "../support/fake-model.ts";
 import type { ServerProcess } from "../support/process.ts";
 import { until, yamlOf } from "../tasks/support.ts";
@@ -43,6 +46,21 @@ test("a workspace that is not there is said so", async () => {
   expect((await desk.cli(["stop-all", "default"])).code).toBe(2);
 });
 
+test("where there is no Gatehouse, nothing is stopped, made or said to be", async () => {
+  const elsewhere = join(desk.cwd, "elsewhere");
+  for (const verb of [
+    ["stop-all"],
+    ["resume-all"],
+    ["workspace", "stop", "default"],
+    ["workspace", "resume", "default"],
+  ]) {
+    const ran = await desk.cli([...verb, "--data", elsewhere]);
+    expect([ran.code, ran.stdout]).toEqual([1, ""]);
+    expect(ran.stderr).toContain(`there is no Gatehouse in ${elsewhere}`);
+  }
+  expect(existsSync(elsewhere)).toBe(false);
+});
+
 describe("with a server", () => {
   test("stop-all ends what runs in it, up to the upstream, and resume-all lets it work", async () => {
     const { id } = await call("POST", "/v1/tasks", task);
@@ -69,6 +87,22 @@ describe("with a server", () => {
 });
 
 describe("without one", () => {
+  test("a stop that cannot be written is said to have failed, since nothing holds it", async () => {
+    const other = join(desk.cwd, "full");
+    await desk.out(["workspace", "list", "--data", other]);
+    const file = new Database(databasePath(other));
+    try {
+      file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
+      const ran = await desk.cli(["stop-all", "--data", other]);
+      expect([ran.code, ran.stdout]).toEqual([1, ""]);
+      expect(ran.stderr).toContain("nothing was recorded");
+      file.run("DROP TRIGGER full");
+      expect(file.query("SELECT status FROM workspaces").all()).toEqual([{ status: "active" }]);
+    } finally {
+      file.close();
+    }
+  });
+
   test("the next start finds everything stopped, and ends what was queued, running or asked of a person", async () => {
     const { id: running } = await call("POST", "/v1/tasks", task);
     await until(() => upstream.requests.some(({ aborted }) => !aborted));

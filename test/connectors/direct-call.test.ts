@@ -12,6 +12,7 @@ import { OpenCalls, reportLostCalls } from "../../src/connectors/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
+import type { Tx } from "../../src/store/db.ts";
 import { type Gate, gate, until } from "../tasks/support.ts";
 import { type CallBench, openCallBench, said, tool } from "./bench.ts";
 
@@ -104,6 +105,15 @@ test("one whose outcome cannot be written is not answered as done, and the next 
   await open.save();
   await reportLostCalls({ ...bench, budgets }, 1);
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
+});
+
+test("one that is still reading its agent when a drain begins is refused", async () => {
+  upstream(async () => said("done"));
+  const answer = call("up.echo");
+  const drained = calls.drain();
+  await expect(answer).rejects.toMatchObject({ code: "draining" });
+  await drained;
+  expect(bench.entries()).toEqual([]);
 });
 
 type End = [who: string, end: (abort: AbortController) => unknown];
@@ -247,11 +257,94 @@ describe("a call that costs something", () => {
       return said("done");
     });
   });
+  /** Does this in the transaction just before the one in which a call of `paid.echo` is begun: it was looked at before. */
+  async function justBefore(work: (tx: Tx) => Promise<unknown>): Promise<ToolAnswer> {
+    // Remembered, so that the call is on its way to its transaction in the same turn.
+    await agents.byId(1, agent.id);
+    const done = bench.db.tx(work);
+    const answer = call("paid.echo");
+    // Its refusal is looked at below.
+    answer.catch(() => {});
+    await done;
+    return answer;
+  }
   const outcomes = () =>
     bench
       .entries()
       .filter(({ phase }) => phase !== "intent")
       .map(({ outcome, code, credits }) => [outcome, code ?? "", credits ?? 0]);
+
+  test.each<[code: string, why: string, work: (tx: Tx) => Promise<unknown>]>([
+    ["draining", "a drain", async () => void calls.drain()],
+    ["agent_stopped", "a stop of its agent", async () => void agents.halt(1, agent.id)],
+    ["agent_stopped", "a stop of its workspace", async () => void workspaces.halt(1)],
+    ["agent_not_found", "its agent's end", (tx) => agents.archive(tx, 1, "clerk")],
+    ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
+    ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "paid")],
+  ])("is refused with %s by %s before it is begun, and nothing is kept of it", async (code, _why, work) => {
+    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    await expect(justBefore(work)).rejects.toMatchObject({ code });
+    expect(sent).toHaveLength(0);
+    expect(bench.entries()).toEqual([]);
+    expect(budgets.reservations).toBe(0);
+    await calls.drain();
+  });
+
+  test("is put before a person where it needs one before it is begun, and once", async () => {
+    const asked: string[] = [];
+    calls.askThrough({
+      async dispatch(_call, { tool }) {
+        asked.push(tool);
+        return { task: "task_1", answer: () => null, leave: () => {} };
+      },
+    });
+    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    const answer = justBefore((tx) => agents.update(tx, 1, "clerk", () => ({ approvals: ["paid.*"] })));
+    await expect(answer).rejects.toThrow("it waits for a person");
+    expect(asked).toEqual(["paid.echo"]);
+    expect(sent).toHaveLength(0);
+    expect(bench.entries()).toEqual([]);
+    expect(budgets.reservations).toBe(0);
+  });
+
+  test("is made with what its connector offers under that name by now", async () => {
+    const answer = await justBefore(async () =>
+      catalogue.put(1, "paid", ["*"], [tool("echo")], async () => said("new")),
+    );
+    expect(answer).toEqual(said("new"));
+    expect(sent).toHaveLength(0);
+    expect(outcomes()).toEqual([["succeeded", "", 5]]);
+  });
+
+  test("does not hold up a drain while it waits for its budget: it is refused at once, and one that is out goes on", async () => {
+    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    const out = call("paid.echo");
+    await until(() => sent.length === 1);
+    const waits = call("paid.echo");
+    await bench.db.tx(async () => {});
+    const drained = calls.drain();
+    await expect(waits).rejects.toMatchObject({ status: 503, code: "draining" });
+    sent[0]?.open();
+    expect(await out).toEqual(said("done"));
+    await drained;
+    expect(sent).toHaveLength(1);
+    expect(outcomes()).toEqual([["succeeded", "", 5]]);
+    expect(budgets.reservations).toBe(0);
+  });
+
+  test("keeps what it has reserved where its outcome cannot be written, until the next start charges it", async () => {
+    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 10 }));
+    const out = call("paid.echo");
+    await until(() => sent.length === 1);
+    bench.file.run("CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'full'); END");
+    sent[0]?.open();
+    await expect(out).rejects.toMatchObject({ code: "ledger_unavailable" });
+    bench.file.run("DROP TRIGGER full");
+    expect(budgets.reservations).toBe(1);
+    await open.save();
+    await reportLostCalls({ ...bench, budgets }, 1);
+    expect(outcomes()).toEqual([["failed", "unknown", 5]]);
+  });
 
   test("costs nothing where it is cancelled before it is sent, and its price where it was sent", async () => {
     const abort = new AbortController();

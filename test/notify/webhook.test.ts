@@ -3,7 +3,13 @@ import { join } from "node:path";
 import { Webhook as Verifier } from "standardwebhooks";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
-import { type Delivery, KEPT_LIMIT, listDeliveries, PENDING_LIMIT } from "../../src/notify/deliveries.ts";
+import {
+  type Delivery,
+  KEPT_LIMIT,
+  listDeliveries,
+  PENDING_LIMIT,
+  redeliver,
+} from "../../src/notify/deliveries.ts";
 import { encodeSecret } from "../../src/notify/signature.ts";
 import { type Notice, RETRY_AFTER_LIMIT_MS, RETRY_MS, Webhook } from "../../src/notify/webhook.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
@@ -157,6 +163,28 @@ test("a receiver that wants no more of one (410) is sent it no more", async () =
   receiver.answers.push(() => new Response(null, { status: 410 }));
   webhook.post(notice());
   expect(await settled("failed", 1)).toMatchObject({ lastStatus: 410 });
+});
+
+test("one that somebody asks for again while an attempt is out is sent again, whatever that attempt comes to", async () => {
+  const held = Promise.withResolvers<Response>();
+  receiver.answers.push(
+    () => new Response(null, { status: 500 }),
+    () => held.promise,
+  );
+  webhook.post(notice());
+  await until(() => receiver.posted.length === 1);
+  await settled("pending", 1);
+  await until(() => {
+    clock.advance(1_000);
+    return receiver.posted.length === 2;
+  });
+  const [{ id } = { id: "" }] = await log();
+  await db.tx((tx) => redeliver(tx, 1, id, clock.now()));
+  // It wants no more of it; who asked for it again knows better.
+  held.resolve(new Response(null, { status: 410 }));
+  await settled("pending", 2);
+  webhook.wake();
+  await settled("delivered", 3);
 });
 
 describe("when it is sent again", () => {

@@ -1,6 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseOptions } from "../../scripts/soaking/options.ts";
+import { lockDirectory } from "../../src/store/lock.ts";
+import { tempDir } from "../support/process.ts";
 
 setDefaultTimeout(60_000);
 
@@ -29,7 +32,45 @@ describe("scripts/soak", () => {
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toStartWith("Usage: scripts/soak");
   });
+
+  test.each([
+    ["SIGTERM", 143],
+    ["SIGINT", 130],
+  ] as const)("%s while its server starts leaves no server running", async (signal, expected) => {
+    const { path, remove } = tempDir();
+    const child = Bun.spawn(["bash", SCRIPT, "--kills", "1"], {
+      stdio: ["ignore", "ignore", "ignore"],
+      env: { ...process.env, TMPDIR: path },
+      // A group of its own, so that whatever this test finds running can be ended.
+      detached: true,
+    });
+    try {
+      const data = () =>
+        readdirSync(path)
+          .map((name) => join(path, name, "gatehouse-data"))
+          .find((each) => existsSync(each));
+      // Made by a server that holds the directory, and is not ready yet.
+      while (!existsSync(join(data() ?? path, "gatehouse.db"))) await Bun.sleep(5);
+      child.kill(signal);
+      expect(await child.exited).toBe(expected);
+      const lock = lockDirectory(data() ?? "");
+      expect(lock).not.toBeNull();
+      lock?.release();
+    } finally {
+      endGroup(child.pid);
+      remove();
+    }
+  });
 });
+
+function endGroup(leader: number): void {
+  try {
+    process.kill(-leader, "SIGKILL");
+  } catch (error) {
+    // Nobody of it is left.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
 
 describe("the options", () => {
   test.each([

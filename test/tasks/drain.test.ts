@@ -170,6 +170,58 @@ describe("while what is out goes on", () => {
     expect(unsettled(await ledger(gateway))).toEqual([]);
   });
 
+  test("who cancels or stops a task that was given back ends it, before and after the next start", async () => {
+    const [slow, hold] = [gate(), held()];
+    mcp.answer(async () => {
+      await slow.opened;
+      return text("found");
+    });
+    upstream.script("a", ({ body: asked }, call) => {
+      if (call === 3) return typeof hold.script === "function" ? hold.script({} as never, 0) : hold.script;
+      return asked.messages.at(-1)?.role === "tool"
+        ? { chunks: ["done"] }
+        : { toolCalls: [{ name: "files__slow", arguments: {} }] };
+    });
+    await gateway.call("PATCH", "/v1/workspace", { body: { limits: { concurrent_tasks: 10 } } });
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n++) ids.push(await dispatch(gateway, { ...body, tools: ["files.slow"] }));
+    await until(() => mcp.calls.length === 3);
+    await gateway.agent("other");
+    const out = await dispatch(gateway, { agent: "other", prompt: "hi" });
+    await hold.asked;
+    const draining = drain();
+    slow.open();
+    for (const id of ids) await until(async () => (await status(id)) === "queued");
+    expect(draining.isOver).toBe(false);
+
+    const [cancelled = "", ...stopped] = ids;
+    const answer = await gateway.call("POST", `/v1/tasks/${cancelled}/cancel`);
+    expect([answer.status, answer.body.status]).toEqual([200, "cancelled"]);
+    expect((await gateway.call("POST", `/v1/tasks/${cancelled}/cancel`)).body.code).toBe("task_finished");
+    expect((await gateway.call("POST", "/v1/agents/plain/stop")).status).toBe(200);
+    for (const id of stopped) expect(await status(id)).toBe("cancelled");
+    expect((await gateway.call("POST", "/v1/agents/plain/resume")).status).toBe(200);
+    hold.open();
+    await draining.over;
+    await restart();
+    for (const id of ids) expect(await status(id)).toBe("cancelled");
+    expect((await ended(gateway, out)).status).toBe("succeeded");
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+  });
+
+  test("a task that waits because its provider asked for it is not waited for", async () => {
+    upstream.script("a", (_request, call) =>
+      call === 0 ? { status: 429, headers: { "retry-after": "9" } } : { chunks: ["done"] },
+    );
+    const id = await dispatch(gateway, body);
+    await until(() => upstream.requests.length === 1);
+    await drain().over;
+    expect(await status(id)).toBe("queued");
+    await restart();
+    expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
+    expect(unsettled(await ledger(gateway))).toEqual([]);
+  });
+
   test("a client's own call is answered before the end", async () => {
     const slow = gate();
     mcp.answer(async () => {

@@ -3,6 +3,8 @@ import { type Plan, promptOf, REFUSED } from "../plan.ts";
 import type { Heard } from "../task.ts";
 import { type AskedTask, TaskReader } from "../task.ts";
 import type { World } from "../world.ts";
+import { THRIFTY } from "./paying.ts";
+import { STOPPED_AGENT } from "./stopping.ts";
 
 const TIER = { steady: 1, flaky: 2, broken: 3 } as const;
 /** One in so many is cancelled. */
@@ -40,7 +42,7 @@ function newTask({ random }: World, key: string): AskedTask {
   const plan: Plan = { key, steps };
   const chance = random();
   const tier = chance < 0.7 ? TIER.steady : chance < 0.95 ? TIER.flaky : TIER.broken;
-  const agent = pick(random, ["helper", "helper", "other", "careful", "double", "stopped"]);
+  const agent = pick(random, ["helper", "helper", "other", "careful", "double", "stopped", THRIFTY]);
   const tools = steps.length === 0 ? {} : { tools: TOOLS };
   return {
     plan,
@@ -97,9 +99,10 @@ function taken({ faults }: World, task: AskedTask, id: string): void {
   task.id = id;
 }
 
-/** A stopped agent takes no task; nothing else is a reason here. */
-function refused({ faults }: World, task: AskedTask, status: number, text: string): void {
-  if (status === 409 && task.body.agent === "stopped") return;
+/** An agent that is stopped, or has spent what it had, takes no task; nothing else is a reason here. */
+function refused({ faults, stops }: World, task: AskedTask, status: number, text: string): void {
+  if (status === 409 && (task.body.agent === STOPPED_AGENT || stops.asked > 0)) return;
+  if (status === 402 && task.body.agent === THRIFTY) return;
   if (status < 500) faults.add("tasks", `${task.plan.key} was refused with ${status} ${text}`);
 }
 

@@ -1,22 +1,31 @@
 import type { Evidence } from "../soak.ts";
-import { callFaults, stopFaults } from "./calls.ts";
+import { budgetFaults, exhaustedFaults } from "./budgets.ts";
+import { callFaults } from "./calls.ts";
 import { creditFaults } from "./credits.ts";
 import { documentFaults, fileFaults, growthFaults, intentFaults } from "./files.ts";
+import { givenUpFaults } from "./given-up.ts";
+import { meetingFaults } from "./meant.ts";
+import { endedByStopFaults, stopFaults } from "./stops.ts";
 import { endFaults, eventFaults, scheduleFaults, taskFaults } from "./tasks.ts";
 
 /** What is checked at the end, by the name of what must hold. */
 export const CHECKS = {
   "no task is lost, and each ended as it may": taskFaults,
+  "a task is given up after three crashes over one step": givenUpFaults,
   "each task has ended once": endFaults,
   "events add up": eventFaults,
   "a schedule's time comes to one task": scheduleFaults,
   "no tool is called twice": callFaults,
   "a stopped agent calls nothing": stopFaults,
+  "a task that a stop has ended was stopped": endedByStopFaults,
   "each intent has one outcome": intentFaults,
   "credits add up": creditFaults,
+  "no call begins when its budget is spent or reserved": budgetFaults,
+  "a task that ended for want of credits was refused a call": exhaustedFaults,
   "documents are as acknowledged": documentFaults,
   "the file is whole": fileFaults,
   "nothing is left behind": growthFaults,
+  "the kills came in the middle of what they are for": meetingFaults,
 } satisfies Readonly<Record<string, (evidence: Evidence) => Iterable<string>>>;
 
 /** Every fault of the end joins those that were found on the way. */

@@ -40,23 +40,6 @@ export function* callFaults({ world, file }: Evidence): Generator<string> {
   }
 }
 
-/** Calls between an agent's stop and its next resume. */
-export function* stopFaults({ file }: Evidence): Generator<string> {
-  const stopped = new Map<string, number>();
-  for (const { seq, action, phase, outcome, agent = "" } of file.entries) {
-    if (outcome === "denied" || outcome === "failed") continue;
-    if (action === "oversight.stop") stopped.set(agent, seq);
-    else if (action === "oversight.resume") stopped.delete(agent);
-    else if (
-      phase === "intent" &&
-      (action === "tool.call" || action === "model.call") &&
-      stopped.has(agent)
-    ) {
-      yield `${action} ${seq} of ${agent}, which was stopped by ${stopped.get(agent)}`;
-    }
-  }
-}
-
 function idOf(input: string | undefined): string | null {
   return input === undefined ? null : idIn(JSON.parse(input));
 }

@@ -1,4 +1,7 @@
+import type { TimedEntry } from "../evidence-file.ts";
 import type { Evidence } from "../soak.ts";
+import { TOOL_PRICE } from "../world.ts";
+import { reservedBy } from "./budgets.ts";
 
 const MICROS = 1_000_000;
 
@@ -21,10 +24,38 @@ export function* creditFaults({ file, tasks, creditsThisMonth }: Evidence): Gene
     const shown = Math.round((tasks.get(id)?.credits_consumed ?? 0) * MICROS);
     if (shown !== credits) yield `${id} consumed ${credits}, and shows ${shown}`;
   }
+  for (const { task, seq } of calls) {
+    if (task !== undefined && !tasks.has(task)) yield `${seq} is a call of ${task}, which is not there`;
+  }
+  yield* priceFaults(calls, file.entries);
+  const open = file.tasks.filter(({ id, open_model_call }) => tasks.has(id) && open_model_call !== null);
+  for (const { id } of open) yield `${id} has ended, and its call of a model is out`;
+  for (const { task_id, id, outcome_seq } of file.toolCalls) {
+    if (outcome_seq === null) yield `${task_id} has ended, and its call ${id} is out`;
+  }
   const all = calls.reduce((total, entry) => total + (entry.credits ?? 0), 0);
   const spent = file.spending.reduce((total, { credits }) => total + credits, 0);
   if (all !== spent) yield `entries say ${all} was spent, budgets count ${spent}`;
   const months = new Set(file.spending.map(({ day }) => day.slice(0, 7)));
   const usage = Math.round(creditsThisMonth * MICROS);
   if (months.size <= 1 && usage !== spent) yield `budgets count ${spent}, the workspace shows ${usage}`;
+}
+
+/** Calls that were charged anything but their price, and lost ones that were charged anything but what was reserved for them. */
+function* priceFaults(outcomes: readonly TimedEntry[], entries: readonly TimedEntry[]): Generator<string> {
+  const intents = new Map(
+    entries.filter(({ phase }) => phase === "intent").map((entry) => [entry.seq, entry]),
+  );
+  for (const { seq, ref, action, outcome, code, tool, credits = 0 } of outcomes) {
+    const intent = ref === undefined ? undefined : intents.get(ref);
+    const isLost = code === "interrupted" || code === "unknown";
+    const reserved = intent ? reservedBy(intent) : 0;
+    if (isLost && credits !== reserved)
+      yield `${seq} was lost and cost ${credits}, with ${reserved} reserved`;
+    if (action !== "tool.call") continue;
+    const price = tool?.startsWith("up.") === true ? TOOL_PRICE : 0;
+    if (reserved !== price) yield `${ref} is a call of ${tool}, and has ${reserved} reserved`;
+    if (outcome === "succeeded" && credits !== price)
+      yield `${seq} is a call of ${tool}, and cost ${credits}`;
+  }
 }

@@ -1,5 +1,5 @@
 import type { ReadEvent } from "../../../test/support/events.ts";
-import { STOPPED_AGENT } from "../actors/stopping.ts";
+import { THRIFTY } from "../actors/paying.ts";
 import { outputOf } from "../plan.ts";
 import type { Evidence, TaskView } from "../soak.ts";
 import type { AskedTask } from "../task.ts";
@@ -110,13 +110,18 @@ export function endingOf({ status, output, error }: TaskView): string {
   return status === "succeeded" ? `succeeded ${output}` : `${status} ${error?.code ?? ""}`.trim();
 }
 
-const GIVEN_UP = "failed interrupted";
-const scheduledEndings: ReadonlySet<string> = new Set([`succeeded ${outputOf(SCHEDULED)}`, GIVEN_UP]);
+/** Endings that any task may come to; other checks say whether it may have. */
+const EXCUSED = ["failed interrupted", "cancelled agent_stopped"];
+const scheduledEndings: ReadonlySet<string> = new Set([`succeeded ${outputOf(SCHEDULED)}`, ...EXCUSED]);
 
 function endings({ plan, body, cancelled }: AskedTask): ReadonlySet<string> {
-  const stopped = body.agent === STOPPED_AGENT ? ["cancelled agent_stopped"] : [];
   // What was acknowledged counts, whatever the task came to meanwhile; a stop that was first counts before it.
-  if (cancelled === "yes") return new Set(["cancelled", ...stopped]);
+  if (cancelled === "yes") return new Set(["cancelled", "cancelled agent_stopped"]);
   const own = body.tier === BROKEN_TIER ? "failed model_unavailable" : `succeeded ${outputOf(plan)}`;
-  return new Set([own, GIVEN_UP, ...(cancelled === "perhaps" ? ["cancelled"] : []), ...stopped]);
+  return new Set([
+    own,
+    ...EXCUSED,
+    ...(cancelled === "perhaps" ? ["cancelled"] : []),
+    ...(body.agent === THRIFTY ? ["failed credits_exhausted"] : []),
+  ]);
 }

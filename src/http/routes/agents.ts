@@ -8,6 +8,7 @@ import type { Tokens } from "../../access/tokens.ts";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import type { Budgets } from "../../gate/budget.ts";
 import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { agentChange, agentVersion } from "../agent-change.ts";
@@ -84,15 +85,21 @@ const AgentChange = Type.Object(
 
 export interface AgentRouteParts {
   readonly agents: Agents;
+  readonly budgets: Pick<Budgets, "changed">;
   readonly tokens: Tokens;
   /** Ends what an agent has queued, running and called. */
   readonly endWork: (workspaceId: number, agent: Pick<Agent, "id">) => Promise<void>;
+  /** Resolves when the ends of what a stop has ended are written. @throws StoreUnavailable where they cannot be */
+  readonly endsWritten: (workspaceId: number, agent: Pick<Agent, "id">) => Promise<void>;
   readonly clock: Clock;
   /** The configured tiers, lowest first. */
   tierNumbers(): readonly number[];
 }
 
-export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNumbers }: AgentRouteParts) {
+export function agentRoutes(
+  door: Door,
+  { agents, budgets, tokens, endWork, endsWritten, clock, tierNumbers }: AgentRouteParts,
+) {
   const view = (agent: Agent) => viewAgent(agent, tierNumbers());
   const tag = "Agents";
 
@@ -166,10 +173,14 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
       const agent = await call.commit(async (tx, record) => {
-        const changed = await agents.update(tx, workspaceId, name, (before) =>
-          fieldsOf(body, before.tierPolicy),
-        );
+        let before: number | null = null;
+        const changed = await agents.update(tx, workspaceId, name, (agent) => {
+          before = agent.creditsPerDay;
+          return fieldsOf(body, agent.tierPolicy);
+        });
         await record({ detail: agentChange(changed, body) });
+        const payer = { workspaceId, agent: changed };
+        await budgets.changed(tx, payer, { before, after: changed.creditsPerDay });
         return changed;
       });
       return { status: 200, body: view(agent) };
@@ -259,6 +270,8 @@ export function agentRoutes(door: Door, { agents, tokens, endWork, clock, tierNu
       call.decide("resume", clock);
       await call.commitEarlierDecisions();
       const { id } = await agents.get(workspaceId, name);
+      // Else a crash would leave tasks behind that nothing keeps from running any more.
+      await endsWritten(workspaceId, { id });
       // A stop that comes while this is being written came last, and holds.
       const halt = agents.haltOf(workspaceId, id);
       const agent = await call.commit(async (tx, record) => {

@@ -13,6 +13,8 @@ export interface StopRouteParts {
   readonly workspaces: Workspaces;
   /** Ends what a workspace has queued, running and called. */
   endWork(workspaceId: number): Promise<void>;
+  /** Resolves when the ends of what a stop has ended are written. @throws StoreUnavailable where they cannot be */
+  endsWritten(workspaceId: number): Promise<void>;
   readonly clock: Clock;
 }
 
@@ -121,11 +123,13 @@ async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Cal
   });
 }
 
-async function resumeOne({ workspaces, clock }: StopRouteParts, call: Call, extent: Extent) {
+async function resumeOne({ workspaces, endsWritten, clock }: StopRouteParts, call: Call, extent: Extent) {
   const { workspaceId } = call.caller;
   call.about({ detail: { extent } });
   call.decide("resume", clock);
   await call.commitEarlierDecisions();
+  // Else a crash would leave tasks behind that nothing keeps from running any more.
+  await endsWritten(workspaceId);
   // A stop that comes while this is being written came last, and holds.
   const halt = workspaces.haltOf(workspaceId);
   await call.commit(async (tx, record) => {

@@ -4,6 +4,7 @@ import { WORKSPACE_NAME, type Workspace, type Workspaces } from "../../access/wo
 import { timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import type { Budgets } from "../../gate/budget.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 
 const WorkspaceChange = Type.Object(
@@ -42,12 +43,16 @@ export interface WorkspaceUsage {
 
 export interface WorkspaceRouteParts {
   readonly workspaces: Workspaces;
+  readonly budgets: Pick<Budgets, "changed">;
   usage(workspaceId: number): Promise<WorkspaceUsage>;
   /** Told after limits have changed. */
   limitsChanged(): void;
 }
 
-export function workspaceRoutes(door: Door, { workspaces, usage, limitsChanged }: WorkspaceRouteParts) {
+export function workspaceRoutes(
+  door: Door,
+  { workspaces, budgets, usage, limitsChanged }: WorkspaceRouteParts,
+) {
   const tag = "Workspace";
   const view = async (workspace: Workspace) => viewWorkspace(workspace, await usage(workspace.id));
 
@@ -81,7 +86,9 @@ export function workspaceRoutes(door: Door, { workspaces, usage, limitsChanged }
       }
       const credits = body.budget?.credits_per_month;
       const changed = await call.commit(async (tx, record) => {
-        const workspace = await workspaces.change(tx, call.caller.workspaceId, {
+        const { workspaceId } = call.caller;
+        const { creditsPerMonth: before } = workspaces.get(workspaceId);
+        const workspace = await workspaces.change(tx, workspaceId, {
           requestsPerMinute: body.limits?.requests_per_minute,
           concurrentTasks: body.limits?.concurrent_tasks,
           enforcement: body.limits?.enforcement,
@@ -90,6 +97,8 @@ export function workspaceRoutes(door: Door, { workspaces, usage, limitsChanged }
         await record({
           detail: { ...body.limits, ...(credits === undefined ? {} : { budget: String(credits) }) },
         });
+        const payer = { workspaceId, agent: null };
+        await budgets.changed(tx, payer, { before, after: workspace.creditsPerMonth });
         return workspace;
       });
       limitsChanged();

@@ -90,10 +90,11 @@ test("a tool's call, of a task and over MCP", async () => {
     return (await stage.gateway.call("GET", `/v1/tasks/${id}`)).body.finished_at !== null;
   });
   expect((await ended(stage.gateway, id)).credits_consumed).toBe(0.25);
-  await until(async () => (await reservations(stage.gateway)) === 0);
-  // The direct call's outcome comes with the next start, and its charge with it.
+  await until(async () => (await reservations(stage.gateway)) === 1);
+  // The direct call's outcome comes with the next start, and its charge with it: until then it stays reserved.
   expect(await spent(stage.gateway)).toBe(CREDIT / 4);
-  // Nothing is held up by it meanwhile.
+  // What is left beside that can be spent.
   stage.upstream.script("a", worth(1_000));
   expect((await run(stage.gateway, { agent: "clerk" })).status).toBe("succeeded");
+  expect(await reservations(stage.gateway)).toBe(1);
 });

@@ -1,5 +1,5 @@
 /** What is told of a budget that runs out: in the ledger, to the webhook and in the metrics, once each. */
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type FakeReceiver, startReceiver } from "../../notify/support.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { ledger, run, type Stage, startStage, until } from "../support.ts";
@@ -67,11 +67,11 @@ test("the entries, the webhook and the metrics say whose budget it is, and how m
       channel: "system",
       actor: "system",
       agent: "clerk",
-      detail: { budget: "agent_day", percent: 80, spent: 4 * CREDIT, limit: 4 * CREDIT },
+      detail: { budget: "agent_day", percent: 80, spent: 4 * CREDIT, budget_limit: 4 * CREDIT },
     },
     {
       agent: null,
-      detail: { budget: "workspace_month", percent: 80, spent: 4 * CREDIT, limit: 5 * CREDIT },
+      detail: { budget: "workspace_month", percent: 80, spent: 4 * CREDIT, budget_limit: 5 * CREDIT },
     },
   ]);
   expect(entries.filter(({ action }) => action === "limit.exceeded")).toMatchObject([
@@ -83,7 +83,7 @@ test("the entries, the webhook and the metrics say whose budget it is, and how m
     },
   ]);
   await until(() => posted().length === 3);
-  const own = { workspace: "default", budget: "agent_day", agent: "clerk", spent: 4, credits: 4 };
+  const own = { workspace: "default", budget: "agent_day", agent: "clerk", spent: 4, budget_limit: 4 };
   const sent = posted().sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
   expect(sent.map(({ type, data }) => [type, data])).toEqual(
     [
@@ -91,11 +91,96 @@ test("the entries, the webhook and the metrics say whose budget it is, and how m
       ["limit.exceeded", { ...own, limit: "credits", enforcement: "enforced" }],
       [
         "budget.warning",
-        { workspace: "default", budget: "workspace_month", spent: 4, credits: 5, percent: 80 },
+        { workspace: "default", budget: "workspace_month", spent: 4, budget_limit: 5, percent: 80 },
       ],
     ].sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))) as never,
   );
   const { body } = await stage.gateway.call("GET", "/metrics");
   expect(body).toContain('gatehouse_budgets_spent_total{workspace="default",percent="80"} 2');
   expect(body).toContain('gatehouse_budgets_spent_total{workspace="default",percent="100"} 1');
+});
+
+const BUDGETS = [
+  [
+    "an agent's day",
+    "agent_day",
+    (credits: number | null) =>
+      stage.gateway.call("PATCH", "/v1/agents/clerk", { body: { budget: { credits_per_day: credits } } }),
+    () => stage.gateway.call("PATCH", "/v1/agents/clerk", { body: { description: "changed" } }),
+  ],
+  [
+    "a workspace's month",
+    "workspace_month",
+    (credits: number | null) =>
+      stage.gateway.call("PATCH", "/v1/workspace", { body: { budget: { credits_per_month: credits } } }),
+    () => stage.gateway.call("PATCH", "/v1/workspace", { body: { limits: { concurrent_tasks: 9 } } }),
+  ],
+] as const;
+
+describe.each(BUDGETS)("a change of the budget of %s", (_name, budget, set, changeElse) => {
+  const must = async (answer: Promise<{ status: number }>) => expect((await answer).status).toBe(200);
+  const warned = (spent: number) => ["budget.warn", budget, spent * CREDIT];
+  const exceeded = (spent: number) => ["limit.exceeded", budget, spent * CREDIT];
+  beforeEach(() => stage.gateway.agent("clerk"));
+
+  test("tells nothing where less than four fifths are spent of it, and where it is raised or taken away", async () => {
+    await spend(4_000);
+    await must(set(5.000002));
+    await must(set(9));
+    await must(set(null));
+    expect(await notices(stage.gateway)).toEqual([]);
+    expect(posted()).toEqual([]);
+  });
+
+  test("tells once of four fifths, and once of all, where it is lowered onto what is spent", async () => {
+    await spend(4_000);
+    await must(set(10));
+    await must(set(5));
+    expect(await notices(stage.gateway)).toEqual([warned(4)]);
+    await must(set(5));
+    await must(set(4.5));
+    await must(changeElse());
+    expect(await notices(stage.gateway)).toEqual([warned(4)]);
+    await must(set(4));
+    await must(set(3));
+    await must(changeElse());
+    const refused = await stage.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hi" } });
+    expect([refused.status, refused.body.code]).toEqual([402, "credits_exhausted"]);
+    expect(await notices(stage.gateway)).toEqual([warned(4), exceeded(4)]);
+    await until(() => posted().length === 2);
+    expect(
+      posted()
+        .map(({ type, data }) => [type, data.budget, data.spent, data.budget_limit])
+        .sort(),
+    ).toEqual([
+      ["budget.warning", budget, 4, 5],
+      ["limit.exceeded", budget, 4, 4],
+    ] as never);
+    const { body } = await stage.gateway.call("GET", "/metrics");
+    for (const percent of [80, 100]) {
+      expect(body).toContain(`gatehouse_budgets_spent_total{workspace="default",percent="${percent}"} 1`);
+    }
+  });
+
+  test("tells of both where it is the first one and all is spent, behind the entry of the change, and what is charged later tells neither again", async () => {
+    await spend(2_000);
+    await must(set(2));
+    expect(await notices(stage.gateway)).toEqual([warned(2), exceeded(2)]);
+    const change = budget === "agent_day" ? "agent.update" : "config.change";
+    const actions = (await ledger(stage.gateway)).map(({ action }) => action);
+    expect(actions.slice(actions.indexOf(change)).slice(0, 3)).toEqual([
+      change,
+      "budget.warn",
+      "limit.exceeded",
+    ]);
+    await must(set(2.2));
+    await spend(1_000);
+    expect(await notices(stage.gateway)).toEqual([warned(2), exceeded(2), exceeded(3)]);
+  });
+
+  test("to 0 says that all is spent, though nothing was", async () => {
+    await must(set(0));
+    await must(set(0));
+    expect(await notices(stage.gateway)).toEqual([warned(0), exceeded(0)]);
+  });
 });

@@ -1,0 +1,63 @@
+import { type Allowance, THRIFTY } from "../actors/paying.ts";
+import { isCall, type TimedEntry } from "../evidence-file.ts";
+import type { Evidence } from "../soak.ts";
+
+/** So long after its answer a change counts for sure: what was refused before may be recorded a little later. */
+const SETTLED_MS = 1_000;
+const DAY_CHARACTERS = 10;
+
+/**
+ * Calls that began with nothing left of the agent's day beside what was reserved, and such as were refused though something was.
+ * The ledger alone says what was spent and what was reserved at each entry.
+ */
+export function* budgetFaults({ file, world }: Evidence): Generator<string> {
+  const spent = new Map<string, number>();
+  const reserved = new Map<number, number>();
+  for (const entry of file.entries) {
+    const { seq, ref, action, phase, outcome, agent, code } = entry;
+    if (agent !== THRIFTY) continue;
+    const day = entry.ts.slice(0, DAY_CHARACTERS);
+    const gone = spent.get(day) ?? 0;
+    if (outcome === "denied" && code === "credits_exhausted") {
+      const left = surelyAllowed(world.allowances, Date.parse(entry.ts)) - gone;
+      if (left > 0) yield `${action} ${seq} was refused, with ${left} left`;
+    }
+    if (!isCall(entry)) continue;
+    if (phase === "intent" && reservedBy(entry) > 0) {
+      const out = [...reserved.values()].reduce((sum, micros) => sum + micros, 0);
+      const left = perhapsAllowed(world.allowances, Date.parse(entry.ts)) - gone;
+      if (out >= left) yield `${action} ${seq} began with ${left} left, and ${out} reserved of it`;
+      reserved.set(seq, reservedBy(entry));
+    }
+    if (phase === "outcome" && ref !== undefined) {
+      reserved.delete(ref);
+      spent.set(day, gone + (entry.credits ?? 0));
+    }
+  }
+}
+
+/** Tasks that ended for want of credits which nobody was refused. */
+export function* exhaustedFaults({ tasks, file }: Evidence): Generator<string> {
+  const refused = new Set(
+    file.entries.filter(({ code }) => code === "credits_exhausted").map(({ task }) => task),
+  );
+  for (const { id, error } of tasks.values()) {
+    if (error?.code === "credits_exhausted" && !refused.has(id)) yield `${id} was refused no call`;
+  }
+}
+
+/** Micro-credits that an intent says are held for its call. */
+export function reservedBy({ detail }: TimedEntry): number {
+  return Number(detail?.reserved ?? detail?.price ?? 0);
+}
+
+/** The most that the agent may spend at that time. */
+function perhapsAllowed(allowances: readonly Allowance[], at: number): number {
+  return Math.max(...allowances.filter(({ askedAt }) => askedAt <= at).map(({ micros }) => micros));
+}
+
+/** What the agent may spend at that time, whatever became of the changes that were not answered. */
+function surelyAllowed(allowances: readonly Allowance[], at: number): number {
+  const known = allowances.filter(({ answeredAt }) => answeredAt !== null && answeredAt + SETTLED_MS < at);
+  return Math.max(0, ...known.map(({ micros }) => micros));
+}

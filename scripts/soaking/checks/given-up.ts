@@ -1,0 +1,74 @@
+import { isCall, type TimedEntry } from "../evidence-file.ts";
+import type { Lived } from "../server.ts";
+import type { Evidence } from "../soak.ts";
+
+/** A task that took so many processes down with it, over one and the same step, is given up, and none before. */
+const DEATHS = 3;
+
+/**
+ * Tasks that were given up too early, or tried again after that. One that is a client's own call over MCP is lost with that
+ * call, which is not made again.
+ */
+export function* givenUpFaults({ tasks, file, lives }: Evidence): Generator<string> {
+  const calls = Map.groupBy(file.entries.filter(isCall), ({ task }) => task);
+  const ownCalls = new Set(
+    file.entries
+      .filter(({ action, channel }) => action === "task.dispatch" && channel === "mcp")
+      .map(({ task }) => task),
+  );
+  for (const { id, attempts } of file.tasks) {
+    const own = calls.get(id) ?? [];
+    if (tasks.get(id)?.error?.code === "interrupted") {
+      const deaths = killedIn(lastStep(own), lives, (last) => last.outcome !== "pending").length;
+      const isSpent = deaths >= DEATHS && attempts >= DEATHS;
+      if (!isSpent && !(ownCalls.has(id) && own.some(isLost))) {
+        yield `${id} was given up after ${attempts} starts, of which ${deaths} ended in a kill`;
+      }
+    }
+    for (const step of stepsOf(own)) {
+      const deadly = killedIn(step, lives, ({ phase }) => phase === "intent")[DEATHS - 1];
+      const again = step.find((entry) => entry.phase === "intent" && deadly && at(entry) > deadly.to);
+      if (again) yield `${id} goes on with ${again.seq}, after ${DEATHS} kills over the same step`;
+    }
+  }
+}
+
+/** A task's calls, cut where a model's answer was saved. The answer belongs to the step that it begins as well. */
+function stepsOf(calls: readonly TimedEntry[]): TimedEntry[][] {
+  const steps: TimedEntry[][] = [[]];
+  for (const entry of calls) {
+    steps.at(-1)?.push(entry);
+    if (isAnswer(entry)) steps.push([entry]);
+  }
+  return steps;
+}
+
+function lastStep(calls: readonly TimedEntry[]): TimedEntry[] {
+  return stepsOf(calls).at(-1) ?? [];
+}
+
+function isLost({ action, phase, code }: TimedEntry): boolean {
+  return action === "tool.call" && phase === "outcome" && code === "interrupted";
+}
+
+function isAnswer({ action, phase, outcome }: TimedEntry): boolean {
+  return action === "model.call" && phase === "outcome" && outcome === "succeeded";
+}
+
+/** The killed processes that wrote some of these entries, and whose last one of them is such a one. */
+function killedIn(
+  entries: readonly TimedEntry[],
+  lives: readonly Lived[],
+  isRunning: (last: TimedEntry) => boolean,
+): Lived[] {
+  // The next process says of a call that it was lost: that is no sign of a run.
+  const ofRuns = entries.filter(({ phase, code }) => phase !== "outcome" || code !== "interrupted");
+  return lives.filter((life) => {
+    const last = ofRuns.findLast((entry) => at(entry) >= life.from && at(entry) <= life.to);
+    return life.signal === "SIGKILL" && last !== undefined && isRunning(last);
+  });
+}
+
+function at({ ts }: TimedEntry): number {
+  return Date.parse(ts);
+}

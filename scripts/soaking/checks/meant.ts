@@ -1,0 +1,96 @@
+import { THRIFTY } from "../actors/paying.ts";
+import { isCall, type TimedEntry } from "../evidence-file.ts";
+import type { Evidence, TaskView } from "../soak.ts";
+import { reservedBy } from "./budgets.ts";
+
+/** What kills must have met, and from how many on it would be strange if they had not. */
+interface Meeting {
+  readonly of: string;
+  readonly kills: number;
+  met(evidence: Evidence): boolean;
+}
+
+const MEETINGS: readonly Meeting[] = [
+  {
+    of: "tasks, which were started again and succeeded",
+    kills: 5,
+    met: (evidence) => succeededAgain(evidence).length > 0,
+  },
+  {
+    of: "tasks that had called a tool, which went on from there",
+    kills: 10,
+    met: (evidence) => succeededAgain(evidence).some(({ tools_called }) => tools_called.length > 0),
+  },
+  {
+    of: "calls of tools, of which nobody knows whether they were made",
+    kills: 10,
+    met: ({ tasks }) => statusesOfCalls(tasks).has("unknown") && statusesOfCalls(tasks).has("succeeded"),
+  },
+  {
+    of: "streams, whose readers came back",
+    kills: 5,
+    met: ({ world }) =>
+      world.asked.some(({ reader }) => reader !== null && reader.resumed > 0 && reader.finished === 1),
+  },
+  {
+    of: "what people had to decide",
+    kills: 10,
+    met: ({ world }) => [...world.decided.values()].some(({ isAcknowledged }) => isAcknowledged),
+  },
+  {
+    of: "calls for which something was reserved, which were charged so",
+    kills: 10,
+    met: ({ file }) =>
+      file.entries.some((entry) => isCall(entry) && entry.code === "interrupted" && (entry.credits ?? 0) > 0),
+  },
+  {
+    of: "the work of an agent whose budget was spent",
+    kills: 30,
+    met: ({ file }) =>
+      file.entries.some(({ agent, code }) => agent === THRIFTY && code === "credits_exhausted") &&
+      file.entries.some((entry) => entry.agent === THRIFTY && isPaid(entry)),
+  },
+  {
+    of: "a workspace that was stopped, and worked again",
+    kills: 30,
+    met: ({ file }) =>
+      ["oversight.stop", "oversight.resume"].every((wanted) =>
+        file.entries.some(({ action, detail }) => action === wanted && detail?.extent === "workspace"),
+      ),
+  },
+  {
+    of: "tasks that were given up at the third kill over one step",
+    kills: 60,
+    met: ({ file }) => file.tasks.some(({ status, attempts }) => status === "failed" && attempts >= 3),
+  },
+  {
+    of: "lives that ended in order, with work that was given back",
+    kills: 30,
+    met: ({ orderlyEnds }) => orderlyEnds.some(({ givenBack }) => givenBack > 0),
+  },
+];
+
+/** Kills that met nothing of interest: whatever was found or not found then, it says little. */
+export function* meetingFaults(evidence: Evidence): Generator<string> {
+  for (const { of, kills, met } of MEETINGS) {
+    if (evidence.kills >= kills && !met(evidence)) yield of;
+  }
+  const asked = evidence.world.asked.length;
+  const succeeded = [...evidence.tasks.values()].filter(({ status }) => status === "succeeded").length;
+  if (succeeded * 3 < asked) yield `work: ${succeeded} of ${asked} tasks have succeeded`;
+}
+
+function isPaid(entry: TimedEntry): boolean {
+  return isCall(entry) && entry.phase === "intent" && reservedBy(entry) > 0;
+}
+
+/** Tasks that were started more than once. */
+function succeededAgain({ tasks, events }: Evidence): TaskView[] {
+  const startsOf = (id: string) =>
+    events.get(id)?.filter(({ event }) => event === "task.started").length ?? 0;
+  return [...tasks.values()].filter(({ id, status }) => status === "succeeded" && startsOf(id) > 1);
+}
+
+function statusesOfCalls(tasks: Evidence["tasks"]): ReadonlySet<string> {
+  return new Set([...tasks.values()].flatMap(({ tools_called }) => tools_called.map(({ status }) => status)));
+}

@@ -1,0 +1,47 @@
+import { isCall, type TimedEntry } from "../evidence-file.ts";
+import type { Evidence } from "../soak.ts";
+
+/** Calls between a stop and the next resume, of the agent or of the workspace. */
+export function* stopFaults({ file }: Evidence): Generator<string> {
+  const stopped = new Map<string, number>();
+  for (const entry of file.entries) {
+    const { seq, action, phase, agent = "" } = entry;
+    if (isDone(entry, "oversight.stop")) stopped.set(whoseOf(entry), seq);
+    else if (isDone(entry, "oversight.resume")) stopped.delete(whoseOf(entry));
+    else if (phase === "intent" && isCall(entry)) {
+      const by = stopped.get(agent) ?? stopped.get(EVERYBODY);
+      if (by !== undefined) yield `${action} ${seq} of ${agent}, which was stopped by ${by}`;
+    }
+  }
+}
+
+/** Tasks that were ended by a stop which nobody has decided. */
+export function* endedByStopFaults({ tasks, file }: Evidence): Generator<string> {
+  const stops = file.entries.filter((entry) => isDone(entry, "oversight.stop"));
+  const dispatches = file.entries.filter(({ action }) => action === "task.dispatch");
+  const ofTask = Map.groupBy(dispatches, ({ task }) => task);
+  for (const { id, error } of tasks.values()) {
+    if (error?.code !== "agent_stopped") continue;
+    const begun = ofTask.get(id)?.find(({ phase }) => phase === "intent");
+    const ended = ofTask.get(id)?.find(({ phase }) => phase === "outcome");
+    const isKnown = stops.some(
+      (stop) =>
+        [EVERYBODY, begun?.agent].includes(whoseOf(stop)) &&
+        stop.seq > (begun?.seq ?? Number.POSITIVE_INFINITY) &&
+        // It holds before it is written, so that the end of a task may come first.
+        (stop.oversight?.decided_at ?? stop.ts) <= (ended?.ts ?? ""),
+    );
+    if (!isKnown) yield `${id} was ended by ${ended?.seq}, and nobody has stopped it`;
+  }
+}
+
+/** In the place of an agent's name, where the workspace was stopped as a whole. */
+const EVERYBODY = "*";
+
+function whoseOf({ agent = "", detail }: TimedEntry): string {
+  return detail?.extent === undefined ? agent : EVERYBODY;
+}
+
+function isDone({ action, outcome }: TimedEntry, wanted: string): boolean {
+  return action === wanted && outcome !== "denied" && outcome !== "failed";
+}

@@ -1,0 +1,25 @@
+import { Problem } from "../base/errors.ts";
+
+export function tooMany(limit: number): Problem {
+  return new Problem("rate_limited", `The workspace has ${limit} tool calls out.`, {
+    headers: { "Retry-After": "1" },
+  });
+}
+
+export function stopped(agent: string): Problem {
+  return new Problem("agent_stopped", `The agent ${agent} is stopped.`);
+}
+
+export function workspaceStopped(): Problem {
+  return new Problem("workspace_stopped", "The workspace is stopped: none of its tools is called.");
+}
+
+export function agentRemoved(): Problem {
+  return new Problem("agent_not_found", "The agent that this token acts as was removed.");
+}
+
+export function draining(): Problem {
+  return new Problem("draining", "The server is shutting down and takes no new calls.", {
+    headers: { "Retry-After": "5" },
+  });
+}

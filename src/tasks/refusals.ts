@@ -1,0 +1,14 @@
+import { Problem } from "../base/errors.ts";
+import type { Task } from "./task.ts";
+
+export function noTask(id: string): Problem {
+  return new Problem("not_found", `There is no task ${JSON.stringify(id)}.`);
+}
+
+export function notCancelled(): Problem {
+  return new Problem("internal", "The task's end could not be written, so it is not known to be cancelled.");
+}
+
+export function finished(task: Task): Problem {
+  return new Problem("task_finished", `The task has ${task.status} already.`);
+}
