@@ -32,7 +32,7 @@ export class Scheduler {
   readonly #reserved = new Map<number, number>();
   readonly #slots = new Leases();
   readonly #running = new Map<string, Queued & { readonly done: Promise<void> }>();
-  #draining = false;
+  #stopped = false;
 
   constructor(parts: SchedulerParts) {
     this.#parts = parts;
@@ -143,21 +143,16 @@ export class Scheduler {
     await this.#running.get(taskId)?.done;
   }
 
-  /** Starts nothing more, for good. What runs goes on, and what waits keeps its place. */
-  drain(): void {
-    this.#draining = true;
-  }
-
-  /** Starts nothing more, and resolves when what runs has ended. */
+  /** Starts nothing more, for good, and resolves when what runs has ended. What waits keeps its place. */
   async stop(): Promise<void> {
-    this.drain();
+    this.#stopped = true;
     await Promise.all([...this.#running.values()].map((run) => run.done));
   }
 
   /** Starts what may start. Called whenever a task came, a task ended or a limit changed. */
   pump(): void {
     let started = true;
-    while (started && !this.#draining) {
+    while (started && !this.#stopped) {
       started = false;
       for (const [workspaceId, queue] of [...this.#waiting]) {
         if (this.#slots.total >= this.#parts.nodeCeiling) return;

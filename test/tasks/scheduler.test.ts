@@ -187,16 +187,17 @@ test("who waits and who runs is told by agent and by workspace", async () => {
   expect(now()).toMatchObject({ waiting: [["b1"], ["x3"], []], running: [["a2", "a3"], ["x1", "x2"], []] });
 });
 
-test("a scheduler that drains starts nothing more, keeps who waits, and lets what runs go on", async () => {
+test("a stopped scheduler keeps who waits, and who comes, in their places", async () => {
   const { scheduler, started, end, limit } = bench({ concurrentTasks: 1 });
   for (const id of ["1", "2"]) scheduler.enqueue(task(1, id));
-  scheduler.drain();
+  const stopped = scheduler.stop();
   scheduler.enqueue(task(1, "3"));
   scheduler.enqueue(task(2, "4"));
   limit({ concurrentTasks: 5 });
   expect([started, scheduler.totalRunning, scheduler.totalWaiting]).toEqual([["1"], 1, 3]);
   await end("1");
   expect([started, scheduler.totalRunning, scheduler.totalWaiting]).toEqual([["1"], 0, 3]);
+  await stopped;
 });
 
 test("a workspace at its own limit does not hold up another", () => {
