@@ -9,43 +9,59 @@ setDefaultTimeout(180_000);
 const KILLS = 10;
 const TASKS_A_ROUND = 10;
 
-let evidence: Evidence;
+const SEEDS = [20_261_121, 20_261_122, 20_261_123];
+const MEETINGS = "the kills came in the middle of what they are for";
+
+/** One for each seed: what few kills have met is a machine's luck, so that there are more where it had none. */
+const all: Evidence[] = [];
 
 beforeAll(async () => {
-  evidence = await soak({
-    kills: KILLS,
-    seed: 20_261_121,
-    binary: false,
-    tasksARound: TASKS_A_ROUND,
-    until: Number.POSITIVE_INFINITY,
-    progress: () => {},
-  });
+  for (const seed of SEEDS) {
+    const evidence = await soak({
+      kills: KILLS,
+      seed,
+      binary: false,
+      tasksARound: TASKS_A_ROUND,
+      until: Number.POSITIVE_INFINITY,
+      progress: () => {},
+    });
+    all.push(evidence);
+    if ([...CHECKS[MEETINGS](evidence)].length === 0) return;
+  }
 }, 180_000);
 
-afterAll(() => evidence?.server.remove());
+afterAll(() => {
+  for (const { server } of all) server.remove();
+});
 
 describe("after every crash", () => {
   test("the ledger verifies", () => {
-    expect(evidence.kills).toBe(KILLS);
-    expect(evidence.world.faults.of("ledger")).toEqual([]);
+    for (const { kills, world } of all) {
+      expect(kills).toBe(KILLS);
+      expect(world.faults.of("ledger")).toEqual([]);
+    }
   });
 
   test("the server starts, and answers what it is asked until the next one", () => {
-    const { faults } = evidence.world;
-    expect([...faults.of("answers"), ...faults.of("tasks"), ...faults.of("decisions")]).toEqual([]);
-    expect(faults.of("end")).toEqual([]);
+    for (const { faults } of all.map(({ world }) => world)) {
+      expect([...faults.of("answers"), ...faults.of("tasks"), ...faults.of("decisions")]).toEqual([]);
+      expect(faults.of("end")).toEqual([]);
+    }
   });
 });
 
 describe("in the end", () => {
-  test.each(Object.entries(CHECKS))("%s", (_, faultsIn) => {
-    expect([...faultsIn(evidence)]).toEqual([]);
+  test.each(Object.entries(CHECKS))("%s", (name, faultsIn) => {
+    const found = all.map((evidence) => [...faultsIn(evidence)]);
+    if (name === MEETINGS) expect(found.at(-1)).toEqual([]);
+    else expect(found.flat()).toEqual([]);
   });
 
   test("each idempotency key has one task", () => {
-    const { world, file } = evidence;
-    expect(world.asked.length).toBeGreaterThan(TASKS_A_ROUND);
-    const own = file.keys.filter(({ key }) => key.startsWith("task-"));
-    expect(own.length).toBe(world.asked.length);
+    for (const { world, file } of all) {
+      expect(world.asked.length).toBeGreaterThan(TASKS_A_ROUND);
+      const own = file.keys.filter(({ key }) => key.startsWith("task-"));
+      expect(own.length).toBe(world.asked.length);
+    }
   });
 });

@@ -23,7 +23,7 @@ const MEETINGS: readonly Meeting[] = [
   },
   {
     of: "calls of tools, of which nobody knows whether they were made",
-    kills: 10,
+    kills: 30,
     met: ({ tasks }) => statusesOfCalls(tasks).has("unknown") && statusesOfCalls(tasks).has("succeeded"),
   },
   {
@@ -34,12 +34,12 @@ const MEETINGS: readonly Meeting[] = [
   },
   {
     of: "what people had to decide",
-    kills: 10,
+    kills: 30,
     met: ({ world }) => [...world.decided.values()].some(({ isAcknowledged }) => isAcknowledged),
   },
   {
     of: "calls for which something was reserved, which were charged so",
-    kills: 10,
+    kills: 30,
     met: ({ file }) =>
       file.entries.some((entry) => isCall(entry) && entry.code === "interrupted" && (entry.credits ?? 0) > 0),
   },
