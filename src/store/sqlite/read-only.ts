@@ -59,6 +59,12 @@ export class DatabaseUnreadable extends Error {
 const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|FORMAT)/;
 /** A server that starts has the file for itself for a moment. */
 const BUSY_TIMEOUT_MS = 5_000;
+/**
+ * A log that is its header alone is what a process leaves that dies before the first page of it. SQLite never gets to read
+ * beside such a log where it may not write the index: it takes the log for one that somebody is just beginning anew, and
+ * gives up with SQLITE_PROTOCOL after half a minute (`walBeginShmUnreliable` in its wal.c, 3.54.1).
+ */
+const LOG_HEADER_BYTES = 32;
 const MOST_PROBLEMS = 20;
 const UNLOCKED_VFS = process.platform === "win32" ? "win32-none" : "unix-none";
 const IDENTIFIER = /^[a-z_]+$/;
@@ -67,8 +73,8 @@ const IDENTIFIER = /^[a-z_]+$/;
  * Opens a database file to be verified. Nothing is written, not even the files that SQLite else puts beside one that it
  * reads, so that a directory on a read-only disk can be read and every file stays as it was:
  *
- * - Without a log beside it, or with an empty one, nobody has it open: it is read as a file that does not change
- *   (`immutable`).
+ * - Without a log beside it, or with one that holds nothing, it is read as a file that does not change (`immutable`): nobody
+ *   has it open, or whoever has will be seen to change it.
  * - With a log and its index it is in use, or its process died: the index is read but not written (`readonly_shm`). Where
  *   there is a server, what it writes from now on is not seen.
  * - With a log alone, as somebody copied it, the index is made in memory (`locking_mode=EXCLUSIVE`, which takes no lock
@@ -80,8 +86,8 @@ export function openReadOnly(name: string): ReadOnlyDatabase {
   // The log lies beside the file itself, not beside a link to it.
   const path = existsSync(name) ? realpathSync(name) : name;
   const before = stateOf(path);
-  const isShared = before.log !== "" && before.hasIndex;
-  const isAlone = !isShared && before.log !== "" && !before.log.startsWith("0 ");
+  const isShared = before.log !== "" && before.hasIndex && before.logBytes !== LOG_HEADER_BYTES;
+  const isAlone = !isShared && before.logBytes > LOG_HEADER_BYTES;
   const parameter = isShared ? "readonly_shm=1" : isAlone ? `vfs=${UNLOCKED_VFS}` : "immutable=1";
   const connection = reading(() => begin(`${uriOf(path)}?${parameter}`, isAlone));
   try {
@@ -181,11 +187,20 @@ interface FileState {
   /** What changes when it is written to; empty where there is none. */
   readonly file: string;
   readonly log: string;
+  /** 0 where there is none as well. */
+  readonly logBytes: number;
   readonly hasIndex: boolean;
 }
 
 function stateOf(path: string): FileState {
-  return { file: stampOf(path), log: stampOf(`${path}-wal`), hasIndex: stampOf(`${path}-shm`) !== "" };
+  const log = stampOf(`${path}-wal`);
+  const [logBytes] = log.split(" ", 1);
+  return {
+    file: stampOf(path),
+    log,
+    logBytes: Number(logBytes),
+    hasIndex: stampOf(`${path}-shm`) !== "",
+  };
 }
 
 function stampOf(path: string): string {

@@ -1,7 +1,7 @@
 /** A ledger that nobody has touched holds: at rest, while a server writes to it, and after one that was killed. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { cpSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
 import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
@@ -72,6 +72,28 @@ test("with a workspace that has no entry yet, where a checkpoint says so", async
     expect(facts?.map(({ label }) => label)).toContain("Not checked");
   }
   copy.remove();
+});
+
+test("after a process that died when it had begun the log and written nothing into it", async () => {
+  const directory = tempDir();
+  const other = new Database(join(directory.path, "other.db"));
+  other.run("PRAGMA journal_mode = WAL");
+  other.run("CREATE TABLE any_table (id INTEGER)");
+  const header = readFileSync(join(directory.path, "other.db-wal")).subarray(0, 32);
+  other.close();
+  // The index as that process had made it, beside such a log.
+  const [dead, left] = [copyOf(scene.dataDir), copyOf(scene.dataDir)];
+  writeFileSync(`${dead.path}-wal`, header);
+  const process = new Database(dead.path);
+  process.query("SELECT COUNT(*) FROM sqlite_schema").get();
+  writeFileSync(`${left.path}-wal`, header);
+  cpSync(`${dead.path}-shm`, `${left.path}-shm`);
+  process.close();
+
+  const before = filesIn(left.dataDir);
+  expect(allFindings(await verify(left.path))).toEqual([]);
+  expect(filesIn(left.dataDir)).toEqual(before);
+  for (const copy of [dead, left, directory]) copy.remove();
 });
 
 test("while a server writes, and signs, and erases", async () => {
