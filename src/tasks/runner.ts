@@ -40,6 +40,8 @@ import type { Task } from "./task.ts";
 /** Why a run ends without the task's end: the process stops, or a person is to decide. */
 export type Pause = "shutdown" | "awaiting";
 
+/** The id of a task's first event after `task.created`, in the process that took it. */
+const FIRST_RUN_EVENT = 2;
 /** Event ids that a started task may use before it has to say so in the store again. */
 const CEILING_STEP = 4096;
 /** Frames that may still be made, of text that waits for the turn's end, after the ids were last looked at. */
@@ -106,8 +108,8 @@ export class TaskRun {
     this.#asked = asked;
     const hooks = this.#hooks(allowsTool);
     // What follows is told, and may be saved, before a call's intent moves the ceiling: the next process must not use
-    // these ids again. A task that begins tells no more than one event until then, which recovery leaves room for.
-    if (own || this.#task.eventCeiling > 0) await this.#raiseCeiling();
+    // these ids again. A task that this process took tells no more than one event until then, for which recovery leaves room.
+    if (own || this.#log.nextId > FIRST_RUN_EVENT) await this.#raiseCeiling();
     if (own) return this.#runOwnCall(own, hooks);
     // One that has begun goes on without what is not there any more: its calls of it are refused, and its model told.
     const named = messages.length === 0 ? this.#task.tools : this.#task.tools.filter(allowsTool);

@@ -248,3 +248,29 @@ test("ids are not used again where the next process dies before the task's first
     await mcp.close();
   }
 });
+
+test("nor where process after process dies before it has begun", async () => {
+  const hold = held();
+  upstream.script("a", hold.script);
+  await dispatch(gateway, { agent: "plain" });
+  await hold.asked;
+  const id = await dispatch(gateway, { agent: "plain" });
+  await crash((database) => {
+    database.run("UPDATE tasks SET status = 'cancelled', finished_at = 1 WHERE status = 'running'");
+    database.run(
+      `CREATE TRIGGER held BEFORE UPDATE OF status ON tasks WHEN OLD.status = 'queued' AND NEW.status <> 'queued'
+       BEGIN SELECT RAISE(ABORT, 'full'); END`,
+    );
+  });
+  const [created, started] = await readUntilEvent(id, ({ event }) => event === "task.started");
+  expect([created?.event, started?.event]).toEqual(["task.created", "task.started"]);
+  upstream.script("a", { chunks: ["done"] });
+  await crash((database) => database.run("DROP TRIGGER held"));
+  expect((await ended(gateway, id)).status).toBe("succeeded");
+  const rest = await allEvents(await openEvents(gateway, id, { "last-event-id": String(started?.id) }));
+  expect(outline(rest.filter(({ event }) => event !== "output.reset"))).toEqual([
+    "task.started",
+    "output.delta",
+    "task.finished",
+  ]);
+});
