@@ -1,5 +1,4 @@
 import { createAgents } from "./access/agents.ts";
-import { createSecret } from "./access/secret.ts";
 import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
 import { type Clock, every, systemClock, within } from "./base/clock.ts";
@@ -7,22 +6,19 @@ import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { type Config, publicUrl } from "./config/config.ts";
-import { isLoopback } from "./config/listen.ts";
 import { openConnectors } from "./connectors/open.ts";
 import { reportLostCalls } from "./connectors/open-calls.ts";
+import { openDoors } from "./doors.ts";
 import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
 import { LateRecords } from "./gate/late.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
-import { spentThisMonth } from "./gate/spending.ts";
-import { createApp } from "./http/app.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { openLedger } from "./ledger/open.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
-import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
 import { whileWritable } from "./models/embed/while-writable.ts";
@@ -108,7 +104,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const { notify, dataDir } = config;
     const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log });
     const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
-    const { ledger, keys, proofs, rotation, checkpoints } = await openLedger({
+    const ledgers = await openLedger({
       db,
       directory: config.dataDir,
       config: config.ledger,
@@ -121,6 +117,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         announcements.checkpoint(workspaceId, origin, size, note),
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
+    const { ledger, checkpoints } = ledgers;
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
 
@@ -169,7 +166,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
       },
     });
-    const { tasks, desk, calls, quoted, eraser, expiry } = openTasks({
+    const openedTasks = openTasks({
       db,
       ledger,
       budgets,
@@ -193,100 +190,21 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
     });
 
+    const { tasks, desk, calls, quoted, expiry } = openedTasks;
     tools.calls.askThrough(calls);
 
     const { schedules, runs } = openSchedules({
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       tools: tools.registry,
     });
-    const mcp = new LazyMcpDoor(async () => ({
-      gate,
-      registry: tools.registry,
-      calls: tools.calls,
-      agents,
-      tokens,
-      tasks,
-      vault,
-      clock,
-      ids,
-      random,
-      log,
-      publicUrl: config.publicUrl ?? null,
-      isLoopback: isLoopback(config.listen.host),
-      fixtures: config.mcpFixtures
-        ? (await import("./mcp/fixtures/conformance.ts")).createFixtures({ gate, clock })
-        : null,
-    }));
-
-    const operatorSecret = createSecret(random);
     let isDraining = false;
-    const app = createApp({
-      door: { gate, ids, metrics, operatorSecret },
-      log,
-      db,
-      agents: {
-        ...{ agents, budgets, tokens, clock },
-        tierNumbers: () => door.tiers.numbers(),
-        async endWork(workspaceId, agent) {
-          tools.calls.stopAgent(workspaceId, agent.id);
-          await tasks.stopAgent(workspaceId, agent);
-        },
-        endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
-      },
-      tasks: { tasks, clock },
-      schedules: { schedules },
-      webhooks: { clock, wake: () => webhook?.wake() },
-      tokens: { tokens, agents },
-      models: { door, agents },
-      vault: { vault, agents, clock, quoted },
-      payloads: { eraser },
-      approvals: { desk },
-      connectors: {
-        connectors: tools.connectors,
-        catalogue: tools.registry.catalogue,
-        agents,
-        workspaces,
-      },
-      proofs: { proofs, keys },
-      rotation,
-      exports: { clock, keys, payloadDays: config.ledger.payloadDays },
-      mcp,
-      workspace: {
-        ...{ workspaces, budgets },
-        usage: async (workspaceId) => ({
-          tasksRunning: tasks.scheduler.running(workspaceId),
-          tasksQueued: tasks.scheduler.waiting(workspaceId),
-          creditsThisMonth: await spentThisMonth(db, workspaceId, clock.now()),
-        }),
-        limitsChanged: () => tasks.limitsChanged(),
-        clock,
-        async endWork(workspaceId) {
-          tools.calls.stopWorkspace(workspaceId);
-          await tasks.stopWorkspace(workspaceId);
-        },
-        endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),
-      },
-      system: {
-        ids,
-        gate,
-        metrics,
-        operatorSecret,
-        readiness: {
-          isDraining: () => isDraining,
-          failing: async () => ((await canWrite()) ? [] : ["store"]),
-        },
-        measure() {
-          metrics.tasksRunning.set(tasks.scheduler.totalRunning);
-          metrics.tasksQueued.set(tasks.scheduler.totalWaiting);
-          metrics.reservations.set(budgets.reservations);
-          metrics.mcpSessions.set(mcp.openSessions);
-          metrics.connectorUp.reset();
-          for (const { workspaceId, connector } of tools.connectors.all()) {
-            const labels = { workspace: workspaces.get(workspaceId).name, connector: connector.name };
-            metrics.connectorUp.set(labels, connector.status === "ready" ? 1 : 0);
-          }
-          metrics.residentBytes.set(process.memoryUsage.rss());
-        },
+    const { app, mcp, operatorSecret } = openDoors({
+      ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
+      ...{ openedTasks, schedules, clock, ids, random, log },
+      webhookDue: () => webhook?.wake(),
+      readiness: {
+        isDraining: () => isDraining,
+        failing: async () => ((await canWrite()) ? [] : ["store"]),
       },
     });
 

@@ -13,6 +13,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["connectors"],
   ["tasks"],
   ["http", "mcp"],
+  ["doors.ts"],
   ["gateway.ts"],
   ["cli"],
   ["main.ts"],
@@ -20,7 +21,17 @@ const LAYERS: readonly (readonly string[])[] = [
 
 /** The framework stands beside the layers: it imports `base` at most, and only these may import it. */
 const AGENTS_MAY_IMPORT = ["base"];
-const MAY_IMPORT_AGENTS = ["models", "connectors", "tasks", "http", "mcp", "gateway.ts", "cli", "main.ts"];
+const MAY_IMPORT_AGENTS = [
+  "models",
+  "connectors",
+  "tasks",
+  "http",
+  "mcp",
+  "doors.ts",
+  "gateway.ts",
+  "cli",
+  "main.ts",
+];
 /** The console is a page for browsers: it imports nothing of the gateway; these serve it. */
 const MAY_IMPORT_CONSOLE = ["http", "gateway.ts"];
 

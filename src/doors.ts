@@ -1,0 +1,151 @@
+import type { Agents } from "./access/agents.ts";
+import { createSecret } from "./access/secret.ts";
+import type { Tokens } from "./access/tokens.ts";
+import type { Workspaces } from "./access/workspaces.ts";
+import type { Clock } from "./base/clock.ts";
+import type { Ids, RandomSource } from "./base/ids.ts";
+import type { Log } from "./base/log.ts";
+import type { Config } from "./config/config.ts";
+import { isLoopback } from "./config/listen.ts";
+import type { OpenedConnectors } from "./connectors/open.ts";
+import type { Budgets } from "./gate/budget.ts";
+import type { Gate } from "./gate/gate.ts";
+import { spentThisMonth } from "./gate/spending.ts";
+import { type App, createApp } from "./http/app.ts";
+import type { Metrics } from "./http/metrics.ts";
+import type { Readiness } from "./http/routes/system.ts";
+import type { OpenLedger } from "./ledger/open.ts";
+import { LazyMcpDoor } from "./mcp/lazy-door.ts";
+import type { ModelDoor } from "./models/door.ts";
+import type { Db } from "./store/db.ts";
+import type { OpenTasks } from "./tasks/open.ts";
+import type { Schedules } from "./tasks/schedules/schedules.ts";
+import type { Vault } from "./vault/vault.ts";
+
+/** The rooms that the doors lead into. */
+export interface Rooms {
+  readonly config: Config;
+  readonly db: Db;
+  readonly ledgers: OpenLedger;
+  readonly agents: Agents;
+  readonly tokens: Tokens;
+  readonly workspaces: Workspaces;
+  readonly metrics: Metrics;
+  readonly budgets: Budgets;
+  readonly gate: Gate;
+  readonly door: ModelDoor;
+  readonly vault: Vault;
+  readonly tools: OpenedConnectors;
+  readonly openedTasks: OpenTasks;
+  readonly schedules: Schedules;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: RandomSource;
+  readonly log: Log;
+  readonly readiness: Readiness;
+  /** Told when something is to be posted to the webhook. */
+  webhookDue(): void;
+}
+
+export interface Doors {
+  readonly app: App;
+  readonly mcp: LazyMcpDoor;
+  /** A secret with which the command line on this machine is known; new at each start. */
+  readonly operatorSecret: string;
+}
+
+/** The doors over the rooms: REST, MCP and the console. */
+export function openDoors(rooms: Rooms): Doors {
+  const { config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools } =
+    rooms;
+  const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
+  const { tasks, desk, quoted, eraser } = openedTasks;
+  const { proofs, keys, rotation } = ledgers;
+  const mcp = new LazyMcpDoor(async () => ({
+    gate,
+    registry: tools.registry,
+    calls: tools.calls,
+    agents,
+    tokens,
+    tasks,
+    vault,
+    clock,
+    ids,
+    random,
+    log,
+    publicUrl: config.publicUrl ?? null,
+    isLoopback: isLoopback(config.listen.host),
+    fixtures: config.mcpFixtures
+      ? (await import("./mcp/fixtures/conformance.ts")).createFixtures({ gate, clock })
+      : null,
+  }));
+
+  const operatorSecret = createSecret(random);
+  const app = createApp({
+    door: { gate, ids, metrics, operatorSecret },
+    log,
+    db,
+    agents: {
+      ...{ agents, budgets, tokens, clock },
+      tierNumbers: () => door.tiers.numbers(),
+      async endWork(workspaceId, agent) {
+        tools.calls.stopAgent(workspaceId, agent.id);
+        await tasks.stopAgent(workspaceId, agent);
+      },
+      endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
+    },
+    tasks: { tasks, clock },
+    schedules: { schedules },
+    webhooks: { clock, wake: webhookDue },
+    tokens: { tokens, agents },
+    models: { door, agents },
+    vault: { vault, agents, clock, quoted },
+    payloads: { eraser },
+    approvals: { desk },
+    connectors: {
+      connectors: tools.connectors,
+      catalogue: tools.registry.catalogue,
+      agents,
+      workspaces,
+    },
+    proofs: { proofs, keys },
+    rotation,
+    exports: { clock, keys, payloadDays: config.ledger.payloadDays },
+    mcp,
+    workspace: {
+      ...{ workspaces, budgets },
+      usage: async (workspaceId) => ({
+        tasksRunning: tasks.scheduler.running(workspaceId),
+        tasksQueued: tasks.scheduler.waiting(workspaceId),
+        creditsThisMonth: await spentThisMonth(db, workspaceId, clock.now()),
+      }),
+      limitsChanged: () => tasks.limitsChanged(),
+      clock,
+      async endWork(workspaceId) {
+        tools.calls.stopWorkspace(workspaceId);
+        await tasks.stopWorkspace(workspaceId);
+      },
+      endsWritten: (workspaceId) => tasks.endsWritten(workspaceId, null),
+    },
+    system: {
+      ids,
+      gate,
+      metrics,
+      operatorSecret,
+      readiness,
+      measure() {
+        metrics.tasksRunning.set(tasks.scheduler.totalRunning);
+        metrics.tasksQueued.set(tasks.scheduler.totalWaiting);
+        metrics.reservations.set(budgets.reservations);
+        metrics.mcpSessions.set(mcp.openSessions);
+        metrics.connectorUp.reset();
+        for (const { workspaceId, connector } of tools.connectors.all()) {
+          const labels = { workspace: workspaces.get(workspaceId).name, connector: connector.name };
+          metrics.connectorUp.set(labels, connector.status === "ready" ? 1 : 0);
+        }
+        metrics.residentBytes.set(process.memoryUsage.rss());
+      },
+    },
+  });
+  return { app, mcp, operatorSecret };
+}
