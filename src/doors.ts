@@ -1,5 +1,7 @@
 import type { Agents } from "./access/agents.ts";
 import { createSecret } from "./access/secret.ts";
+import type { Sessions } from "./access/sessions.ts";
+import type { SignInLinks } from "./access/sign-in-links.ts";
 import type { Tokens } from "./access/tokens.ts";
 import type { Workspaces } from "./access/workspaces.ts";
 import type { Clock } from "./base/clock.ts";
@@ -8,12 +10,14 @@ import type { Log } from "./base/log.ts";
 import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
+import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
 import type { Gate } from "./gate/gate.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
 import type { Metrics } from "./http/metrics.ts";
 import type { Readiness } from "./http/routes/system.ts";
+import { OpenStreams } from "./http/sse.ts";
 import type { OpenLedger } from "./ledger/open.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import type { ModelDoor } from "./models/door.ts";
@@ -29,10 +33,13 @@ export interface Rooms {
   readonly ledgers: OpenLedger;
   readonly agents: Agents;
   readonly tokens: Tokens;
+  readonly sessions: Sessions;
+  readonly links: SignInLinks;
   readonly workspaces: Workspaces;
   readonly metrics: Metrics;
   readonly budgets: Budgets;
   readonly gate: Gate;
+  readonly feed: FeedHub;
   readonly door: ModelDoor;
   readonly vault: Vault;
   readonly tools: OpenedConnectors;
@@ -43,6 +50,8 @@ export interface Rooms {
   readonly random: RandomSource;
   readonly log: Log;
   readonly readiness: Readiness;
+  /** The URL that clients reach the server at; null where it listens nowhere. */
+  url(): string | null;
   /** Told when something is to be posted to the webhook. */
   webhookDue(): void;
 }
@@ -59,6 +68,7 @@ export function openDoors(rooms: Rooms): Doors {
   const { config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools } =
     rooms;
   const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
+  const { sessions, links, url } = rooms;
   const { tasks, desk, quoted, eraser } = openedTasks;
   const { proofs, keys, rotation } = ledgers;
   const mcp = new LazyMcpDoor(async () => ({
@@ -81,8 +91,9 @@ export function openDoors(rooms: Rooms): Doors {
   }));
 
   const operatorSecret = createSecret(random);
+  const streams = new OpenStreams();
   const app = createApp({
-    door: { gate, ids, metrics, operatorSecret },
+    door: { gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
     log,
     db,
     agents: {
@@ -94,10 +105,13 @@ export function openDoors(rooms: Rooms): Doors {
       },
       endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
     },
-    tasks: { tasks, clock },
+    tasks: { tasks, clock, streams },
+    events: { feed: rooms.feed, agents, tokens, sessions, streams, clock },
     schedules: { schedules },
-    webhooks: { clock, wake: webhookDue },
+    webhooks: { clock, wake: webhookDue, url: config.notify.webhook ?? null },
     tokens: { tokens, agents },
+    sessions: { sessions, links, workspaces, clock },
+    consoleLinks: { links, tokens, url },
     models: { door, agents },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },
@@ -108,8 +122,10 @@ export function openDoors(rooms: Rooms): Doors {
       agents,
       workspaces,
     },
+    tools: { calls: tools.calls, clock },
     proofs: { proofs, keys },
     rotation,
+    usage: { db, clock },
     exports: { clock, keys, payloadDays: config.ledger.payloadDays },
     mcp,
     workspace: {

@@ -1,4 +1,6 @@
 import { createAgents } from "./access/agents.ts";
+import { createSessions } from "./access/sessions.ts";
+import { SignInLinks } from "./access/sign-in-links.ts";
 import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
 import { type Clock, every, systemClock, within } from "./base/clock.ts";
@@ -9,14 +11,17 @@ import { type Config, publicUrl } from "./config/config.ts";
 import { openConnectors } from "./connectors/open.ts";
 import { reportLostCalls } from "./connectors/open-calls.ts";
 import { openDoors } from "./doors.ts";
+import { openFeed } from "./feed/open.ts";
 import { ensureAdmin } from "./gate/admin.ts";
 import { createGate } from "./gate/gate.ts";
 import { LateRecords } from "./gate/late.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
+import { UsageSlots } from "./gate/usage/slots.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
+import { consoleLink } from "./http/routes/console-links.ts";
 import { openLedger } from "./ledger/open.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { createModelDoor } from "./models/door.ts";
@@ -31,6 +36,7 @@ import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
+import { approvalChanges, approvalKey, approvalsPending, taskChanges, taskUsage } from "./tasks/feed.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
 import { openTasks } from "./tasks/open.ts";
 import { openSchedules } from "./tasks/schedules/open.ts";
@@ -59,6 +65,11 @@ export interface Gateway {
   work(): Promise<void>;
   /** Works, and opens the door. @returns the URL that clients reach it at */
   start(): Promise<string>;
+  /**
+   * The address at which a browser is signed in as the admin token that this start has handed over: once, and within 30
+   * minutes. Null where it has handed none over, or listens nowhere yet.
+   */
+  consoleLink(): string | null;
   /**
    * Takes no new work, and resolves when the calls that are out have ended, or `drain_seconds` have passed. Whoever reads,
    * cancels, stops or decides is served meanwhile, and `/readyz` answers 503.
@@ -120,17 +131,42 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const { ledger, checkpoints } = ledgers;
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
+    const lifetimeMs = config.console.sessionHours * HOUR_MS;
+    const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
+    const links = new SignInLinks(clock, random);
+
+    const feed = openFeed({
+      ...{ clock, log, agents, tokens, sessions, workspaces, ledger },
+      tasks: (workspaceId, ids) => taskChanges(db, workspaceId, ids),
+      approvals: (workspaceId, keys) => approvalChanges(db, workspaceId, keys),
+      approvalsPending: (workspaceId, agent) => approvalsPending(db, workspaceId, agent),
+      // Asked by who listens, which nobody does before all parts below are there.
+      connectorStatus: (workspaceId, name) => tools.connectors.statusOf(workspaceId, name),
+      usage: (workspaceId, agent) => ({
+        ...taskUsage(openedTasks.tasks.scheduler, workspaceId, agent),
+        requests_left: gate.requestsLeft(workspaceId),
+        requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
+      }),
+    });
 
     const metrics = createMetrics();
     const notices = createLimitNotices(ledger, clock, log, {
       count: (workspace, limit) => metrics.limitExceeded.inc({ workspace, limit }),
-      announce: ({ id, limits: { enforcement } }, limit) =>
-        announcements.limitExceeded(id, limit, enforcement),
+      announce({ id, limits: { enforcement } }, limit) {
+        announcements.limitExceeded(id, limit, enforcement);
+        feed.publish(id, { name: "limit.exceeded", key: limit, data: { limit, enforcement } });
+      },
     });
     const budgets = openBudgets({
       ...{ ledger, workspaces, clock, log, announcements, toolPrices: config.toolPrices },
-      count: (workspace, percent) => metrics.budgetsSpent.inc({ workspace, percent }),
+      crossed({ workspaceId, budget, agent, percent }) {
+        metrics.budgetsSpent.inc({ workspace: workspaces.get(workspaceId).name, percent });
+        const data = { budget, agent, percent };
+        const key = `${budget} ${agent} ${percent}`;
+        feed.publish(workspaceId, { name: "budget.spent", key, agent, data });
+      },
     });
+    const usageSlots = new UsageSlots(db, clock, () => workspaces.list().map(({ id }) => id));
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
     const ledgerWatch = new LedgerWatch({
@@ -138,7 +174,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       workspaceIds: () => workspaces.list().map(({ id }) => id),
       noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
     });
-    const gate = createGate({ db, ledger, tokens, workspaces, notices, refused, late, clock, log });
+    const gate = createGate({
+      ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
+    });
 
     const door = await createModelDoor(config, clock);
     const forgetting = new Forgetting({ db, clock, log });
@@ -157,6 +195,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       embedder: guarded(await createEmbedder(config, clock, random)),
       formerEmbedder: async (model) =>
         guarded(await formerEmbedder({ ...config, embeddings: { model } }, clock, random)),
+      documentChanged: ({ workspaceId, ...data }) =>
+        feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data }),
     });
     const tools = await openConnectors({
       ...{ config, db, ledger, budgets, agents, workspaces, vault, clock, ids, random, log },
@@ -165,6 +205,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         metrics.connectorCalls.inc({ workspace, connector, outcome });
         metrics.connectorSeconds.observe({ workspace, connector }, durationMs / 1000);
       },
+      changed: (workspaceId, name) => feed.touch(workspaceId, "connector", name),
     });
     const openedTasks = openTasks({
       db,
@@ -185,6 +226,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       approvalExpiresMs: config.approvals.expireHours * HOUR_MS,
       watch: {
         ...watchTasks(metrics),
+        taskChanged: (workspaceId, id) => feed.touch(workspaceId, "task", id),
+        approvalChanged: (workspaceId, task, callId) =>
+          feed.touch(workspaceId, "approval", approvalKey(task, callId)),
         ending: (tx, task) => announcements.taskFinished(tx, task),
         approvalRequired: (tx, call) => announcements.approvalRequired(tx, call),
       },
@@ -197,10 +241,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       tools: tools.registry,
     });
+    let listener: Listener | null = null;
     let isDraining = false;
     const { app, mcp, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
-      ...{ openedTasks, schedules, clock, ids, random, log },
+      ...{ feed, openedTasks, schedules, clock, ids, random, log, sessions, links },
+      url: () => listener && publicUrl(config, listener.port),
       webhookDue: () => webhook?.wake(),
       readiness: {
         isDraining: () => isDraining,
@@ -218,27 +264,28 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
-    if (handOverAdmin) {
-      await ensureAdmin({ db, ledger, tokens, workspaces, random, log }, config.adminToken, handOverAdmin);
-    }
-    let listener: Listener | null = null;
+    const handedOver = handOverAdmin
+      ? await ensureAdmin({ db, ledger, tokens, workspaces, random, log }, config.adminToken, handOverAdmin)
+      : null;
     let endHousekeeping = () => {};
 
     async function keepHouse(): Promise<void> {
       const defaultId = workspaces.find(DEFAULT_WORKSPACE)?.id;
       try {
         await tokens.saveLastUsed();
+        await sessions.keepHouse();
         if (defaultId !== undefined) await refused.sweep(defaultId);
         await tools.keepHouse();
         await purgeKeys(db, clock.now());
         await desk.expire();
+        await usageSlots.keepHouse();
       } catch (error) {
         log.warn("housekeeping will be tried again", { error });
       }
     }
 
     async function work(): Promise<void> {
-      for (const { id } of workspaces.list()) await reportLostCalls({ db, ledger, budgets }, id);
+      for (const { id } of workspaces.list()) await reportLostCalls({ db, ledger, budgets, clock }, id);
       await vault.start();
       await tasks.start();
       quoted.start();
@@ -264,12 +311,18 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         log.info("gatehouse is ready", { url, data: config.dataDir });
         return url;
       },
+      consoleLink() {
+        if (!handedOver || !listener) return null;
+        return consoleLink(publicUrl(config, listener.port), links.create(handedOver).secret);
+      },
       async drain() {
         isDraining = true;
+        feed.end();
         await within(clock, config.drainSeconds * 1_000, [runs.stop(), tasks.drain(), tools.calls.drain()]);
       },
       async stop() {
         isDraining = true;
+        feed.end();
         endHousekeeping();
         listener?.refuse();
         await mcp.stop();

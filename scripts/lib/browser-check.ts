@@ -4,7 +4,7 @@ import { provide } from "./apt.ts";
 /** Tests of pages, in a real browser. */
 export const BROWSER_TESTS = "test/browser";
 
-/** Sees that there is a browser: see `provide`. */
+/** Sees that there is a browser, since playwright-core, which drives it, brings none: see `provide`. */
 export function prepareBrowser(say: (text: string) => void, inCi: boolean): Promise<string | undefined> {
   return provide(["chromium"], whatIsMissing, say, inCi);
 }

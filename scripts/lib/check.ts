@@ -133,6 +133,13 @@ async function checkAll(): Promise<Tally> {
   let tally = await runCommand("types", tool("typescript/bin/tsc", "--noEmit"));
   tally = add(
     tally,
+    await runCommand(
+      "types of the console",
+      tool("typescript/bin/tsc", "--noEmit", "--project", "src/console"),
+    ),
+  );
+  tally = add(
+    tally,
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
   tally = add(tally, await runTests("tests", elsewhere));

@@ -42,11 +42,23 @@ export interface Agent {
   readonly updatedAt: number;
 }
 
+/** How an agent stands, also one that is gone. */
+export interface AgentStanding {
+  readonly id: number;
+  readonly name: string;
+  readonly status: AgentStatus | "archived";
+  readonly version: number;
+}
+
 export type AgentFields = Omit<Agent, "id" | "name" | "status" | "version" | "createdAt" | "updatedAt">;
 
 export interface Agents {
   /** Emits the workspace of which an agent has changed, has come or has gone. */
   readonly changed: Signal<number>;
+  /** Emits the agent itself, once it is on disk or holds as stopped; not each agent of a workspace that is stopped. */
+  readonly agentChanged: Signal<{ readonly workspaceId: number; readonly id: number }>;
+  /** The agent that has now the name of this one, which may be archived; itself where none has. */
+  standing(workspaceId: number, id: number): Promise<AgentStanding | undefined>;
   /** @throws Problem 404 `agent_not_found` */
   get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
   /** The agent as it was when it was last read, which may be long ago: for a store that cannot be read. */
@@ -123,13 +135,19 @@ export function createAgents(
 ): Agents {
   const remembered = new Map<string, Remembered>();
   const changed = new Signal<number>();
-  const halts = new Halts<string>((key) => changed.emit(workspaceOf(key)));
+  const agentChanged = new Signal<{ readonly workspaceId: number; readonly id: number }>();
+  const halts = new Halts<string>((key) => {
+    const workspaceId = workspaceOf(key);
+    changed.emit(workspaceId);
+    agentChanged.emit({ workspaceId, id: Number(key.slice(idKeyPrefix(workspaceId).length)) });
+  });
   /** Grows with each change: what was read before a change is not remembered after it. */
   let generation = 0;
 
-  function hasChanged(workspaceId: number): void {
+  function hasChanged(workspaceId: number, id: number): void {
     generation += 1;
     changed.emit(workspaceId);
+    agentChanged.emit({ workspaceId, id });
   }
 
   workspaces.changed.listen((workspaceId) => changed.emit(workspaceId));
@@ -176,7 +194,7 @@ export function createAgents(
 
   async function write(tx: Tx, workspaceId: number, agent: Agent): Promise<Agent> {
     const next: Agent = { ...agent, version: agent.version + 1, updatedAt: clock.now() };
-    tx.onCommit(() => hasChanged(workspaceId));
+    tx.onCommit(() => hasChanged(workspaceId, agent.id));
     await tx.run(
       `UPDATE agents SET owner = $3, description = $4, instructions = $5, memory_scope = $6, tier_policy = $7,
          tools = $8, approvals = $9, approvals_required = $10, max_steps = $11, credits_per_day = $12,
@@ -189,6 +207,18 @@ export function createAgents(
 
   return {
     changed,
+    agentChanged,
+    async standing(workspaceId, id) {
+      const row = await db.get<Row & { readonly archived_at: number | null }>(
+        `SELECT ${COLUMNS}, archived_at FROM agents WHERE workspace_id = $1
+           AND name = (SELECT name FROM agents WHERE workspace_id = $1 AND id = $2)
+         ORDER BY archived_at IS NULL DESC, id = $2 DESC LIMIT 1`,
+        [workspaceId, id],
+      );
+      if (!row) return undefined;
+      const { name, status, version } = asHalted(workspaceId, fromRow(row));
+      return { id: row.id, name, status: row.archived_at === null ? status : "archived", version };
+    },
     halt: (workspaceId, id) => halts.halt(idKey(workspaceId, id)),
     haltOf: (workspaceId, id) => halts.get(idKey(workspaceId, id)),
     async get(workspaceId, name, sql = db) {
@@ -228,8 +258,11 @@ export function createAgents(
         [workspaceId, name, ...fieldValues(fields), now],
       );
       if (!row) throw new Problem("agent_exists", `An agent named ${name} exists already.`);
-      tx.onCommit(() => changed.emit(workspaceId));
-      return fromRow(row);
+      tx.onCommit(() => {
+        changed.emit(workspaceId);
+        agentChanged.emit({ workspaceId, id: row.id });
+      });
+      return asHalted(workspaceId, fromRow(row));
     },
     async update(tx, workspaceId, name, change) {
       const agent = await get(workspaceId, name, tx);
@@ -249,7 +282,7 @@ export function createAgents(
     async archive(tx, workspaceId, name) {
       const agent = await get(workspaceId, name, tx);
       const now = clock.now();
-      tx.onCommit(() => hasChanged(workspaceId));
+      tx.onCommit(() => hasChanged(workspaceId, agent.id));
       await tx.run(
         "UPDATE agents SET archived_at = $3, updated_at = $3 WHERE workspace_id = $1 AND id = $2",
         [workspaceId, agent.id, now],
@@ -265,6 +298,10 @@ function cacheKey(workspaceId: number, column: "name" | "id", value: string | nu
 
 function idKey(workspaceId: number, id: number): string {
   return cacheKey(workspaceId, "id", id);
+}
+
+function idKeyPrefix(workspaceId: number): string {
+  return cacheKey(workspaceId, "id", "");
 }
 
 function workspaceOf(key: string): number {

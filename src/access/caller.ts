@@ -17,4 +17,13 @@ export interface Caller {
   /** The human who holds the token, and in what capacity. */
   readonly person: string | null;
   readonly role: string | null;
+  /** The session of the browser that makes the call, where it does so by one. Times are milliseconds since the Unix epoch. */
+  readonly session?: { readonly id: string; readonly expiresAt: number };
+}
+
+const TOKEN_ACTOR = "token:";
+
+/** The id of the token that the caller has; null for one that has none. */
+export function tokenIdOf({ actor }: Pick<Caller, "actor">): string | null {
+  return actor.startsWith(TOKEN_ACTOR) ? actor.slice(TOKEN_ACTOR.length) : null;
 }

@@ -1,14 +1,24 @@
 import { hash } from "node:crypto";
 import type { RandomSource } from "../base/ids.ts";
 
-/** `gth_`, 43 random base62 characters (256 bits) and their CRC-32 as 6 more, so that scanners and typists find slips. */
+/**
+ * A prefix that says what it is for, 43 random base62 characters (256 bits) and their CRC-32 as 6 more, so that scanners and
+ * typists find slips.
+ */
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const PREFIX = "gth_";
 const RANDOM_CHARACTERS = 43;
 const CHECK_CHARACTERS = 6;
-const FORM = /^gth_[0-9A-Za-z]{49}$/;
+const BODY = /^[0-9A-Za-z]{49}$/;
 
-export function createSecret(random: RandomSource): string {
+export type SecretPrefix = typeof TOKEN_PREFIX | typeof SESSION_PREFIX | typeof LINK_PREFIX;
+
+const TOKEN_PREFIX = "gth_";
+/** Of a browser's session; it comes in a cookie alone. */
+export const SESSION_PREFIX = "gths_";
+/** Of a link that signs in once. */
+export const LINK_PREFIX = "gthl_";
+
+export function createSecret(random: RandomSource, prefix: SecretPrefix = TOKEN_PREFIX): string {
   let text = "";
   const bytes = new Uint8Array(64);
   while (text.length < RANDOM_CHARACTERS) {
@@ -18,16 +28,16 @@ export function createSecret(random: RandomSource): string {
       if (byte < 248 && text.length < RANDOM_CHARACTERS) text += ALPHABET[byte % 62];
     }
   }
-  return PREFIX + text + checksum(text);
+  return prefix + text + checksum(text);
 }
 
 /** The form alone. Whether a secret is known is for the store to say. */
-export function hasSecretForm(text: string): boolean {
-  return FORM.test(text);
+export function hasSecretForm(text: string, prefix: SecretPrefix = TOKEN_PREFIX): boolean {
+  return text.startsWith(prefix) && BODY.test(text.slice(prefix.length));
 }
 
 export function hasValidChecksum(secret: string): boolean {
-  const body = secret.slice(PREFIX.length, PREFIX.length + RANDOM_CHARACTERS);
+  const body = secret.slice(TOKEN_PREFIX.length, TOKEN_PREFIX.length + RANDOM_CHARACTERS);
   return hasSecretForm(secret) && secret.endsWith(checksum(body));
 }
 

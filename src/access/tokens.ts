@@ -46,6 +46,15 @@ export interface Tokens {
   callerOf(workspaceId: number, id: string): Promise<Caller | undefined>;
   /** Whether a secret would be taken now; it does not count as a use of it. */
   isGood(secret: string): Promise<boolean>;
+  /**
+   * Until when the token is good, as a transaction sees it, or that one of its secrets; infinite for one that does not expire,
+   * undefined for one that is not good now.
+   */
+  goodUntil(tx: Tx, workspaceId: number, id: string, secret?: string): Promise<number | undefined>;
+  /** Counts as a use of the token what is done by its session. */
+  countUse(workspaceId: number, id: string): void;
+  /** The newest good token that holds `admin` and acts as no agent. */
+  newestAdmin(workspaceId: number): Promise<Token | undefined>;
   /** Issues a token; with `secret` given, that one is set (the operator's own first token). */
   issue(
     tx: Tx,
@@ -58,12 +67,14 @@ export interface Tokens {
   list(workspaceId: number, limit: number, before: string | undefined, agentId?: number): Promise<Token[]>;
   /** @throws Problem 404 `not_found` */
   get(workspaceId: number, id: string, sql?: Sql): Promise<Token>;
-  /** A new secret; the old one works for `graceMs` more. @throws Problem 404 `not_found` */
+  /** A new secret; the old one, and the sessions that there are, live for `graceMs` more. @throws Problem 404 `not_found` */
   rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Issued>;
-  /** @throws Problem 404 `not_found` */
+  /** Its sessions end with it. @throws Problem 404 `not_found` */
   revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
   /** Emits when secrets that were good may be none any more. */
   readonly changed: Signal<void>;
+  /** Emits once a token was issued, rotated or revoked, and by its id the agent that it acts as. */
+  readonly tokenChanged: Signal<{ readonly workspaceId: number; readonly agentId: number | null }>;
   /** Forgets what is remembered of secrets, after something that a token depends on has changed. */
   forget(): void;
   /** Writes when tokens were last used; called now and then and at the end. */
@@ -116,6 +127,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
   const known = new Map<string, Known>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
+  const tokenChanged = new Signal<{ readonly workspaceId: number; readonly agentId: number | null }>();
   /** Grows at each `forget`: what was read before then is not remembered after it. */
   let generation = 0;
 
@@ -123,6 +135,11 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     generation += 1;
     known.clear();
     changed.emit();
+  }
+
+  function hasChanged(workspaceId: number, agentId: number | null): void {
+    forget();
+    tokenChanged.emit({ workspaceId, agentId });
   }
 
   async function load(hash: Buffer): Promise<Known | undefined> {
@@ -166,6 +183,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
 
   return {
     changed,
+    tokenChanged,
     forget,
     get,
 
@@ -188,6 +206,31 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       const hash = hashSecretHex(secret);
       const entry = known.get(hash) ?? (await load(Buffer.from(hash, "hex")));
       return entry !== undefined && clock.now() < entry.until;
+    },
+
+    async goodUntil(tx, workspaceId, id, secret) {
+      const row = await tx.get<Secrets>(
+        `SELECT t.secret_hash, t.previous_hash, t.previous_until, t.expires_at FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id
+         WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
+        [workspaceId, id],
+      );
+      if (!row) return undefined;
+      const expires = row.expires_at ?? Number.POSITIVE_INFINITY;
+      const until = secret === undefined ? expires : Math.min(expires, secretUntil(row, hashSecret(secret)));
+      return clock.now() < until ? until : undefined;
+    },
+
+    countUse(workspaceId, id) {
+      used.set(id, { workspaceId, at: clock.now() });
+    },
+
+    async newestAdmin(workspaceId) {
+      const row = await db.get<Row>(
+        `${SELECT} WHERE t.workspace_id = $1 AND t.revoked_at IS NULL AND t.agent_id IS NULL AND t.scopes LIKE $2
+         AND (t.expires_at IS NULL OR t.expires_at > $3) ORDER BY t.id DESC LIMIT 1`,
+        [workspaceId, '%"admin"%', clock.now()],
+      );
+      return row && fromRow(row, used);
     },
 
     async issue(tx, workspaceId, createdBy, request, given) {
@@ -224,6 +267,8 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
           now,
         ],
       );
+      const agentId = request.agent?.id ?? null;
+      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId }));
       return { token, secret };
     },
 
@@ -239,23 +284,31 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     async rotate(tx, workspaceId, id, graceMs) {
       const token = await get(workspaceId, id, tx);
       const secret = createSecret(random);
-      const changed = await tx.run(
+      const until = clock.now() + graceMs;
+      const row = await tx.get<Pick<Row, "agent_id">>(
         `UPDATE tokens SET previous_hash = secret_hash, previous_until = $4, secret_hash = $3
-         WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL`,
-        [workspaceId, id, hashSecret(secret), clock.now() + graceMs],
+         WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING agent_id`,
+        [workspaceId, id, hashSecret(secret), until],
       );
-      if (changed === 0) throw noToken(id);
-      tx.onCommit(forget);
+      if (!row) throw noToken(id);
+      // Whoever had the old secret may have signed in with it.
+      await tx.run(
+        "UPDATE sessions SET expires_at = $3 WHERE workspace_id = $1 AND token_id = $2 AND expires_at > $3",
+        [workspaceId, id, until],
+      );
+      tx.onCommit(() => hasChanged(workspaceId, row.agent_id));
       return { token, secret };
     },
 
     async revoke(tx, workspaceId, id) {
-      const changed = await tx.run(
-        "UPDATE tokens SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL",
+      const row = await tx.get<Pick<Row, "agent_id">>(
+        `UPDATE tokens SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL
+         RETURNING agent_id`,
         [workspaceId, id, clock.now()],
       );
-      if (changed === 0) throw noToken(id);
-      tx.onCommit(forget);
+      if (!row) throw noToken(id);
+      await tx.run("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
+      tx.onCommit(() => hasChanged(workspaceId, row.agent_id));
     },
 
     async saveLastUsed() {
@@ -273,6 +326,19 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
     },
   };
+}
+
+interface Secrets {
+  readonly secret_hash: Uint8Array;
+  readonly previous_hash: Uint8Array | null;
+  readonly previous_until: number | null;
+  readonly expires_at: number | null;
+}
+
+/** When the secret of this hash ends working; the present one never does by itself. */
+function secretUntil({ secret_hash, previous_hash, previous_until }: Secrets, hash: Buffer): number {
+  if (hash.equals(secret_hash)) return Number.POSITIVE_INFINITY;
+  return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
 }
 
 function noToken(id: string): Problem {

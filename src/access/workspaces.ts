@@ -39,6 +39,8 @@ export const WORKSPACE_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
 export interface Workspaces {
   /** Emits a workspace that was stopped or resumed. */
   readonly changed: Signal<number>;
+  /** Emits a workspace whose limits or budget were changed, once that is on disk. */
+  readonly settingsChanged: Signal<number>;
   /** By id. @throws Error for an id that no workspace has: ids come from tokens, which refer to one. */
   get(id: number): Workspace;
   find(name: string): Workspace | undefined;
@@ -76,6 +78,7 @@ const COLUMNS =
 export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLimits): Promise<Workspaces> {
   const byId = new Map<number, Workspace>();
   const changed = new Signal<number>();
+  const settingsChanged = new Signal<number>();
   const halts = new Halts<number>((id) => changed.emit(id));
 
   function asHalted(workspace: Workspace): Workspace {
@@ -132,6 +135,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
 
   return {
     changed,
+    settingsChanged,
     get,
     find,
     list: () => [...byId.values()].map(asHalted).sort((a, b) => (a.name < b.name ? -1 : 1)),
@@ -166,6 +170,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
         ],
       );
       if (!row) throw new Error(`no workspace has the id ${id}`);
+      tx.onCommit(() => settingsChanged.emit(id));
       return asHalted(remember(tx, fromRow(row)));
     },
   };

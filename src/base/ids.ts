@@ -24,7 +24,7 @@ export const systemRandom: RandomSource = (bytes) => {
   used = end;
 };
 
-export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg" | "sch";
+export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg" | "sch" | "ses";
 
 /** `<prefix>_` and a UUIDv7 in 26 Crockford base32 characters (lower case, as in the TypeID specification). */
 export type Ids = (prefix: IdPrefix) => string;

@@ -16,8 +16,11 @@ export interface Log {
 
 const ORDER: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 };
 
-/** Secrets of Gatehouse's own form never reach the log, whatever field or message carries them. */
-const SECRET = /gth_[0-9A-Za-z]{20,}/g;
+/**
+ * Secrets of Gatehouse's own forms (tokens', sessions' and one-time links') never reach the log, whatever field or message
+ * carries them.
+ */
+const SECRET = /(gth[sl]?_)[0-9A-Za-z]{20,}/g;
 
 export function createLog(
   level: LogLevel,
@@ -38,7 +41,7 @@ export function createLog(
 export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 export function redact(text: string): string {
-  return text.replace(SECRET, "gth_[redacted]");
+  return text.replace(SECRET, "$1[redacted]");
 }
 
 /** Fields that have no JSON (a circle, a getter that throws) are left out, and the line says so. */

@@ -7,7 +7,7 @@ import { validator } from "../base/schema.ts";
 import type { Config } from "../config/config.ts";
 import type { Gateway } from "../gateway.ts";
 import { OPERATOR_USER_HEADER, OPERATOR_WORKSPACE_HEADER } from "../http/credential.ts";
-import { DirectoryInUse } from "../store/lock.ts";
+import { DirectoryInUse, lockDirectory } from "../store/lock.ts";
 import { readRuntime } from "../store/runtime.ts";
 
 /** The gateway as a verb of the command line asks it: in the same words as any client, with the operator's rights. */
@@ -45,6 +45,32 @@ export async function withGateway<T>(
     }
     await new Promise((resolve) => setTimeout(resolve, CONNECT_WAIT_MS));
   }
+}
+
+/**
+ * Gives `work` the running server of a data directory, for what lives in that process alone.
+ * @throws OperatorError where none runs
+ */
+export async function withServer<T>(
+  config: Config,
+  workspace: string,
+  work: (api: OperatorApi) => Promise<T>,
+): Promise<T> {
+  const runtime = readRuntime(config.dataDir);
+  // A killed server's is no server: by now somebody else may answer where it did.
+  if (!runtime || !isInUse(config.dataDir) || !(await isAnswering(runtime.url))) {
+    throw new OperatorError(
+      `no server runs on the data directory ${config.dataDir}`,
+      "start one with: gatehouse serve, or name another directory with --data",
+    );
+  }
+  return work(operatorApi(runtime.url, runtime.secret, workspace, fetchHere));
+}
+
+function isInUse(directory: string): boolean {
+  const lock = lockDirectory(directory);
+  lock?.release();
+  return lock === null;
 }
 
 /** @throws OperatorError also where what was decided is gone with this process: it was answered, and nothing holds it */

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { VERSION } from "../base/version.ts";
 import { configCommand } from "./config.ts";
 import { connectorCommand } from "./connector/command.ts";
+import { consoleCommand } from "./console.ts";
 import { ledgerCommand } from "./ledger/command.ts";
 import { mcpCommand } from "./mcp.ts";
 import { serveCommand } from "./serve.ts";
@@ -40,6 +41,7 @@ export function createProgram(): Command {
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
   for (const command of [
     serveCommand(),
+    consoleCommand(),
     mcpCommand(),
     taskCommand(),
     vaultCommand(),

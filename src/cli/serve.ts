@@ -13,6 +13,8 @@ export function serveCommand(): Command {
       `
 The first start makes the workspace "default" and an admin token: printed once on a terminal, else written to
 admin.token in the data directory (mode 0600). GATEHOUSE_ADMIN_TOKEN sets it instead, for unattended starts.
+On a terminal it also prints a link that signs a browser in to the console, once; "gatehouse console" prints
+another.
 
 SIGTERM and SIGINT stop it in order: no new work is taken, calls that are out get drain_seconds (default
 10) to end, and what is not done then is taken up by the next start. A second signal does not wait for them.`,
@@ -30,7 +32,12 @@ async function serve(options: ConfigOptions): Promise<void> {
   const gateway = await openGateway(config, { handOverAdmin: (secret) => handOver(secret, config.dataDir) });
   opened.gateway = gateway;
   const url = await start(gateway);
-  if (process.stdout.isTTY) print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
+  if (process.stdout.isTTY) {
+    print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
+    // To a terminal alone: where logs are kept, it would be kept with them.
+    const link = gateway.consoleLink();
+    if (link !== null) print(`Console: ${link}\n(signs in once, within 30 minutes)`);
+  }
 }
 
 /** So long a stop may take after a second signal. The next start makes good what is not written then. */

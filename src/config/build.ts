@@ -64,6 +64,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
       ...(notifySecret === undefined ? {} : { secret: notifySecret }),
     },
     approvals: { expireHours: found.need(TABLE.approvalExpireHours) },
+    console: { sessionHours: found.need(TABLE.consoleSessionHours) },
     drainSeconds: found.need(TABLE.drainSeconds),
     ledger: {
       checkpointEvery: found.need(TABLE.checkpointEvery),

@@ -29,6 +29,8 @@ export interface Config {
   /** `secret`: as Standard Webhooks writes it. Unset: a file in the data directory holds it. */
   readonly notify: { readonly webhook?: string; readonly secret?: string };
   readonly approvals: { readonly expireHours: number };
+  /** How long a browser stays signed in. */
+  readonly console: { readonly sessionHours: number };
   /** How long a stop waits for calls that are out. */
   readonly drainSeconds: number;
   readonly ledger: LedgerConfig;

@@ -176,6 +176,10 @@ export const TABLE = {
     default: 24,
     help: "Hours that a person may take to decide on a call; after that it counts as denied.",
   }),
+  consoleSessionHours: setting("console.session_hours", wholeNumber(1, 168), {
+    default: 12,
+    help: "Hours after which a browser has to sign in to the console again.",
+  }),
   checkpointEvery: setting("ledger.checkpoint_every", wholeNumber(1, 1_000_000), {
     default: 256,
     help: "Entries of a ledger after which a checkpoint is signed.",

@@ -7,7 +7,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
 import { keepAuthOrigin } from "./auth-origin.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { Connector, StoredConnector } from "./connector.ts";
+import type { Connector, ConnectorStatus, StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition, OpenApiDefinition } from "./definition.ts";
 import { type CallWatch, LiveConnector, type Said } from "./live.ts";
 import { type ConnectorRequest, definitionOf } from "./request.ts";
@@ -53,6 +53,8 @@ export interface ConnectorParts {
   readonly log: Log;
   readonly definitions: DefinitionStore;
   readonly watch: CallWatch;
+  /** Told that a connector has come or gone, or that its status or its tools are others. */
+  changed(workspaceId: number, name: string): void;
   /** Refuses what configuration does not allow. @throws Problem 422 that names the field */
   check(definition: ConnectorDefinition): void;
   /** What cannot be made now is said in the error's message. @throws ConnectorError */
@@ -91,6 +93,11 @@ export class Connectors {
     const builtin = this.#parts.catalogue.builtinConnectors.map((name) => builtinConnector(name, createdAt));
     const own = [...(this.#live.get(workspaceId)?.values() ?? [])].map(({ connector }) => connector);
     return [...builtin, ...own].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** How one that has an upstream is now; undefined where there is none of this name. */
+  statusOf(workspaceId: number, name: string): ConnectorStatus | undefined {
+    return this.#live.get(workspaceId)?.get(name)?.connector.status;
   }
 
   /** Every connector that has an upstream, for the metrics. */
@@ -152,6 +159,7 @@ export class Connectors {
     if (this.#isThere(live)) {
       this.#live.get(workspaceId)?.delete(name);
       catalogue.drop(workspaceId, name);
+      this.#parts.changed(workspaceId, name);
     }
     await live.end();
     // What it was reached with leaves the log now; it is encrypted all the same.
@@ -200,10 +208,11 @@ export class Connectors {
   }
 
   #takeUp(stored: StoredConnector): LiveConnector {
-    const { db, log, clock, watch, definitions } = this.#parts;
+    const { db, log, clock, watch, definitions, changed } = this.#parts;
     const { sealed, ...known } = stored;
     const { workspaceId, id, name } = known;
-    const parts = { log, watch, now: () => clock.monotonic() };
+    const statusChanged = () => changed(workspaceId, name);
+    const parts = { log, watch, now: () => clock.monotonic(), statusChanged };
     let live: LiveConnector;
     try {
       const definition = definitions.open(workspaceId, name, sealed);
@@ -286,6 +295,7 @@ export class Connectors {
     this.#parts.catalogue.put(workspaceId, name, scopes, live.tools, (tool, input, context) =>
       live.call(tool, input, context),
     );
+    this.#parts.changed(workspaceId, name);
   }
 
   #isThere(live: LiveConnector): boolean {

@@ -1,4 +1,5 @@
 import type { FieldError } from "../base/errors.ts";
+import type { Call } from "../gate/call.ts";
 import type { ToolAnswer } from "./source.ts";
 
 /** All that the caller is answered: as text alone, where that says it all. */
@@ -20,4 +21,12 @@ export function failure(message: string): ToolAnswer {
 export function wordsOf(faults: readonly FieldError[]): string {
   const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
   return `The arguments are not valid. ${list}`;
+}
+
+/** Refuses a call in words that a model can read, before anything is sent. */
+export async function deny(call: Call, input: string, code: string, words: string): Promise<ToolAnswer> {
+  const answer = failure(words);
+  const output = JSON.stringify(answer.content);
+  await call.commit(async (_tx, record) => void (await record({ outcome: "denied", code, input, output })));
+  return answer;
 }

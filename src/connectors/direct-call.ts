@@ -2,16 +2,19 @@ import type { Agent, Agents } from "../access/agents.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import { type JsonObject, ToolError } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
-import { Problem } from "../base/errors.ts";
+import { type FieldError, Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Budgets } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
+import type { UsageTally } from "../gate/usage/tally.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
+import { abandonable } from "./abandonable.ts";
 import type { CatalogueTool } from "./catalogue.ts";
-import { failure, outputOf, wordsOf } from "./direct-answer.ts";
+import { deny, failure, outputOf, wordsOf } from "./direct-answer.ts";
+import { settle, usageOf } from "./direct-outcome.ts";
 import type { OpenCalls, PaidCall } from "./open-calls.ts";
 import { agentRemoved, draining, stopped, tooMany, workspaceStopped } from "./refusals.ts";
 import { isToolName, type ToolRegistry } from "./registry.ts";
@@ -21,6 +24,7 @@ export interface DirectCallParts {
   readonly db: Db;
   readonly open: OpenCalls;
   readonly budgets: Budgets;
+  readonly usage: UsageTally;
   readonly ledger: Ledger;
   readonly agents: Agents;
   readonly workspaces: Pick<Workspaces, "isStopped">;
@@ -34,6 +38,8 @@ export interface DirectCallContext {
   /** Aborted by the caller when it gives up, and from here when the call is ended: for one call alone. */
   readonly abort: AbortController;
   readonly progress?: (progress: Progress) => void;
+  /** Told what is wrong with the arguments, before they are answered in words for a model. */
+  readonly faulty?: (faults: readonly FieldError[]) => void;
 }
 
 /** A call that needs a person's approval before it is made. */
@@ -84,8 +90,8 @@ interface RunningCall {
   readonly workspaceId: number;
   readonly agentId: number | null;
   readonly abort: AbortController;
-  /** Ends its wait for a budget, and nothing where it waits no more. */
-  readonly wait: AbortController;
+  /** Ends its wait for a budget, and nothing where it waits no more. Null: it costs nothing, and waits for none. */
+  readonly wait: AbortController | null;
   /** Resolves when its outcome is written, or cannot be. */
   readonly ended: PromiseWithResolvers<void>;
 }
@@ -134,7 +140,7 @@ export class DirectCalls {
   /** Takes no more calls, those that still wait for a budget among them, and resolves when none is out. */
   async drain(): Promise<void> {
     this.#isDraining = true;
-    for (const call of this.#running) call.wait.abort(new Interruption("shutdown"));
+    for (const call of this.#running) call.wait?.abort(new Interruption("shutdown"));
     await this.#allEnded();
   }
 
@@ -206,7 +212,13 @@ export class DirectCalls {
     const price = budgets.toolPrice(tool.name);
     const text = textOf(input);
     const faults = tool.validate(input);
-    if (faults.length > 0) return deny(call, text, "invalid_arguments", wordsOf(faults));
+    if (faults.length > 0) {
+      context.faulty?.(faults);
+      const refused = await deny(call, text, "invalid_arguments", wordsOf(faults));
+      const used = { workspaceId, agent, tool: tool.name, durationMs: 0 };
+      this.#parts.usage.note(usageOf(used, "denied", clock.now()));
+      return refused;
+    }
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
       if (!this.#asked) throw new Error("nobody takes the calls that need approval");
       // A person is not asked for what could not be paid. The task that it becomes reserves it.
@@ -222,7 +234,7 @@ export class DirectCalls {
       workspaceId,
       agentId: agent?.id ?? null,
       abort: context.abort,
-      wait: new AbortController(),
+      wait: price === 0 ? null : new AbortController(),
       ended: Promise.withResolvers(),
     };
     this.#running.add(running);
@@ -231,8 +243,10 @@ export class DirectCalls {
     let isOwed = false;
     try {
       const { signal } = context.abort;
-      const wait = price === 0 ? signal : AbortSignal.any([signal, running.wait.signal]);
-      const paid = price === 0 ? null : this.#paid(call, { tool, agent, owner: callId, price, signal: wait });
+      const wait = running.wait ? AbortSignal.any([signal, running.wait.signal]) : signal;
+      const paid = running.wait
+        ? this.#paid(call, { tool, agent, owner: callId, price, signal: wait })
+        : null;
       const intent = await open.begin(call, text, paid).catch((error: unknown) => {
         if (!wait.aborted || error !== wait.reason) throw error;
         return null;
@@ -246,15 +260,17 @@ export class DirectCalls {
         isSent = true;
         return tool.call({ workspaceId, agentId: running.agentId, actor }, input, source);
       });
+      const durationMs = clock.monotonic() - began;
       const draft: Draft = {
         ...call.draft(outcome, code),
         phase: "outcome",
         ref: intent,
         output: outputOf(answer),
-        detail: { duration_ms: Math.round(clock.monotonic() - began) },
+        detail: { duration_ms: Math.round(durationMs) },
       };
+      const ended = { workspaceId, agent, tool: tool.name, durationMs };
       try {
-        await this.#settle(workspaceId, agent, draft, isSent ? price : 0);
+        await settle(this.#parts, ended, draft, { isSent, price });
         open.ended(workspaceId, intent);
       } catch (cause) {
         // The next start charges it: until then it is spent as far as others are concerned.
@@ -305,19 +321,6 @@ export class DirectCalls {
     };
   }
 
-  /** Records what came of a call, and charges it. What costs nothing shares a transaction with what else is recorded. */
-  async #settle(workspaceId: number, agent: Agent | null, draft: Draft, price: number): Promise<void> {
-    const { db, ledger, budgets } = this.#parts;
-    if (price === 0) {
-      await ledger.record(workspaceId, draft);
-      return;
-    }
-    await db.tx(async (tx) => {
-      await ledger.append(tx, workspaceId, { ...draft, credits: price });
-      await budgets.charge(tx, { workspaceId, agent }, price);
-    });
-  }
-
   async #outcome(
     signal: AbortSignal,
     isWaitedFor: boolean,
@@ -366,31 +369,5 @@ function textOf(input: JsonObject): string {
       errors: [{ path: "/arguments", message: "are nested too deeply" }],
       cause,
     });
-  }
-}
-
-/** Refuses a call in words that a model can read, before anything is sent. */
-async function deny(call: Call, input: string, code: string, words: string): Promise<ToolAnswer> {
-  const answer = failure(words);
-  const output = JSON.stringify(answer.content);
-  await call.commit(async (_tx, record) => void (await record({ outcome: "denied", code, input, output })));
-  return answer;
-}
-
-/**
- * Waits no longer than the signal lets it: an upstream that ignores the signal is left alone. Builtin tools are waited for, so
- * that what is said of them is what they did; they look at the signal before they change anything.
- */
-export async function abandonable<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-  signal.throwIfAborted();
-  let leave = (): void => {};
-  const left = new Promise<never>((_resolve, reject) => {
-    leave = () => reject(signal.reason);
-    signal.addEventListener("abort", leave, { once: true });
-  });
-  try {
-    return await Promise.race([work(), left]);
-  } finally {
-    signal.removeEventListener("abort", leave);
   }
 }

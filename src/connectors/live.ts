@@ -22,6 +22,8 @@ export interface LiveParts {
   readonly log: Log;
   readonly now: () => number;
   readonly watch: CallWatch;
+  /** Told that the connector's status is another. */
+  statusChanged(): void;
 }
 
 /** What a connector said when it was asked for its tools last. */
@@ -152,7 +154,8 @@ export class LiveConnector {
   }
 
   #is(status: ConnectorStatus, error: string | null): void {
-    if (status !== this.#status) {
+    const isOther = status !== this.#status;
+    if (isOther) {
       this.#parts.log.info("a connector's status has changed", {
         workspace_id: this.stored.workspaceId,
         connector: this.stored.name,
@@ -162,6 +165,7 @@ export class LiveConnector {
     }
     this.#status = status;
     this.#error = error;
+    if (isOther) this.#parts.statusChanged();
   }
 
   /** Of an error that its source did not word, nothing is repeated: it may hold what must not be shown. */

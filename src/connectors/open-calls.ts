@@ -1,5 +1,7 @@
+import type { Clock } from "../base/clock.ts";
 import type { Budgets, Claim } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
+import { recordUsage } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db, Tx } from "../store/db.ts";
@@ -101,12 +103,19 @@ interface Intent {
   readonly detail?: { readonly price?: number };
 }
 
+export interface LostCallsParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly budgets: Budgets;
+  readonly clock: Clock;
+}
+
 /**
  * Reports the calls that were out when an earlier process died: whether they were done is not known, and none is made
  * again. Each is charged its price, since it may have been made. Called once, at the start.
  */
 export async function reportLostCalls(
-  { db, ledger, budgets }: { readonly db: Db; readonly ledger: Ledger; readonly budgets: Budgets },
+  { db, ledger, budgets, clock }: LostCallsParts,
   workspaceId: number,
 ): Promise<void> {
   const from = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [keyOf(workspaceId)]);
@@ -146,6 +155,10 @@ export async function reportLostCalls(
       });
       const payer = agent === undefined ? null : await lastNamed(tx, workspaceId, agent);
       await budgets.charge(tx, { workspaceId, agent: payer }, detail?.price ?? 0);
+      await recordUsage(tx, {
+        ...{ workspaceId, agentId: payer?.id ?? null, kind: "tool", name: tool ?? "", outcome: "unknown" },
+        ...{ at: clock.now(), durationMs: null, credits: detail?.price ?? 0 },
+      });
     });
   }
   await noteFrom(db, workspaceId, null);

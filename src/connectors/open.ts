@@ -6,6 +6,7 @@ import type { Ids, RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import type { Budgets } from "../gate/budget.ts";
+import { UsageTally } from "../gate/usage/tally.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
 import type { Vault } from "../vault/vault.ts";
@@ -38,6 +39,8 @@ export interface OpenConnectorsParts {
   readonly random: RandomSource;
   readonly log: Log;
   readonly watch: CallWatch;
+  /** Told that a connector has come or gone, or that its status or its tools are others. */
+  changed(workspaceId: number, name: string): void;
 }
 
 /** The whole of the connectors, put together: what there is, who may use it, and calls outside of tasks. */
@@ -45,7 +48,7 @@ export interface OpenedConnectors {
   readonly connectors: Connectors;
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
-  /** Keeps the store's note of which calls have ended. Called every few seconds. */
+  /** Keeps the store's note of which calls have ended, and its statistics of them. Called every few seconds. */
   keepHouse(): Promise<void>;
   /** Ends every child and connection. */
   stop(): Promise<void>;
@@ -64,19 +67,24 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     clock,
     log,
     watch,
+    changed: parts.changed,
     definitions: definitionStore(parts),
     check: (definition) => checkDefinition(definition, outbound, config.connectors.stdio),
     openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
   const open = new OpenCalls(db);
-  const given = { db, open, budgets, ledger, agents, workspaces, registry, clock, ids, log };
+  const usage = new UsageTally(db, log);
+  const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids, log };
   const calls = new DirectCalls(given);
   return {
     connectors,
     registry,
     calls,
-    keepHouse: () => open.save(),
+    async keepHouse() {
+      await open.save();
+      await usage.flush();
+    },
     async stop() {
       await calls.stop();
       await connectors.stop();

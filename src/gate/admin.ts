@@ -1,5 +1,6 @@
 import { ADMIN_SCOPES } from "../access/scopes.ts";
 import { createSecret, hashSecret, hasSecretForm, hasValidChecksum } from "../access/secret.ts";
+import type { LinkedToken } from "../access/sign-in-links.ts";
 import type { Tokens } from "../access/tokens.ts";
 import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import { OperatorError } from "../base/errors.ts";
@@ -21,13 +22,14 @@ export interface AdminParts {
  * Sees to it that somebody can get in. A configured secret becomes an admin token of `default`, once: revoked or rotated
  * away, it never comes back. Without one, the first start makes a token, unless some admin token was made before, and
  * hands its secret over just before it is stored: a process that dies in between leaves nobody locked out.
+ * @returns the token whose secret was handed over; null where none was
  * @throws OperatorError for a configured secret that is too weak to be one
  */
 export async function ensureAdmin(
   parts: AdminParts,
   configured: string | undefined,
   handOver: (secret: string) => void,
-): Promise<void> {
+): Promise<LinkedToken | null> {
   const { db, ledger, tokens, workspaces, random, log } = parts;
   const workspace = workspaces.find(DEFAULT_WORKSPACE);
   if (!workspace) throw new Error("there is no default workspace");
@@ -36,7 +38,7 @@ export async function ensureAdmin(
       workspace.id,
       '%"admin"%',
     ]);
-    if (made) return;
+    if (made) return null;
   } else {
     if (!hasSecretForm(configured)) {
       throw new OperatorError(
@@ -53,11 +55,11 @@ export async function ensureAdmin(
        UNION ALL SELECT 1 FROM tokens WHERE secret_hash = $2 OR previous_hash = $2`,
       [installedKey(configured), hash],
     );
-    if (known) return;
+    if (known) return null;
   }
   const secret = configured ?? createSecret(random);
   if (configured === undefined) handOver(secret);
-  await db.tx(async (tx) => {
+  const tokenId = await db.tx(async (tx) => {
     const issued = await tokens.issue(
       tx,
       workspace.id,
@@ -76,7 +78,9 @@ export async function ensureAdmin(
       actor: "system",
       detail: { token: issued.token.id, scopes: ADMIN_SCOPES.join(" ") },
     });
+    return issued.token.id;
   });
+  return configured === undefined ? { workspaceId: workspace.id, tokenId } : null;
 }
 
 /** Remembers each configured secret that was ever installed, whatever has become of its token since. */

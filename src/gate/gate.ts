@@ -1,5 +1,7 @@
 import type { Caller } from "../access/caller.ts";
 import { ADMIN_SCOPES, hasScope, type NamedScope } from "../access/scopes.ts";
+import type { Sessions } from "../access/sessions.ts";
+import type { SignInLinks } from "../access/sign-in-links.ts";
 import type { Tokens } from "../access/tokens.ts";
 import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
@@ -30,6 +32,12 @@ export interface Operation {
 export type Credential =
   | { readonly kind: "none" | "malformed" }
   | { readonly kind: "bearer"; readonly secret: string }
+  /** A browser that is signed in, by its cookie. */
+  | { readonly kind: "session"; readonly secret: string }
+  /** A browser that is about to be: good for signing in alone, and used up there. */
+  | { readonly kind: "link"; readonly secret: string }
+  /** A page of another origin, with what may be somebody's cookie. */
+  | { readonly kind: "cross_origin" }
   /** The command line on this machine, which reads the data directory anyway. */
   | { readonly kind: "operator"; readonly user: string; readonly workspace: string };
 
@@ -66,6 +74,8 @@ export interface Gate {
    */
   identify(origin: Origin): Identified | Promise<Identified>;
   count(origin: Origin, caller: Caller, calls: number): Promise<Counted>;
+  /** Requests that a workspace may still make at once. */
+  requestsLeft(workspaceId: number): number;
   /** Refuses a call before it is asked who makes it; recorded as those of nobody knows whom are. */
   turnAway(origin: Origin, problem: Problem): Promise<Refused>;
   perform<T>(
@@ -83,6 +93,8 @@ export interface GateParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly tokens: Tokens;
+  readonly sessions: Pick<Sessions, "authenticate">;
+  readonly links: Pick<SignInLinks, "find">;
   readonly workspaces: Workspaces;
   readonly notices: LimitNotices;
   readonly refused: RefusedCallers;
@@ -92,7 +104,7 @@ export interface GateParts {
 }
 
 export function createGate(parts: GateParts): Gate {
-  const { db, ledger, tokens, workspaces, notices, refused, late, clock, log } = parts;
+  const { db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log } = parts;
   const limiter = new RequestLimiter();
 
   /** The way of every call awaits nothing that is there already: each needless hop of a busy server costs it 1 µs. */
@@ -100,6 +112,12 @@ export function createGate(parts: GateParts): Gate {
     switch (credential.kind) {
       case "bearer":
         return tokens.authenticate(credential.secret);
+      case "session":
+        return sessions.authenticate(credential.secret);
+      case "link": {
+        const linked = links.find(credential.secret);
+        return linked && tokens.callerOf(linked.workspaceId, linked.tokenId);
+      }
       case "operator": {
         const workspace = workspaces.find(credential.workspace);
         if (!workspace)
@@ -116,6 +134,11 @@ export function createGate(parts: GateParts): Gate {
           role: null,
         };
       }
+      case "cross_origin":
+        throw new Problem(
+          "cross_origin",
+          "A page of another origin may not act here. If it is this server's own page, set public_url to its address.",
+        );
       case "malformed":
         throw unauthenticated("unauthenticated", "The Authorization header must be: Bearer <token>.");
       case "none":
@@ -249,6 +272,7 @@ export function createGate(parts: GateParts): Gate {
       return perform(operation, origin, { caller, limit }, handle);
     },
     identify,
+    requestsLeft: (workspaceId) => limiter.left(workspaces.get(workspaceId), clock.monotonic()),
     turnAway: (origin, problem) => refuse(problem, origin),
     async count(origin, caller, calls) {
       let limit: RequestLimit | null = null;
@@ -264,7 +288,8 @@ export function createGate(parts: GateParts): Gate {
   };
 }
 
-function unauthenticated(code: "unauthenticated" | "invalid_token", detail: string): Problem {
+/** 401 as RFC 6750 wants it. */
+export function unauthenticated(code: "unauthenticated" | "invalid_token", detail: string): Problem {
   return new Problem(code, detail, { headers: { "WWW-Authenticate": "Bearer" } });
 }
 

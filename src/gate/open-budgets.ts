@@ -8,8 +8,8 @@ export interface OpenBudgetsParts extends Omit<BudgetParts, "crossed"> {
   readonly ledger: Ledger;
   readonly log: Log;
   readonly announcements: Pick<Announcements, "budgetWarning" | "budgetSpent">;
-  /** Told of each crossing once it is on disk, for the metrics. */
-  count(workspace: string, percent: Crossing["percent"]): void;
+  /** Told of each crossing once it is on disk, for the metrics and who looks on. */
+  crossed(crossing: Crossing): void;
 }
 
 /** Budgets, with what is said of them. */
@@ -23,8 +23,9 @@ export function openBudgets(parts: OpenBudgetsParts): Budgets {
  * charge, or of the change of the budget, so that each crossing is told once whatever happens, and a line in the log.
  */
 function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
-  const { ledger, workspaces, log, announcements, count } = parts;
-  return async (tx, { workspaceId, budget, agent, percent, spent, limit }) => {
+  const { ledger, workspaces, log, announcements, crossed } = parts;
+  return async (tx, crossing) => {
+    const { workspaceId, budget, agent, percent, spent, limit } = crossing;
     const isSpent = percent === 100;
     await ledger.append(tx, workspaceId, {
       phase: "single",
@@ -46,7 +47,7 @@ function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
       const words = isSpent ? "a budget is spent" : "a budget is nearly spent";
       const { spent: credits, credits: of } = told;
       log.warn(words, { workspace, budget, agent, percent, spent: credits, limit: of });
-      count(workspace, percent);
+      crossed(crossing);
     });
   };
 }

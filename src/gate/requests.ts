@@ -1,5 +1,5 @@
 import type { Workspace } from "../access/workspaces.ts";
-import { type Bucket, fullBucket, take } from "../limits/bucket.ts";
+import { type Bucket, type BucketRule, fullBucket, left, take } from "../limits/bucket.ts";
 
 /** What the limiter says of one counted request; the door turns it into headers. */
 export interface RequestLimit {
@@ -16,7 +16,7 @@ export class RequestLimiter {
 
   take(workspace: Workspace, now: number): RequestLimit {
     const quota = workspace.limits.requestsPerMinute;
-    const rule = { capacity: quota, perSecond: quota / 60 };
+    const rule = ruleOf(workspace);
     const taken = take(this.#buckets.get(workspace.id) ?? fullBucket(rule, now), rule, now);
     this.#buckets.set(workspace.id, taken.bucket);
     return {
@@ -27,4 +27,14 @@ export class RequestLimiter {
       exceeded: !taken.allowed,
     };
   }
+
+  /** Requests that the workspace may still make at once. */
+  left(workspace: Workspace, now: number): number {
+    const rule = ruleOf(workspace);
+    return left(this.#buckets.get(workspace.id) ?? fullBucket(rule, now), rule, now);
+  }
+}
+
+function ruleOf({ limits }: Workspace): BucketRule {
+  return { capacity: limits.requestsPerMinute, perSecond: limits.requestsPerMinute / 60 };
 }

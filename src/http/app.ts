@@ -12,16 +12,22 @@ import { allowedMethods } from "./methods.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
 import { type ApprovalRouteParts, approvalRoutes } from "./routes/approvals.ts";
 import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
+import { consoleRoutes } from "./routes/console.ts";
+import { type ConsoleLinkRouteParts, consoleLinkRoutes } from "./routes/console-links.ts";
+import { type FeedRouteParts, feedRoutes } from "./routes/events.ts";
 import { ledgerRoutes } from "./routes/ledger.ts";
 import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./routes/ledger-proofs.ts";
 import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
 import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
+import { type SessionRouteParts, sessionRoutes } from "./routes/sessions.ts";
 import { nodeStopRoutes, type StopRouteParts, workspaceStopRoutes } from "./routes/stop.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
 import { type TokenRouteParts, tokenRoutes } from "./routes/tokens.ts";
+import { type ToolRouteParts, toolRoutes } from "./routes/tools.ts";
+import { type UsageRouteParts, usageRoutes } from "./routes/usage.ts";
 import { type VaultRouteParts, vaultRoutes } from "./routes/vault.ts";
 import { type WebhookRouteParts, webhookRoutes } from "./routes/webhooks.ts";
 import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./routes/workspace.ts";
@@ -32,15 +38,20 @@ export interface AppParts {
   readonly db: Db;
   readonly agents: AgentRouteParts;
   readonly tasks: TaskRouteParts;
+  readonly events: FeedRouteParts;
   readonly schedules: Parameters<typeof scheduleRoutes>[1];
   readonly webhooks: Omit<WebhookRouteParts, "db">;
   readonly tokens: TokenRouteParts;
+  readonly sessions: SessionRouteParts;
+  readonly consoleLinks: ConsoleLinkRouteParts;
   readonly approvals: Pick<ApprovalRouteParts, "desk">;
   readonly models: ModelRouteParts;
   readonly vault: VaultRouteParts;
   readonly connectors: ConnectorRouteParts;
+  readonly tools: ToolRouteParts;
   readonly proofs: Omit<LedgerProofParts, "db" | "workspaces">;
   readonly rotation: RotationParts;
+  readonly usage: UsageRouteParts;
   readonly exports: Omit<LedgerExportParts, "db" | "log">;
   readonly payloads: PayloadRouteParts;
   readonly mcp: McpRouteParts;
@@ -53,15 +64,20 @@ export function createApp(parts: AppParts) {
   const { door } = parts;
   const app = new Elysia({ name: "gatehouse" })
     .use(systemRoutes(parts.system))
+    .use(consoleRoutes(door))
     .use(agentRoutes(door, parts.agents))
     .use(taskRoutes(door, parts.tasks))
+    .use(feedRoutes(door, parts.events))
     .use(approvalRoutes(door, { ...parts.approvals, ...parts.tasks }))
     .use(scheduleRoutes(door, parts.schedules))
     .use(webhookRoutes(door, { ...parts.webhooks, db: parts.db }))
     .use(tokenRoutes(door, parts.tokens))
+    .use(sessionRoutes(door, parts.sessions))
+    .use(consoleLinkRoutes(door, parts.consoleLinks))
     .use(modelRoutes(door, parts.models))
     .use(vaultRoutes(door, parts.vault))
     .use(connectorRoutes(door, parts.connectors))
+    .use(toolRoutes(door, parts.tools))
     .use(workspaceRoutes(door, parts.workspace))
     .use(workspaceStopRoutes(door, parts.workspace))
     .use(operatorRoutes(door, parts.workspace))
@@ -69,6 +85,7 @@ export function createApp(parts: AppParts) {
     .use(ledgerProofRoutes(door, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }))
     .use(ledgerKeyRoutes(door, parts.rotation))
     .use(payloadRoutes(door, parts.payloads))
+    .use(usageRoutes(door, parts.usage))
     .use(ledgerRoutes(door, { ...parts.exports, db: parts.db, log: parts.log }))
     .use(mcpRoutes(door, parts.mcp));
   const routes = () => app.routes;

@@ -8,7 +8,7 @@ import type { Call } from "../gate/call.ts";
 import type { Gate } from "../gate/gate.ts";
 import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
 import { BODY_LIMIT, isEmpty, readJson } from "./body.ts";
-import { readCredential } from "./credential.ts";
+import { readBrowserCredential, readSignIn } from "./credential.ts";
 import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
 import { readQuery } from "./query.ts";
@@ -20,6 +20,8 @@ export interface Door {
   readonly metrics: Metrics;
   /** Known only to this process and to who may read its data directory. */
   readonly operatorSecret: string;
+  /** What clients see, where it is configured; without a slash at its end. */
+  readonly publicUrl: string | null;
 }
 
 export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
@@ -27,7 +29,8 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly action: string;
   /** Where another operation has the same action. Default: the action, with `_` for the dot. */
   readonly operationId?: string;
-  readonly scope: NamedScope;
+  /** Null: any caller; what it may touch is checked on its way, thing by thing. */
+  readonly scope: NamedScope | null;
   /** One line for the OpenAPI document. */
   readonly summary: string;
   readonly tag: string;
@@ -36,6 +39,8 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   /** Never refused for the request limit. */
   readonly urgent?: true;
   readonly body?: Body;
+  /** It signs a browser in: no cookie counts, and a one-time link does, beside a token. */
+  readonly signsIn?: true;
   /** A call without a body counts as `{}`. */
   readonly bodyOptional?: boolean;
   /** Bytes that a body may have, where it is not the usual limit. */
@@ -45,8 +50,8 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly query?: TObject<Query>;
   /** Request headers that it reads, each with what it is for. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** It answers 200 with server-sent events: always, or when the query asks for them. */
-  readonly streams?: true;
+  /** It answers 200 with server-sent events, always or when the query asks for them: a task's, or those described here. */
+  readonly streams?: true | string;
   /** Media types of its answer, where JSON is not the only one; the first is what it answers when none is asked for. */
   readonly formats?: readonly string[];
   readonly status: number;
@@ -74,6 +79,7 @@ export interface Endpoint {
 }
 
 const NOTHING = Type.Object({}, { additionalProperties: false });
+const BROWSER_HEADERS = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 
 /** One route: its place in the document, its way through the gate, and its answer. A Reply becomes JSON. */
 export function endpoint<Body extends TSchema = TObject, Query extends TProperties = TProperties>(
@@ -85,13 +91,15 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
   const querySchema: TObject = spec.query ?? NOTHING;
   const query = validator(querySchema);
   const { counted = true } = spec;
+  const readCaller = spec.signsIn ? readSignIn : readBrowserCredential;
 
   async function answer({ request, params, server }: Context): Promise<Response> {
     const requestId = door.ids("req");
+    const credential = readCaller({ request, publicUrl: door.publicUrl }, door.operatorSecret);
     const origin = {
       requestId,
       channel: "rest",
-      credential: readCredential(request.headers, door.operatorSecret),
+      credential,
       get source() {
         return server?.requestIP(request)?.address ?? "local";
       },
@@ -116,6 +124,8 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       return reply;
     });
     const headers = callHeaders({ requestId, ledgerSeq: result.ledgerSeq, limit: result.limit });
+    // Nothing of it stays in a browser for who sits down there next, or is taken by it for a page.
+    if (credential.kind === "session") Object.assign(headers, BROWSER_HEADERS);
     if (!result.ok) {
       // Its entry could not be written: what the stream has taken is given back.
       if (reply && "stream" in reply) reply.abandon();

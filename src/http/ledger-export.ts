@@ -28,6 +28,8 @@ export interface LedgerSelection {
   readonly filter: Omit<EntryFilter, "oversight">;
   /** The UTC day that was asked for; `filter` has its bounds. */
   readonly date?: string | undefined;
+  /** The task that was asked for; `filter` has what is known of it. */
+  readonly task?: string | undefined;
   readonly order?: "asc" | "desc" | undefined;
   /** Entries of one page. Without it, the answer is whole. */
   readonly limit?: number | undefined;
@@ -168,7 +170,7 @@ export class LedgerExports {
     { caller }: Call,
     { signal }: Request,
     { contentType }: ChosenFormat,
-    { filter, date }: LedgerSelection,
+    { filter: { task: _, ...filter }, date }: LedgerSelection,
     size: number,
   ): Download {
     const { workspaceId: id, workspace: name, actor, person, role } = caller;
@@ -193,23 +195,24 @@ export class LedgerExports {
 }
 
 /** A bundle is of a whole span, in the ledger's order. */
-function refusePage({ filter: { from, to }, order, limit, after }: LedgerSelection): void {
+function refusePage({ filter: { from, to }, task, order, limit, after }: LedgerSelection): void {
   if (from !== undefined && to !== undefined && from >= to) {
     throw invalidField(
       "/to",
       "must be later than from in an Article 14 export, within the day where one is given",
     );
   }
+  // What checks a bundle knows the filters that a manifest may name, and a task is none of them.
+  if (task !== undefined) throw invalidField("/task", "is not for an Article 14 export: ask for its agent");
   if (order === "desc") throw invalidField("/order", "must be asc in an Article 14 export");
   if (limit !== undefined) throw invalidField("/limit", "is not for an Article 14 export, which is whole");
   if (after !== undefined) throw invalidField("/cursor", "is not for an Article 14 export, which is whole");
 }
 
-/** What was taken away, for its entry. `size` is that of the tree which it was taken from. */
 /** What was read of the ledger, as the entry of the reading says it. `size`: of the whole, where that was fixed. */
 export function detailOf(
   format: string,
-  { filter, date, order, limit, after }: LedgerSelection,
+  { filter, date, task, order, limit, after }: LedgerSelection,
   size?: number,
 ): Detail {
   const { agent, actor, action, tier, from, to } = filter;
@@ -218,6 +221,7 @@ export function detailOf(
     actor: actor && redact(actor),
     action: action && redact(action),
     tier,
+    task: task && redact(task),
     date,
     from,
     to,

@@ -15,8 +15,13 @@ function split(path: string): string[] {
 }
 
 function matches(pattern: readonly string[], segments: readonly string[]): boolean {
-  return (
-    pattern.length === segments.length &&
-    pattern.every((part, index) => (part.startsWith(":") ? segments[index] !== "" : part === segments[index]))
+  // A `*` at the end stands for all that follows.
+  if (pattern.at(-1) === "*") return startsWith(pattern.slice(0, -1), segments);
+  return pattern.length === segments.length && startsWith(pattern, segments);
+}
+
+function startsWith(pattern: readonly string[], segments: readonly string[]): boolean {
+  return pattern.every((part, index) =>
+    part.startsWith(":") ? segments[index] !== "" : part === segments[index],
   );
 }

@@ -113,7 +113,7 @@ export function createMetrics() {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** What running tasks tells the metrics. */
-export function watchTasks(metrics: Metrics): Omit<TaskWatch, "approvalRequired" | "ending"> {
+export function watchTasks(metrics: Metrics): Pick<TaskWatch, "modelCall" | "toolCall" | "finished"> {
   return {
     modelCall(model, status, durationMs, micros) {
       metrics.modelCalls.inc({ model, status });

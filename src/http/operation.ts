@@ -6,7 +6,7 @@ export interface DescribedOperation {
   readonly action: string;
   /** Its name in clients that are made of the document. Default: its action, with `_` for the dot. */
   readonly operationId?: string;
-  readonly scope: NamedScope;
+  readonly scope: NamedScope | null;
   readonly summary: string;
   readonly tag: string;
   readonly body?: TSchema;
@@ -14,17 +14,14 @@ export interface DescribedOperation {
   readonly query?: TObject;
   /** Request headers that it reads, each with what it is for. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** It answers 200 with server-sent events: always, or when the query asks for them. */
-  readonly streams?: true;
+  /** It answers 200 with server-sent events, always or when the query asks for them: a task's, or those described here. */
+  readonly streams?: true | string;
   /** Media types of its answer, where JSON is not the only one; the first is what it answers when none is asked for. */
   readonly formats?: readonly string[];
   readonly status: number;
 }
 
-const EVENTS = {
-  description: "The task's events as they come, the last of them `task.finished`.",
-  content: { "text/event-stream": { schema: { type: "string" as const } } },
-};
+const TASK_EVENTS = "The task's events as they come, the last of them `task.finished`.";
 const PROBLEM = { $ref: "#/components/responses/Problem" };
 
 /** An operation of the OpenAPI 3.1 document: typebox schemas are JSON Schema, and go in as they are. */
@@ -32,7 +29,7 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
   const { query, body } = operation;
   return {
     summary: operation.summary,
-    description: `Needs the scope \`${operation.scope}\`. In the ledger: \`${operation.action}\`.`,
+    description: `${needs(operation.scope)} In the ledger: \`${operation.action}\`.`,
     operationId: operation.operationId ?? operation.action.replace(".", "_"),
     tags: [operation.tag],
     security: [{ token: [] }],
@@ -61,9 +58,20 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
       : {}),
     responses: {
       [operation.status]: { description: "Done.", ...(operation.formats && contentOf(operation.formats)) },
-      ...(operation.streams ? { 200: EVENTS } : {}),
+      ...(operation.streams ? { 200: eventsOf(operation.streams) } : {}),
       default: PROBLEM,
     },
+  };
+}
+
+function needs(scope: NamedScope | null): string {
+  return scope === null ? "Needs a token, and no scope of its own." : `Needs the scope \`${scope}\`.`;
+}
+
+function eventsOf(described: true | string) {
+  return {
+    description: described === true ? TASK_EVENTS : described,
+    content: { "text/event-stream": { schema: { type: "string" as const } } },
   };
 }
 

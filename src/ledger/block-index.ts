@@ -143,6 +143,41 @@ export async function* indexedSeqs(
   }
 }
 
+/**
+ * The seqs of entries that have all of the keys of one set at least, each once. The sets are looked up side by side, and
+ * what one of them has found waits until the others have come as far.
+ */
+export async function* indexedInAny(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  sets: readonly (readonly string[])[],
+  span: Span,
+): AsyncGenerator<IndexedSeqs, void> {
+  const isUp = span.order === "asc";
+  const isPast = (seq: number, place: number) => (isUp ? seq > place : seq < place);
+  const end = isUp ? span.last : span.first;
+  const begin = isUp ? span.first - 1 : span.last + 1;
+  const searches = sets.map((keys) => ({
+    looks: indexedSeqs(sql, workspaceId, keys, span),
+    upTo: begin,
+  }));
+  let waiting: number[] = [];
+  for (let reached = begin; reached !== end; ) {
+    for (const search of searches) {
+      if (search.upTo !== reached) continue;
+      const look = await search.looks.next();
+      if (look.done) throw new Error("a search of the index ended before its span did");
+      search.upTo = look.value.upTo;
+      waiting.push(...look.value.found);
+    }
+    const places = searches.map(({ upTo }) => upTo);
+    reached = isUp ? Math.min(...places) : Math.max(...places);
+    const found = [...new Set(waiting)].filter((seq) => !isPast(seq, reached));
+    waiting = waiting.filter((seq) => isPast(seq, reached));
+    yield { found: found.sort((a, b) => (isUp ? a - b : b - a)), upTo: reached };
+  }
+}
+
 interface IndexRow {
   readonly block: number;
   /** Of each key, one behind the other. */

@@ -1,5 +1,5 @@
 import type { Db, Sql, SqlValue } from "../store/db.ts";
-import { INDEXED, indexedSeqs, indexKey, OVERSIGHT_KEY, type Span } from "./block-index.ts";
+import { INDEXED, indexedInAny, indexKey, OVERSIGHT_KEY, type Span } from "./block-index.ts";
 import { tiledSize } from "./tiles.ts";
 
 /** Conditions on entries of one workspace; all that are given must hold. */
@@ -12,9 +12,23 @@ export interface EntryFilter {
   readonly from?: string | undefined;
   /** RFC 3339 UTC with milliseconds, exclusive. */
   readonly to?: string | undefined;
+  /** Only those that name this task; null: a task that is not there, which no entry names. */
+  readonly task?: NamedTask | null | undefined;
   /** Only those in which a person had a hand. */
   readonly oversight?: true | undefined;
 }
+
+/** What is known of a task whose entries are looked for. */
+export interface NamedTask {
+  readonly id: string;
+  /** Name of its agent. */
+  readonly agent: string;
+  /** Seq of the entry that dispatched it: no earlier one names it. What is said of it may come long after its end. */
+  readonly dispatchSeq: number;
+}
+
+/** Entries of these actions may name a task and no agent; all others that name a task name its agent as well. */
+const WITHOUT_AGENT = ["payload.erase", "task.cancel"] as const;
 
 export interface EntryPage {
   readonly order: "asc" | "desc";
@@ -107,20 +121,22 @@ async function* lookThrough(
   db: Pick<Sql, "all" | "get">,
   workspaceId: number,
   filter: EntryFilter,
-  span: Span,
+  wanted: Span,
   most: number,
 ): AsyncGenerator<Look, void> {
-  const { order } = span;
+  const { order } = wanted;
+  if (filter.task === null) return;
+  const span = { ...wanted, first: Math.max(wanted.first, filter.task?.dispatchSeq ?? 1) };
   if (span.first > span.last) return;
-  const keys = keysOf(filter);
+  const ways = waysOf(filter);
   // What stands in a block that is not complete yet is in no index: a block's worth of entries at most.
-  const indexed = keys.length === 0 ? 0 : Math.min(span.last, await tiledSize(db, workspaceId));
+  const indexed = ways.length === 0 ? 0 : Math.min(span.last, await tiledSize(db, workspaceId));
   const [old, recent] = [
     { ...span, last: indexed },
     { ...span, first: Math.max(span.first, indexed + 1) },
   ];
   const parts: (() => AsyncGenerator<Omit<Look, "isLast">, void>)[] = [];
-  if (old.first <= old.last) parts.push(() => lookByIndex(db, workspaceId, filter, keys, old, most));
+  if (old.first <= old.last) parts.push(() => lookByIndex(db, workspaceId, filter, ways, old, most));
   if (recent.first <= recent.last) parts.push(() => lookInOrder(db, workspaceId, filter, recent, most));
   if (order === "desc") parts.reverse();
   const end = order === "asc" ? span.last : span.first;
@@ -158,14 +174,16 @@ async function* lookByIndex(
   db: Pick<Sql, "all">,
   workspaceId: number,
   filter: EntryFilter,
-  keys: readonly string[],
+  ways: readonly (readonly string[])[],
   span: Span,
-  most: number,
+  atOnce: number,
 ): AsyncGenerator<Omit<Look, "isLast">, void> {
+  // The index has a task's agent, and not the task: few of the entries that it finds are wanted.
+  const most = filter.task ? Math.max(atOnce, AT_ONCE) : atOnce;
   const end = span.order === "asc" ? span.last : span.first;
   const back = span.order === "asc" ? -1 : 1;
   const pending: number[] = [];
-  for await (const { found, upTo } of indexedSeqs(db, workspaceId, keys, span)) {
+  for await (const { found, upTo } of indexedInAny(db, workspaceId, ways, span)) {
     pending.push(...found);
     const isEnd = upTo === end;
     do {
@@ -202,6 +220,17 @@ async function readSome(
   return entries;
 }
 
+/** The sets of keys one of which an entry has that matches, whole. None: the index says nothing of it. */
+function waysOf(filter: EntryFilter): (readonly string[])[] {
+  const keys = keysOf(filter);
+  if (!filter.task) return keys.length === 0 ? [] : [keys];
+  const byTask = [
+    indexKey("agent", filter.task.agent),
+    ...WITHOUT_AGENT.map((action) => indexKey("action", action)),
+  ];
+  return byTask.map((key) => [...new Set([...keys, key])]);
+}
+
 function keysOf(filter: EntryFilter): string[] {
   const keys = filter.oversight ? [OVERSIGHT_KEY] : [];
   for (const field of INDEXED) {
@@ -223,6 +252,10 @@ function conditions(
     if (value === undefined) continue;
     sql += ` AND bytes->>'${field}' = $${first + values.length}`;
     values.push(value);
+  }
+  if (filter.task) {
+    sql += ` AND bytes->>'task' = $${first + values.length}`;
+    values.push(filter.task.id);
   }
   return { sql, values };
 }

@@ -27,8 +27,7 @@ export function fullBucket(rule: BucketRule, now: number): Bucket {
 
 /** Refills for the time that has passed (a clock that went back refills nothing) and takes one token if there is one. */
 export function take(bucket: Bucket, rule: BucketRule, now: number): Taken {
-  const elapsed = Math.max(0, now - bucket.at);
-  const filled = Math.min(rule.capacity, bucket.available + (elapsed / 1000) * rule.perSecond);
+  const filled = filledUp(bucket, rule, now);
   const allowed = filled >= 1;
   const available = allowed ? filled - 1 : filled;
   return {
@@ -38,4 +37,14 @@ export function take(bucket: Bucket, rule: BucketRule, now: number): Taken {
     resetSeconds: Math.ceil((rule.capacity - available) / rule.perSecond),
     retrySeconds: available >= 1 ? 0 : Math.ceil((1 - available) / rule.perSecond),
   };
+}
+
+/** Whole tokens that are there now; takes none. */
+export function left(bucket: Bucket, rule: BucketRule, now: number): number {
+  return Math.floor(filledUp(bucket, rule, now));
+}
+
+function filledUp(bucket: Bucket, rule: BucketRule, now: number): number {
+  const elapsed = Math.max(0, now - bucket.at);
+  return Math.min(rule.capacity, bucket.available + (elapsed / 1000) * rule.perSecond);
 }

@@ -14,15 +14,19 @@ import {
 import { DeliveryLines } from "./lines.ts";
 import { type Posted, post, type Receiver } from "./post.ts";
 
+/** All that is posted, each type to every receiver. */
+export const NOTICE_TYPES = [
+  "task.finished",
+  "approval.required",
+  "limit.exceeded",
+  "budget.warning",
+  "ledger.checkpoint",
+] as const;
+
 /** Something that happened, for a program of the operator's. */
 export interface Notice {
   readonly workspaceId: number;
-  readonly type:
-    | "task.finished"
-    | "approval.required"
-    | "limit.exceeded"
-    | "budget.warning"
-    | "ledger.checkpoint";
+  readonly type: (typeof NOTICE_TYPES)[number];
   readonly data: object;
   /** Those of its type that still wait are not sent any more: only the newest says anything. */
   readonly replaces?: boolean;

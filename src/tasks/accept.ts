@@ -38,12 +38,12 @@ const FIRST_EVENT = 2;
  * @throws Problem 429 `queue_full`, 409 `agent_stopped`, 503 `draining`; nothing is written then
  */
 export async function acceptTask(
-  parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids">,
+  parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids" | "watch">,
   { scheduler, draining: signal }: { readonly scheduler: Scheduler; readonly draining: AbortSignal },
   call: Call,
   request: NewTaskRequest,
 ): Promise<Dispatched> {
-  const { agents, clock, hub, ids } = parts;
+  const { agents, clock, hub, ids, watch } = parts;
   const { workspaceId, actor } = call.caller;
   const { agent, key } = request;
   const place = scheduler.reserve(workspaceId);
@@ -80,6 +80,7 @@ export async function acceptTask(
       if (request.call) await saveOwnCall(tx, { workspaceId, id }, request.call);
       if (key) await keepKey(tx, key, id, now);
       await request.within?.(tx, id);
+      tx.onCommit(() => watch.taskChanged(workspaceId, id));
       return undefined;
     });
   } catch (error) {

@@ -12,6 +12,7 @@ import { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 import { isToolName } from "../connectors/registry.ts";
 import type { Reserve } from "../gate/budget.ts";
+import { recordUsage, UNKNOWN_TOOL } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { AwaitingApproval, presentCall, verdictOf } from "./approvals/present.ts";
@@ -138,6 +139,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
         }),
       );
       await openModelCall(tx, workspaceId, task.id, { seq, model, reserved });
+      tx.onCommit(() => watch.taskChanged(workspaceId, task.id));
       return seq;
     });
   }
@@ -183,7 +185,20 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       );
       await closeModelCall(tx, workspaceId, task.id, charge);
       await budgets.charge(tx, payer, credits);
-      tx.onCommit(() => budgets.release(task.id));
+      tx.onCommit(() => {
+        budgets.release(task.id);
+        watch.taskChanged(workspaceId, task.id);
+      });
+      const { agentId } = task;
+      const used = {
+        kind: "model",
+        name: model,
+        outcome: status,
+        credits,
+        inputTokens,
+        outputTokens,
+      } as const;
+      await recordUsage(tx, { workspaceId, agentId, ...used, at: clock.now(), durationMs });
       if (status === "succeeded") await saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
       await evidence.saveEvents(tx);
     };
@@ -320,7 +335,10 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     const outcomeSeq = await ledger.append(tx, workspaceId, draft);
     await chargeTask(tx, workspaceId, task.id, micros);
     await budgets.charge(tx, payer, micros);
-    tx.onCommit(() => budgets.release(task.id));
+    tx.onCommit(() => {
+      budgets.release(task.id);
+      if (micros > 0) watch.taskChanged(workspaceId, task.id);
+    });
     return outcomeSeq;
   }
 
@@ -331,6 +349,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     toolIntents.delete(call.id);
     // Before it is cut: a secret that the cut parts would be known by nothing.
     const tool = redact(call.tool).slice(0, TOOL_NAME_LIMIT);
+    const isKnown = intent !== undefined || parts.tools.catalogue.find(workspaceId, call.tool) !== undefined;
     await db.tx(async (tx) => {
       const outcomeSeq =
         intent === undefined
@@ -341,6 +360,16 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
         status: call.status,
         outcomeSeq,
         durationMs,
+      });
+      await recordUsage(tx, {
+        workspaceId,
+        agentId: task.agentId,
+        kind: "tool",
+        name: isKnown ? call.tool : UNKNOWN_TOOL,
+        outcome: call.status,
+        at: clock.now(),
+        durationMs: call.durationMs,
+        credits: call.dispatched ? (intent?.price ?? 0) : 0,
       });
       await evidence.saveEvents(tx);
     });

@@ -1,9 +1,11 @@
+import { recordUsage } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { withdrawApprovals } from "./approvals/rows.ts";
 import { saveEvents } from "./event-store.ts";
 import { encodeFrame } from "./frames.ts";
 import { type LostParts, type OwedCharge, recordLost } from "./lost.ts";
+import type { TaskParts } from "./parts.ts";
 import { forgetAnswers } from "./progress.ts";
 import { findTask, markFinished } from "./store.ts";
 import type { FinalStatus, Task, TaskErrorCode } from "./task.ts";
@@ -38,7 +40,7 @@ export interface Remains {
  * @returns the last frame, for the readers; null when the task had ended before.
  */
 export async function finishTask(
-  parts: LostParts,
+  parts: LostParts & Pick<TaskParts, "watch">,
   tx: Tx,
   task: Task,
   ending: TimedEnding,
@@ -61,8 +63,21 @@ export async function finishTask(
     finishSeq,
     finishedAt,
   });
+  await recordUsage(tx, {
+    workspaceId: task.workspaceId,
+    agentId: task.agentId,
+    kind: "task",
+    name: "",
+    outcome: ending.status,
+    at: finishedAt,
+    durationMs: finishedAt - task.createdAt,
+  });
   await forgetAnswers(tx, task.workspaceId, task.id);
-  await withdrawApprovals(tx, task.workspaceId, task.id);
+  const withdrawn = await withdrawApprovals(tx, task.workspaceId, task.id);
+  tx.onCommit(() => {
+    parts.watch.taskChanged(task.workspaceId, task.id);
+    for (const callId of withdrawn) parts.watch.approvalChanged(task.workspaceId, task.id, callId);
+  });
   const finished: Task = {
     ...before,
     status: ending.status,

@@ -1,3 +1,4 @@
+import { recordUsage } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
 import { chargeTask, closeModelCall, type ModelCallCharge } from "./charges.ts";
@@ -32,7 +33,7 @@ export async function recordLost(
 }
 
 async function recordLostModel(
-  { ledger, budgets }: LostParts,
+  { ledger, budgets, clock }: LostParts,
   tx: Tx,
   task: Task,
   ref: number,
@@ -50,6 +51,11 @@ async function recordLostModel(
   });
   await closeModelCall(tx, workspaceId, id, charge);
   await budgets.charge(tx, payerOf(task), charge.credits);
+  await recordUsage(tx, {
+    ...{ workspaceId, agentId: task.agentId, kind: "model", name: task.model ?? "", outcome: "failed" },
+    ...{ at: clock.now(), durationMs: null },
+    ...charge,
+  });
   return {
     ...task,
     credits: task.credits + charge.credits,
@@ -60,7 +66,7 @@ async function recordLostModel(
 }
 
 /** @returns micro-credits that were charged */
-async function recordLostTools({ ledger, budgets }: LostParts, tx: Tx, task: Task): Promise<number> {
+async function recordLostTools({ ledger, budgets, clock }: LostParts, tx: Tx, task: Task): Promise<number> {
   const { workspaceId, id } = task;
   let charged = 0;
   for (const call of task.toolsCalled) {
@@ -71,6 +77,10 @@ async function recordLostTools({ ledger, budgets }: LostParts, tx: Tx, task: Tas
     await markCallLost(tx, workspaceId, id, call.id, outcomeSeq);
     await chargeTask(tx, workspaceId, id, call.price);
     await budgets.charge(tx, payerOf(task), call.price);
+    await recordUsage(tx, {
+      ...{ workspaceId, agentId: task.agentId, kind: "tool", name: call.tool, outcome: "unknown" },
+      ...{ at: clock.now(), durationMs: null, credits: call.price },
+    });
     charged += call.price;
   }
   return charged;

@@ -1,8 +1,8 @@
 import { AgentDenied, type Hooks, isJsonObject, type ToolCall, ToolError } from "../agents/index.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { abandonable } from "../connectors/abandonable.ts";
 import type { ToolActor } from "../connectors/builtin/tool.ts";
-import { abandonable } from "../connectors/direct-call.ts";
 import { type ToolRegistry, textOf } from "../connectors/registry.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
 import { AwaitingApproval } from "./approvals/present.ts";

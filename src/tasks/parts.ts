@@ -33,8 +33,12 @@ export interface TaskParts {
   readonly approvalExpiresMs: number;
 }
 
-/** Told of what happens, for the metrics and the webhook. */
+/** Told of what happens, for the metrics, the webhook and who looks on. */
 export interface TaskWatch {
+  /** Told once it is on disk that a task's row says something else. */
+  taskChanged(workspaceId: number, task: string): void;
+  /** Told once it is on disk that a call waits for a person, is settled, or is not wanted any more. */
+  approvalChanged(workspaceId: number, task: string, callId: string): void;
   modelCall(
     model: string,
     status: "succeeded" | "failed" | "cancelled",

@@ -53,6 +53,7 @@ export async function runTask(
 async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
   try {
     await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), { single: true });
+    parts.watch.taskChanged(task.workspaceId, task.id);
   } catch (error) {
     // The next start finds it as running, and takes it up as after a crash.
     parts.log.warn("a task cannot be given back to the queue", { task: task.id, error });

@@ -267,6 +267,8 @@ export class TaskRun {
     tx.onCommit(() => {
       log.publish("approval.required", data);
       log.saved(eventId);
+      this.#parts.watch.taskChanged(workspaceId, task);
+      this.#parts.watch.approvalChanged(workspaceId, task, id);
     });
   }
 
@@ -313,6 +315,7 @@ export class TaskRun {
       if (!marked) throw new Error("a queued task is not queued in the store");
       tx.onCommit(() => {
         this.#started = true;
+        this.#parts.watch.taskChanged(workspaceId, id);
       });
     }
     return this.#refreshAgent(tx);

@@ -10,6 +10,14 @@ import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";
 import type { WorkerThread } from "./worker-thread.ts";
 
+/** What has become of a document. One that was moved is deleted where it was, and written where it is. */
+export interface DocumentChange {
+  readonly workspaceId: number;
+  readonly id: string;
+  readonly scope: string;
+  readonly change: "written" | "deleted";
+}
+
 /** What the vault's own files share; put together in `vault.ts`. */
 export interface VaultParts {
   readonly db: Db;
@@ -22,6 +30,8 @@ export interface VaultParts {
   /** Null: `builtin/lexical`, which the workers make themselves. */
   readonly embedder: Embedder | null;
   readonly locks: Locks;
+  /** Told of each document that was written or deleted, once that is on disk. */
+  documentChanged(change: DocumentChange): void;
   /** Searches. */
   readonly searcher: WorkerThread;
   /** Reads documents, one at a time: one that never ends harms itself alone. */

@@ -9,9 +9,10 @@ import type { Forgetting } from "../store/forgetting.ts";
 import type { VaultDocument } from "./document.ts";
 import { Locks } from "./locks.ts";
 import type { Metadata, SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
-import type { Commit, VaultParts } from "./parts.ts";
+import type { Commit, DocumentChange, VaultParts } from "./parts.ts";
 import { findDocument, hideDocument, listDocuments, readText } from "./rows/documents.ts";
 import { openHashes } from "./rows/hashes.ts";
+import { listScopes, type VaultScope } from "./rows/scopes.ts";
 import { type Space, Spaces } from "./rows/spaces.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import { Filler } from "./upkeep/backfill.ts";
@@ -58,6 +59,8 @@ export interface VaultOptions {
    * more.
    */
   readonly formerEmbedder: (model: string) => Promise<Embedder | null>;
+  /** Told of each document that was written or deleted, once that is on disk. */
+  documentChanged(change: DocumentChange): void;
 }
 
 export type SearchOptions = Omit<SearchRequest, "vectors" | "filter"> & {
@@ -90,6 +93,13 @@ export interface Vault {
     limit: number,
     before: string | undefined,
   ): Promise<VaultDocument[]>;
+  /** The scopes inside that documents lie in, by path, after the path `after`; one more than `limit` when there are more. */
+  scopes(
+    workspaceId: number,
+    boundary: Boundary,
+    limit: number,
+    after: string | undefined,
+  ): Promise<VaultScope[]>;
   /**
    * Hides a document in one transaction with the call's evidence, then takes it out of every file of the store.
    * @throws Problem 404 `not_found`
@@ -136,6 +146,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     hashes,
     embedder,
     locks: new Locks(),
+    documentChanged: (change) => options.documentChanged(change),
     searcher,
     reader,
     merger,
@@ -245,12 +256,15 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       const source = sourceUri === undefined ? undefined : hashes.source(sourceUri);
       return listDocuments(db, workspaceId, spaces.active?.id ?? 0, boundary, { source }, limit, before);
     },
+    scopes: (workspaceId, boundary, limit, after) => listScopes(db, workspaceId, boundary, limit, after),
     async remove(workspaceId, boundary, id, commit) {
       const removed = await parts.locks.run(workspaceId, async () => {
         const document = await find(workspaceId, boundary, id);
         const change = await merger.do("without", { scopeId: document.scopeId, document: document.key });
         await commit((tx, now) => {
           if (!isInside(now, document.scope)) throw notThere(id);
+          const { scope } = document;
+          tx.onCommit(() => parts.documentChanged({ workspaceId, id, scope, change: "deleted" }));
           return hideDocument(tx, document.key, change, document.scopeId);
         });
         return document;

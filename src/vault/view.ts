@@ -1,6 +1,7 @@
 import { timestamp } from "../base/clock.ts";
 import type { VaultDocument } from "./document.ts";
 import type { FoundPassage } from "./messages.ts";
+import type { VaultScope } from "./rows/scopes.ts";
 
 /** A passage as REST and the vault's tools answer it (contract, section 5). */
 export function viewPassage(passage: FoundPassage) {
@@ -17,6 +18,11 @@ export function viewPassage(passage: FoundPassage) {
     metadata: passage.metadata,
     ...(passage.explain ? { explain: passage.explain } : {}),
   };
+}
+
+/** A scope with what lies in it. */
+export function viewScope({ path, documents, characters, updatedAt }: VaultScope) {
+  return { scope: path, documents, characters, updated_at: timestamp(updatedAt) };
 }
 
 /** A document without its text. */

@@ -253,6 +253,7 @@ class Writing {
       holdInside(boundary, this.#request.scope);
       if (this.#request.id !== undefined && (await this.#find(tx))) throw new Raced();
       await show(tx, undefined);
+      tx.onCommit(() => this.#changed(this.#request.scope, "written"));
       return this.#find(tx);
     });
     return { document: there(document), isNew: true };
@@ -275,9 +276,19 @@ class Writing {
       if (still?.key !== replaced.key) throw new Raced();
       await hideDocument(tx, replaced.key, change, replaced.scopeId);
       await show(tx, replaced);
+      const { scope } = this.#request;
+      tx.onCommit(() => {
+        if (replaced.scope !== scope) this.#changed(replaced.scope, "deleted");
+        this.#changed(scope, "written");
+      });
       return this.#find(tx);
     });
     return { written: { document: there(document), isNew: false }, removed: replaced };
+  }
+
+  #changed(scope: string, change: "written" | "deleted"): void {
+    const { workspaceId } = this.#request;
+    this.#parts.documentChanged({ workspaceId, id: this.#content.id, scope, change });
   }
 
   #find(sql: Tx | VaultParts["db"]): Promise<VaultDocument | undefined> {

@@ -3,9 +3,10 @@ import type { TestGateway } from "../support/gateway.ts";
 /** One route of the contract's section 3, with a call that succeeds on a fresh gateway after `prepare`. */
 export interface ContractRoute {
   readonly method: string;
-  /** `:agent`, `:task`, `:dispatch` (its entry), `:document`, `:token`, `:connector` and `:schedule` stand for what `prepare` has made. */
+  /** `:agent`, `:task`, `:dispatch` (its entry), `:document`, `:token`, `:session`, `:connector` and `:schedule` stand for what `prepare` has made. */
   readonly path: string;
-  readonly scope: string;
+  /** Null: any token; see `UNSCOPED`. */
+  readonly scope: string | null;
   readonly body?: object;
   readonly status: number;
 }
@@ -59,6 +60,7 @@ export const ROUTES: readonly ContractRoute[] = [
     status: 200,
   },
   { method: "DELETE", path: "/v1/schedules/:schedule", scope: "tasks:write", status: 204 },
+  { method: "GET", path: "/v1/webhooks", scope: "settings:write", status: 200 },
   { method: "GET", path: "/v1/webhooks/deliveries", scope: "settings:write", status: 200 },
   {
     method: "POST",
@@ -100,12 +102,14 @@ export const ROUTES: readonly ContractRoute[] = [
     status: 201,
   },
   { method: "GET", path: "/v1/vault/documents", scope: "vault:read", status: 200 },
+  { method: "GET", path: "/v1/vault/scopes", scope: "vault:read", status: 200 },
   { method: "GET", path: "/v1/vault/documents/:document", scope: "vault:read", status: 200 },
   { method: "DELETE", path: "/v1/vault/documents/:document", scope: "vault:write", status: 204 },
   { method: "GET", path: "/v1/connectors", scope: "connectors:read", status: 200 },
   { method: "POST", path: "/v1/connectors", scope: "connectors:write", body: api("made"), status: 201 },
   { method: "POST", path: "/v1/connectors/:connector/refresh", scope: "connectors:write", status: 200 },
   { method: "DELETE", path: "/v1/connectors/:connector", scope: "connectors:write", status: 204 },
+  { method: "POST", path: "/v1/tools/time.now/call", scope: null, body: { arguments: {} }, status: 200 },
   { method: "GET", path: "/v1/models", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/tiers", scope: "agents:read", status: 200 },
   { method: "GET", path: "/v1/ledger", scope: "ledger:read", status: 200 },
@@ -115,6 +119,7 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "GET", path: "/v1/ledger/key", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/ledger/consistency?from=1", scope: "ledger:read", status: 200 },
   { method: "DELETE", path: "/v1/ledger/:dispatch/payload", scope: "settings:write", status: 204 },
+  { method: "GET", path: "/v1/usage", scope: "ledger:read", status: 200 },
   { method: "GET", path: "/v1/tokens", scope: "tokens:write", status: 200 },
   {
     method: "POST",
@@ -125,6 +130,11 @@ export const ROUTES: readonly ContractRoute[] = [
   },
   { method: "POST", path: "/v1/tokens/:token/rotate", scope: "tokens:write", status: 200 },
   { method: "DELETE", path: "/v1/tokens/:token", scope: "tokens:write", status: 204 },
+  { method: "POST", path: "/v1/session", scope: null, status: 201 },
+  { method: "GET", path: "/v1/session", scope: null, status: 200 },
+  { method: "DELETE", path: "/v1/session", scope: null, status: 204 },
+  { method: "GET", path: "/v1/sessions", scope: "tokens:write", status: 200 },
+  { method: "DELETE", path: "/v1/sessions/:session", scope: "tokens:write", status: 204 },
   { method: "GET", path: "/v1/workspace", scope: "settings:write", status: 200 },
   {
     method: "PATCH",
@@ -136,6 +146,15 @@ export const ROUTES: readonly ContractRoute[] = [
   { method: "POST", path: "/v1/workspace/stop", scope: "approvals:write", status: 200 },
   { method: "POST", path: "/v1/workspace/resume", scope: "approvals:write", status: 200 },
   { method: "DELETE", path: "/v1/agents/:agent", scope: "agents:write", status: 204 },
+];
+
+/** Operations of the OpenAPI document that any token may ask for: what they touch is checked on its way, thing by thing. */
+export const UNSCOPED: readonly string[] = [
+  "POST /v1/tools/{name}/call",
+  "POST /v1/session",
+  "GET /v1/session",
+  "GET /v1/events",
+  "DELETE /v1/session",
 ];
 
 export const NAMED_SCOPES = [
@@ -161,7 +180,7 @@ export interface Prepared {
   readonly tokenId: string;
 }
 
-/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document, a token, a connector and a schedule. */
+/** Makes an agent to be used up, one that stays (`steady`), a finished task of it, a document, a token, a session, a connector and a schedule. */
 export async function prepare(gateway: TestGateway, agent: string): Promise<Prepared> {
   const { call } = gateway;
   await gateway.agent(agent);
@@ -184,6 +203,8 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
     body: { name: "spent", agent: "steady", prompt: "hello", cron: "0 0 1 1 *" },
   });
   const schedule: string = scheduled.body.id;
+  const signedIn = await call("POST", "/v1/session");
+  const session: string = signedIn.body.session.id;
   return {
     task,
     document,
@@ -195,6 +216,7 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
         .replace(":dispatch", String(dispatch?.seq))
         .replace(":document", document)
         .replace(":token", tokenId)
+        .replace(":session", session)
         .replace(":connector", connector)
         .replace(":schedule", schedule),
   };

@@ -1,7 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
-import { createSecret, hashSecret, hasSecretForm, hasValidChecksum } from "../../src/access/secret.ts";
+import {
+  createSecret,
+  hashSecret,
+  hasSecretForm,
+  hasValidChecksum,
+  LINK_PREFIX,
+  SESSION_PREFIX,
+} from "../../src/access/secret.ts";
 import { systemRandom } from "../../src/base/ids.ts";
+import { redact } from "../../src/base/log.ts";
 
 describe("a text has not the form of a secret", () => {
   const good = createSecret(systemRandom);
@@ -45,4 +53,19 @@ test("only the SHA-256 is kept", () => {
   expect(hashSecret("gth_x").toString("hex")).toBe(
     new Bun.CryptoHasher("sha256").update("gth_x").digest("hex"),
   );
+});
+
+test("a session's secret and a link's have forms of their own, and none stays in what is logged", () => {
+  const secrets = {
+    gth_: createSecret(systemRandom),
+    gths_: createSecret(systemRandom, SESSION_PREFIX),
+    gthl_: createSecret(systemRandom, LINK_PREFIX),
+  };
+  for (const [prefix, secret] of Object.entries(secrets)) {
+    expect(secret).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{49}$`));
+    expect(hasSecretForm(secret)).toBe(prefix === "gth_");
+    expect(hasSecretForm(secret, SESSION_PREFIX)).toBe(prefix === "gths_");
+    expect(hasSecretForm(secret, LINK_PREFIX)).toBe(prefix === "gthl_");
+    expect(redact(`a ${secret} b`)).toBe(`a ${prefix}[redacted] b`);
+  }
 });

@@ -1,15 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type BundleBench, openBench, story, WORKSPACE } from "../ledger/article14/support.ts";
 import { Forger, Unpacked } from "../ledger/verify/bundle/support.ts";
-import { type Browser, type Page, startChromium } from "../support/chromium.ts";
+import { type BrowserPage, startBrowser, type TestBrowser } from "../support/browser.ts";
 import { tempDir } from "../support/process.ts";
+
+setDefaultTimeout(60_000);
 
 /** The page that lies in a bundle, in a real browser: from a file, with no network. */
 const folder = tempDir();
 let bench: BundleBench;
-let browser: Browser;
+let browser: TestBrowser;
 let bundle: Unpacked;
 let key: string;
 
@@ -20,15 +22,19 @@ beforeAll(async () => {
   key = bench.keys.verifierKeys(WORKSPACE.name).current;
   await Bun.write(join(folder.path, "verify.html"), bundle.text("verify.html"));
   await Bun.write(join(folder.path, "report.html"), bundle.text("report.html"));
-  browser = await startChromium();
-}, 60_000);
+  browser = await startBrowser();
+});
 afterAll(async () => {
   await browser.close();
   await bench.close();
   folder.remove();
 });
 
-const open = (name: string) => browser.open(pathToFileURL(join(folder.path, name)).href);
+async function open(name: string): Promise<BrowserPage> {
+  const opened = await browser.page({ offline: true });
+  await opened.page.goto(pathToFileURL(join(folder.path, name)).href);
+  return opened;
+}
 
 interface Shown {
   readonly verdict: string;
@@ -58,25 +64,25 @@ async function check(
   name: string,
   archive: Blob | Unpacked,
   given: { readonly key?: string; readonly checkpoint?: string } = {},
-): Promise<{ readonly page: Page; readonly shown: Shown }> {
+): Promise<BrowserPage & { readonly shown: Shown }> {
   const path = join(folder.path, `${name}.zip`);
   await Bun.write(path, archive instanceof Unpacked ? archive.pack() : archive);
-  const page = await open("verify.html");
-  for (const [id, value] of Object.entries(given)) {
-    await page.evaluate(`document.getElementById(${JSON.stringify(id)}).value = ${JSON.stringify(value)}`);
-  }
-  await page.choose("#file", path);
-  return { page, shown: await page.evaluate<Shown>(RESULT) };
+  const opened = await open("verify.html");
+  const { page } = opened;
+  if (Object.keys(given).length > 0) await page.locator("summary").click();
+  for (const [id, value] of Object.entries(given)) await page.locator(`#${id}`).fill(value);
+  await page.locator("#file").setInputFiles(path);
+  return { ...opened, shown: await page.evaluate<Shown>(RESULT) };
 }
 
 describe("verify.html, opened from a file with no network", () => {
   test("sees that a bundle holds, and asks for nothing", async () => {
-    const { page, shown } = await check("good", await bench.zip());
+    const { requests, complaints, shown } = await check("good", await bench.zip());
     expect(shown).toMatchObject({ verdict: "holds", title: "Holds", findings: [] });
     expect(shown.facts).toContain("it lies in the bundle itself");
     expect(shown.facts).toContain(bundle.text("manifest.json").match(/"root": "(\w+)"/)?.[1] ?? "no root");
-    expect(page.requests).toEqual([pathToFileURL(join(folder.path, "verify.html")).href]);
-    expect(page.complaints).toEqual([]);
+    expect(requests).toEqual([pathToFileURL(join(folder.path, "verify.html")).href]);
+    expect(complaints).toEqual([]);
   });
 
   test("takes the key and a checkpoint that the reader has", async () => {
@@ -101,10 +107,10 @@ describe("verify.html, opened from a file with no network", () => {
       "manifest_changed",
     ],
   ])("names %s", async (name, change, code) => {
-    const { page, shown } = await check(name.replaceAll(" ", "-"), change(bundle.copy()));
+    const { complaints, shown } = await check(name.replaceAll(" ", "-"), change(bundle.copy()));
     expect(shown).toMatchObject({ verdict: "tampered", title: "Tampered with" });
     expect(shown.findings).toContain(code);
-    expect(page.complaints).toEqual([]);
+    expect(complaints).toEqual([]);
   });
 
   test("tells a bundle that somebody else signed by the key that the reader has", async () => {
@@ -132,28 +138,28 @@ describe("verify.html, opened from a file with no network", () => {
       .manifest((manifest) =>
         Object.assign(manifest, { created_by: { actor: "user:ada", person: hostile } }),
       );
-    const { page, shown } = await check(
+    const { page, complaints, shown } = await check(
       "hostile",
       named.resign((bytes) => bench.keys.signBytes(bytes)),
     );
     expect(shown.facts).toContain(hostile);
-    expect(await page.evaluate<string>("document.title")).toBe("Check a bundle of evidence");
-    expect(page.complaints).toEqual([]);
+    expect(await page.title()).toBe("Check a bundle of evidence");
+    expect(complaints).toEqual([]);
   });
 
   test("warns that it is as honest as who gave it, and names the independent way", async () => {
-    const page = await open("verify.html");
-    const text = await page.evaluate<string>("document.body.innerText");
-    expect(text).toContain("as honest as whoever gave it to you");
-    expect(text).toContain("gatehouse ledger verify --bundle");
+    const { page } = await open("verify.html");
+    for (const words of ["as honest as whoever gave it to you", "gatehouse ledger verify --bundle"]) {
+      await page.getByText(words).waitFor();
+    }
   });
 });
 
 test("report.html runs and loads nothing, and its own style is allowed", async () => {
-  const page = await open("report.html");
+  const { page, requests, complaints } = await open("report.html");
   expect(await page.evaluate<string>("getComputedStyle(document.querySelector('h1')).color")).toBe(
     "rgb(18, 57, 91)",
   );
-  expect(page.requests).toEqual([pathToFileURL(join(folder.path, "report.html")).href]);
-  expect(page.complaints).toEqual([]);
+  expect(requests).toEqual([pathToFileURL(join(folder.path, "report.html")).href]);
+  expect(complaints).toEqual([]);
 });

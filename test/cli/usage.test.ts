@@ -23,6 +23,7 @@ test("a reader of the output that goes before its end, as head does, leaves a qu
 const VERBS = [
   [],
   ["serve"],
+  ["console"],
   ["task"],
   ["task", "run"],
   ["token"],
@@ -125,6 +126,7 @@ describe("what fails ends with 1, with the next step and no stack", () => {
     ["a workspace that is not there", ["token", "list", "--workspace", "nowhere"], "nowhere"],
     ["an agent that is not there", ["task", "run", "--agent", "nobody", "hello"], "nobody"],
     ["a data directory that is a file", ["token", "list", "--data", "file"], "--data"],
+    ["a console that no server has", ["console"], "gatehouse serve"],
   ])("%s", async (_, args, message) => {
     writeFileSync(join(desk.cwd, "file"), "");
     const ran = await desk.cli(args);

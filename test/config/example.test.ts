@@ -55,6 +55,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
     },
     notify: { webhook: "https://ops.example.org/hook" },
     approvals: { expireHours: 24 },
+    console: { sessionHours: 12 },
     drainSeconds: 10,
     ledger: {
       checkpointEvery: 256,

@@ -31,6 +31,7 @@ describe("with nothing given", () => {
       },
       notify: {},
       approvals: { expireHours: 24 },
+      console: { sessionHours: 12 },
       drainSeconds: 10,
       ledger: { checkpointEvery: 256, checkpointSeconds: 10, payloadDays: 180 },
     });

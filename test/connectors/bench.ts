@@ -107,6 +107,7 @@ export async function openConnectorBench(): Promise<ConnectorBench> {
     clock,
     log: silentLog,
     watch: () => {},
+    changed: () => {},
     definitions: {
       seal: (_workspaceId, name, definition) => seal(key, JSON.stringify(definition), name),
       open: (_workspaceId, name, sealed) =>

@@ -12,6 +12,7 @@ import { OpenCalls, reportLostCalls } from "../../src/connectors/open-calls.ts";
 import { ToolRegistry } from "../../src/connectors/registry.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
+import { UsageTally } from "../../src/gate/usage/tally.ts";
 import type { Tx } from "../../src/store/db.ts";
 import { type Gate, gate, until } from "../tasks/support.ts";
 import { type CallBench, openCallBench, said, tool } from "./bench.ts";
@@ -59,7 +60,8 @@ beforeEach(async () => {
   open = new OpenCalls(db);
   const toolPrices = [{ pattern: "paid.*", micros: 5 }];
   budgets = new Budgets({ workspaces, clock, toolPrices, crossed: async () => {} });
-  const given = { db, open, budgets, ledger, agents, workspaces, registry, clock, ids };
+  const usage = new UsageTally(db, silentLog);
+  const given = { db, open, budgets, usage, ledger, agents, workspaces, registry, clock, ids };
   calls = new DirectCalls({ ...given, log: silentLog });
   agent = await db.tx((tx) =>
     agents.create(tx, 1, "clerk", {
@@ -330,6 +332,30 @@ describe("a call that costs something", () => {
     expect(sent).toHaveLength(1);
     expect(outcomes()).toEqual([["succeeded", "", 5]]);
     expect(budgets.reservations).toBe(0);
+  });
+
+  test("is given a way to end its wait for a budget, which one that is free does without", async () => {
+    upstream(async () => said("free"));
+    const own = new AbortController();
+    let made = 0;
+    const Usual = globalThis.AbortController;
+    globalThis.AbortController = class extends Usual {
+      constructor() {
+        super();
+        made += 1;
+      }
+    };
+    try {
+      expect(await call("up.echo", own)).toEqual(said("free"));
+      expect(made).toBe(0);
+      const paid = call("paid.echo", own);
+      await until(() => sent.length === 1);
+      expect(made).toBe(1);
+      sent[0]?.open();
+      expect(await paid).toEqual(said("done"));
+    } finally {
+      globalThis.AbortController = Usual;
+    }
   });
 
   test("keeps what it has reserved where its outcome cannot be written, until the next start charges it", async () => {

@@ -41,7 +41,10 @@ function live(
       ...stored,
     },
     whole,
-    { log: silentLog, now: () => 0, watch: ({ outcome }) => void watched.push(outcome) },
+    {
+      ...{ log: silentLog, now: () => 0, statusChanged: () => {} },
+      watch: ({ outcome }) => void watched.push(outcome),
+    },
   );
   return { connector, watched, closed: () => closed };
 }

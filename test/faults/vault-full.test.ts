@@ -59,6 +59,7 @@ async function open(): Promise<void> {
     program: new URL("../../src/vault/worker.ts", import.meta.url),
     embedder: null,
     formerEmbedder: async () => null,
+    documentChanged: () => {},
   });
   await vault.start();
 }

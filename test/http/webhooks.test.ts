@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Webhook as Verifier } from "standardwebhooks";
@@ -77,4 +77,33 @@ test("a delivery is posted again when it is asked for, under the same id, on rec
   expect(body.data.at(-1)).toMatchObject({ outcome: "succeeded", detail: { delivery: id } });
   const unknown = await gateway.call("POST", "/v1/webhooks/deliveries/msg_x/redeliver");
   expect(unknown.status).toBe(404);
+});
+
+describe("the settings", () => {
+  const read = async ({ call }: TestGateway = gateway) => {
+    const { status, body } = await call("GET", "/v1/webhooks");
+    expect(status).toBe(200);
+    return body;
+  };
+
+  test("name the receiver without what may be a credential, and what is posted to it", async () => {
+    const body = await read();
+    expect(body).toEqual({
+      configured: true,
+      url: `${new URL(receiver.url).origin}/…`,
+      events: ["task.finished", "approval.required", "limit.exceeded", "budget.warning", "ledger.checkpoint"],
+    });
+    expect(JSON.stringify(body)).not.toMatch(/s3cret|hook|path/);
+  });
+
+  test("say where there is none, or that it has no path", async () => {
+    for (const [yaml, expected] of [
+      ["", { configured: false, url: null, events: [] }],
+      ['notify: { webhook: "http://127.0.0.1:9/" }', { configured: true, url: "http://127.0.0.1:9" }],
+    ] as const) {
+      const other = await startGateway({ yaml });
+      expect(await read(other)).toMatchObject(expected);
+      await other.stop();
+    }
+  });
 });

@@ -129,6 +129,18 @@ test("a stop cancels what runs, waits and is asked of people, and refuses all th
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
+test("an agent that is made while its workspace is stopped is answered as stopped, and as active once it is resumed", async () => {
+  const made = (name: string) =>
+    gateway.call("POST", "/v1/agents", { body: { name, owner: "tests", memory_scope: "support" } });
+  expect((await gateway.call("POST", STOP)).status).toBe(200);
+  const late = await made("late");
+  expect([late.status, late.body.status]).toEqual([201, "stopped"]);
+  expect((await gateway.call("GET", "/v1/agents/late")).body.status).toBe("stopped");
+  expect((await gateway.call("POST", RESUME)).status).toBe(200);
+  expect((await gateway.call("GET", "/v1/agents/late")).body.status).toBe("active");
+  expect((await made("later")).body.status).toBe("active");
+});
+
 describe("calls that clients make themselves over MCP", () => {
   let mcp: ScriptedMcp;
   const called = gate();

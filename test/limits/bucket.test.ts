@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Bucket, type BucketRule, fullBucket, take } from "../../src/limits/bucket.ts";
+import { type Bucket, type BucketRule, fullBucket, left, take } from "../../src/limits/bucket.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
@@ -22,6 +22,20 @@ function play(of: BucketRule, gaps: readonly number[]) {
     return { now, taken };
   });
 }
+
+test("what is left is what taking would leave, and the one that it takes", () => {
+  fc.assert(
+    fc.property(rule, steps, (of, gaps) => {
+      let bucket = fullBucket(of, 1_000_000);
+      for (const { now, taken } of play(of, gaps)) {
+        const before = left(bucket, of, now);
+        expect(before >= 1).toBe(taken.allowed);
+        if (taken.allowed) expect(before).toBe(taken.remaining + 1);
+        bucket = taken.bucket;
+      }
+    }),
+  );
+});
 
 describe("a bucket of 600 with 10 a second", () => {
   test("serves 600 at once, and not one more", () => {

@@ -8,6 +8,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["store"],
   ["ledger", "access", "limits", "notify"],
   ["gate"],
+  ["feed"],
   ["models"],
   ["vault"],
   ["connectors"],
@@ -32,8 +33,11 @@ const MAY_IMPORT_AGENTS = [
   "cli",
   "main.ts",
 ];
-/** The console is a page for browsers: it imports nothing of the gateway; these serve it. */
-const MAY_IMPORT_CONSOLE = ["http", "gateway.ts"];
+/** The console is a page for browsers, over REST: these serve it, */
+const MAY_IMPORT_CONSOLE = ["http"];
+/** and of `src` it imports REST's types, and what runs in browsers as well. */
+const CONSOLE_MAY_IMPORT = ["console/**", "http/api.ts", "base/glob.ts", "vault/terms/stop-words.ts"];
+const TYPES_ALONE = ["http/api.ts"];
 
 /** Packages that may be imported in some places only. Places are globs below `src`; the first row that matches counts. */
 const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly string[] }[] = [
@@ -48,12 +52,13 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^(unpdf|mammoth|csv-parse|fflate|htmlparser2)$/, places: ["vault/read/**"] },
   { packages: /^croner$/, places: ["tasks/schedules/cron.ts"] },
   { packages: /^csv-stringify$/, places: ["ledger/article14/**", "http/ledger-csv.ts"] },
-  { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**"] },
+  { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**", "console/pages/vault/**"] },
   { packages: /^ipaddr\.js$/, places: ["config/address-range.ts", "connectors/outbound/**"] },
   { packages: /^@apidevtools\/.+$/, places: ["connectors/openapi/**"] },
   { packages: /^@zip\.js\/zip\.js$/, places: ["ledger/article14/format/zip.ts"] },
   { packages: /^@noble\/hashes$/, places: ["ledger/verify/bundle/**"] },
   { packages: /^sqlite-vec(-.+)?$/, places: ["store/sqlite/**"] },
+  { packages: /^(preact|preact-iso|uplot|@tanstack\/virtual-core)$/, places: ["console/**"] },
 ];
 /** The framework runs on Node as well. */
 const BUN_ONLY = /^bun(:.+)?$/;
@@ -95,6 +100,7 @@ export function violations(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) =>
     [
       ...importsOf(file).map((specifier) => refuseImport(file.path, specifier)),
+      refuseValues(file),
       refuseGlobals(file),
       refuseLength(file),
       refuseDefault(file),
@@ -123,9 +129,28 @@ function refuseImport(path: string, specifier: string): string | undefined {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
   if (target === "../package.json" && path === "base/version.ts") return undefined;
   if (target.startsWith("..")) return `imports ${specifier}, which is outside src`;
+  if (roomOf(path) === "console") return refuseInConsole(target);
   return (
     refuseRoom(roomOf(path), roomOf(target)) ?? refuseInWorker(path, target) ?? refuseAnywhere(path, target)
   );
+}
+
+function refuseInConsole(target: string): string | undefined {
+  return matches(target, [...CONSOLE_MAY_IMPORT, ...ANYWHERE])
+    ? undefined
+    : `imports ${target}: the console may not`;
+}
+
+/** A page that took a value of these would take half of the server with it. */
+function refuseValues({ path, text }: SourceFile): string | undefined {
+  if (roomOf(path) !== "console") return undefined;
+  const loader = path.endsWith("x") ? "tsx" : "ts";
+  // The transpiler forgets types: what it still finds is of values.
+  const found = new Bun.Transpiler({ loader }).scanImports(text).find(({ path: specifier }) => {
+    if (!specifier.startsWith(".")) return false;
+    return matches(posix.normalize(posix.join(posix.dirname(path), specifier)), TYPES_ALONE);
+  });
+  return found && `imports values of ${found.path}, of which it may take types alone`;
 }
 
 function refuseAnywhere(path: string, target: string): string | undefined {
@@ -134,7 +159,8 @@ function refuseAnywhere(path: string, target: string): string | undefined {
 }
 
 function refuseGlobals({ path, text }: SourceFile): string | undefined {
-  const uses = matches(path, ANYWHERE) && /\b(?:Bun|Buffer|process)\./.test(text);
+  const runsInBrowsers = matches(path, ANYWHERE) || roomOf(path) === "console";
+  const uses = runsInBrowsers && /\b(?:Bun|Buffer|process)\./.test(text);
   return uses ? "uses what browsers do not have" : undefined;
 }
 
@@ -155,7 +181,6 @@ function roomOf(path: string): string {
 function refuseRoom(from: string, to: string): string | undefined {
   if (from === to) return undefined;
   const refusal = `imports from ${to}: ${from} may not`;
-  if (from === "console") return refusal;
   if (to === "console") return MAY_IMPORT_CONSOLE.includes(from) ? undefined : refusal;
   if (from === "agents") return AGENTS_MAY_IMPORT.includes(to) ? undefined : refusal;
   if (to === "agents") return MAY_IMPORT_AGENTS.includes(from) ? undefined : refusal;
@@ -172,7 +197,8 @@ function layerOf(room: string): number {
 function refusePackage(path: string, specifier: string): string | undefined {
   const refusal = `imports the package ${specifier}, which it may not`;
   if (roomOf(path) === "agents" && BUN_ONLY.test(specifier)) return refusal;
-  if (matches(path, ANYWHERE) && /^(?:bun|node)(?::|$)/.test(specifier)) return refusal;
+  if ((matches(path, ANYWHERE) || roomOf(path) === "console") && /^(?:bun|node)(?::|$)/.test(specifier))
+    return refusal;
   const name = packageName(specifier);
   const rule = PACKAGES.find(({ packages }) => packages.test(name));
   if (rule === undefined) return undefined;

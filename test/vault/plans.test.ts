@@ -6,6 +6,7 @@ import type { Sql } from "../../src/store/db.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { IndexReader } from "../../src/vault/index-reader.ts";
 import { listDocuments } from "../../src/vault/rows/documents.ts";
+import { listScopes } from "../../src/vault/rows/scopes.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { write } from "../support/vault.ts";
 import { openFile } from "./files-support.ts";
@@ -31,16 +32,18 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** The steps of a statement's plan that read something. */
-function stepsOf(sql: string): string[] {
+/** The steps of a statement's plan that read something; `and` names others. */
+function stepsOf(sql: string, and = /^SEARCH\b/): string[] {
   const plan = file.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql.replace(/\$(\d+)/g, "?$1")}`);
-  return plan.all().flatMap(({ detail }) => (/^(SEARCH|SCAN)\b/.test(detail) ? [detail] : []));
+  return plan
+    .all()
+    .flatMap(({ detail }) => (/^(SEARCH|SCAN)\b/.test(detail) || and.test(detail) ? [detail] : []));
 }
 
 type Filter = "source" | "before";
 
-/** The steps of a list's statement, as the store gets it. */
-async function listSteps(boundary: readonly string[], filters: readonly Filter[] = []): Promise<string[]> {
+/** The steps of the statements that the store gets of `ask`. */
+async function askedSteps(ask: (sql: Sql) => Promise<unknown>, and?: RegExp): Promise<string[]> {
   const statements: string[] = [];
   const recorder = {
     async all(sql: string) {
@@ -48,11 +51,20 @@ async function listSteps(boundary: readonly string[], filters: readonly Filter[]
       return [];
     },
   } as unknown as Sql;
+  await ask(recorder);
+  return statements.flatMap((sql) => stepsOf(sql, and));
+}
+
+/** Of a list's statement. */
+function listSteps(boundary: readonly string[], filters: readonly Filter[] = []): Promise<string[]> {
   const source = filters.includes("source") ? SOURCE : undefined;
   const before = filters.includes("before") ? last : undefined;
-  await listDocuments(recorder, 1, 1, boundary, { source }, 10, before);
-  return statements.flatMap(stepsOf);
+  return askedSteps((sql) => listDocuments(sql, 1, 1, boundary, { source }, 10, before));
 }
+
+/** Of a list of scopes; sorting is a step as well, since it would read all before it answers some. */
+const scopeSteps = (boundary: readonly string[], after?: string) =>
+  askedSteps((sql) => listScopes(sql, 1, boundary, 10, after), /TEMP B-TREE/);
 
 /** The steps of all statements of a search's reading. */
 function searchSteps(boundary: readonly string[]): string[] {
@@ -76,13 +88,14 @@ function searchSteps(boundary: readonly string[]): string[] {
   } finally {
     spy.mockRestore();
   }
-  return [...new Set(statements)].flatMap(stepsOf);
+  return [...new Set(statements)].flatMap((sql) => stepsOf(sql));
 }
 
 /** Scopes by their whole path or a range of paths; documents and segments of a scope alone. */
 const ALLOWED = [
   /^SEARCH (s|vault_scopes) .*\(workspace_id=\? AND path(=\?|>\? AND path<\?)\)$/,
   /^SEARCH d USING INDEX vault_documents_by_(scope \(scope_id=\? AND state=\?|source \(scope_id=\? AND source_hash=\?)/,
+  /^SEARCH d USING COVERING INDEX vault_documents_sizes \(scope_id=\?\)$/,
   /^SEARCH g .*vault_segments_by_scope \(scope_id=\? AND live=\?\)$/,
   /^SEARCH m USING PRIMARY KEY \(scope_id=\? AND hash=\?\)$/,
   /^SEARCH p USING PRIMARY KEY \(space_id=\? AND chunk_key>\? AND chunk_key<\?\)$/,
@@ -119,6 +132,18 @@ describe.each(BOUNDARIES)("inside of %s", (...boundary) => {
   // It walks over all documents of the workspace that are older, once for each scope.
   test("a list's next page does, too", () => listed(["before"]));
   test("the next page of a source's documents does, too", () => listed(["source", "before"]));
+
+  test.each([undefined, boundary[0]])(
+    "a list of scopes does, too, and sorts nothing (after %s)",
+    async (after) => {
+      const steps = await scopeSteps(boundary, after);
+      expect(forbidden(steps)).toEqual([]);
+      expect(steps.some((step) => step.includes("AND path>? AND path<?"))).toBe(true);
+      expect(
+        steps.filter((step) => step.startsWith("SEARCH d")).every((step) => step.includes("_sizes")),
+      ).toBe(true);
+    },
+  );
 });
 
 describe("of a whole workspace", () => {
@@ -135,6 +160,10 @@ describe("of a whole workspace", () => {
     },
   );
 
+  test("a list of scopes walks over them alone", async () => {
+    expect(forbidden(await scopeSteps(["/"]))).toEqual([]);
+  });
+
   test("a list of a source's documents walks over its scopes alone", async () => {
     const walk = WALK.replace(" s ", " vault_scopes ");
     expect(forbidden(await listSteps(["/"], ["source"]))).toEqual([walk]);
@@ -142,5 +171,5 @@ describe("of a whole workspace", () => {
 });
 
 test("nothing is looked up outside of an empty boundary, nor inside of it", async () => {
-  expect(await listSteps([])).toEqual([]);
+  expect([await listSteps([]), await scopeSteps([])]).toEqual([[], []]);
 });

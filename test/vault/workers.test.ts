@@ -206,6 +206,7 @@ test("the characters of all documents under way are bounded, with one at least",
     program: new URL("../../src/vault/worker.ts", import.meta.url),
     embedder: null,
     formerEmbedder: async () => null,
+    documentChanged: () => {},
   });
   const large = "x".repeat(100_000_000);
   /** The problem's code; of a type that nobody reads, so that it ends soon. */

@@ -74,11 +74,11 @@ const optional = {
   max_steps: Type.Optional(rest.max_steps),
   budget: Type.Optional(rest.budget),
 };
-const AgentCreate = Type.Object(
+export const AgentCreate = Type.Object(
   { name: Type.String({ pattern: AGENT_NAME }), owner, memory_scope, ...optional },
   { additionalProperties: false },
 );
-const AgentChange = Type.Object(
+export const AgentChange = Type.Object(
   { owner: Type.Optional(owner), memory_scope: Type.Optional(memory_scope), ...optional },
   { additionalProperties: false },
 );
@@ -356,7 +356,8 @@ function budgetOf(credits: number | null): number | null {
   return micros;
 }
 
-function viewAgent(agent: Agent, tiers: readonly number[]) {
+/** An agent as clients read it (contract, section 3). */
+export function viewAgent(agent: Agent, tiers: readonly number[]) {
   return {
     name: agent.name,
     owner: agent.owner,

@@ -3,20 +3,49 @@ import Type from "typebox";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import type { ApprovalDesk } from "../../tasks/approvals/desk.ts";
-import type { ApprovalWithTexts } from "../../tasks/approvals/rows.ts";
+import type { PastApproval } from "../../tasks/approvals/history.ts";
+import type { ApprovalStatus } from "../../tasks/approvals/rows.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { isFinal } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger-entry.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 
 const Reason = Type.String({
   minLength: 1,
   maxLength: 10_000,
   description: "Why; the model is told of a denial.",
 });
-const DecisionBody = Type.Object(
+/** What a list may be asked for, and which approvals that means. */
+const LISTED = {
+  pending: ["pending"],
+  approved: ["approved"],
+  denied: ["denied"],
+  expired: ["expired"],
+  withdrawn: ["withdrawn"],
+  decided: ["approved", "denied", "expired"],
+  all: ["pending", "approved", "denied", "expired", "withdrawn"],
+} as const satisfies Record<string, readonly ApprovalStatus[]>;
+const STATUSES = ["pending", "approved", "denied", "expired", "withdrawn", "decided", "all"] as const;
+const ApprovalsQuery = Type.Object(
+  {
+    ...PAGE,
+    status: Type.Optional(
+      Type.Enum([...STATUSES], {
+        default: "pending",
+        description: "`decided`: approved, denied or expired. `withdrawn`: its task ended first.",
+      }),
+    ),
+    agent: Type.Optional(Type.String({ minLength: 1, maxLength: 63 })),
+    tool: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "Its whole name, such as `github.merge`." }),
+    ),
+    task: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  },
+  { additionalProperties: false },
+);
+export const DecisionBody = Type.Object(
   {
     decision: Type.Enum(["approve", "deny"]),
     reason: Type.Optional(Reason),
@@ -34,7 +63,7 @@ const DecisionBody = Type.Object(
   },
   { additionalProperties: false },
 );
-const OverrideBody = Type.Object(
+export const OverrideBody = Type.Object(
   {
     decision: Type.Enum(["override", "disregard"]),
     reason: Reason,
@@ -62,15 +91,24 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
     {
       action: "approval.list",
       scope: "approvals:write",
-      summary: "List the calls that wait for a person, the newest first",
+      summary:
+        "List the calls that wait for a person, or what became of earlier ones, the newest first; a page ends early where " +
+        "their texts would be more than 4 MiB",
       tag,
-      query: Type.Object(PAGE, { additionalProperties: false }),
+      query: ApprovalsQuery,
       status: 200,
     },
-    async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor, status = "pending", agent, tool, task } }) => {
       const before = decodeCursor(cursor, isSeq);
-      const found = await desk.pending(call.caller, limit, before === undefined ? undefined : Number(before));
-      return { status: 200, body: page(found, limit, ({ pendingSeq }) => String(pendingSeq), viewApproval) };
+      const { approvals, more } = await desk.list(
+        call.caller,
+        { statuses: LISTED[status], agent, tool, task },
+        limit,
+        before === undefined ? undefined : Number(before),
+      );
+      const last = approvals.at(-1);
+      const next = more && last !== undefined ? String(last.pendingSeq) : null;
+      return { status: 200, body: pageUpTo(approvals, next, viewApproval) };
     },
   );
 
@@ -152,7 +190,9 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
     .post("/v1/tasks/:id/override", override.handle, override.hook);
 }
 
-function viewApproval(approval: ApprovalWithTexts) {
+/** A call that waits, or has waited, for people (contract, section 3), and what they said. */
+export function viewApproval(approval: PastApproval) {
+  const { status, approvedBy, decision } = approval;
   return {
     task: approval.taskId,
     call_id: approval.callId,
@@ -162,5 +202,13 @@ function viewApproval(approval: ApprovalWithTexts) {
     arguments_hash: approval.argumentsHash,
     presented_at: timestamp(approval.presentedAt),
     expires_at: timestamp(approval.expiresAt),
+    status,
+    required: approval.required,
+    approved_by: approvedBy.map(({ person, at }) => ({ person, decided_at: at })),
+    decided_at: decision?.at ?? null,
+    // Nobody did, where the time was up.
+    decided_by: status === "expired" ? null : (decision?.person ?? null),
+    decision_seq: approval.decisionSeq,
+    reason: approval.reason,
   };
 }

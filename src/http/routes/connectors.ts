@@ -99,19 +99,8 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
 
   /** A token that acts as an agent is shown the tools that this agent may use. */
   function view({ workspaceId }: Caller, agent: Agent | null) {
-    return (connector: Connector) => ({
-      name: connector.name,
-      kind: connector.kind,
-      status: connector.status,
-      ...(connector.error === null ? {} : { error: connector.error }),
-      authorised_by: connector.authorisedBy,
-      authorised_at: timestamp(connector.authorisedAt),
-      scopes: connector.scopes,
-      tools: catalogue
-        .toolsOf(workspaceId, connector.name)
-        .filter(({ name }) => agent === null || matchesAny(agent.tools, name))
-        .map((tool) => viewTool(tool, agent)),
-    });
+    return (connector: Connector) =>
+      viewConnector(connector, catalogue.toolsOf(workspaceId, connector.name), agent);
   }
 
   return new Elysia({ prefix: "/v1/connectors" })
@@ -119,6 +108,22 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     .post("", create.handle, create.hook)
     .delete("/:name", remove.handle, remove.hook)
     .post("/:name/refresh", refresh.handle, refresh.hook);
+}
+
+/** A connector as clients read it (contract, section 6), with those of its tools that `agent` may use. */
+export function viewConnector(connector: Connector, tools: readonly CatalogueTool[], agent: Agent | null) {
+  return {
+    name: connector.name,
+    kind: connector.kind,
+    status: connector.status,
+    ...(connector.error === null ? {} : { error: connector.error }),
+    authorised_by: connector.authorisedBy,
+    authorised_at: timestamp(connector.authorisedAt),
+    scopes: connector.scopes,
+    tools: tools
+      .filter(({ name }) => agent === null || matchesAny(agent.tools, name))
+      .map((tool) => viewTool(tool, agent)),
+  };
 }
 
 function viewTool({ name, offered }: CatalogueTool, agent: Agent | null) {

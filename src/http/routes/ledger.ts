@@ -1,7 +1,9 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { invalidField, Problem } from "../../base/errors.ts";
-import { findEntries, findEntry } from "../../ledger/query.ts";
+import { findEntries, findEntry, type NamedTask } from "../../ledger/query.ts";
+import type { Db } from "../../store/db.ts";
+import { findTask } from "../../tasks/store.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { isSeq, viewEntry } from "../ledger-entry.ts";
 import { detailOf, type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
@@ -18,6 +20,7 @@ const EntriesQuery = Type.Object(
     agent: text("Entries about this agent."),
     actor: text("Entries of this actor, such as `token:tok_…` or `user:ada`."),
     action: text("Entries of this action, such as `task.dispatch`."),
+    task: text("Entries that name this task, also long after its end. Not for `article14`."),
     tier: Type.Optional(Type.Integer({ minimum: 1 })),
     date: Type.Optional(Type.String({ pattern: "^\\d{4}-\\d{2}-\\d{2}$", description: "A UTC day." })),
     from: Type.Optional(Time),
@@ -56,16 +59,17 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
       status: 200,
     },
     async ({ call, query, request }) => {
-      const { limit, order, agent, actor, action, tier, date } = query;
+      const { workspaceId } = call.caller;
+      const { limit, order, agent, actor, action, tier, date, task } = query;
       const cursor = decodeCursor(query.cursor, isSeq);
       const after = cursor === undefined ? undefined : Number(cursor);
-      const filter = { agent, actor, action, tier, ...timeRange(date, query.from, query.to) };
+      const named = task === undefined ? undefined : await namedTask(db, workspaceId, task);
+      const filter = { agent, actor, action, tier, task: named, ...timeRange(date, query.from, query.to) };
       const chosen = chooseFormat(query.format, request.headers.get("accept"));
       if (chosen.format !== "json") {
-        return exports.reply(call, request, chosen, { filter, date, order, limit, after });
+        return exports.reply(call, request, chosen, { filter, date, task, order, limit, after });
       }
-      const { workspaceId } = call.caller;
-      call.about({ detail: detailOf("json", { filter, date, order, limit, after }) });
+      call.about({ detail: detailOf("json", { filter, date, task, order, limit, after }) });
       const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
       const found = await findEntries(db, workspaceId, filter, page, request.signal);
       const next = found.next === null ? null : String(found.next);
@@ -103,6 +107,12 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     .get("/:seq", read.handle, read.hook);
 }
 
+/** Null for a task that the workspace does not have. */
+async function namedTask(db: Db, workspaceId: number, id: string): Promise<NamedTask | null> {
+  const task = await findTask(db, workspaceId, id);
+  return task ? { id: task.id, agent: task.agent, dispatchSeq: task.dispatchSeq } : null;
+}
+
 /** Both conditions hold where a day and a range are given. */
 function timeRange(date: string | undefined, from: string | undefined, to: string | undefined) {
   let start = from === undefined ? undefined : instant("/from", from);
@@ -120,7 +130,7 @@ function timeRange(date: string | undefined, from: string | undefined, to: strin
 }
 
 /** Milliseconds, rounded up: an entry's time has no finer part, so that it is before a time exactly when it is before this. */
-function instant(path: string, text: string): number {
+export function instant(path: string, text: string): number {
   // A `+` of an offset arrives as a space where the client did not encode it.
   const given = text.replace(" ", "+");
   const parts = RFC3339.exec(given)?.groups;

@@ -4,6 +4,7 @@ import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import { allowsModel, allowsTier, OPEN_POLICY, type TierPolicy } from "../../access/policy.ts";
 import { toCredits } from "../../base/credits.ts";
+import type { Tier } from "../../config/config.ts";
 import type { ModelDoor } from "../../models/door.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
@@ -17,7 +18,7 @@ export interface ModelRouteParts {
 
 export function modelRoutes(door: Door, parts: ModelRouteParts) {
   const tag = "Models";
-  const { tiers, price } = parts.door;
+  const { tiers } = parts.door;
 
   /** A token without an agent has no policy of its own. */
   async function policyOf(caller: Caller): Promise<TierPolicy> {
@@ -45,17 +46,7 @@ export function modelRoutes(door: Door, parts: ModelRouteParts) {
         names,
         limit,
         (name) => name,
-        (name) => {
-          const carriers = tiers.list().filter((tier) => tier.models.includes(name));
-          const { input, output } = price(name);
-          return {
-            name,
-            provider: name.slice(0, name.indexOf("/")),
-            tiers: carriers.map((tier) => tier.tier),
-            price: { input: toCredits(input), output: toCredits(output) },
-            allowed: allowsModel(policy, name) && carriers.some((tier) => allowsTier(policy, tier.tier)),
-          };
-        },
+        (name) => viewModel(parts.door, policy, name),
       );
       return { status: 200, body };
     },
@@ -79,15 +70,7 @@ export function modelRoutes(door: Door, parts: ModelRouteParts) {
         found,
         limit,
         (tier) => String(tier.tier),
-        ({ tier, name, models: route }) => ({
-          tier,
-          name,
-          models: route.map((model) => ({
-            name: model,
-            allowed: allowsTier(policy, tier) && allowsModel(policy, model),
-          })),
-          allowed: allowsTier(policy, tier) && route.some((model) => allowsModel(policy, model)),
-        }),
+        (tier) => viewTier(policy, tier),
       );
       return { status: 200, body };
     },
@@ -96,4 +79,34 @@ export function modelRoutes(door: Door, parts: ModelRouteParts) {
   return new Elysia({ prefix: "/v1" })
     .get("/models", models.handle, models.hook)
     .get("/tiers", list.handle, list.hook);
+}
+
+/** A model of the configured tiers. Prices are credits per 1,000 tokens. */
+export function viewModel(
+  { tiers, price }: Pick<ModelDoor, "tiers" | "price">,
+  policy: TierPolicy,
+  name: string,
+) {
+  const carriers = tiers.list().filter((tier) => tier.models.includes(name));
+  const { input, output } = price(name);
+  return {
+    name,
+    provider: name.slice(0, name.indexOf("/")),
+    tiers: carriers.map((tier) => tier.tier),
+    price: { input: toCredits(input), output: toCredits(output) },
+    allowed: allowsModel(policy, name) && carriers.some((tier) => allowsTier(policy, tier.tier)),
+  };
+}
+
+/** A tier with its route, in the order in which its models are tried. */
+export function viewTier(policy: TierPolicy, { tier, name, models }: Tier) {
+  return {
+    tier,
+    name,
+    models: models.map((model) => ({
+      name: model,
+      allowed: allowsTier(policy, tier) && allowsModel(policy, model),
+    })),
+    allowed: allowsTier(policy, tier) && models.some((model) => allowsModel(policy, model)),
+  };
 }

@@ -9,10 +9,10 @@ import { viewTask } from "../../tasks/view.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
-import { eventStream, OpenStreams } from "../sse.ts";
+import { eventStream, type OpenStreams } from "../sse.ts";
 
 const METADATA_KEY = "^[\\s\\S]{1,64}$";
-const TaskCreate = Type.Object(
+export const TaskCreate = Type.Object(
   {
     agent: Type.String({ minLength: 1, maxLength: 63 }),
     prompt: Type.String({ minLength: 1, maxLength: 1_000_000 }),
@@ -54,11 +54,12 @@ const STREAM_PARAMETER = /[?&]stream=true(?:&|$)/;
 export interface TaskRouteParts {
   readonly tasks: TaskService;
   readonly clock: Clock;
+  /** Shared by all streams that the gateway opens. */
+  readonly streams: OpenStreams;
 }
 
-export function taskRoutes(door: Door, { tasks, clock }: TaskRouteParts) {
+export function taskRoutes(door: Door, { tasks, clock, streams }: TaskRouteParts) {
   const tag = "Tasks";
-  const streams = new OpenStreams();
 
   const create = endpoint(
     door,

@@ -14,7 +14,7 @@ import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 const Duration = Type.String({ pattern: DURATION_PATTERN, description: "Such as `90d`, `12h`, `10m`." });
-const TokenCreate = Type.Object(
+export const TokenCreate = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 200 }),
     agent: Type.Optional(
@@ -38,7 +38,7 @@ const TokenCreate = Type.Object(
 );
 /** Beyond this a time could not be written any more (RFC 3339 ends with the year 9999). */
 const LONGEST_MS = 36_500 * 86_400_000;
-const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
+export const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
 
 export interface TokenRouteParts {
   readonly tokens: Tokens;
@@ -197,7 +197,8 @@ function duration(path: string, text: string): number {
   return ms;
 }
 
-function viewToken(token: Token) {
+/** A token as clients read it (contract, section 2). */
+export function viewToken(token: Token) {
   return {
     id: token.id,
     name: token.name,
@@ -214,6 +215,6 @@ function viewToken(token: Token) {
   };
 }
 
-function viewIssued({ token, secret }: Issued) {
+export function viewIssued({ token, secret }: Issued) {
   return { ...viewToken(token), secret };
 }

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import Type, { type Static } from "typebox";
 import type { Agents } from "../../access/agents.ts";
+import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../../access/memory-scope.ts";
 import { hasScope } from "../../access/scopes.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
@@ -13,22 +14,19 @@ import type { VaultDocument } from "../../vault/document.ts";
 import { DOCUMENT_BYTES, DOCUMENT_FIELDS, ScopePath, SEARCH_FIELDS, SourceUri } from "../../vault/fields.ts";
 import type { SearchAnswer } from "../../vault/messages.ts";
 import type { Vault } from "../../vault/vault.ts";
-import { viewDocument, viewPassage } from "../../vault/view.ts";
+import { viewDocument, viewPassage, viewScope } from "../../vault/view.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 const TOP_K = 10;
 
-const SearchBody = Type.Object(
+const AsAgent = Type.Optional(
+  Type.String({ minLength: 1, maxLength: 63, description: "See as far as this agent's memory scope." }),
+);
+export const SearchBody = Type.Object(
   {
     ...SEARCH_FIELDS,
-    agent: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 63,
-        description: "Search inside of this agent's memory scope.",
-      }),
-    ),
+    agent: AsAgent,
     explain: Type.Optional(Type.Boolean()),
     recency: Type.Optional(
       Type.Object(
@@ -44,7 +42,17 @@ const SearchBody = Type.Object(
   },
   { additionalProperties: false },
 );
-const DocumentBody = Type.Object(
+const SCOPE = new RegExp(MEMORY_SCOPE);
+const ScopesQuery = Type.Object(
+  {
+    limit: PAGE.limit,
+    // A path is longer than other lists' keys can be: 1,366 characters in base64.
+    cursor: Type.Optional(Type.String({ ...PAGE.cursor, maxLength: 2 * MEMORY_SCOPE_LENGTH })),
+    agent: AsAgent,
+  },
+  { additionalProperties: false },
+);
+export const DocumentBody = Type.Object(
   {
     ...DOCUMENT_FIELDS,
     text: Type.Optional(Type.String({ minLength: 1 })),
@@ -167,6 +175,26 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
     },
   );
 
+  const scopes = endpoint(
+    door,
+    {
+      action: "vault.list",
+      scope: "vault:read",
+      operationId: "vault_scopes",
+      summary: "List the scopes that documents lie in, by path, with how many they are and how long",
+      tag,
+      query: ScopesQuery,
+      status: 200,
+    },
+    async ({ call, query: { limit = DEFAULT_LIMIT, cursor, agent } }) => {
+      const after = decodeCursor(cursor, (key) => SCOPE.test(key));
+      const boundary = await boundaryOf(agents, call.caller, { agent });
+      if (agent !== undefined) call.about({ agent });
+      const found = await vault.scopes(call.caller.workspaceId, boundary, limit, after);
+      return { status: 200, body: page(found, limit, ({ path }) => path, viewScope) };
+    },
+  );
+
   const read = endpoint(
     door,
     { action: "vault.read", scope: "vault:read", summary: "Read a document with its text", tag, status: 200 },
@@ -225,6 +253,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
     .post("/search", search.handle, search.hook)
     .post("/documents", write.handle, write.hook)
     .get("/documents", list.handle, list.hook)
+    .get("/scopes", scopes.handle, scopes.hook)
     .get("/documents/:id", read.handle, read.hook)
     .delete("/documents/:id", remove.handle, remove.hook);
 }
@@ -244,7 +273,8 @@ function halfLife(text: string): number {
   return ms;
 }
 
-function viewAnswer({ passages, mode, corrected }: SearchAnswer, took: number, explain: boolean) {
+/** What a search answers (contract, section 5). */
+export function viewAnswer({ passages, mode, corrected }: SearchAnswer, took: number, explain: boolean) {
   return {
     results: passages.map(viewPassage),
     mode,

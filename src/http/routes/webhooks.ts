@@ -3,6 +3,7 @@ import Type from "typebox";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { isId } from "../../base/ids.ts";
 import { type Delivery, listDeliveries, redeliver } from "../../notify/deliveries.ts";
+import { NOTICE_TYPES } from "../../notify/webhook.ts";
 import type { Db } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
@@ -10,13 +11,27 @@ import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 export interface WebhookRouteParts {
   readonly db: Db;
   readonly clock: Clock;
+  /** Where notices are posted to, as it is configured; null: nowhere. */
+  readonly url: string | null;
   /** Told when a delivery was made due. */
   wake(): void;
 }
 
-/** What became of the notices of this workspace that the webhook was to be sent. */
-export function webhookRoutes(door: Door, { db, clock, wake }: WebhookRouteParts) {
+/** Where notices are posted to, and what became of those of this workspace. */
+export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRouteParts) {
   const tag = "Webhooks";
+
+  const read = endpoint(
+    door,
+    {
+      action: "webhook.read",
+      scope: "settings:write",
+      summary: "Read where notices are posted to, and which",
+      tag,
+      status: 200,
+    },
+    async () => ({ status: 200, body: viewWebhook(url) }),
+  );
 
   const list = endpoint(
     door,
@@ -57,12 +72,25 @@ export function webhookRoutes(door: Door, { db, clock, wake }: WebhookRouteParts
     },
   );
 
-  return new Elysia({ prefix: "/v1/webhooks/deliveries" })
-    .get("", list.handle, list.hook)
-    .post("/:id/redeliver", again.handle, again.hook);
+  return new Elysia({ prefix: "/v1/webhooks" })
+    .get("", read.handle, read.hook)
+    .get("/deliveries", list.handle, list.hook)
+    .post("/deliveries/:id/redeliver", again.handle, again.hook);
 }
 
-function viewDelivery(delivery: Delivery) {
+/**
+ * The webhook of the configuration, which is one for all workspaces. Its URL is a secret, since services put the credential
+ * into its path or its query: `url` is its origin, with `/…` in place of what follows.
+ */
+export function viewWebhook(configured: string | null) {
+  if (configured === null) return { configured: false, url: null, events: [] };
+  const { origin, pathname, search } = new URL(configured);
+  const events: readonly string[] = NOTICE_TYPES;
+  return { configured: true, url: pathname + search === "/" ? origin : `${origin}/…`, events };
+}
+
+/** One notice on its way, as the log of deliveries shows it. */
+export function viewDelivery(delivery: Delivery) {
   return {
     id: delivery.id,
     type: delivery.type,

@@ -7,7 +7,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { Budgets } from "../../gate/budget.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 
-const WorkspaceChange = Type.Object(
+export const WorkspaceChange = Type.Object(
   {
     limits: Type.Optional(
       Type.Object(
@@ -165,7 +165,8 @@ export function viewName(workspace: Workspace) {
   return { name, status, created_at: timestamp(createdAt) };
 }
 
-function viewWorkspace(workspace: Workspace, use: WorkspaceUsage) {
+/** A workspace as who may change its settings reads it. */
+export function viewWorkspace(workspace: Workspace, use: WorkspaceUsage) {
   const { limits, creditsPerMonth } = workspace;
   return {
     name: workspace.name,

@@ -17,7 +17,7 @@ export interface BundleParts {
 export interface BundleRequest {
   readonly workspace: { readonly id: number; readonly name: string };
   /** `from` and `to` as the filter of a list has them, also where a day was asked for; `from` is the earlier one. */
-  readonly filter: Omit<EntryFilter, "oversight">;
+  readonly filter: Omit<EntryFilter, "oversight" | "task">;
   /** The UTC day that was asked for, for the manifest. */
   readonly date?: string | undefined;
   /** Who takes the bundle away. */

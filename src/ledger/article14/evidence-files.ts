@@ -12,7 +12,7 @@ import { inOrder } from "./sources.ts";
 export interface Source {
   readonly db: Pick<Sql, "all" | "get">;
   readonly workspaceId: number;
-  readonly filter: Omit<EntryFilter, "from" | "to" | "oversight">;
+  readonly filter: Omit<EntryFilter, "from" | "to" | "oversight" | "task">;
   readonly snapshot: Snapshot;
 }
 

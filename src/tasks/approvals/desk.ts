@@ -9,15 +9,14 @@ import { encodeFrame } from "../frames.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Queued } from "../scheduler.ts";
 import { findOpenTask, markDecided, raiseEventCeiling } from "../store.ts";
+import { type ApprovalFilter, type ApprovalPage, listApprovals } from "./history.ts";
 import { argumentsHashOf } from "./present.ts";
 import {
   type Approval,
-  type ApprovalWithTexts,
   addVote,
   changeArguments,
   expiredApprovals,
   findApproval,
-  pendingApprovals,
   settleApproval,
 } from "./rows.ts";
 
@@ -30,7 +29,7 @@ export interface DecisionRequest {
   readonly argumentsHash?: string;
 }
 
-export type DeskParts = Pick<TaskParts, "db" | "ledger" | "hub" | "clock" | "tools" | "log"> & {
+export type DeskParts = Pick<TaskParts, "db" | "ledger" | "hub" | "clock" | "tools" | "log" | "watch"> & {
   /** Lets a task go on that was decided about, once it is queued in the store. */
   goOn(queued: Queued): Promise<void>;
   /** Whether somebody has ended the task already, though its end may not be written yet. */
@@ -51,13 +50,17 @@ export class ApprovalDesk {
     this.#parts = parts;
   }
 
-  /** Pending ones that the caller may see, the newest first; one more than `limit` when there are more. */
-  pending(
+  /** Those that the caller may see, the newest first, of entries before `before`. */
+  async list(
     { workspaceId, agent }: Caller,
+    filter: Omit<ApprovalFilter, "agentId">,
     limit: number,
     before: number | undefined,
-  ): Promise<ApprovalWithTexts[]> {
-    return pendingApprovals(this.#parts.db, workspaceId, agent?.name ?? null, limit, before);
+  ): Promise<ApprovalPage> {
+    const { db } = this.#parts;
+    if (!agent) return listApprovals(db, workspaceId, filter, limit, before);
+    if (filter.agent !== undefined && filter.agent !== agent.name) return { approvals: [], more: false };
+    return listApprovals(db, workspaceId, { ...filter, agent: agent.name, agentId: agent.id }, limit, before);
   }
 
   /**
@@ -95,6 +98,7 @@ export class ApprovalDesk {
       if (changed !== undefined) {
         await changeArguments(tx, approval, seq, await argumentsHashOf(tx, workspaceId, seq));
       }
+      tx.onCommit(() => this.#parts.watch.approvalChanged(workspaceId, taskId, callId));
       return this.#settle(tx, approval, request.decision, call, seq);
     });
     if (settled.queued) await this.#parts.goOn(settled.queued);
@@ -122,9 +126,10 @@ export class ApprovalDesk {
   }
 
   async #expireOne(tx: Tx, { workspaceId, taskId, callId }: Approval): Promise<Queued | null> {
-    const { ledger, clock } = this.#parts;
+    const { ledger, clock, watch } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
     if (approval?.status !== "pending") return null;
+    tx.onCommit(() => watch.approvalChanged(workspaceId, taskId, callId));
     const draft: Draft = {
       phase: "single",
       action: "oversight.expire",
@@ -177,6 +182,7 @@ export class ApprovalDesk {
   ): Promise<Queued | null> {
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
+    tx.onCommit(() => this.#parts.watch.taskChanged(workspaceId, taskId));
     const log = this.#parts.hub.find(taskId);
     if (log) {
       const data = { call_id: callId, decision, actor };

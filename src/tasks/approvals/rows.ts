@@ -91,19 +91,16 @@ export async function approvalsOf(
   return rows.map(fromRow);
 }
 
-/** Pending ones, of one agent or of all, the newest first, of entries before `before`; one more than `limit` when there are more. */
-export async function pendingApprovals(
+/** Those of a page, which are not more than a statement has parameters for, the newest first. */
+export async function approvalsNamed(
   sql: Pick<Sql, "all">,
   workspaceId: number,
-  agent: string | null,
-  limit: number,
-  before: number | undefined,
+  named: readonly Pick<Approval, "taskId" | "callId">[],
 ): Promise<ApprovalWithTexts[]> {
+  const pairs = named.map((_, index) => `($${index * 2 + 2}, $${index * 2 + 3})`).join(", ");
   const rows = await sql.all<Row>(
-    `${SELECT} WHERE a.workspace_id = $1 AND a.status = 'pending' AND a.pending_seq < $2
-       AND ($4 IS NULL OR a.agent = $4)
-     ORDER BY a.pending_seq DESC LIMIT $3`,
-    [workspaceId, before ?? Number.MAX_SAFE_INTEGER, limit + 1, agent],
+    `${SELECT} WHERE a.workspace_id = $1 AND (a.task_id, a.call_id) IN (VALUES ${pairs}) ORDER BY a.pending_seq DESC`,
+    [workspaceId, ...named.flatMap(({ taskId, callId }) => [taskId, callId])],
   );
   return rows.map(fromRow);
 }
@@ -213,12 +210,18 @@ export async function addVote(
   return row?.votes ?? 0;
 }
 
-/** A task that ends asks for nothing any more. */
-export async function withdrawApprovals(tx: Tx, workspaceId: number, taskId: string): Promise<void> {
-  await tx.run(
-    "UPDATE approvals SET status = 'withdrawn' WHERE workspace_id = $1 AND task_id = $2 AND status = 'pending'",
+/** A task that ends asks for nothing any more. @returns the ids of the calls that waited */
+export async function withdrawApprovals(
+  tx: Tx,
+  workspaceId: number,
+  taskId: string,
+): Promise<readonly string[]> {
+  const rows = await tx.all<{ call_id: string }>(
+    `UPDATE approvals SET status = 'withdrawn' WHERE workspace_id = $1 AND task_id = $2 AND status = 'pending'
+     RETURNING call_id`,
     [workspaceId, taskId],
   );
+  return rows.map(({ call_id }) => call_id);
 }
 
 function fromRow(row: Row): ApprovalWithTexts {

@@ -1,15 +1,6 @@
 import { stemmer } from "stemmer";
 
-/** Words that say nothing of a document's matter. They are indexed, for questions that hold nothing else. */
-const STOP_WORDS = new Set(
-  (
-    "a about above after again all also am an and any are as at be because been before being below between both but by " +
-    "can could did do does doing down during each few for from further had has have having he her here hers him his how " +
-    "i if in into is it its itself just me more most my no nor not now of off on once only or other our ours out over " +
-    "own same she should so some such than that the their theirs them then there these they this those through to too " +
-    "under until up very was we were what when where which while who whom why will with would you your yours"
-  ).split(" "),
-);
+export { isStopWord } from "./stop-words.ts";
 
 /** Letters and digits of one word; a script that is written without spaces makes one run of it all. */
 const RUN = /[\p{L}\p{N}]+/gu;
@@ -55,10 +46,6 @@ function splitUnspaced(run: string): string[] {
     }
   }
   return words;
-}
-
-export function isStopWord(word: string): boolean {
-  return STOP_WORDS.has(word);
 }
 
 /** Words whose terms are remembered: stemming one costs 1 µs, and a collection repeats a few ten thousand. */

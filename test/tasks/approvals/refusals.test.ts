@@ -100,7 +100,7 @@ describe("a call that waits stays as it is after", () => {
 test.each([
   ["/v1/approvals?cursor=x", "/cursor"],
   ["/v1/approvals?limit=0", "/limit"],
-  ["/v1/approvals?agent=careful", ""],
+  ["/v1/approvals?agents=careful", ""],
 ])("%s is 422", async (path, field) => {
   const answer = await stage.gateway.call("GET", path);
   expect(answer.status).toBe(422);

@@ -23,7 +23,14 @@ export async function spent(gateway: TestGateway): Promise<number> {
   const file = new Database(databasePath(gateway.dataDir), { readonly: true });
   const rows = file.query<{ credits: number }, []>("SELECT credits FROM spending").all();
   const tasks = file.query<{ id: string; credits: number }, []>("SELECT id, credits FROM tasks").all();
+  const used = file
+    .query<{ credits: number }, []>(
+      `SELECT credits FROM usage_counts
+       UNION ALL SELECT credits FROM usage_slots WHERE agent_id = -1 AND width = 3600000`,
+    )
+    .all();
   file.close();
+  expect(used.reduce((all, { credits }) => all + credits, 0)).toBe(total);
   expect(rows.reduce((all, { credits }) => all + credits, 0)).toBe(total);
   for (const { id, credits } of tasks) {
     expect([id, sum(calls.filter(({ task }) => task === id))]).toEqual([id, credits]);

@@ -8,6 +8,9 @@ import { APPROVALS } from "./006-approvals.ts";
 import { NOTIFY } from "./007-notify.ts";
 import { STOP } from "./008-stop.ts";
 import { BUDGETS } from "./009-budgets.ts";
+import { SESSIONS } from "./010-sessions.ts";
+import { USAGE } from "./011-usage.ts";
+import { LISTS } from "./012-lists.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -20,4 +23,7 @@ export const MIGRATIONS: readonly Migration[] = [
   NOTIFY,
   STOP,
   BUDGETS,
+  SESSIONS,
+  USAGE,
+  LISTS,
 ];

@@ -1,0 +1,58 @@
+import type { Page } from "playwright-core";
+import { startBrowser, type TestBrowser } from "../../../test/support/browser.ts";
+import { findChromium } from "../../../test/support/chromium.ts";
+import type { Gatehouse } from "../processes/gatehouse.ts";
+import { Skipped } from "../report.ts";
+
+/** An answer of the same server, shown by the browser with nothing to load and nothing to run: the baseline. */
+export const PLAIN = "/livez";
+
+/** Somebody who is signed in to a gateway's console, in a real browser. */
+export class Visitor {
+  readonly #browser: TestBrowser;
+  readonly #address: string;
+  readonly page: Page;
+
+  private constructor(browser: TestBrowser, address: string, page: Page) {
+    this.#browser = browser;
+    this.#address = address;
+    this.page = page;
+  }
+
+  /** @throws Skipped where this machine has no browser */
+  static async arrive({ port, admin }: Pick<Gatehouse, "port" | "admin">): Promise<Visitor> {
+    if (findChromium() === undefined) throw new Skipped("there is no Chromium on PATH");
+    const browser = await startBrowser();
+    const { page } = await browser.page({ motion: "no-preference" });
+    const visitor = new Visitor(browser, `http://127.0.0.1:${port}`, page);
+    await visitor.go("/console");
+    await page.getByLabel("Token", { exact: true }).fill(admin);
+    const button = page.getByRole("button", { name: "Sign in", exact: true });
+    await button.click();
+    await button.waitFor({ state: "hidden" });
+    return visitor;
+  }
+
+  async go(path: string): Promise<void> {
+    await this.page.goto(this.#address + path);
+  }
+
+  /** Forgets all files that it has loaded, and stays signed in. */
+  async forget(): Promise<void> {
+    const protocol = await this.page.context().newCDPSession(this.page);
+    await protocol.send("Network.clearBrowserCache");
+    await protocol.detach();
+  }
+
+  /** When the page first showed something, in milliseconds after its address was asked for. */
+  async firstPaint(): Promise<number> {
+    const shown = await this.page.waitForFunction<number>(
+      `performance.getEntriesByName("first-contentful-paint")[0]?.startTime`,
+    );
+    return shown.jsonValue();
+  }
+
+  leave(): Promise<void> {
+    return this.#browser.close();
+  }
+}

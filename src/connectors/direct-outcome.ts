@@ -1,0 +1,60 @@
+import type { Agent } from "../access/agents.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Budgets } from "../gate/budget.ts";
+import { recordUsage, type Usage } from "../gate/usage/record.ts";
+import type { UsageTally } from "../gate/usage/tally.ts";
+import type { Draft } from "../ledger/entry.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Db } from "../store/db.ts";
+
+export interface OutcomeParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly budgets: Budgets;
+  readonly usage: UsageTally;
+  readonly clock: Clock;
+}
+
+/** A call outside of tasks that has ended. */
+export interface EndedCall {
+  readonly workspaceId: number;
+  readonly agent: Agent | null;
+  readonly tool: string;
+  readonly durationMs: number;
+}
+
+/**
+ * Records what came of a call, and charges it. What costs nothing shares a transaction with what else is recorded, and is
+ * counted in memory.
+ */
+export async function settle(
+  { db, ledger, budgets, usage, clock }: OutcomeParts,
+  call: EndedCall,
+  draft: Draft,
+  charge: { readonly isSent: boolean; readonly price: number },
+): Promise<void> {
+  const { workspaceId, agent } = call;
+  // In the words of a task's calls: nobody knows what a call did that was broken off.
+  const outcome = draft.outcome === "cancelled" ? (charge.isSent ? "unknown" : "denied") : draft.outcome;
+  const used = usageOf(call, outcome, clock.now());
+  const credits = charge.isSent ? charge.price : 0;
+  if (credits === 0) {
+    await ledger.record(workspaceId, draft);
+    usage.note(used);
+    return;
+  }
+  await db.tx(async (tx) => {
+    await ledger.append(tx, workspaceId, { ...draft, credits });
+    await budgets.charge(tx, { workspaceId, agent }, credits);
+    await recordUsage(tx, { ...used, credits });
+  });
+}
+
+/** What the statistics say of a call that ended at `at`. */
+export function usageOf(
+  { workspaceId, agent, tool, durationMs }: EndedCall,
+  outcome: string,
+  at: number,
+): Usage {
+  return { workspaceId, agentId: agent?.id ?? null, kind: "tool", name: tool, outcome, at, durationMs };
+}

@@ -1,0 +1,126 @@
+import type { Api, ProblemBody } from "../../http/api.ts";
+import { ApiProblem, offline } from "./problem.ts";
+
+export type RouteName = keyof Api & string;
+
+/** The names of `:parameters` in a path. */
+type ParametersOf<Path> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | ParametersOf<Rest>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never;
+
+type QueryOf<Name extends RouteName> = Api[Name] extends { query: infer Query } ? Query : never;
+type BodyOf<Name extends RouteName> = Api[Name] extends { body: infer Body } ? Body : never;
+export type AnswerOf<Name extends RouteName> = Api[Name]["answer"];
+
+/** What a call of a route needs: its parameters and its body, where it has any. */
+export type CallOptions<Name extends RouteName> = ([ParametersOf<Name>] extends [never]
+  ? { readonly params?: undefined }
+  : { readonly params: Readonly<Record<ParametersOf<Name>, string>> }) &
+  ([QueryOf<Name>] extends [never] ? { readonly query?: undefined } : { readonly query?: QueryOf<Name> }) &
+  ([BodyOf<Name>] extends [never] ? { readonly body?: undefined } : { readonly body: BodyOf<Name> }) & {
+    readonly signal?: AbortSignal;
+    readonly headers?: Readonly<Record<string, string>>;
+    /** Is given the answer's headers, of a call that was answered well. */
+    readonly answered?: (headers: Headers) => void;
+  };
+
+/** What is left of the workspace's request limit, as the last counted answer said. */
+export interface RequestsLeft {
+  readonly left: number;
+  readonly quota: number;
+}
+
+type Listener = () => void;
+const signedOut = new Set<Listener>();
+let requestsLeft: RequestsLeft | null = null;
+
+/** Calls `listener` when an answer says that nobody is signed in any more. @returns what ends that */
+export function onSignedOut(listener: Listener): () => void {
+  signedOut.add(listener);
+  return () => void signedOut.delete(listener);
+}
+
+export function lastRequestsLeft(): RequestsLeft | null {
+  return requestsLeft;
+}
+
+/**
+ * Calls a route of REST. The browser adds the session's cookie, and says that the request comes from this site.
+ * @throws ApiProblem where it is refused, fails, or no answer comes; the signal's reason where that aborts
+ */
+export async function call<Name extends RouteName>(
+  name: Name,
+  options: CallOptions<Name>,
+): Promise<AnswerOf<Name>> {
+  const { params, query, body, signal, headers, answered } = options as LooseOptions;
+  const [method = "GET", path = ""] = name.split(" ");
+  const response = await fetchAnswer(method, addressOf(path, params, query), { body, signal, headers });
+  answered?.(response.headers);
+  return (response.status === 204 ? undefined : await response.json()) as AnswerOf<Name>;
+}
+
+interface LooseOptions {
+  readonly params?: Readonly<Record<string, string>> | undefined;
+  readonly query?: object | undefined;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly answered?: ((headers: Headers) => void) | undefined;
+}
+
+/** A path with its parameters and query in place. Undefined and empty values of the query are left out. */
+export function addressOf(
+  path: string,
+  params: Readonly<Record<string, string>> = {},
+  query: object = {},
+): string {
+  const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
+  const search = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== undefined && value !== "") search.set(key, String(value));
+  }
+  return search.size === 0 ? filled : `${filled}?${search}`;
+}
+
+/** The answer of a call as it comes, for what is not JSON, or long. @throws as `call` does */
+export async function fetchAnswer(
+  method: string,
+  address: string,
+  { body, signal, headers }: Pick<LooseOptions, "body" | "signal" | "headers"> = {},
+): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(address, {
+      method,
+      cache: "no-store",
+      headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw offline();
+  }
+  noteLimit(response.headers);
+  if (response.ok) return response;
+  throw await problemOf(response);
+}
+
+/** The problem that an answer carries; one of its status alone where a proxy has answered. 401 signs the page out. */
+export async function problemOf(response: Response): Promise<ApiProblem> {
+  const { status } = response;
+  if (status === 401) for (const listener of signedOut) listener();
+  const isProblem = response.headers.get("content-type")?.includes("problem+json") === true;
+  if (!isProblem) {
+    return new ApiProblem(status, { code: `http_${status}`, detail: `The server answered ${status}.` });
+  }
+  return new ApiProblem(status, (await response.json()) as ProblemBody);
+}
+
+function noteLimit(headers: Headers): void {
+  const left = /r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
+  const quota = /q=(\d+)/.exec(headers.get("ratelimit-policy") ?? "")?.[1];
+  if (left !== undefined && quota !== undefined) requestsLeft = { left: Number(left), quota: Number(quota) };
+}

@@ -1,0 +1,56 @@
+import type { ProblemBody } from "../../http/api.ts";
+
+/** A call that was refused or failed, with what the server says of it (RFC 9457). */
+export class ApiProblem extends Error {
+  override readonly name = "ApiProblem";
+  readonly status: number;
+  readonly code: string;
+  readonly requestId: string | null;
+  /** By JSON pointer: what is wrong with which field. */
+  readonly fields: ReadonlyMap<string, string>;
+
+  constructor(status: number, body: Pick<ProblemBody, "code" | "detail"> & Partial<ProblemBody>) {
+    super(body.detail);
+    this.status = status;
+    this.code = body.code;
+    this.requestId = body.request_id ?? null;
+    this.fields = new Map((body.errors ?? []).map(({ path, message }) => [path, message]));
+  }
+}
+
+/** What the reader can do about it, beside what the server says. */
+export function adviceFor({ code }: ApiProblem): string | undefined {
+  return ADVICE[code];
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  offline: "Check that the server is running. This page tries again by itself.",
+  scope_missing: "Sign in with a token that has this scope, or ask who issued yours.",
+  agent_forbidden: "Sign in with a token that acts as no agent.",
+  agent_stopped: "Resume the agent first.",
+  workspace_stopped: "Resume the workspace first.",
+  credits_exhausted: "Raise the budget in Settings or in the agent, or wait until it begins anew.",
+  rate_limited: "Wait a moment, or raise the request limit in Settings.",
+  queue_full: "Wait until tasks have finished, or cancel some.",
+  ledger_unavailable: "Nothing was done. Free space on the server's disk, then try again.",
+  draining: "The server is about to stop. Try again once it is back.",
+  approval_decided: "Somebody has decided already. The list shows what is left.",
+  approval_changed: "Somebody has changed the arguments. Look at them again, then decide.",
+  connector_exists: "Choose another name.",
+  connector_limit: "Remove a connector that is not used any more.",
+  tool_forbidden: "Use a token whose tools: scopes cover it, or a connector whose scopes let it through.",
+  unknown_tool: "Its connector may offer other tools by now. Refresh it.",
+  internal: "The request id finds the cause in the server's log.",
+};
+
+/** No answer came at all. */
+export function offline(): ApiProblem {
+  return new ApiProblem(0, { code: "offline", detail: "The server does not answer." });
+}
+
+/** The problem in whatever was thrown. */
+export function asProblem(error: unknown): ApiProblem {
+  if (error instanceof ApiProblem) return error;
+  const detail = error instanceof Error ? error.message : String(error);
+  return new ApiProblem(0, { code: "page_failed", detail });
+}

@@ -1,0 +1,45 @@
+import { lazy } from "preact-iso";
+import type { IconName } from "../parts/icons.tsx";
+
+/** A page of the console as the menu shows it. */
+export interface MenuEntry {
+  readonly path: string;
+  readonly name: string;
+  readonly icon: IconName;
+  /** The token's scope without which there is nothing to see. */
+  readonly scope: string | null;
+}
+
+export const MENU: readonly MenuEntry[] = [
+  { path: "/console", name: "Overview", icon: "overview", scope: null },
+  { path: "/console/tasks", name: "Tasks", icon: "tasks", scope: "tasks:read" },
+  { path: "/console/agents", name: "Agents", icon: "agents", scope: "agents:read" },
+  { path: "/console/approvals", name: "Approvals", icon: "approvals", scope: "approvals:write" },
+  { path: "/console/vault", name: "Vault", icon: "vault", scope: "vault:read" },
+  { path: "/console/connectors", name: "Connectors", icon: "connectors", scope: "connectors:read" },
+  { path: "/console/ledger", name: "Ledger", icon: "ledger", scope: "ledger:read" },
+  { path: "/console/settings", name: "Settings", icon: "settings", scope: null },
+];
+
+/** Each page is a script of its own, loaded when it is opened first. */
+export const Overview = lazy(async () => (await import("../pages/overview/overview.tsx")).Overview);
+export const TaskList = lazy(async () => (await import("../pages/tasks/task-list.tsx")).TaskList);
+export const TaskPage = lazy(async () => (await import("../pages/tasks/task-page.tsx")).TaskPage);
+export const AgentList = lazy(async () => (await import("../pages/agents/agent-list.tsx")).AgentList);
+export const AgentNew = lazy(async () => (await import("../pages/agents/agent-new.tsx")).AgentNew);
+export const AgentPage = lazy(async () => (await import("../pages/agents/agent-page.tsx")).AgentPage);
+export const Approvals = lazy(async () => (await import("../pages/approvals/approvals.tsx")).Approvals);
+/** One page at both of its addresses, so that its list stays while one goes through it. */
+export const ApprovalPage = Approvals;
+export const Vault = lazy(async () => (await import("../pages/vault/vault.tsx")).Vault);
+export const DocumentPage = lazy(async () => (await import("../pages/vault/document-page.tsx")).DocumentPage);
+export const Connectors = lazy(async () => (await import("../pages/connectors/connectors.tsx")).Connectors);
+export const ConnectorNew = lazy(
+  async () => (await import("../pages/connectors/connector-new.tsx")).ConnectorNew,
+);
+export const ConnectorPage = lazy(
+  async () => (await import("../pages/connectors/connector-page.tsx")).ConnectorPage,
+);
+export const Ledger = lazy(async () => (await import("../pages/ledger/ledger.tsx")).Ledger);
+export const EntryPage = lazy(async () => (await import("../pages/ledger/entry-page.tsx")).EntryPage);
+export const Settings = lazy(async () => (await import("../pages/settings/settings.tsx")).Settings);

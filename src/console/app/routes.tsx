@@ -1,0 +1,66 @@
+import type { JSX } from "preact";
+import { ErrorBoundary, Route, Router } from "preact-iso";
+import { Empty, Page } from "../parts/page.tsx";
+import {
+  AgentList,
+  AgentNew,
+  AgentPage,
+  ApprovalPage,
+  Approvals,
+  ConnectorNew,
+  ConnectorPage,
+  Connectors,
+  DocumentPage,
+  EntryPage,
+  Ledger,
+  Overview,
+  Settings,
+  TaskList,
+  TaskPage,
+  Vault,
+} from "./pages.ts";
+
+/** Which page stands at which address. */
+export function Routes({ opened }: { readonly opened: () => void }): JSX.Element {
+  return (
+    <ErrorBoundary>
+      <Router onRouteChange={opened}>
+        <Route path="/console" component={Overview} />
+        <Route path="/console/tasks" component={TaskList} />
+        <Route path="/console/tasks/:id" component={TaskPage} />
+        <Route path="/console/agents" component={AgentList} />
+        <Route path="/console/agents/-/new" component={AgentNew} />
+        <Route path="/console/agents/:name" component={AgentPage} />
+        <Route path="/console/approvals" component={Approvals} />
+        <Route path="/console/approvals/:task/:call" component={ApprovalPage} />
+        <Route path="/console/vault" component={Vault} />
+        <Route path="/console/vault/documents/:id" component={DocumentPage} />
+        <Route path="/console/connectors" component={Connectors} />
+        <Route path="/console/connectors/-/new" component={ConnectorNew} />
+        <Route path="/console/connectors/:name" component={ConnectorPage} />
+        <Route path="/console/ledger" component={Ledger} />
+        <Route path="/console/ledger/:seq" component={EntryPage} />
+        <Route path="/console/settings" component={Settings} />
+        <Route path="/console/settings/:section" component={Settings} />
+        <Route default component={NothingHere} />
+      </Router>
+    </ErrorBoundary>
+  );
+}
+
+function NothingHere(): JSX.Element {
+  return (
+    <Page title="Nothing here">
+      <Empty
+        title="There is no page at this address"
+        action={
+          <a class="button" href="/console">
+            Go to the overview
+          </a>
+        }
+      >
+        It may have been mistyped, or what it showed is gone.
+      </Empty>
+    </Page>
+  );
+}

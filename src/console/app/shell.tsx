@@ -1,0 +1,137 @@
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { Icon, Mark } from "../parts/icons.tsx";
+import { useFeedState, useSession } from "../state/session.tsx";
+import { useUsage } from "../state/usage.ts";
+import { Account } from "./account.tsx";
+import { MENU } from "./pages.ts";
+import { Routes } from "./routes.tsx";
+import { StopButton, StoppedBanner } from "./stop.tsx";
+
+/** What stands around every page: where one is, what waits, and the stop button. */
+export function Shell(): JSX.Element {
+  const { session } = useSession();
+  const { path } = useLocation();
+  const [isOpen, setOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const opened = useRef(false);
+
+  function pageOpened(): void {
+    setOpen(false);
+    // Not at the first page: whoever has just come begins at the top, as everywhere.
+    if (opened.current) main.current?.focus({ preventScroll: true });
+    opened.current = true;
+    scrollTo(0, 0);
+  }
+
+  return (
+    <div class="shell">
+      <a
+        class="skip"
+        href={`${path}#content`}
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="bar">
+        <button
+          type="button"
+          class="menu-button button-icon button-plain"
+          aria-label="Menu"
+          aria-expanded={isOpen}
+          aria-controls="menu"
+          onClick={() => setOpen(!isOpen)}
+        >
+          <Icon name={isOpen ? "close" : "menu"} />
+        </button>
+        <a class="brand" href="/console" aria-label="Gatehouse">
+          <Mark />
+          <span class="only-wide">Gatehouse</span>
+        </a>
+        <span class="muted cut" title="Workspace">
+          {session.workspace}
+        </span>
+        <div class="bar-end">
+          <LiveState />
+          <StopButton />
+          <Account />
+        </div>
+      </header>
+      <StoppedBanner />
+      <Menu path={path} isOpen={isOpen} close={() => setOpen(false)} />
+      <main id="content" class="main" ref={main} tabIndex={-1}>
+        <Routes opened={pageOpened} />
+      </main>
+    </div>
+  );
+}
+
+function Menu({
+  path,
+  isOpen,
+  close,
+}: {
+  readonly path: string;
+  readonly isOpen: boolean;
+  readonly close: () => void;
+}): JSX.Element {
+  const { can } = useSession();
+  const usage = useUsage();
+  const waiting = usage?.approvals_pending ?? 0;
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const closeByKey = (event: KeyboardEvent) => {
+      if (event.key === "Escape") close();
+    };
+    addEventListener("keydown", closeByKey);
+    return () => removeEventListener("keydown", closeByKey);
+  }, [isOpen, close]);
+  return (
+    <nav id="menu" class="nav" aria-label="Pages" data-open={isOpen}>
+      <ul>
+        {MENU.filter(({ scope }) => scope === null || can(scope)).map((entry) => (
+          <li key={entry.path}>
+            <a
+              href={entry.path}
+              aria-current={isCurrent(entry.path, path) ? "page" : undefined}
+              onClick={close}
+            >
+              <Icon name={entry.icon} />
+              {entry.name}
+              {entry.icon === "approvals" && waiting > 0 && (
+                <span class="count">
+                  {waiting}
+                  <span class="unseen"> waiting</span>
+                </span>
+              )}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function isCurrent(entry: string, path: string): boolean {
+  return entry === "/console" ? path === entry : path === entry || path.startsWith(`${entry}/`);
+}
+
+const STATES = {
+  connecting: "Connecting …",
+  live: "Live",
+  lost: "No connection. Trying again …",
+} as const;
+
+function LiveState(): JSX.Element {
+  const state = useFeedState();
+  return (
+    <span class="row small muted" role="status" title={STATES[state]}>
+      <span class="live-dot" data-state={state} />
+      <span class={state === "live" ? "only-wide" : undefined}>{STATES[state]}</span>
+    </span>
+  );
+}

@@ -1,0 +1,88 @@
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { call } from "../api/client.ts";
+import { TextField } from "../parts/field.tsx";
+import { Mark } from "../parts/icons.tsx";
+import { ProblemNote } from "../parts/problem.tsx";
+import { type Action, useAction } from "../state/use-action.ts";
+
+const LINK = /^#link=([A-Za-z0-9_]+)$/;
+
+/**
+ * Signs in with a token, or with the one-time link that the first start prints. The secret is sent once, as on any other call, and
+ * answered with a cookie that no script can read; the page keeps nothing of it.
+ */
+export function SignIn({ signedIn }: { readonly signedIn: () => Promise<void> }): JSX.Element {
+  const [token, setToken] = useState("");
+  const action = useAction();
+  const { run } = action;
+
+  async function signIn(secret: string): Promise<void> {
+    await run(async () => {
+      await call("POST /v1/session", { headers: { authorization: `Bearer ${secret.trim()}` } });
+      setToken("");
+      await signedIn();
+    });
+  }
+
+  useEffect(() => {
+    document.title = "Sign in · Gatehouse";
+    const secret = LINK.exec(location.hash)?.[1];
+    if (secret === undefined) return;
+    // It works once: neither the history nor a copied address is to hold it.
+    history.replaceState(null, "", location.pathname);
+    void signIn(secret);
+    // Once, when the page is opened.
+  }, []);
+
+  return (
+    <div class="sign-in">
+      <main class="stack">
+        <div class="row">
+          <span class="brand">
+            <Mark />
+            Gatehouse
+          </span>
+        </div>
+        <h1>Sign in</h1>
+        <form
+          class="stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void signIn(token);
+          }}
+        >
+          <TextField
+            label="Token"
+            type="password"
+            autocomplete="off"
+            placeholder="gth_…"
+            required
+            value={token}
+            change={setToken}
+            hint="The first start has printed one, or written it to admin.token in its data directory."
+          />
+          <Refused action={action} />
+          <button type="submit" class="button-main" disabled={action.isBusy || token.trim() === ""}>
+            Sign in
+          </button>
+        </form>
+        <p class="muted small">
+          No token? Whoever runs this server can print a link that signs in once:{" "}
+          <code>gatehouse console</code>
+        </p>
+      </main>
+    </div>
+  );
+}
+
+/** A refused secret is told of in words of this page: the server's are for programs. */
+function Refused({ action: { problem } }: { readonly action: Action }): JSX.Element | null {
+  if (problem?.status !== 401) return <ProblemNote problem={problem} />;
+  return (
+    <div class="problem" role="alert">
+      <strong>This token, or link, is not known here, has expired, or was revoked.</strong>
+      <span>A link works once, and for 30 minutes. Print another one with: gatehouse console</span>
+    </div>
+  );
+}

@@ -1,0 +1,164 @@
+import type { Agent, Api } from "../../../http/api.ts";
+import { linesOf, numberOf } from "../../parts/field.tsx";
+
+export type AgentCreateBody = Api["POST /v1/agents"]["body"];
+export type AgentChangeBody = Api["PATCH /v1/agents/:name"]["body"];
+
+/** An agent as it stands in the form: lists are texts, one entry a line, and numbers as they were typed. */
+export interface Draft {
+  readonly name: string;
+  readonly owner: string;
+  readonly description: string;
+  readonly instructions: string;
+  readonly memoryScope: string;
+  /** Null: all that are configured. */
+  readonly tiers: readonly number[] | null;
+  readonly allow: string;
+  readonly deny: string;
+  readonly tools: string;
+  /** `destructive`: what connectors mark so. `patterns`: what `approvals` matches. */
+  readonly approvalsBy: "destructive" | "patterns";
+  readonly approvals: string;
+  readonly approvalsRequired: string;
+  readonly maxSteps: string;
+  readonly creditsPerDay: string;
+}
+
+/** What the contract says of an agent of which only name, owner and memory scope are given. */
+export const NEW_DRAFT: Draft = {
+  name: "",
+  owner: "",
+  description: "",
+  instructions: "",
+  memoryScope: "",
+  tiers: null,
+  allow: "*",
+  deny: "",
+  tools: "*",
+  approvalsBy: "destructive",
+  approvals: "",
+  approvalsRequired: "1",
+  maxSteps: "20",
+  creditsPerDay: "",
+};
+
+export function draftOf(agent: Agent): Draft {
+  return {
+    name: agent.name,
+    owner: agent.owner,
+    description: agent.description ?? "",
+    instructions: agent.instructions ?? "",
+    memoryScope: agent.memory_scope.join("\n"),
+    tiers: agent.tier_policy.tiers,
+    allow: agent.tier_policy.models.allow.join("\n"),
+    deny: agent.tier_policy.models.deny.join("\n"),
+    tools: agent.tools.join("\n"),
+    approvalsBy: agent.approvals === null ? "destructive" : "patterns",
+    approvals: (agent.approvals ?? []).join("\n"),
+    approvalsRequired: String(agent.approvals_required),
+    maxSteps: String(agent.max_steps),
+    creditsPerDay: agent.budget.credits_per_day === null ? "" : String(agent.budget.credits_per_day),
+  };
+}
+
+/** What of the draft says something: patterns do where they are asked for. */
+function meaning(draft: Draft) {
+  return {
+    owner: draft.owner.trim(),
+    description: draft.description === "" ? null : draft.description,
+    instructions: draft.instructions === "" ? null : draft.instructions,
+    memory_scope: linesOf(draft.memoryScope),
+    tiers: draft.tiers === null ? null : [...draft.tiers].sort((one, other) => one - other),
+    allow: linesOf(draft.allow),
+    deny: linesOf(draft.deny),
+    tools: linesOf(draft.tools),
+    approvals: approvalsOf(draft),
+    approvals_required: Number(draft.approvalsRequired),
+    max_steps: Number(draft.maxSteps),
+    credits_per_day: numberOf(draft.creditsPerDay),
+  };
+}
+
+export function approvalsOf(draft: Draft): string[] | null {
+  return draft.approvalsBy === "destructive" ? null : linesOf(draft.approvals);
+}
+
+type Meaning = ReturnType<typeof meaning>;
+/** A part of an agent that changes as one. */
+export type Part = keyof Meaning;
+
+export const PART_NAMES: Readonly<Record<Part, string>> = {
+  owner: "owner",
+  description: "description",
+  instructions: "instructions",
+  memory_scope: "memory scope",
+  tiers: "tiers",
+  allow: "allowed models",
+  deny: "denied models",
+  tools: "tools",
+  approvals: "approvals",
+  approvals_required: "approvals required",
+  max_steps: "steps",
+  credits_per_day: "budget",
+};
+const PARTS = Object.keys(PART_NAMES) as readonly Part[];
+
+/** In what two drafts differ, however it is spelled. */
+export function differences(before: Draft, after: Draft): readonly Part[] {
+  const [old, now] = [meaning(before), meaning(after)];
+  return PARTS.filter((part) => JSON.stringify(old[part]) !== JSON.stringify(now[part]));
+}
+
+/** What to send so that `before` becomes `after`: the parts that differ, and no others. */
+export function changeBody(before: Draft, after: Draft): AgentChangeBody {
+  const parts = new Set(differences(before, after));
+  const now = meaning(after);
+  const models = {
+    ...(parts.has("allow") ? { allow: now.allow } : {}),
+    ...(parts.has("deny") ? { deny: now.deny } : {}),
+  };
+  const policy = {
+    ...(parts.has("tiers") && now.tiers !== null ? { tiers: now.tiers } : {}),
+    ...(parts.has("allow") || parts.has("deny") ? { models } : {}),
+  };
+  return {
+    ...(parts.has("owner") ? { owner: now.owner } : {}),
+    ...(parts.has("memory_scope") ? { memory_scope: now.memory_scope } : {}),
+    ...(parts.has("description") ? { description: now.description } : {}),
+    ...(parts.has("instructions") ? { instructions: now.instructions } : {}),
+    ...(Object.keys(policy).length > 0 ? { tier_policy: policy } : {}),
+    ...(parts.has("tools") ? { tools: now.tools } : {}),
+    ...(parts.has("approvals") ? { approvals: now.approvals } : {}),
+    ...(parts.has("approvals_required") ? { approvals_required: now.approvals_required } : {}),
+    ...(parts.has("max_steps") ? { max_steps: now.max_steps } : {}),
+    ...(parts.has("credits_per_day") ? { budget: { credits_per_day: now.credits_per_day } } : {}),
+  };
+}
+
+/** What to send to create it: the three fields that are needed, and what differs from the defaults. */
+export function createBody(draft: Draft): AgentCreateBody {
+  const { owner, memory_scope } = meaning(draft);
+  return { ...changeBody(NEW_DRAFT, draft), name: draft.name.trim(), owner, memory_scope };
+}
+
+/** The fields of a draft that hold a part. */
+const FIELDS: Readonly<Record<Part, readonly Exclude<keyof Draft, "name">[]>> = {
+  owner: ["owner"],
+  description: ["description"],
+  instructions: ["instructions"],
+  memory_scope: ["memoryScope"],
+  tiers: ["tiers"],
+  allow: ["allow"],
+  deny: ["deny"],
+  tools: ["tools"],
+  approvals: ["approvalsBy", "approvals"],
+  approvals_required: ["approvalsRequired"],
+  max_steps: ["maxSteps"],
+  credits_per_day: ["creditsPerDay"],
+};
+
+/** `draft`, which began from `before`, on top of what is there now: what it has not changed is taken from `now`. */
+export function rebased(before: Draft, draft: Draft, now: Draft): Draft {
+  const fields = differences(before, draft).flatMap((part) => FIELDS[part]);
+  return { ...now, ...Object.fromEntries(fields.map((field) => [field, draft[field]])) };
+}

@@ -1,0 +1,48 @@
+import type { JSX } from "preact";
+import { Lines, linesOf } from "../../parts/field.tsx";
+import { Card } from "../../parts/page.tsx";
+import { errorInList } from "./field-errors.ts";
+import type { FormPart } from "./form-part.ts";
+import { PolicySection } from "./policy-section.tsx";
+
+/** Tiers are ticked in the matrix itself, which follows what is typed. */
+export function PolicyFields({ draft, change, problem }: FormPart): JSX.Element {
+  const tierError = errorInList(problem, "/tier_policy/tiers", "");
+  return (
+    <Card title="Tiers and models">
+      <div class="form-columns">
+        <Lines
+          label="Allowed models"
+          rows={3}
+          values={draft.allow}
+          change={(allow) => change({ allow })}
+          hint="Patterns, one a line. * stands for anything: local/* is every model of local."
+          error={errorInList(problem, "/tier_policy/models/allow", draft.allow)}
+        />
+        <Lines
+          label="Denied models"
+          rows={3}
+          values={draft.deny}
+          change={(deny) => change({ deny })}
+          hint="Patterns, one a line. They win over what is allowed."
+          error={errorInList(problem, "/tier_policy/models/deny", draft.deny)}
+        />
+      </div>
+      <p>Tick the tiers that it may use.</p>
+      {tierError && <p class="warning">{tierError}</p>}
+      <PolicySection
+        policy={{ tiers: draft.tiers, allow: linesOf(draft.allow), deny: linesOf(draft.deny) }}
+        toggle={(tier, ticked) =>
+          change({
+            tiers: ticked.includes(tier)
+              ? ticked.filter((other) => other !== tier)
+              : [...ticked, tier].sort((one, other) => one - other),
+          })
+        }
+      />
+      {draft.tiers === null && (
+        <p class="muted small">All are ticked: tiers that are configured later are allowed as well.</p>
+      )}
+    </Card>
+  );
+}

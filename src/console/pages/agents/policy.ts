@@ -1,0 +1,41 @@
+import { matchesAny } from "../../../base/glob.ts";
+import type { Tier } from "../../../http/api.ts";
+
+/** Of an agent: the tiers it may use, and globs of the models that it may. */
+export interface Policy {
+  readonly tiers: readonly number[];
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+}
+
+/** What becomes of a model in a tier. `place` is its place in the tier's route, from 1. */
+export type Verdict =
+  | { readonly kind: "absent" }
+  | { readonly kind: "allowed"; readonly place: number }
+  /** The agent may not use the tier. */
+  | { readonly kind: "tier"; readonly place: number }
+  /** The pattern that denies it; null where none allows it. */
+  | { readonly kind: "pattern"; readonly place: number; readonly pattern: string | null };
+
+/** The server's rule (`src/access/policy.ts`), with its reason: what is denied stays denied, whatever is allowed. */
+export function verdictOn(policy: Policy, { tier, models }: Tier, model: string): Verdict {
+  const place = models.findIndex(({ name }) => name === model) + 1;
+  if (place === 0) return { kind: "absent" };
+  if (!policy.tiers.includes(tier)) return { kind: "tier", place };
+  const denying = policy.deny.find((pattern) => matchesAny([pattern], model));
+  if (denying !== undefined) return { kind: "pattern", place, pattern: denying };
+  if (!matchesAny(policy.allow, model)) return { kind: "pattern", place, pattern: null };
+  return { kind: "allowed", place };
+}
+
+/** The models that a task of this tier would try, in order. */
+export function routeOf(policy: Policy, tier: Tier): readonly string[] {
+  return tier.models
+    .map(({ name }) => name)
+    .filter((name) => verdictOn(policy, tier, name).kind === "allowed");
+}
+
+/** Every model of the tiers, in the order in which the routes name them. */
+export function modelsOf(tiers: readonly Tier[]): readonly string[] {
+  return [...new Set(tiers.flatMap(({ models }) => models.map(({ name }) => name)))];
+}

@@ -1,0 +1,56 @@
+import type { JSX } from "preact";
+import type { Task } from "../../../http/api.ts";
+import { Status } from "../../parts/badge.tsx";
+import { Card } from "../../parts/page.tsx";
+import { Show } from "../../parts/problem.tsx";
+import { Time } from "../../parts/text.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useRecentTasks } from "./use-recent-tasks.ts";
+
+/** What an agent has done last, as it happens. */
+export function RecentTasks({ agent }: { readonly agent: string }): JSX.Element {
+  const { can } = useSession();
+  const isReadable = can("tasks:read");
+  const tasks = useRecentTasks(agent, isReadable);
+  return (
+    <Card
+      title="Recent tasks"
+      actions={isReadable && <a href={`/console/tasks?agent=${agent}`}>All of its tasks</a>}
+    >
+      {isReadable ? (
+        <Show of={tasks}>
+          {({ data }) =>
+            data.length === 0 ? (
+              <p class="muted">
+                It has done nothing yet. Run a task, or give a client a token that acts as it.
+              </p>
+            ) : (
+              <ul class="task-rows">
+                {data.map((task) => (
+                  <TaskRow key={task.id} task={task} />
+                ))}
+              </ul>
+            )
+          }
+        </Show>
+      ) : (
+        <p class="muted">
+          Its tasks are shown to who has the scope <code>tasks:read</code>.
+        </p>
+      )}
+    </Card>
+  );
+}
+
+function TaskRow({ task }: { readonly task: Task }): JSX.Element {
+  const prompt = (task.prompt ?? "").trim();
+  return (
+    <li>
+      <a class="cut" href={`/console/tasks/${task.id}`}>
+        {prompt === "" ? task.id : prompt.slice(0, 200)}
+      </a>
+      <Status status={task.status} />
+      <Time at={task.created_at} />
+    </li>
+  );
+}

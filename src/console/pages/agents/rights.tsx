@@ -1,0 +1,32 @@
+import type { JSX } from "preact";
+import { Empty } from "../../parts/page.tsx";
+import { useSession } from "../../state/session.tsx";
+
+/** Whether the reader may create, change and archive agents: a token that acts as an agent may change none. */
+export function useMayChange(): boolean {
+  const { session, can } = useSession();
+  return can("agents:write") && session.agent === null;
+}
+
+/** Whether the reader may stop and resume them. */
+export function useMayStop(): boolean {
+  const { session, can } = useSession();
+  return can("approvals:write") && session.agent === null;
+}
+
+/** Stands in place of what the server would refuse. */
+export function Lacking({ scope, what }: { readonly scope: string; readonly what: string }): JSX.Element {
+  const { session } = useSession();
+  return (
+    <Empty title={`You may not ${what}`}>
+      {session.agent === null ? (
+        <>
+          The token that you are signed in with does not have the scope <code>{scope}</code>. Sign in with one
+          that has it, or ask who issued yours.
+        </>
+      ) : (
+        <>You are signed in as the agent {session.agent}. Sign in with a token that acts as no agent.</>
+      )}
+    </Empty>
+  );
+}

@@ -1,0 +1,29 @@
+import type { JSX } from "preact";
+import { ProblemNote } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
+import type { ToolPolicy } from "./tool-access.ts";
+import { ToolList } from "./tool-list.tsx";
+import { useConnectors } from "./use-whole.ts";
+
+/** The list of tools for who may read connectors; else, why there is none. */
+export function ToolSection({ policy }: { readonly policy: ToolPolicy }): JSX.Element {
+  const { session, can } = useSession();
+  const { items, problem, isLoading, reload } = useConnectors();
+  if (!can("connectors:read")) {
+    return (
+      <p class="muted">
+        Which tools these patterns match is shown to who has the scope <code>connectors:read</code>.
+      </p>
+    );
+  }
+  return (
+    <div class="stack-small">
+      <ProblemNote problem={problem} retry={reload} />
+      {items.length > 0 && <ToolList connectors={items} policy={policy} />}
+      {items.length === 0 && isLoading && <p class="muted">Loading …</p>}
+      {session.agent !== null && (
+        <p class="muted small">Of the tools that {session.agent} may use, as which you are signed in.</p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,22 @@
+import { useCallback, useEffect, useRef } from "preact/hooks";
+
+/** Each reading is a call, and an entry in the ledger: what comes closer together than this shares one. */
+const SHORTEST_MS = 1_500;
+
+/** Calls `work` soon, and at most every one and a half seconds however often it is asked for. */
+export function useSoon(work: () => void): () => void {
+  const given = useRef(work);
+  given.current = work;
+  const last = useRef(0);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return useCallback(() => {
+    if (timer.current !== undefined) return;
+    const wait = Math.max(0, last.current + SHORTEST_MS - Date.now());
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      last.current = Date.now();
+      given.current();
+    }, wait);
+  }, []);
+}

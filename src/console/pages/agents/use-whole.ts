@@ -1,0 +1,45 @@
+import { useEffect } from "preact/hooks";
+import type { Connector, FeedEventName, List, Model, Tier } from "../../../http/api.ts";
+import { call } from "../../api/client.ts";
+import { useSession } from "../../state/session.tsx";
+import { type Pages, usePages } from "../../state/use-pages.ts";
+import { useSoon } from "./use-soon.ts";
+
+const MOST = 200;
+type Read<Item> = (query: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<List<Item>>;
+
+/** A list to its end: for what is compared as a whole, and is short. */
+export function useWhole<Item>(key: string, read: Read<Item>, on: FeedEventName | null = null): Pages<Item> {
+  const { feed } = useSession();
+  const pages = usePages<Item>(key, (cursor, signal) =>
+    read({ limit: MOST, ...(cursor === undefined ? {} : { cursor }) }, signal),
+  );
+  const { items, isLoading, isWhole, problem, more, reload } = pages;
+  useEffect(() => {
+    if (!isLoading && !isWhole && problem === null && items.length > 0) more();
+  }, [isLoading, isWhole, problem, items.length, more]);
+  const soon = useSoon(reload);
+  useEffect(() => (on === null ? undefined : feed.listen(on, soon)), [feed, on, soon]);
+  return pages;
+}
+
+/** The configured tiers, lowest first. */
+export function useTiers(): Pages<Tier> {
+  return useWhole("tiers", (query, signal) => call("GET /v1/tiers", { query, signal }));
+}
+
+export function useModels(): Pages<Model> {
+  return useWhole("models", (query, signal) => call("GET /v1/models", { query, signal }));
+}
+
+const NONE: List<Connector> = { data: [], next_cursor: null };
+
+/** Connectors with their tools; none for who may not read them. */
+export function useConnectors(): Pages<Connector> {
+  const { can } = useSession();
+  return useWhole(
+    "connectors",
+    async (query, signal) => (can("connectors:read") ? call("GET /v1/connectors", { query, signal }) : NONE),
+    "connector.changed",
+  );
+}

@@ -1,0 +1,39 @@
+import type { JSX } from "preact";
+import type { Approval } from "../../../http/api.ts";
+import { Rows } from "../../parts/rows.tsx";
+import { keyOf, type View } from "./address.ts";
+import { ApprovalRow } from "./approval-row.tsx";
+
+const ROW_HEIGHT = 82;
+/** What stands above and below of the list in its window. */
+const AROUND = "15rem";
+
+/** The list of a view, with the chosen one in sight. */
+export function ApprovalList({
+  label,
+  items,
+  view,
+  chosenKey,
+  more,
+}: {
+  readonly label: string;
+  readonly items: readonly Approval[];
+  readonly view: View;
+  readonly chosenKey: string | null;
+  readonly more?: () => void;
+}): JSX.Element {
+  const index = items.findIndex((one) => keyOf(one) === chosenKey);
+  return (
+    <Rows
+      label={label}
+      items={items}
+      rowHeight={ROW_HEIGHT}
+      height={`min(${items.length * ROW_HEIGHT + 2}px, max(100dvh - ${AROUND}, 20rem))`}
+      keyOf={keyOf}
+      kept={index < 0 ? null : index}
+      {...(more ? { more } : {})}
+    >
+      {(approval) => <ApprovalRow approval={approval} view={view} isChosen={keyOf(approval) === chosenKey} />}
+    </Rows>
+  );
+}

@@ -1,0 +1,18 @@
+import type { JSX } from "preact";
+import { Empty, Page } from "../../parts/page.tsx";
+import { useSession } from "../../state/session.tsx";
+import { Desk } from "./desk.tsx";
+
+/** `/console/approvals`, and with one of them beside the list `/console/approvals/:task/:call`. */
+export function Approvals(): JSX.Element {
+  const { can } = useSession();
+  if (can("approvals:write")) return <Desk />;
+  return (
+    <Page title="Approvals">
+      <Empty title="Your token may not see this">
+        It needs the scope <code>approvals:write</code>: whoever sees what waits can decide on it. Sign in
+        with a token that has it, or ask who issued yours.
+      </Empty>
+    </Page>
+  );
+}

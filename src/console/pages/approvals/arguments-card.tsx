@@ -1,0 +1,59 @@
+import type { JSX } from "preact";
+import type { Approval } from "../../../http/api.ts";
+import { Card } from "../../parts/page.tsx";
+import { JsonDiff } from "./diff-view.tsx";
+import { ExactJson } from "./exact.tsx";
+import { isSameJson } from "./json.ts";
+
+/** What the tool would be called with, to the last character; and what of that the agent had not asked for. */
+export function ArgumentsCard({
+  approval,
+  asked,
+  seen,
+  acknowledge,
+}: {
+  readonly approval: Approval;
+  /** As the model had asked for them; undefined where that is not known. */
+  readonly asked: unknown;
+  /** As they were when the reader opened this. */
+  readonly seen: Approval;
+  readonly acknowledge: () => void;
+}): JSX.Element {
+  const { arguments: given, arguments_hash: hash, approved_by } = approval;
+  const isOther = seen.arguments_hash !== hash;
+  const isChanged = asked !== undefined && given !== null && !isSameJson(asked, given);
+  return (
+    <Card title="Arguments">
+      {isOther && (
+        <div class="note-warn stack-small" role="alert">
+          <strong>The arguments were changed while you had this open.</strong>
+          <JsonDiff before={seen.arguments} after={given} label="What has changed since you opened this" />
+          <span>
+            <button type="button" class="button-small" onClick={acknowledge}>
+              I have seen the change
+            </button>
+          </span>
+        </div>
+      )}
+      {given === null ? (
+        <p class="note-warn">
+          The arguments were erased from the ledger. What cannot be seen cannot be approved here; it can be
+          denied.
+        </p>
+      ) : (
+        <ExactJson value={given} label={`Arguments of ${approval.tool}`} />
+      )}
+      <p class="muted small break">
+        A decision counts for exactly these arguments. Their hash: <code>{hash}</code>
+      </p>
+      {isChanged && (
+        <>
+          <h3>
+            Changed{approved_by[0] ? ` by ${approved_by[0].person}` : ""}: not what the agent had asked for
+          </h3>
+          <JsonDiff before={asked} after={given} label="What the agent asked for, and what it became" />
+        </>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,102 @@
+import type { JSX } from "preact";
+import type { Approval } from "../../../http/api.ts";
+import { Empty } from "../../parts/page.tsx";
+import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useData } from "../../state/use-data.ts";
+import { type ApprovalName, addressOf, keyOf, nameOf, type View, WAITING } from "./address.ts";
+import type { DecisionAnswer } from "./decide.tsx";
+import { DecisionView } from "./decision-view.tsx";
+import type { Chosen } from "./use-chosen.ts";
+
+/** Connectors that are read to say what a tool does. */
+const MOST_CONNECTORS = 200;
+
+/** The approval that the address names, beside the list; on a small screen in place of it. */
+export function ChosenPane({
+  view,
+  name,
+  chosen: { approval, isMissing, problem, reload },
+  first,
+  areKeysOn,
+  decided,
+  next,
+}: {
+  readonly view: View;
+  readonly name: ApprovalName | null;
+  readonly chosen: Chosen;
+  /** Of the list. */
+  readonly first: Approval | undefined;
+  readonly areKeysOn: boolean;
+  readonly decided: (answer: DecisionAnswer, approval: Approval) => void;
+  readonly next: (() => void) | null;
+}): JSX.Element {
+  const { can } = useSession();
+  const isNamed = name !== null;
+  // Here and not in the view of one approval: going from one to the next reads neither of them again.
+  const connectors = useData(
+    "GET /v1/connectors",
+    isNamed && can("connectors:read") ? { query: { limit: MOST_CONNECTORS } } : null,
+    ["connector.changed"],
+  );
+  const agent = useData(
+    "GET /v1/agents/:name",
+    approval && can("agents:read") ? { params: { name: approval.agent } } : null,
+    ["agent.changed"],
+  );
+  return (
+    <article class="approvals-detail">
+      {isNamed && (
+        <a class="only-narrow" href={addressOf(view)}>
+          ← {view.tab === "waiting" ? "All that wait" : "All that were decided"}
+        </a>
+      )}
+      {!isNamed && first && <Begin view={view} first={first} />}
+      {isNamed && <ProblemNote problem={problem} retry={reload} />}
+      {isNamed && !approval && !isMissing && !problem && <Loading />}
+      {isMissing && (
+        <Empty
+          title="There is no such approval"
+          action={
+            <a class="button" href={addressOf(WAITING)}>
+              Show what waits
+            </a>
+          }
+        >
+          The address may have been mistyped, or its records were removed.
+        </Empty>
+      )}
+      {approval && (
+        <DecisionView
+          key={keyOf(approval)}
+          approval={approval}
+          agent={agent}
+          connectors={connectors}
+          areKeysOn={areKeysOn}
+          decided={decided}
+          refresh={reload}
+          next={next}
+        />
+      )}
+    </article>
+  );
+}
+
+function Begin({ view, first }: { readonly view: View; readonly first: Approval }): JSX.Element {
+  const isWaiting = view.tab === "waiting";
+  return (
+    <Empty
+      title={isWaiting ? "Choose a call to decide on" : "Choose a call to see what was decided"}
+      action={
+        <a class="button" href={addressOf(view, nameOf(first))}>
+          {isWaiting ? "Begin with the most urgent" : "Open the newest"}
+        </a>
+      }
+    >
+      {isWaiting
+        ? "Whose time runs out first stands first. Nothing is approved by waiting: what nobody decides on counts as denied."
+        : "Each one stands there with its arguments, who decided, when and why."}{" "}
+      Or press <kbd>j</kbd>.
+    </Empty>
+  );
+}

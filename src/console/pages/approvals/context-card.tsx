@@ -1,0 +1,109 @@
+import type { JSX } from "preact";
+import type { Approval, Task } from "../../../http/api.ts";
+import { Badge, Status } from "../../parts/badge.tsx";
+import { Card } from "../../parts/page.tsx";
+import { ProblemNote } from "../../parts/problem.tsx";
+import { shortId } from "../../parts/text.tsx";
+import { useSession } from "../../state/session.tsx";
+import type { Loaded } from "../../state/use-data.ts";
+import { ExactJson, ExactText } from "./exact.tsx";
+import type { Step, StoryCall } from "./story.ts";
+import type { ReadStory } from "./use-story.ts";
+
+/** How it came to the call: what the task was told to do, and what it has said and done until it asked. */
+export function ContextCard({
+  approval,
+  task,
+  read: { story, isRefused },
+}: {
+  readonly approval: Approval;
+  readonly task: Loaded<Task>;
+  readonly read: ReadStory;
+}): JSX.Element {
+  const { can } = useSession();
+  if (!can("tasks:read")) {
+    return (
+      <Card title="What led here">
+        <p class="muted">
+          Your token lacks the scope <code>tasks:read</code>: the task's prompt and its steps are not shown.
+          Ask who issued it before you decide on what you cannot judge.
+        </p>
+      </Card>
+    );
+  }
+  const { data, problem, reload } = task;
+  return (
+    <Card
+      title="What led here"
+      actions={
+        <a href={`/console/tasks/${encodeURIComponent(approval.task)}`} title={approval.task}>
+          Task {shortId(approval.task)}
+        </a>
+      }
+    >
+      <ProblemNote problem={problem} retry={reload} />
+      {data && (
+        <>
+          <div class="row small muted">
+            <Status status={data.status} />
+            <span>Tier {data.tier}</span>
+            {data.model !== null && <span class="break">{data.model}</span>}
+            <span class="break">dispatched by {data.created_by}</span>
+          </div>
+          <h3>Prompt</h3>
+          {data.prompt === null ? (
+            <p class="muted">The prompt was erased.</p>
+          ) : (
+            <ExactText text={data.prompt} label="Prompt of the task" />
+          )}
+        </>
+      )}
+      <h3>Steps until it asked</h3>
+      {isRefused && <p class="muted">The task's events could not be read.</p>}
+      {story.steps.length === 0 && !isRefused && (
+        <p class="muted">{story.isWhole ? "Nothing is recorded before the call." : "Reading …"}</p>
+      )}
+      <ol class="story">
+        {story.steps.map((step, index) => (
+          <StepItem key={index} step={step} number={index + 1} asking={approval.call_id} />
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+function StepItem({
+  step,
+  number,
+  asking,
+}: {
+  readonly step: Step;
+  readonly number: number;
+  /** Id of the call that a person is asked about. */
+  readonly asking: string;
+}): JSX.Element {
+  return (
+    <li class="stack-small">
+      {step.text !== "" && <ExactText text={step.text} label={`What the model said in step ${number}`} />}
+      {step.calls.map((call) => (
+        <CallLine key={call.id} call={call} isAsking={call.id === asking} />
+      ))}
+    </li>
+  );
+}
+
+function CallLine({ call, isAsking }: { readonly call: StoryCall; readonly isAsking: boolean }): JSX.Element {
+  const head = (
+    <>
+      <span class="muted">called</span> <code class="break">{call.tool}</code>{" "}
+      {isAsking ? <Badge tone="warn" text="this call" /> : call.status && <Status status={call.status} />}
+    </>
+  );
+  if (isAsking) return <p>{head}</p>;
+  return (
+    <details>
+      <summary>{head}</summary>
+      <ExactJson value={call.arguments} label={`Arguments of the earlier call of ${call.tool}`} isShort />
+    </details>
+  );
+}

@@ -1,0 +1,183 @@
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Approval } from "../../../http/api.ts";
+import type { AnswerOf } from "../../api/client.ts";
+import { call } from "../../api/client.ts";
+import { ProblemNote } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useAction } from "../../state/use-action.ts";
+import { ApproveForm, DenyForm } from "./answer-forms.tsx";
+import { ChangeForm } from "./change-form.tsx";
+import type { Arguments } from "./json.ts";
+import { Outcome } from "./outcome.tsx";
+import { useKeys } from "./use-keys.ts";
+import { hasApproved } from "./votes.tsx";
+
+type Stage = "none" | "approve" | "change" | "deny";
+export type DecisionAnswer = AnswerOf<"POST /v1/tasks/:id/approvals/:call_id">;
+
+export interface Decision {
+  readonly decision: "approve" | "deny";
+  readonly reason: string;
+  readonly arguments?: Arguments;
+}
+
+/** Refusals after which the approval is another than the one that is shown. */
+const STALE: readonly string[] = ["approval_decided", "approval_changed", "not_found"];
+
+/**
+ * Where a person decides. Each of the three ways has a second step, so that no stray key or click decides anything. What is
+ * sent names the arguments that are shown: others are not decided on.
+ */
+export function Decide({
+  approval,
+  areKeysOn,
+  decided,
+  refresh,
+  next,
+}: {
+  readonly approval: Approval;
+  readonly areKeysOn: boolean;
+  readonly decided: (answer: DecisionAnswer, approval: Approval) => void;
+  readonly refresh: () => void;
+  /** Opens the next one that waits; null where there is none. */
+  readonly next: (() => void) | null;
+}): JSX.Element {
+  const { session } = useSession();
+  const [stage, setStage] = useState<Stage>("none");
+  /** Kept while the reader looks elsewhere on the page. */
+  const [reason, setReason] = useState("");
+  const [draft, setDraft] = useState<string | null>(null);
+  const action = useAction();
+  const element = useRef<HTMLElement>(null);
+  const { arguments_hash: hash, status } = approval;
+  const person = session.person ?? session.token?.name ?? "";
+  const mine = status === "pending" && hasApproved(approval, person);
+  const canSee = approval.arguments !== null;
+  const isOpen = status === "pending" && session.agent === null;
+  const canApprove = isOpen && canSee && !mine;
+
+  // What was about to be approved is not what stands there now.
+  useEffect(() => setStage("none"), [hash, status]);
+
+  const wasOpened = useRef(false);
+  useEffect(() => {
+    const root = element.current;
+    if (stage !== "none") root?.querySelector<HTMLElement>("[data-begin], textarea")?.focus();
+    else if (
+      wasOpened.current &&
+      root?.contains(document.activeElement) !== true &&
+      document.activeElement === document.body
+    )
+      root?.querySelector("button")?.focus({ preventScroll: true });
+    wasOpened.current = stage !== "none";
+  }, [stage]);
+
+  function begin(next: Stage, may: boolean): boolean {
+    if (!may || action.isBusy) return false;
+    setStage(next);
+    return true;
+  }
+  useKeys(
+    {
+      a: () => begin("approve", canApprove),
+      e: () => begin("change", isOpen && canSee),
+      d: () => begin("deny", isOpen),
+    },
+    areKeysOn,
+  );
+
+  async function send({ decision, reason: why, arguments: given }: Decision): Promise<void> {
+    await action.run(async () => {
+      try {
+        const answer = await call("POST /v1/tasks/:id/approvals/:call_id", {
+          params: { id: approval.task, call_id: approval.call_id },
+          body: {
+            decision,
+            arguments_hash: hash,
+            ...(why.trim() === "" ? {} : { reason: why.trim() }),
+            ...(given === undefined ? {} : { arguments: given }),
+          },
+        });
+        setReason("");
+        setDraft(null);
+        setStage("none");
+        decided(answer, approval);
+      } catch (error) {
+        if (error instanceof Object && "code" in error && STALE.includes(String(error.code))) {
+          setStage("none");
+          refresh();
+        }
+        throw error;
+      }
+    });
+  }
+
+  const leave = () => setStage("none");
+  const shared = { action, reason, setReason, leave, send };
+  const isRefused = action.problem !== null && !isShownAtFields(stage, action.problem.fields);
+  return (
+    <section ref={element} class="decide card" data-stage={stage} aria-label="Decision">
+      {isRefused && <ProblemNote problem={action.problem} />}
+      {status !== "pending" ? (
+        <div class="row-between">
+          <Outcome approval={approval} />
+          {next && (
+            <button type="button" onClick={next}>
+              Next that waits
+            </button>
+          )}
+        </div>
+      ) : stage === "approve" ? (
+        <ApproveForm tool={approval.tool} agent={approval.agent} {...shared} />
+      ) : stage === "deny" ? (
+        <DenyForm tool={approval.tool} {...shared} />
+      ) : stage === "change" ? (
+        <ChangeForm before={approval.arguments} draft={draft} setDraft={setDraft} {...shared} />
+      ) : (
+        <div class="row-between">
+          <div class="row">
+            {!mine && (
+              <button
+                type="button"
+                class="button-main"
+                disabled={!canApprove}
+                onClick={() => begin("approve", canApprove)}
+              >
+                Approve …
+              </button>
+            )}
+            <button
+              type="button"
+              disabled={!isOpen || !canSee}
+              onClick={() => begin("change", isOpen && canSee)}
+            >
+              Change …
+            </button>
+            <button type="button" disabled={!isOpen} onClick={() => begin("deny", isOpen)}>
+              Deny …
+            </button>
+          </div>
+          <p class="small muted">{noteOf(session.agent, person, mine, canSee)}</p>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function noteOf(agent: string | null, person: string, mine: boolean, canSee: boolean): string {
+  if (agent !== null) {
+    return `Your token acts as ${agent}, and a person has to decide. Sign in with a token that acts as no agent.`;
+  }
+  if (mine) return `You have approved it as ${person}. Another person has to as well.`;
+  if (!canSee) return "Nobody can see the arguments any more: it can be denied alone.";
+  return `It is recorded as decided by ${person}.`;
+}
+
+/** Whether all that is wrong stands at fields that are shown. */
+function isShownAtFields(stage: Stage, fields: ReadonlyMap<string, string>): boolean {
+  if (fields.size === 0) return false;
+  return [...fields.keys()].every(
+    (path) => path === "/reason" || (stage === "change" && path.startsWith("/arguments")),
+  );
+}

@@ -1,0 +1,34 @@
+import { escaped } from "./hidden.ts";
+
+/** JSON to be read and edited: indented, with what nobody sees as escapes. */
+export function prettyJson(value: unknown): string {
+  return escaped(JSON.stringify(value, null, 2) ?? "null");
+}
+
+/** Whether two values are the same as JSON: the order of an object's keys says nothing. */
+export function isSameJson(one: unknown, other: unknown): boolean {
+  return canonical(one) === canonical(other);
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) => {
+    if (part === null || typeof part !== "object" || Array.isArray(part)) return part;
+    return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
+  });
+}
+
+export type Arguments = Record<string, unknown>;
+
+/** What was typed, as arguments, or what is wrong with it. */
+export function readArguments(text: string): { readonly arguments: Arguments } | { readonly error: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { error: `This is no JSON: ${error instanceof Error ? error.message : String(error)}` };
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    return { error: "Arguments are an object: { … }" };
+  }
+  return { arguments: value as Arguments };
+}

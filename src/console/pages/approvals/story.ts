@@ -1,0 +1,94 @@
+/** What a task's events say of how it came to a call (contract, section 4). */
+export interface Story {
+  readonly steps: readonly Step[];
+  /** The arguments that the model asked for, as they were before anybody changed them; undefined until that is read. */
+  readonly asked: unknown;
+  /** All that led to the call has been read. */
+  readonly isWhole: boolean;
+}
+
+export interface Step {
+  /** Of the model. */
+  readonly text: string;
+  readonly calls: readonly StoryCall[];
+}
+
+export interface StoryCall {
+  readonly id: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  /** Of what came of it; null while nothing has. */
+  readonly status: string | null;
+}
+
+export const EMPTY_STORY: Story = { steps: [], asked: undefined, isWhole: false };
+
+/** Of a model's text in one step, in UTF-16 code units: more is left out. */
+const LONGEST_TEXT = 200_000;
+
+/** The events that a story is made of. Their data comes from the network: what is of another form says nothing. */
+export const STORY_EVENTS = [
+  "output.delta",
+  "output.reset",
+  "tool.call",
+  "tool.result",
+  "approval.required",
+  "task.finished",
+] as const;
+export type StoryEvent = (typeof STORY_EVENTS)[number];
+
+/** The story with one event more, up to the moment at which a person was asked about `callId`. */
+export function tell(story: Story, callId: string, name: StoryEvent, data: Record<string, unknown>): Story {
+  if (story.isWhole) return story;
+  const { steps } = story;
+  switch (name) {
+    case "output.delta":
+      return { ...story, steps: withText(steps, String(data.text ?? "")) };
+    case "output.reset":
+      // The step is being tried again: what it had said is thrown away.
+      return { ...story, steps: isAnswered(steps.at(-1)) ? steps : steps.slice(0, -1) };
+    case "tool.call":
+      return { ...story, steps: withCall(steps, data) };
+    case "tool.result":
+      return { ...story, steps: withResult(steps, data) };
+    case "approval.required":
+      return data.call_id === callId ? { ...story, asked: data.arguments, isWhole: true } : story;
+    case "task.finished":
+      return { ...story, isWhole: true };
+  }
+}
+
+function isAnswered(step: Step | undefined): boolean {
+  return step?.calls.some(({ status }) => status !== null) === true;
+}
+
+function isOver(step: Step | undefined): boolean {
+  return step === undefined || (step.calls.length > 0 && step.calls.every(({ status }) => status !== null));
+}
+
+function withText(steps: readonly Step[], text: string): readonly Step[] {
+  const last = steps.at(-1);
+  if (!last || last.calls.length > 0) return [...steps, { text, calls: [] }];
+  return [...steps.slice(0, -1), { ...last, text: (last.text + text).slice(0, LONGEST_TEXT) }];
+}
+
+function withCall(steps: readonly Step[], data: Record<string, unknown>): readonly Step[] {
+  const call: StoryCall = {
+    id: String(data.id),
+    tool: String(data.tool),
+    arguments: data.arguments,
+    status: null,
+  };
+  // A run that went on after a decision comes to its calls again.
+  if (steps.some(({ calls }) => calls.some(({ id }) => id === call.id))) return steps;
+  const last = steps.at(-1);
+  if (!last || isOver(last)) return [...steps, { text: "", calls: [call] }];
+  return [...steps.slice(0, -1), { ...last, calls: [...last.calls, call] }];
+}
+
+function withResult(steps: readonly Step[], data: Record<string, unknown>): readonly Step[] {
+  return steps.map((step) => ({
+    ...step,
+    calls: step.calls.map((call) => (call.id === data.id ? { ...call, status: String(data.status) } : call)),
+  }));
+}

@@ -1,0 +1,74 @@
+import type { JSX } from "preact";
+import type { Connector, Tool } from "../../../http/api.ts";
+import { Badge, Status } from "../../parts/badge.tsx";
+import { Card, Facts } from "../../parts/page.tsx";
+import { useSession } from "../../state/session.tsx";
+import type { Loaded } from "../../state/use-data.ts";
+import { ExactText } from "./exact.tsx";
+
+type Connectors = Loaded<{ readonly data: readonly Connector[] }>;
+
+/** What the tool is that would be called, as its connector says. */
+export function ToolFacts({
+  name,
+  connectors,
+}: {
+  readonly name: string;
+  readonly connectors: Connectors;
+}): JSX.Element {
+  const { can } = useSession();
+  const [connector, tool] = find(connectors.data?.data ?? [], name);
+  return (
+    <Card title="The tool">
+      <Facts
+        of={[
+          ["Tool", <code key="tool">{name}</code>],
+          connector
+            ? [
+                "Connector",
+                <span class="row" key="connector">
+                  <a href={`/console/connectors/${encodeURIComponent(connector.name)}`}>{connector.name}</a>
+                  <span class="muted">{connector.kind}</span>
+                  <Status status={connector.status} />
+                </span>,
+              ]
+            : null,
+          tool
+            ? [
+                "Effect",
+                tool.destructive ? (
+                  <Badge key="effect" tone="bad" text="can change or destroy" />
+                ) : (
+                  <span key="effect">The connector does not call it destructive</span>
+                ),
+              ]
+            : null,
+        ]}
+      />
+      {tool?.description ? (
+        <ExactText text={tool.description} label="What the connector says of the tool" />
+      ) : (
+        <p class="muted small">{whyNothing(can("connectors:read"), connectors, tool)}</p>
+      )}
+    </Card>
+  );
+}
+
+function whyNothing(mayRead: boolean, { data, problem }: Connectors, tool: Tool | undefined): string {
+  if (!mayRead) return "Your token lacks the scope connectors:read, so that what the tool does is not shown.";
+  if (tool) return "Its connector says nothing of what it does.";
+  if (problem) return `The connectors could not be read: ${problem.message}`;
+  if (!data) return "Reading what it does …";
+  return "No connector offers it at present: a call would fail.";
+}
+
+function find(
+  connectors: readonly Connector[],
+  name: string,
+): [connector: Connector | undefined, tool: Tool | undefined] {
+  for (const connector of connectors) {
+    const tool = connector.tools.find((one) => one.name === name);
+    if (tool) return [connector, tool];
+  }
+  return [connectors.find((one) => name.startsWith(`${one.name}.`)), undefined];
+}

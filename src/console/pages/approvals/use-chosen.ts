@@ -1,0 +1,98 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Approval } from "../../../http/api.ts";
+import { type ApiProblem, asProblem } from "../../api/problem.ts";
+import { useSession } from "../../state/session.tsx";
+import { type ApprovalName, keyOf } from "./address.ts";
+import { type ApprovalNews, approvalsOf } from "./news.ts";
+
+export interface Chosen {
+  /** Undefined while it is not known, or where there is none. */
+  readonly approval: Approval | undefined;
+  /** The server knows of no such approval. */
+  readonly isMissing: boolean;
+  readonly problem: ApiProblem | null;
+  reload(): void;
+}
+
+interface Read {
+  readonly key: string;
+  /** Null: there is none. */
+  readonly approval: Approval | null;
+}
+
+const RETRY_MS = 5_000;
+
+/**
+ * The approval that an address names. What stands in a list is taken from there; what does not, or has just left it, is read.
+ * `areListsRead`: what is in no list by now is in none.
+ */
+export function useChosen(
+  news: ApprovalNews,
+  name: ApprovalName | null,
+  listed: readonly Approval[],
+  areListsRead: boolean,
+): Chosen {
+  const { feed } = useSession();
+  const [read, setRead] = useState<Read | null>(null);
+  const [problem, setProblem] = useState<ApiProblem | null>(null);
+  const key = name && keyOf({ task: name.task, call_id: name.call });
+  const task = name?.task ?? null;
+  const inList = key === null ? undefined : listed.find((one) => keyOf(one) === key);
+  const own = read?.key === key ? read : null;
+  /** What was shown last: it stays until what has become of it is known. */
+  const last = useRef<Approval | undefined>(undefined);
+  if (last.current && keyOf(last.current) !== key) last.current = undefined;
+  const approval = own?.approval ?? inList ?? last.current;
+  last.current = approval;
+
+  const reading = useRef<AbortController | null>(null);
+  const reload = useCallback(() => {
+    reading.current?.abort();
+    if (task === null || key === null) return;
+    const abort = new AbortController();
+    reading.current = abort;
+    feed.ready
+      .then(() => approvalsOf(task, abort.signal))
+      .then((approvals) => {
+        if (abort.signal.aborted) return;
+        setRead({ key, approval: approvals.find((one) => keyOf(one) === key) ?? null });
+        setProblem(null);
+      })
+      .catch((error: unknown) => {
+        if (abort.signal.aborted) return;
+        const failed = asProblem(error);
+        setProblem(failed);
+        if (failed.status !== 0 && failed.status < 500) return;
+        setTimeout(() => {
+          if (!abort.signal.aborted) reload();
+        }, RETRY_MS);
+      });
+  }, [feed, task, key]);
+
+  const isUnknown = key !== null && approval === undefined && own === null && areListsRead;
+  useEffect(() => {
+    if (isUnknown) reload();
+  }, [isUnknown, reload]);
+
+  useEffect(() => {
+    if (key === null) return undefined;
+    const ends = [
+      feed.onGap(reload),
+      news.listen({
+        changed: (change) => keyOf(change) === key,
+        read(approvals) {
+          const found = approvals.find((one) => keyOf(one) === key);
+          if (found) setRead({ key, approval: found });
+        },
+        reload,
+      }),
+    ];
+    return () => {
+      for (const end of ends) end();
+      reading.current?.abort();
+      setProblem(null);
+    };
+  }, [feed, news, key, reload]);
+
+  return { approval, isMissing: own?.approval === null, problem, reload };
+}

@@ -1,0 +1,64 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { Approval, List } from "../../../http/api.ts";
+import { call } from "../../api/client.ts";
+import { type Pages, usePages } from "../../state/use-pages.ts";
+import { keyOf, type View } from "./address.ts";
+import type { ApprovalNews } from "./news.ts";
+
+const PAGE = 50;
+const NOTHING: List<Approval> = { data: [], next_cursor: null };
+
+/** What was decided, the newest first, as the view's filters have it; nothing is read for a view of what waits. */
+export function useDecided(news: ApprovalNews, view: View): Pages<Approval> {
+  const isShown = view.tab === "decided";
+  const { agent, tool, decision: status } = view;
+  const pages = usePages(isShown ? JSON.stringify([agent, tool, status]) : "", async (cursor, signal) => {
+    if (!isShown) return NOTHING;
+    const query = {
+      status,
+      limit: PAGE,
+      ...(agent === "" ? {} : { agent }),
+      ...(tool === "" ? {} : { tool }),
+      ...(cursor === undefined ? {} : { cursor }),
+    };
+    return call("GET /v1/approvals", { query, signal });
+  });
+
+  const { change, reload } = pages;
+  const current = useRef(view);
+  current.current = view;
+  useEffect(
+    () =>
+      news.listen({
+        changed: (told) => current.current.tab === "decided" && told.status !== "pending",
+        read: (approvals) => {
+          if (current.current.tab === "decided") {
+            change((items) => merge(items, approvals, current.current));
+          }
+        },
+        reload: () => {
+          if (current.current.tab === "decided") reload();
+        },
+      }),
+    [news, change, reload],
+  );
+  return pages;
+}
+
+/** The list with approvals in their places, where they belong into the view. */
+function merge(items: readonly Approval[], read: readonly Approval[], view: View): readonly Approval[] {
+  const names = new Set(read.map(keyOf));
+  const oldest = items.at(-1)?.presented_at ?? "";
+  // What is older than all that was read comes with its own page.
+  const added = read.filter((one) => isIn(view, one) && (items.length < PAGE || one.presented_at >= oldest));
+  return [...items.filter((one) => !names.has(keyOf(one))), ...added].sort((a, b) =>
+    a.presented_at < b.presented_at ? 1 : a.presented_at > b.presented_at ? -1 : 0,
+  );
+}
+
+function isIn({ agent, tool, decision }: View, approval: Approval): boolean {
+  if (agent !== "" && agent !== approval.agent) return false;
+  if (tool !== "" && tool !== approval.tool) return false;
+  if (decision !== "decided") return approval.status === decision;
+  return approval.status !== "pending" && approval.status !== "withdrawn";
+}

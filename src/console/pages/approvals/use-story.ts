@@ -1,0 +1,47 @@
+import { useEffect, useState } from "preact/hooks";
+import type { ApprovalName } from "./address.ts";
+import { EMPTY_STORY, STORY_EVENTS, type Story, tell } from "./story.ts";
+
+/** Events come by the hundred: they are drawn so often at most. */
+const DRAWN_EVERY_MS = 100;
+
+export interface ReadStory {
+  readonly story: Story;
+  /** The events could not be read. */
+  readonly isRefused: boolean;
+}
+
+/** Reads how a task came to a call, from its events, and no further. Null reads nothing. */
+export function useStory(name: ApprovalName | null): ReadStory {
+  const [read, setRead] = useState<ReadStory>({ story: EMPTY_STORY, isRefused: false });
+  const { task, call } = name ?? { task: null, call: null };
+  useEffect(() => {
+    setRead({ story: EMPTY_STORY, isRefused: false });
+    if (task === null || call === null) return undefined;
+    let story = EMPTY_STORY;
+    let drawn: ReturnType<typeof setTimeout> | undefined;
+    const draw = () => {
+      drawn ??= setTimeout(() => {
+        drawn = undefined;
+        setRead({ story, isRefused: false });
+      }, DRAWN_EVERY_MS);
+    };
+    const source = new EventSource(`/v1/tasks/${encodeURIComponent(task)}/events`);
+    for (const event of STORY_EVENTS) {
+      source.addEventListener(event, ({ data }: MessageEvent<string>) => {
+        story = tell(story, call, event, JSON.parse(data) as Record<string, unknown>);
+        if (story.isWhole) source.close();
+        draw();
+      });
+    }
+    source.addEventListener("error", () => {
+      // A connection that breaks is made anew by the browser, behind the last event that came.
+      if (source.readyState === EventSource.CLOSED && !story.isWhole) setRead({ story, isRefused: true });
+    });
+    return () => {
+      source.close();
+      clearTimeout(drawn);
+    };
+  }, [task, call]);
+  return read;
+}

@@ -1,0 +1,113 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Approval } from "../../../http/api.ts";
+import { type ApiProblem, asProblem } from "../../api/problem.ts";
+import { useSession } from "../../state/session.tsx";
+import { keyOf } from "./address.ts";
+import { type ApprovalNews, allPages } from "./news.ts";
+
+export interface Waiting {
+  /** Whose time runs out first stands first. Undefined before the first answer. */
+  readonly items: readonly Approval[] | undefined;
+  readonly problem: ApiProblem | null;
+  /** Those that have come since the page was opened, by name; the last reading's. */
+  readonly arrived: readonly Approval[];
+  reload(): void;
+}
+
+const RETRY_MS = 5_000;
+
+/** Every call that waits, as the feed tells of it. REST answers the newest first: what is most urgent comes last. */
+export function useWaiting(news: ApprovalNews): Waiting {
+  const { feed } = useSession();
+  const [items, setItems] = useState<ReadonlyMap<string, Approval> | undefined>(undefined);
+  const [arrived, setArrived] = useState<readonly Approval[]>([]);
+  const [problem, setProblem] = useState<ApiProblem | null>(null);
+  const [round, setRound] = useState(0);
+  const reload = useCallback(() => setRound((before) => before + 1), []);
+  /** What has been heard since the reading that is under way began: it may be newer than what that finds. */
+  const heard = useRef(new Map<string, Approval | null>());
+  const known = useRef<ReadonlySet<string> | null>(null);
+
+  const show = useCallback((next: ReadonlyMap<string, Approval>) => {
+    const before = known.current;
+    known.current = new Set([...(before ?? []), ...next.keys()]);
+    if (before) {
+      const fresh = [...next].filter(([key]) => !before.has(key)).map(([, approval]) => approval);
+      if (fresh.length > 0) setArrived(fresh);
+    }
+    setItems(next);
+  }, []);
+
+  useEffect(() => {
+    const abort = new AbortController();
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    heard.current.clear();
+    feed.ready
+      .then(() => allPages({ status: "pending" }, abort.signal))
+      .then((found) => {
+        if (abort.signal.aborted) return;
+        const next = new Map(found.map((approval) => [keyOf(approval), approval]));
+        for (const [key, approval] of heard.current) {
+          if (approval) next.set(key, approval);
+          else next.delete(key);
+        }
+        show(next);
+        setProblem(null);
+      })
+      .catch((error: unknown) => {
+        if (abort.signal.aborted) return;
+        const failed = asProblem(error);
+        setProblem(failed);
+        if (failed.status === 0 || failed.status >= 500) retry = setTimeout(reload, RETRY_MS);
+      });
+    return () => {
+      abort.abort();
+      clearTimeout(retry);
+    };
+  }, [feed, round, reload, show]);
+
+  const shown = useRef(items);
+  shown.current = items;
+  useEffect(() => {
+    const put = (changes: readonly (readonly [string, Approval | null])[]) => {
+      for (const [key, approval] of changes) heard.current.set(key, approval);
+      if (!shown.current) return;
+      const next = new Map(shown.current);
+      for (const [key, approval] of changes) {
+        if (approval) next.set(key, approval);
+        else next.delete(key);
+      }
+      shown.current = next;
+      show(next);
+    };
+    const ends = [
+      feed.onGap(reload),
+      news.listen({
+        changed(change) {
+          if (change.status === "pending") return true;
+          put([[keyOf(change), null]]);
+          return false;
+        },
+        read: (approvals) =>
+          put(approvals.map((one) => [keyOf(one), one.status === "pending" ? one : null] as const)),
+        reload,
+      }),
+    ];
+    return () => {
+      for (const end of ends) end();
+    };
+  }, [feed, news, reload, show]);
+
+  return { items: items && inOrder([...items.values()]), problem, arrived, reload };
+}
+
+function inOrder(approvals: Approval[]): Approval[] {
+  return approvals.sort(
+    (a, b) => compare(a.expires_at, b.expires_at) || compare(a.presented_at, b.presented_at),
+  );
+}
+
+/** RFC 3339 in UTC, to the millisecond: in the order of their letters. */
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}

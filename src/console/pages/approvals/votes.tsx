@@ -1,0 +1,36 @@
+import type { JSX } from "preact";
+import type { Approval } from "../../../http/api.ts";
+import { plural, Time } from "../../parts/text.tsx";
+
+/** Who has to say yes, and who has. */
+export function VotesText({ approval }: { readonly approval: Approval }): JSX.Element {
+  const { required, approved_by: said } = approval;
+  if (said.length === 0) {
+    return <>{required === 1 ? "One person has to approve" : `${required} people have to approve`}</>;
+  }
+  const left = required - said.length;
+  return (
+    <>
+      {said.map(({ person, decided_at }, index) => (
+        <span key={person}>
+          {index > 0 && ", "}
+          {person} (<Time at={decided_at} />)
+        </span>
+      ))}{" "}
+      {required > 1 && `· ${said.length} of ${required}`}
+      {approval.status === "pending" &&
+        left > 0 &&
+        `, ${plural(left, "more person has", "more people have")} to`}
+    </>
+  );
+}
+
+/** Whether somebody has said yes already, spelled as the server compares people: two spellings of one name are one person. */
+export function hasApproved({ approved_by }: Approval, person: string): boolean {
+  const key = keyOfPerson(person);
+  return approved_by.some((said) => keyOfPerson(said.person) === key);
+}
+
+function keyOfPerson(person: string): string {
+  return person.normalize("NFKC").trim().replace(/\s+/gu, " ").toLowerCase();
+}

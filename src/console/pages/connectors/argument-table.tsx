@@ -1,0 +1,44 @@
+import type { JSX } from "preact";
+import { argumentRows, type Schema } from "./schema.ts";
+
+/** What a tool is called with, for people. */
+export function ArgumentTable({ schema }: { readonly schema: Schema }): JSX.Element {
+  const rows = argumentRows(schema);
+  if (rows.length === 0) {
+    return (
+      <p class="muted">
+        {schema.additionalProperties === false ? "It takes none." : "It names none, and takes any."}
+      </p>
+    );
+  }
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    <section class="table-frame" tabIndex={0} aria-label="Arguments">
+      <table class="arguments">
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Type</th>
+            <th scope="col">Needed</th>
+            <th scope="col">What it is</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ path, type, isRequired, description, limits }) => (
+            <tr key={path}>
+              <th scope="row">
+                <code class="break">{path}</code>
+              </th>
+              <td>{type}</td>
+              <td>{isRequired ? "yes" : <span class="muted">no</span>}</td>
+              <td class="break">
+                {description}
+                {limits.length > 0 && <div class="muted small">{limits.join("; ")}</div>}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

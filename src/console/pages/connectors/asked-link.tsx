@@ -1,0 +1,37 @@
+import type { JSX } from "preact";
+import { useSession } from "../../state/session.tsx";
+import { useData } from "../../state/use-data.ts";
+
+/** A call that waits for a person: it has become a task, and the way to the decision is here for who may see it. */
+export function AskedLink({ task }: { readonly task: string }): JSX.Element {
+  const { can } = useSession();
+  const approvals = useData(
+    "GET /v1/approvals",
+    can("approvals:write") ? { query: { task, status: "all" } } : null,
+  );
+  const asked = approvals.data?.data[0];
+  return (
+    <div class="note stack-small">
+      <strong>The call waits for a person to approve it.</strong>
+      <span>
+        It has become a task, and is made once somebody approves it; its answer is then the task's output.
+      </span>
+      <span class="row">
+        {asked && (
+          <a
+            class="button"
+            href={`/console/approvals/${encodeURIComponent(task)}/${encodeURIComponent(asked.call_id)}`}
+          >
+            Open the approval
+          </a>
+        )}
+        {can("tasks:read") && (
+          <a class="button" href={`/console/tasks/${encodeURIComponent(task)}`}>
+            Open the task
+          </a>
+        )}
+        {!asked && !can("tasks:read") && <code>{task}</code>}
+      </span>
+    </div>
+  );
+}

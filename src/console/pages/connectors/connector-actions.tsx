@@ -1,0 +1,87 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Connector } from "../../../http/api.ts";
+import { call } from "../../api/client.ts";
+import { Confirm } from "../../parts/dialog.tsx";
+import { ProblemNote } from "../../parts/problem.tsx";
+import { plural } from "../../parts/text.tsx";
+import { notify } from "../../parts/toast.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useAction } from "../../state/use-action.ts";
+
+/** Asking for the tools anew and removing, for who may; nothing for builtin ones, of which neither can be done. */
+export function ConnectorActions({
+  connector: { name, kind, tools },
+  changed,
+  removed,
+}: {
+  readonly connector: Connector;
+  readonly changed: (connector: Connector) => void;
+  readonly removed: () => void;
+}): JSX.Element | null {
+  const { can } = useSession();
+  const refresh = useAction();
+  const removal = useAction();
+  const [isAsked, setAsked] = useState(false);
+  if (kind === "builtin") return null;
+  if (!can("connectors:write")) {
+    return <p class="muted small">Refreshing and removing need a token with the scope connectors:write.</p>;
+  }
+
+  async function ask(): Promise<void> {
+    await refresh.run(async () => {
+      const now = await call("POST /v1/connectors/:name/refresh", { params: { name } });
+      changed(now);
+      if (now.status === "ready") notify(`${name} answered with ${plural(now.tools.length, "tool")}.`);
+      else notify(`${name} could not be reached.`, { isBad: true });
+    });
+  }
+
+  return (
+    <>
+      <div class="row">
+        <button
+          type="button"
+          class="button-small"
+          disabled={refresh.isBusy}
+          aria-label={`Refresh ${name}`}
+          onClick={() => void ask()}
+        >
+          {refresh.isBusy ? "Asking …" : "Refresh"}
+        </button>
+        <button
+          type="button"
+          class="button-small"
+          aria-label={`Remove ${name}`}
+          onClick={() => setAsked(true)}
+        >
+          Remove
+        </button>
+      </div>
+      <ProblemNote problem={refresh.problem} />
+      {isAsked && (
+        <Confirm
+          title={`Remove ${name}?`}
+          confirm="Remove the connector"
+          action={removal}
+          close={() => setAsked(false)}
+          work={async () => {
+            await call("DELETE /v1/connectors/:name", { params: { name } });
+            notify(`${name} is removed.`);
+            removed();
+          }}
+        >
+          <p>
+            {tools.length === 0
+              ? "It has no tools at present."
+              : `Its ${plural(tools.length, "tool")} can be called no more, and calls that are out fail.`}
+          </p>
+          <p class="muted">
+            What it was reached with is deleted: to have it back, all of it has to be given again. What was
+            recorded of its calls stays in the ledger.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+import type { JSX } from "preact";
+import type { Connector } from "../../../http/api.ts";
+import { Facts } from "../../parts/page.tsx";
+import { countText, shortId, Time } from "../../parts/text.tsx";
+
+const KINDS: Readonly<Record<string, string>> = {
+  builtin: "Built in",
+  mcp: "MCP server",
+  openapi: "HTTP API (OpenAPI)",
+};
+
+export function kindText(kind: string): string {
+  return KINDS[kind] ?? kind;
+}
+
+export function isAllTools(scopes: readonly string[]): boolean {
+  return scopes.includes("*");
+}
+
+/** Why a connector is not ready, and what helps. */
+export function ConnectorError({ connector }: { readonly connector: Connector }): JSX.Element | null {
+  const { status, error, tools } = connector;
+  if (status === "ready") return null;
+  return (
+    <div class={status === "disabled" ? "note connector-error" : "problem connector-error"}>
+      <strong class="break">{error ?? "It is not ready."}</strong>
+      <span class="small">
+        {status === "disabled"
+          ? "It cannot be used as the server is configured now. Change that and start again, or remove it."
+          : tools.length > 0
+            ? "The tools below are those that it offered last. Set right what it says, then refresh."
+            : "Set right what it says, then refresh."}
+      </span>
+    </div>
+  );
+}
+
+export function ConnectorFacts({ connector }: { readonly connector: Connector }): JSX.Element {
+  const { kind, authorised_by, authorised_at, scopes, tools } = connector;
+  const destructive = tools.filter((tool) => tool.destructive).length;
+  return (
+    <Facts
+      of={[
+        [
+          "Tools",
+          <span key="tools" class="number">
+            {countText(tools.length)}
+            {destructive > 0 && <span class="muted">, {countText(destructive)} destructive</span>}
+          </span>,
+        ],
+        [
+          "Scopes",
+          isAllTools(scopes) ? (
+            "All of its tools"
+          ) : (
+            <span key="scopes" class="row connector-chips">
+              {scopes.map((scope) => (
+                <span key={scope} class="chip">
+                  {scope}
+                </span>
+              ))}
+            </span>
+          ),
+        ],
+        kind === "builtin"
+          ? ["Let in", "Always there"]
+          : [
+              "Let in",
+              <span key="by">
+                <Time at={authorised_at} />{" "}
+                <span class="connector-who" title={authorised_by}>
+                  by {shortId(authorised_by)}
+                </span>
+              </span>,
+            ],
+      ]}
+    />
+  );
+}

@@ -1,0 +1,164 @@
+import type { Api } from "../../../http/api.ts";
+
+/** What `POST /v1/connectors` takes. */
+export type ConnectorBody = Api["POST /v1/connectors"]["body"];
+
+/** A variable or a header as it is typed. `key` tells rows apart and means nothing else. */
+export interface Pair {
+  readonly key: number;
+  readonly name: string;
+  readonly value: string;
+}
+
+/** How an MCP server is reached, as it is typed: fields of the other transports are kept, and not sent. */
+export interface McpDraft {
+  readonly type: "stdio" | "http" | "sse";
+  readonly command: string;
+  /** One a line. */
+  readonly args: string;
+  readonly env: readonly Pair[];
+  readonly url: string;
+  readonly headers: readonly Pair[];
+}
+
+export interface OpenApiDraft {
+  readonly source: "url" | "text" | "file";
+  readonly url: string;
+  readonly text: string;
+  readonly file: { readonly name: string; readonly text: string } | null;
+  readonly baseUrl: string;
+  readonly auth: "none" | "bearer" | "basic" | "header" | "query";
+  readonly token: string;
+  readonly username: string;
+  readonly password: string;
+  /** Of the header or the query's parameter. */
+  readonly name: string;
+  readonly value: string;
+}
+
+/** A body, or by JSON pointer why there can be none yet. */
+export type Drafted =
+  | { readonly body: ConnectorBody; readonly errors?: undefined }
+  | { readonly body?: undefined; readonly errors: ReadonlyMap<string, string> };
+
+let lastKey = 0;
+
+export function newPair(name = "", value = ""): Pair {
+  lastKey += 1;
+  return { key: lastKey, name, value };
+}
+
+export function emptyMcp(type: McpDraft["type"]): McpDraft {
+  return { type, command: "", args: "", env: [newPair()], url: "", headers: [newPair()] };
+}
+
+export const EMPTY_OPENAPI: OpenApiDraft = {
+  source: "url",
+  url: "",
+  text: "",
+  file: null,
+  baseUrl: "",
+  auth: "none",
+  token: "",
+  username: "",
+  password: "",
+  name: "",
+  value: "",
+};
+
+/** Arguments as a program gets them: what stands in a line is one, spaces and all. */
+export function argsOf(text: string): string[] {
+  return text.split(/\r?\n/).filter((line) => line !== "");
+}
+
+/** `scopes`: globs, in lines or parted by spaces and commas; none mean all tools. */
+function common(name: string, scopes: string): Pick<ConnectorBody, "name" | "scopes"> {
+  const globs = scopes.split(/[\s,]+/).filter((glob) => glob !== "");
+  return globs.length === 0 ? { name: name.trim() } : { name: name.trim(), scopes: globs };
+}
+
+export function mcpBody(name: string, scopes: string, draft: McpDraft): Drafted {
+  const errors = new Map<string, string>();
+  const { type } = draft;
+  if (type === "stdio") {
+    const env = recordOf(draft.env, "/transport/env", errors);
+    if (draft.command.trim() === "") errors.set("/transport/command", "is required");
+    if (errors.size > 0) return { errors };
+    const transport = { type, command: draft.command.trim(), args: argsOf(draft.args), env };
+    return { body: { ...common(name, scopes), kind: "mcp", transport } };
+  }
+  const headers = recordOf(draft.headers, "/transport/headers", errors);
+  if (draft.url.trim() === "") errors.set("/transport/url", "is required");
+  if (errors.size > 0) return { errors };
+  const transport = { type, url: draft.url.trim(), headers };
+  return { body: { ...common(name, scopes), kind: "mcp", transport } };
+}
+
+export function openApiBody(name: string, scopes: string, draft: OpenApiDraft): Drafted {
+  const spec = { url: draft.url.trim(), text: draft.text, file: draft.file?.text ?? "" }[draft.source];
+  if (spec.trim() === "") return { errors: new Map([["/spec", "is required"]]) };
+  if (draft.source === "url" && !/^https?:\/\//i.test(spec)) {
+    return { errors: new Map([["/spec", "is no http or https address"]]) };
+  }
+  const auth = authOf(draft);
+  return {
+    body: {
+      ...common(name, scopes),
+      kind: "openapi",
+      spec,
+      ...(draft.baseUrl.trim() === "" ? {} : { base_url: draft.baseUrl.trim() }),
+      ...(auth ? { auth } : {}),
+    },
+  };
+}
+
+function authOf({ auth, token, username, password, name, value }: OpenApiDraft): ConnectorBody["auth"] {
+  switch (auth) {
+    case "none":
+      return undefined;
+    case "bearer":
+      return { type: auth, token };
+    case "basic":
+      return { type: auth, username, password };
+    default:
+      return { type: auth, name: name.trim(), value };
+  }
+}
+
+/** Where the API tells of one variable or header (RFC 6901). */
+export function pairPath(prefix: string, { name }: Pair): string {
+  return `${prefix}/${name.trim().replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
+
+/** Rows without a name and a value count for nothing. */
+function recordOf(
+  pairs: readonly Pair[],
+  prefix: string,
+  errors: Map<string, string>,
+): Record<string, string> {
+  const entries: [string, string][] = [];
+  const seen = new Set<string>();
+  for (const pair of pairs) {
+    const name = pair.name.trim();
+    if (name === "" && pair.value === "") continue;
+    if (name === "") errors.set(pairPath(prefix, pair), "needs a name");
+    else if (seen.has(name)) errors.set(pairPath(prefix, pair), "stands there twice");
+    seen.add(name);
+    entries.push([name, pair.value]);
+  }
+  return Object.fromEntries(entries);
+}
+
+/** `NAME=value` or `Name: value` a line, as files of variables and logs of requests have them; undefined where it is neither. */
+export function pairsIn(text: string, mark: "=" | ":"): Pair[] | undefined {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.trim().startsWith("#"));
+  const form =
+    mark === "=" ? /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/ : /^\s*([^\s:]+)\s*:\s*(.*?)\s*$/;
+  const found = lines.map((line) => form.exec(line));
+  if (found.length === 0 || found.includes(null)) return undefined;
+  return found.map((match) => newPair(match?.[1] ?? "", unquoted(match?.[2] ?? "")));
+}
+
+function unquoted(value: string): string {
+  return /^(["']).*\1$/s.test(value) && value.length >= 2 ? value.slice(1, -1) : value;
+}

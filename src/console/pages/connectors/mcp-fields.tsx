@@ -1,0 +1,104 @@
+import type { JSX } from "preact";
+import { Select, TextArea, TextField } from "../../parts/field.tsx";
+import type { McpDraft } from "./drafts.ts";
+import { Pairs } from "./pairs.tsx";
+
+interface McpFieldsProps {
+  readonly draft: McpDraft;
+  readonly change: (draft: McpDraft) => void;
+  /** By JSON pointer: what the server, or this page, has against it. */
+  readonly errors: ReadonlyMap<string, string>;
+  /** By JSON pointer, or `#key` of a row: what a pasted configuration has left open. */
+  readonly open?: ReadonlyMap<string, string>;
+}
+
+/** How an MCP server is reached. */
+export function McpFields(props: McpFieldsProps): JSX.Element {
+  return props.draft.type === "stdio" ? <ProgramFields {...props} /> : <RemoteFields {...props} />;
+}
+
+function ProgramFields({ draft, change, errors, open }: McpFieldsProps): JSX.Element {
+  return (
+    <>
+      <TextField
+        label="Command"
+        required
+        placeholder="npx"
+        hint="A program on the machine that Gatehouse runs on: its name, or its whole path."
+        value={draft.command}
+        change={(command) => change({ ...draft, command })}
+        error={errors.get("/transport/command") ?? open?.get("/transport/command")}
+      />
+      <TextArea
+        label="Arguments"
+        isCode
+        rows={3}
+        placeholder={"-y\n@modelcontextprotocol/server-everything"}
+        hint="One a line; what stands in a line is one argument, spaces and all."
+        value={draft.args}
+        change={(args) => change({ ...draft, args })}
+        error={under(errors, "/transport/args") ?? open?.get("/transport/args")}
+      />
+      <Pairs
+        label="Environment"
+        noun="Variable"
+        mark="="
+        hint="Its whole environment, beside PATH and HOME. Lines of NAME=value can be pasted into a name."
+        pairs={draft.env}
+        change={(env) => change({ ...draft, env })}
+        path="/transport/env"
+        errors={errors}
+        open={open}
+      />
+    </>
+  );
+}
+
+function RemoteFields({ draft, change, errors, open }: McpFieldsProps): JSX.Element {
+  return (
+    <>
+      <Select
+        label="Transport"
+        value={draft.type}
+        options={[
+          ["http", "Streamable HTTP"],
+          ["sse", "HTTP+SSE (older servers)"],
+        ]}
+        change={(type) => change({ ...draft, type: type === "sse" ? "sse" : "http" })}
+        error={errors.get("/transport/type")}
+      />
+      <TextField
+        label="URL"
+        type="url"
+        required
+        placeholder="https://mcp.example.com/mcp"
+        value={draft.url}
+        change={(url) => change({ ...draft, url })}
+        error={errors.get("/transport/url") ?? open?.get("/transport/url")}
+      />
+      <Pairs
+        label="Headers"
+        noun="Header"
+        mark=":"
+        hint="Sent with each request, such as Authorization. Lines of Name: value can be pasted into a name."
+        pairs={draft.headers}
+        change={(headers) => change({ ...draft, headers })}
+        path="/transport/headers"
+        errors={errors}
+        open={open}
+      />
+    </>
+  );
+}
+
+/** What is wrong with a field, or with one of its items. */
+function under(errors: ReadonlyMap<string, string>, path: string): string | undefined {
+  const found = [...errors].filter(([at]) => at === path || at.startsWith(`${path}/`));
+  if (found.length === 0) return undefined;
+  return found
+    .map(([at, message]) => {
+      const index = at.slice(path.length + 1);
+      return /^\d+$/.test(index) ? `line ${Number(index) + 1} ${message}` : message;
+    })
+    .join("; ");
+}

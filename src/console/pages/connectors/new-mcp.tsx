@@ -1,0 +1,60 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Connector } from "../../../http/api.ts";
+import { ProblemNote } from "../../parts/problem.tsx";
+import { CommonFields } from "./common-fields.tsx";
+import { emptyMcp, type McpDraft, mcpBody } from "./drafts.ts";
+import { McpFields } from "./mcp-fields.tsx";
+import { useAdding } from "./use-adding.ts";
+import { useFirstFault } from "./use-first-fault.ts";
+
+/** Adds an MCP server: a program here, or one over HTTP. */
+export function NewMcp({
+  type,
+  added,
+}: {
+  readonly type: "stdio" | "http";
+  readonly added: (connector: Connector) => void;
+}): JSX.Element {
+  const [name, setName] = useState("");
+  const [scopes, setScopes] = useState("");
+  const [draft, setDraft] = useState<McpDraft>(() => emptyMcp(type));
+  const { action, errors, add } = useAdding();
+  const form = useFirstFault(errors);
+  return (
+    <form
+      ref={form}
+      class="form"
+      aria-label={type === "stdio" ? "Add a program" : "Add a server"}
+      onSubmit={async (event) => {
+        event.preventDefault();
+        const connector = await add(mcpBody(name, scopes, draft));
+        if (connector) added(connector);
+      }}
+    >
+      {type === "stdio" && (
+        <p class="note">
+          The program runs on the server's machine with the rights of Gatehouse, from now until the connector
+          is removed. Add only what you trust.
+        </p>
+      )}
+      <CommonFields
+        name={name}
+        scopes={scopes}
+        changeName={setName}
+        changeScopes={setScopes}
+        errors={errors}
+      />
+      <McpFields draft={draft} change={setDraft} errors={errors} />
+      <ProblemNote problem={action.problem} />
+      <div class="row">
+        <button type="submit" class="button-main" disabled={action.isBusy}>
+          {action.isBusy ? "Asking for its tools …" : "Add the connector"}
+        </button>
+        <span class="muted small">
+          It is added also where it cannot be reached yet, and can be refreshed then.
+        </span>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,213 @@
+import { type McpDraft, newPair, type Pair } from "./drafts.ts";
+import { parseLoose } from "./loose-json.ts";
+import { fitName } from "./names.ts";
+
+/** A server as a pasted configuration names it, ready to be looked through. */
+export interface PastedServer {
+  /** What the configuration calls it. */
+  readonly title: string;
+  /** The same, as a connector may be called. */
+  readonly name: string;
+  readonly draft: McpDraft;
+  /** What the reader should know: fields that mean nothing here. */
+  readonly notes: readonly string[];
+  /** What the configuration says of the values that it leaves open, by the name of each. */
+  readonly inputs: ReadonlyMap<string, string>;
+}
+
+export type Pasted =
+  | {
+      readonly servers: readonly PastedServer[];
+      /** Of those that could not be taken, one sentence each. */
+      readonly refused: readonly string[];
+    }
+  | { readonly message: string };
+
+const MOST_CHARACTERS = 1_000_000;
+/** As many connectors as a workspace may have. */
+const MOST_SERVERS = 200;
+/** Where clients keep their servers, in the order in which they are looked for. */
+const OUTER = ["mcpServers", "servers", "mcp_servers", "mcp", "context_servers"];
+const READ_FIELDS = new Set([
+  "type",
+  "transport",
+  "command",
+  "args",
+  "env",
+  "environment",
+  "url",
+  "serverUrl",
+  "httpUrl",
+  "headers",
+]);
+
+type Fields = ReadonlyMap<string, unknown>;
+
+/**
+ * The servers of a configuration as Claude, Cursor, VS Code and their like write it: with or without the outer key, with
+ * comments and commas too many, a single server, or a piece out of the middle. Never throws.
+ * @param taken names that are not free any more
+ */
+export function readPaste(text: string, taken: Iterable<string> = []): Pasted {
+  if (text.length > MOST_CHARACTERS)
+    return { message: "That is over a million characters: it is something else." };
+  const parsed = parseLoose(text);
+  if ("message" in parsed) return parsed;
+  const root = fieldsOf(parsed.value);
+  if (!root) return { message: "That is JSON, but not an object that holds servers." };
+  const servers = serversIn(root);
+  if (servers.size === 0) {
+    return { message: "There is no server in it. Each has a command, or a url." };
+  }
+  if (servers.size > MOST_SERVERS) return { message: `It holds over ${MOST_SERVERS} servers.` };
+  const inputs = inputsOf(root);
+  const used = new Set(taken);
+  const found: PastedServer[] = [];
+  const refused: string[] = [];
+  for (const [title, value] of servers) {
+    const read = readServer(fieldsOf(value));
+    if (typeof read === "string") {
+      refused.push(`${title.slice(0, 100) || "A server without a name"}: ${read}`);
+      continue;
+    }
+    const name = fitName(title, used);
+    used.add(name);
+    found.push({ title, name, inputs, ...read });
+  }
+  return { servers: found, refused };
+}
+
+function serversIn(root: Fields): Fields {
+  if (isServer(root)) return new Map([[titleOf(root), Object.fromEntries(root)]]);
+  for (const key of OUTER) {
+    const inner = fieldsOf(root.get(key));
+    // VS Code's settings hold them as `mcp.servers`.
+    if (inner) return serversIn(inner);
+  }
+  return new Map([...root].filter(([, value]) => isServer(fieldsOf(value))));
+}
+
+function isServer(fields: Fields | undefined): boolean {
+  if (!fields) return false;
+  return ["command", "url", "serverUrl", "httpUrl"].some((key) => {
+    const value = fields.get(key);
+    return typeof value === "string" || Array.isArray(value);
+  });
+}
+
+/** Of a server that came without a name: the program's, or the host's. */
+function titleOf(server: Fields): string {
+  const name = server.get("name");
+  if (typeof name === "string") return name;
+  const command = listOf(server.get("command"))?.[0] ?? "";
+  const wrapped = listOf(server.get("args"))?.find((argument) => /^@?[a-z0-9][\w./@-]*$/i.test(argument));
+  if (/(?:^|[\\/])(?:npx|uvx|bunx|pnpx|docker|node|python3?)(?:\.exe|\.cmd)?$/i.test(command)) {
+    return wrapped?.replace(/(?!^)@[^/]*$/, "") ?? command;
+  }
+  if (command !== "") return command.split(/[\\/]/).at(-1) ?? command;
+  const url = [server.get("url"), server.get("serverUrl"), server.get("httpUrl")].find(
+    (one) => typeof one === "string",
+  );
+  return (
+    URL.parse(String(url))
+      ?.hostname.replace(/^(?:www|mcp|api)\./, "")
+      .split(".")[0] ?? ""
+  );
+}
+
+/** @returns why it cannot be taken */
+function readServer(fields: Fields | undefined): string | Pick<PastedServer, "draft" | "notes"> {
+  if (!fields) return "it is not an object.";
+  const command = listOf(fields.get("command"));
+  const url = [fields.get("url"), fields.get("serverUrl"), fields.get("httpUrl")].find(
+    (one) => typeof one === "string",
+  );
+  const notes = notesOn(fields);
+  if (command?.[0] !== undefined && command[0] !== "") {
+    const args = fields.get("args") === undefined ? [] : listOf(fields.get("args"));
+    if (!args) return "its args are no list of texts.";
+    const env = pairsOf(fields.get("env") ?? fields.get("environment"));
+    if (!env) return "its env is no object of texts.";
+    const all = [...command.slice(1), ...args];
+    if (all.some((argument) => /[\r\n]/.test(argument))) {
+      return "an argument has more than one line: add it over REST.";
+    }
+    if (all.includes("")) notes.push("An argument is empty: it is left out.");
+    return { draft: { ...base("stdio"), command: command[0], args: all.join("\n"), env }, notes };
+  }
+  if (typeof url !== "string") return "it has neither a command nor a url.";
+  const headers = pairsOf(fields.get("headers"));
+  if (!headers) return "its headers are no object of texts.";
+  return { draft: { ...base(transportOf(fields, url)), url, headers }, notes };
+}
+
+function base(type: McpDraft["type"]): McpDraft {
+  return { type, command: "", args: "", env: [], url: "", headers: [] };
+}
+
+function transportOf(fields: Fields, url: string): "http" | "sse" {
+  const said = String(fields.get("type") ?? fields.get("transport") ?? "").toLowerCase();
+  if (said === "sse") return "sse";
+  if (said.includes("http") || fields.get("httpUrl") !== undefined) return "http";
+  return /\/sse\/?$/.test(URL.parse(url)?.pathname ?? "") ? "sse" : "http";
+}
+
+function notesOn(fields: Fields): string[] {
+  const notes: string[] = [];
+  if (fields.get("disabled") === true || fields.get("enabled") === false) {
+    notes.push("It is switched off where it comes from.");
+  }
+  const left = [...fields.keys()].filter(
+    (key) => !READ_FIELDS.has(key) && !["disabled", "enabled", "name", "description"].includes(key),
+  );
+  if (left.length > 0) notes.push(`Not taken over: ${left.slice(0, 10).join(", ").slice(0, 200)}.`);
+  return notes;
+}
+
+/** VS Code's: what it would ask its user for. */
+function inputsOf(root: Fields): ReadonlyMap<string, string> {
+  const inputs = root.get("inputs") ?? fieldsOf(root.get("mcp"))?.get("inputs");
+  if (!Array.isArray(inputs)) return new Map();
+  return new Map(
+    inputs.flatMap((input) => {
+      const fields = fieldsOf(input);
+      const id = fields?.get("id");
+      const description = fields?.get("description");
+      return typeof id === "string" && typeof description === "string"
+        ? [[id, description.slice(0, 200)]]
+        : [];
+    }),
+  );
+}
+
+/** One text, or several; undefined where it is something else. */
+function listOf(value: unknown): string[] | undefined {
+  if (typeof value === "string") return [value];
+  if (!Array.isArray(value)) return undefined;
+  const texts = value.map(textOf);
+  return texts.every((text) => text !== undefined) ? texts : undefined;
+}
+
+function pairsOf(value: unknown): Pair[] | undefined {
+  if (value === undefined || value === null) return [];
+  const fields = fieldsOf(value);
+  if (!fields) return undefined;
+  const pairs: Pair[] = [];
+  for (const [name, each] of fields) {
+    const text = each === null ? "" : textOf(each);
+    if (text === undefined) return undefined;
+    pairs.push(newPair(name, text));
+  }
+  return pairs;
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+}
+
+/** An object's own fields; undefined for anything else. */
+function fieldsOf(value: unknown): Fields | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  return new Map(Object.entries(value));
+}

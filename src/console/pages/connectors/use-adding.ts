@@ -1,0 +1,54 @@
+import { useState } from "preact/hooks";
+import type { Connector } from "../../../http/api.ts";
+import { call } from "../../api/client.ts";
+import { ApiProblem } from "../../api/problem.ts";
+import { type Action, useAction } from "../../state/use-action.ts";
+import type { Drafted } from "./drafts.ts";
+import { nameError } from "./names.ts";
+
+const NONE: ReadonlyMap<string, string> = new Map();
+
+export interface Adding {
+  readonly action: Action;
+  /** By JSON pointer: what is wrong with what was typed. */
+  readonly errors: ReadonlyMap<string, string>;
+  /** @returns the connector, once it was let in; undefined where that was refused, here or there */
+  add(drafted: Drafted): Promise<Connector | undefined>;
+}
+
+/** Lets one connector in. Keeps nothing of what is sent. */
+export function useAdding(): Adding {
+  const action = useAction();
+  const [errors, setErrors] = useState(NONE);
+  return {
+    action,
+    errors,
+    async add(drafted) {
+      action.clear();
+      const found = localErrors(drafted);
+      setErrors(found);
+      const { body } = drafted;
+      if (found.size > 0 || body === undefined) return undefined;
+      return action.run(async () => {
+        try {
+          return await call("POST /v1/connectors", { body });
+        } catch (error) {
+          if (error instanceof ApiProblem) setErrors(errorsOf(error));
+          throw error;
+        }
+      });
+    },
+  };
+}
+
+/** What this page itself refuses, so that no call is made for it. */
+export function localErrors({ body, errors }: Drafted): ReadonlyMap<string, string> {
+  if (errors) return errors;
+  const wrong = nameError(body.name);
+  return wrong === undefined ? NONE : new Map([["/name", wrong]]);
+}
+
+/** A name that is taken is a fault of the field, too. */
+export function errorsOf({ code, fields }: ApiProblem): ReadonlyMap<string, string> {
+  return code === "connector_exists" ? new Map([["/name", "is taken"]]) : fields;
+}

@@ -1,0 +1,13 @@
+import type { RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+/** The form that this is given to leads its reader to the first field that something is wrong with. */
+export function useFirstFault(errors: ReadonlyMap<string, string>): RefObject<HTMLFormElement | null> {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (errors.size === 0) return;
+    const field = form.current?.querySelector("[aria-invalid='true']");
+    if (field instanceof HTMLElement) field.focus();
+  }, [errors]);
+  return form;
+}

@@ -1,0 +1,149 @@
+import { rootOfInclusion } from "../../../ledger/proof/check.ts";
+import { isEqual, type TreeHash, treeHash } from "../../../ledger/proof/hash.ts";
+import { fromBase64 } from "../../../ledger/proof/note.ts";
+import { inclusionRanges, type Range } from "../../../ledger/proof/ranges.ts";
+import { browserTools } from "../../../ledger/verify/bundle/page/tools.ts";
+import { hashesOf } from "../../../ledger/verify/bundle/trust.ts";
+import type { AnswerOf } from "../../api/client.ts";
+import { judgeCheckpoint, type KeyAnswer, type Signed } from "./judge-head.ts";
+
+export type EntryAnswer = AnswerOf<"GET /v1/ledger/:seq">;
+export type ProofAnswer = AnswerOf<"GET /v1/ledger/:seq/proof">;
+
+/** A tree's node, and the entries below it, counted from 0. */
+export interface ProofNode {
+  readonly hash: Uint8Array;
+  readonly range: Range;
+}
+
+/** One step up: what this browser has computed, what the server gave beside it, and what the two are hashed to. */
+export interface ProofStep {
+  readonly own: ProofNode;
+  readonly sibling: ProofNode;
+  /** On which side the sibling stands. */
+  readonly side: "left" | "right";
+}
+
+export interface EntryCheck {
+  readonly text: string;
+  /** What the bytes hash to, here. */
+  readonly leaf: Uint8Array;
+  /** What the server said otherwise, one sentence each; none where all of it fits. */
+  readonly wrong: readonly string[];
+  readonly steps: readonly ProofStep[];
+  /** Where the steps lead; null where there is no way up. */
+  readonly root: ProofNode | null;
+  readonly isRootSigned: boolean;
+  readonly signed: Signed;
+}
+
+/**
+ * Computes again what the server says of an entry: the leaf of its bytes, each node on the way up, and whether that ends at
+ * the root that was signed. Never rejects for what a server could answer.
+ */
+export async function checkEntry(
+  entry: EntryAnswer,
+  proof: ProofAnswer,
+  keys: KeyAnswer,
+  seq: number,
+): Promise<EntryCheck> {
+  const hash = treeHash(browserTools.sha256);
+  const signed = await judgeCheckpoint(proof.checkpoint, keys);
+  const bytes = fromBase64(entry.bytes);
+  const leaf = hash.leaf(bytes ?? new Uint8Array(0));
+  const text = bytes ? new TextDecoder().decode(bytes) : "";
+  const wrong = [
+    ...(bytes ? wrongFields(entry, text, seq) : ["The entry’s bytes are no base64."]),
+    ...wrongLeaf("entry", entry.leaf, leaf),
+    ...wrongLeaf("proof", proof.leaf, leaf),
+  ];
+  const { checkpoint } = signed;
+  const size = checkpoint?.size ?? proof.size;
+  if (checkpoint && checkpoint.size !== proof.size) {
+    wrong.push(`The proof is of ${proof.size} entries, and its checkpoint of ${checkpoint.size}.`);
+  }
+  const siblings = hashesOf(proof.inclusion);
+  const climbed = climb(hash, leaf, seq - 1, size, siblings);
+  if (climbed === null) {
+    wrong.push("The proof has more or fewer hashes than its place in the tree takes, or one that is none.");
+  }
+  // The same code as in a bundle's check has the last word; the steps above are for who looks on.
+  const proven = rootOfInclusion(hash, leaf, seq - 1, size, siblings);
+  const isRootSigned = checkpoint !== null && proven !== null && isEqual(proven, checkpoint.root);
+  return {
+    text,
+    leaf,
+    wrong,
+    steps: climbed?.steps ?? [],
+    root: climbed?.root ?? null,
+    isRootSigned,
+    signed,
+  };
+}
+
+/** Whether all of it fits together. */
+export function doesHold({ wrong, isRootSigned, signed }: EntryCheck): boolean {
+  return wrong.length === 0 && isRootSigned && signed.verdict === "good";
+}
+
+/** Each step, from the leaf to the root's child, and the root; null where the proof is not of this place. */
+function climb(
+  hash: TreeHash,
+  leaf: Uint8Array,
+  index: number,
+  size: number,
+  siblings: readonly Uint8Array[],
+): { readonly steps: readonly ProofStep[]; readonly root: ProofNode } | null {
+  if (!Number.isSafeInteger(size) || index < 0 || index >= size) return null;
+  const ranges = inclusionRanges(index, size);
+  if (ranges.length !== siblings.length || siblings.some(({ length }) => length !== leaf.length)) return null;
+  const steps: ProofStep[] = [];
+  let own: ProofNode = { hash: leaf, range: { start: index, end: index + 1 } };
+  for (const [level, range] of ranges.entries()) {
+    const sibling = { hash: siblings[level] ?? leaf, range };
+    const side = range.end <= own.range.start ? "left" : "right";
+    steps.push({ own, sibling, side });
+    const [left, right] = side === "left" ? [sibling, own] : [own, sibling];
+    own = {
+      hash: hash.node(left.hash, right.hash),
+      range: { start: left.range.start, end: right.range.end },
+    };
+  }
+  return { steps, root: own };
+}
+
+function wrongLeaf(where: string, said: string, leaf: Uint8Array): string[] {
+  return said === leaf.toHex()
+    ? []
+    : [`The bytes do not hash to the leaf that the ${where} names: one of them was changed.`];
+}
+
+/** What is answered beside the bytes is what stands in them, or is left out there. */
+function wrongFields({ bytes: _, leaf: __, ...fields }: EntryAnswer, text: string, seq: number): string[] {
+  const inside = parseObject(text);
+  if (inside === null) return ["The entry’s bytes are no entry."];
+  const wrong = Object.entries(fields).flatMap(([field, value]) =>
+    sorted(inside[field] ?? null) === sorted(value)
+      ? []
+      : [`The field ${field} is answered with another value than the one that was hashed.`],
+  );
+  return inside.seq === seq ? wrong : [...wrong, `The bytes are not of entry ${seq}.`];
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** As JSON with the keys of each object in order, so that two of the same content are equal. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}

@@ -1,0 +1,181 @@
+import type { ComponentChildren, JSX } from "preact";
+import type { LedgerEntry } from "../../../http/api.ts";
+import { Status } from "../../parts/badge.tsx";
+import { Facts } from "../../parts/page.tsx";
+import { countText, creditsText, durationText, Time } from "../../parts/text.tsx";
+import { useSession } from "../../state/session.tsx";
+import { channelWords, OPTIONAL_FIELDS, phaseWords } from "./entry-words.ts";
+
+type Row = readonly [string, ComponentChildren] | null;
+const FIRST = 1;
+
+/** Every field of an entry, with what it means; what the entry leaves out is named at the end. */
+export function EntryFields({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
+  const missing = OPTIONAL_FIELDS.filter(([field]) => entry[field] === null).map(([, name]) => name);
+  return (
+    <>
+      <Facts of={[...what(entry), ...aboutWhat(entry), ...hashes(entry)]} />
+      {entry.oversight !== null && (
+        <>
+          <h3>What a person did</h3>
+          <Facts of={oversightRows(entry.oversight)} />
+        </>
+      )}
+      {missing.length > 0 && <p class="muted small">Not in this entry: {missing.join(", ")}.</p>}
+    </>
+  );
+}
+
+function what({
+  seq,
+  ts,
+  action,
+  outcome,
+  code,
+  phase,
+  ref,
+  channel,
+  actor,
+  request_id: request,
+}: LedgerEntry): Row[] {
+  return [
+    ["Number", <span class="number">{countText(seq)}</span>],
+    ["Recorded", <Time at={ts} whole />],
+    ["Action", <code>{action}</code>],
+    ["Outcome", <Status status={outcome} />],
+    code === null ? null : ["Code", <code>{code}</code>],
+    ["Phase", <Hinted hint={phaseWords(phase)}>{phase}</Hinted>],
+    ref === null ? null : ["Intent", <EntryLink seq={ref} />],
+    ["Actor", <code>{actor}</code>],
+    ["Came over", channelWords(channel)],
+    request === null
+      ? null
+      : [
+          "Request",
+          <Hinted hint="It finds the call in the server’s log.">
+            <code>{request}</code>
+          </Hinted>,
+        ],
+  ];
+}
+
+function aboutWhat({ agent, tier, model, task, tool, credits }: LedgerEntry): Row[] {
+  return [
+    agent === null
+      ? null
+      : [
+          "Agent",
+          <ScopedLink
+            scope="agents:read"
+            href={`/console/agents/${encodeURIComponent(agent)}`}
+            text={agent}
+          />,
+        ],
+    tier === null ? null : ["Tier", <span class="number">{tier}</span>],
+    model === null ? null : ["Model", <code>{model}</code>],
+    task === null
+      ? null
+      : [
+          "Task",
+          <ScopedLink scope="tasks:read" href={`/console/tasks/${encodeURIComponent(task)}`} text={task} />,
+        ],
+    tool === null ? null : ["Tool", <code>{tool}</code>],
+    credits === null
+      ? null
+      : [
+          "Credits",
+          <Hinted hint={`${countText(credits)} millionths`}>
+            <span class="number">{creditsText(credits / 1_000_000)}</span>
+          </Hinted>,
+        ],
+  ];
+}
+
+function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEntry): Row[] {
+  return [
+    input === null
+      ? null
+      : [
+          "Input hash",
+          <Hinted hint="Salted, of the prompt or the arguments: the text can be erased, and the entry stays.">
+            <code>{input}</code>
+          </Hinted>,
+        ],
+    output === null
+      ? null
+      : [
+          "Output hash",
+          <Hinted hint="Salted, of the output or the result.">
+            <code>{output}</code>
+          </Hinted>,
+        ],
+    [
+      "Previous leaf",
+      seq === FIRST ? (
+        <Hinted hint="There is none before the first entry.">
+          <code>{prev}</code>
+        </Hinted>
+      ) : (
+        <>
+          <code>{prev}</code> <EntryLink seq={seq - 1} />
+        </>
+      ),
+    ],
+  ];
+}
+
+function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): Row[] {
+  const { person, role, decision, presented_at: presented, decided_at: decided } = oversight;
+  const { target_seq: target, arguments_hash: argumentsHash, reason_hash: reason } = oversight;
+  const took =
+    presented === undefined || decided === undefined
+      ? Number.NaN
+      : Date.parse(decided) - Date.parse(presented);
+  return [
+    ["Person", person],
+    role === undefined ? null : ["Role", role],
+    ["Decision", <Status status={decision} />],
+    presented === undefined ? null : ["Presented", <Time at={presented} whole />],
+    decided === undefined ? null : ["Decided", <Time at={decided} whole />],
+    Number.isNaN(took) ? null : ["Took", <span class="number">{durationText(Math.max(0, took))}</span>],
+    target === undefined ? null : ["Decided on", <EntryLink seq={target} />],
+    argumentsHash === undefined ? null : ["Arguments hash", <code>{argumentsHash}</code>],
+    reason === undefined ? null : ["Reason hash", <code>{reason}</code>],
+  ];
+}
+
+export function EntryLink({ seq }: { readonly seq: number }): JSX.Element {
+  return (
+    <a class="number" href={`/console/ledger/${seq}`}>
+      Entry {countText(seq)}
+    </a>
+  );
+}
+
+/** A link where its reader may see what it leads to; else its text alone. */
+function ScopedLink({
+  scope,
+  href,
+  text,
+}: {
+  readonly scope: string;
+  readonly href: string;
+  readonly text: string;
+}): JSX.Element {
+  const { can } = useSession();
+  return can(scope) ? <a href={href}>{text}</a> : <code>{text}</code>;
+}
+
+function Hinted({
+  hint,
+  children,
+}: {
+  readonly hint: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <>
+      {children} <span class="muted small">{hint}</span>
+    </>
+  );
+}

@@ -1,0 +1,68 @@
+import type { JSX } from "preact";
+import type { LedgerEntry } from "../../../http/api.ts";
+import { Status } from "../../parts/badge.tsx";
+import { Card } from "../../parts/page.tsx";
+import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { countText, durationText, plural, Time } from "../../parts/text.tsx";
+import { usePair } from "./use-pair.ts";
+
+/** An intent and what became of it, side by side. What happened at once has no other half. */
+export function EntryPair({ entry }: { readonly entry: LedgerEntry }): JSX.Element | null {
+  return entry.phase === "single" ? null : <Pair entry={entry} />;
+}
+
+function Pair({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
+  const { other, isLoading, problem, looked, further } = usePair(entry);
+  const [intent, outcome] = entry.phase === "intent" ? [entry, other] : [other, entry];
+  return (
+    <Card title="Intent and outcome">
+      <ol class="entry-pair">
+        {intent && <Half entry={intent} isThis={intent === entry} name="Intent" />}
+        {outcome && <Half entry={outcome} isThis={outcome === entry} name="Outcome" />}
+      </ol>
+      {intent && outcome && (
+        <p class="muted small">
+          Between them: {durationText(Math.max(0, Date.parse(outcome.ts) - Date.parse(intent.ts)))}
+        </p>
+      )}
+      <ProblemNote problem={problem} />
+      {other === null && isLoading && <Loading />}
+      {other === null && !isLoading && problem === null && (
+        <p class="muted">
+          {looked === 0
+            ? "Nothing of its kind has come since: it may still be under way."
+            : `No outcome is among the ${plural(looked, "entry", "entries")} of its kind that came since${further ? "" : ": it may still be under way"}.`}
+        </p>
+      )}
+      {further && (
+        <div>
+          <button type="button" class="button-small" onClick={further}>
+            Look further
+          </button>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+function Half({
+  entry,
+  isThis,
+  name,
+}: {
+  readonly entry: LedgerEntry;
+  readonly isThis: boolean;
+  readonly name: string;
+}): JSX.Element {
+  const text = `${name}: entry ${countText(entry.seq)}`;
+  return (
+    <li class="row" aria-current={isThis ? "true" : undefined}>
+      {isThis ? <strong>{text}</strong> : <a href={`/console/ledger/${entry.seq}`}>{text}</a>}
+      <Status status={entry.outcome} />
+      {entry.code !== null && <code>{entry.code}</code>}
+      <span class="muted">
+        <Time at={entry.ts} />
+      </span>
+    </li>
+  );
+}

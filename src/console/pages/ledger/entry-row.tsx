@@ -1,0 +1,86 @@
+import type { JSX } from "preact";
+import type { LedgerEntry } from "../../../http/api.ts";
+import { Status } from "../../parts/badge.tsx";
+import { countText, creditsText, shortId, Time } from "../../parts/text.tsx";
+
+/** Names of the columns, for who sees them. Each row says them for itself to who does not. */
+export function EntryHead(): JSX.Element {
+  return (
+    <div class="entry-row entry-head muted small" aria-hidden="true">
+      <span class="entry-seq">Entry</span>
+      <span>Time</span>
+      <span>Action</span>
+      <span>Outcome</span>
+      <span>Who</span>
+      <span>About</span>
+      <span class="entry-credits">Credits</span>
+    </div>
+  );
+}
+
+/** One entry of the list. The whole row leads to the entry. */
+export function EntryRow({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
+  const { seq, ts, action, outcome, code, actor, phase, ref, credits } = entry;
+  return (
+    <div class="entry-row">
+      <a class="entry-seq number entry-link" href={`/console/ledger/${seq}`}>
+        <span class="unseen">Entry </span>
+        {countText(seq)}
+      </a>
+      <span class="entry-time">
+        <Time at={ts} />
+      </span>
+      <span class="entry-action cut" title={action}>
+        <code>{action}</code>
+        {phase !== "single" && (
+          <span class="muted small">
+            {" "}
+            {phase === "intent" ? "intent" : `outcome of ${countText(ref ?? 0)}`}
+          </span>
+        )}
+      </span>
+      <span class="entry-outcome cut" title={code ?? undefined}>
+        <Status status={outcome} />
+        {code !== null && <span class="small muted"> {code}</span>}
+      </span>
+      <span class="entry-who cut" title={whoOf(entry)}>
+        <span class="unseen">by </span>
+        {entry.oversight?.person ?? actorText(actor)}
+      </span>
+      <span class="entry-about cut" title={aboutOf(entry).join(" · ")}>
+        {aboutOf(entry).length > 0 && <span class="unseen">about </span>}
+        {aboutOf(entry).join(" · ")}
+      </span>
+      <span class="entry-credits number">
+        {credits !== null && (
+          <>
+            {creditsText(credits / 1_000_000)}
+            <span class="entry-unit"> credits</span>
+          </>
+        )}
+      </span>
+    </div>
+  );
+}
+
+const TOKEN = "token:";
+
+/** A token by the end of its id, which tells tokens apart; anybody else as the entry says it. */
+function actorText(actor: string): string {
+  return actor.startsWith(TOKEN) ? shortId(actor.slice(TOKEN.length)) : actor;
+}
+
+function whoOf({ actor, oversight }: LedgerEntry): string {
+  if (oversight === null) return actor;
+  return `${oversight.person}${oversight.role === undefined ? "" : `, ${oversight.role}`} (${actor})`;
+}
+
+function aboutOf({ agent, tool, model, tier, task }: LedgerEntry): string[] {
+  return [
+    agent ?? "",
+    tool ?? "",
+    model ?? "",
+    tier === null ? "" : `tier ${tier}`,
+    task === null ? "" : shortId(task),
+  ].filter((part) => part !== "");
+}

@@ -1,0 +1,32 @@
+import type { JSX } from "preact";
+import { fromBase64 } from "../../../ledger/proof/note.ts";
+import { Code } from "../../parts/code.tsx";
+import { Card } from "../../parts/page.tsx";
+import { plural } from "../../parts/text.tsx";
+import type { EntryAnswer } from "./check-entry.ts";
+
+/** What was hashed, byte for byte: text with sorted keys and no spaces, as RFC 8785 writes JSON. */
+export function ExactBytes({
+  entry: { bytes: encoded, leaf },
+}: {
+  readonly entry: EntryAnswer;
+}): JSX.Element {
+  const bytes = fromBase64(encoded);
+  return (
+    <Card title="Exact bytes">
+      {bytes ? (
+        <Code label="The entry's exact bytes" text={new TextDecoder().decode(bytes)} />
+      ) : (
+        <p class="problem">What the server sent is no base64.</p>
+      )}
+      <p class="muted small">
+        {bytes && `${plural(bytes.length, "byte")} of UTF-8. `}
+        The entry’s leaf is the SHA-256 of a zero byte and these.
+      </p>
+      <div class="stack-small">
+        <h3>Leaf</h3>
+        <code class="break">{leaf}</code>
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,14 @@
+import type { Range } from "../../../ledger/proof/ranges.ts";
+import { countText } from "../../parts/text.tsx";
+
+/** The beginning of a hash, which is enough to tell two of them apart. */
+export function shortHash(hash: Uint8Array): string {
+  return `${hash.toHex().slice(0, 10)}…`;
+}
+
+/** The entries below a node: `entry 7`, `entries 1 to 256`. */
+export function rangeText({ start, end }: Range): string {
+  return end - start === 1
+    ? `entry ${countText(end)}`
+    : `entries ${countText(start + 1)} to ${countText(end)}`;
+}

@@ -1,0 +1,92 @@
+import { isConsistent } from "../../../ledger/proof/check.ts";
+import { type Checkpoint, parseSignedCheckpoint } from "../../../ledger/proof/checkpoint.ts";
+import { treeHash } from "../../../ledger/proof/hash.ts";
+import { NoteError, parseVerifierKey, signersOf, type VerifierKey } from "../../../ledger/proof/note.ts";
+import { browserTools, missingHere } from "../../../ledger/verify/bundle/page/tools.ts";
+import { hashesOf } from "../../../ledger/verify/bundle/trust.ts";
+import type { AnswerOf } from "../../api/client.ts";
+import type { Seen } from "./seen.ts";
+
+export type KeyAnswer = AnswerOf<"GET /v1/ledger/key">;
+
+/** Who has signed a checkpoint; `reason` where that is nobody who should have. `undecided`: this browser can't tell. */
+export type Signed =
+  | { readonly verdict: "good"; readonly checkpoint: Checkpoint; readonly key: VerifierKey }
+  | {
+      readonly verdict: "bad" | "undecided";
+      readonly checkpoint: Checkpoint | null;
+      readonly reason: string;
+    };
+
+/** Checks the signature of a checkpoint with the keys that the server names. */
+export async function judgeCheckpoint(text: string, { vkey, former_vkeys = [] }: KeyAnswer): Promise<Signed> {
+  const missing = missingHere();
+  if (missing !== null) return { verdict: "undecided", checkpoint: null, reason: missing };
+  let checkpoint: Checkpoint | null = null;
+  try {
+    const signed = parseSignedCheckpoint(text);
+    checkpoint = signed.checkpoint;
+    const keys = [vkey, ...former_vkeys].map((key) => parseVerifierKey(browserTools.sha256, key));
+    const [key] = await signersOf(signed.note, keys, browserTools.verifySignature);
+    if (!key) return { verdict: "bad", checkpoint, reason: "None of the ledger's keys has signed it." };
+    if (key.name !== checkpoint.origin) {
+      return { verdict: "bad", checkpoint, reason: `It is signed by ${key.name}, which is another ledger.` };
+    }
+    return { verdict: "good", checkpoint, key };
+  } catch (error) {
+    if (error instanceof NoteError)
+      return { verdict: "bad", checkpoint, reason: `${sentence(error.message)}.` };
+    return {
+      verdict: "undecided",
+      checkpoint,
+      reason: error instanceof Error ? error.message : String(error),
+    };
+  }
+}
+
+/** What a ledger is, compared with what this browser saw of it before. */
+export type Growth =
+  /** Nothing was seen before. */
+  | "first"
+  /** It begins with the entries that were seen. */
+  | "grown"
+  /** It does not: entries were changed, added or taken away. */
+  | "rewritten"
+  /** It bears another name. */
+  | "another";
+
+export interface HeadJudgement {
+  readonly signed: Signed;
+  readonly growth: Growth;
+  /** Whether its key is the one that was seen. */
+  readonly isSameKey: boolean;
+}
+
+/** Judges the ledger's head, with what was seen before and the proof that the one has grown out of the other. */
+export async function judgeHead(
+  { consistency, checkpoint: text }: AnswerOf<"GET /v1/ledger/consistency">,
+  keys: KeyAnswer,
+  seen: Seen | null,
+): Promise<HeadJudgement> {
+  const signed = await judgeCheckpoint(text, keys);
+  const before = seen && seenCheckpoint(seen);
+  const isSameKey = seen === null || seen.vkey === keys.vkey;
+  if (before === null || signed.checkpoint === null) return { signed, growth: "first", isSameKey };
+  if (before.origin !== signed.checkpoint.origin) return { signed, growth: "another", isSameKey };
+  const hash = treeHash(browserTools.sha256);
+  const isGrown = isConsistent(hash, before, signed.checkpoint, hashesOf(consistency));
+  return { signed, growth: isGrown ? "grown" : "rewritten", isSameKey };
+}
+
+/** Null for what is kept in a form that is none. */
+export function seenCheckpoint({ note }: Seen): Checkpoint | null {
+  try {
+    return parseSignedCheckpoint(note).checkpoint;
+  } catch {
+    return null;
+  }
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

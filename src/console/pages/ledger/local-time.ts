@@ -1,0 +1,28 @@
+/*
+ * Times as `<input type="datetime-local">` has them: in the reader's zone, without saying so. REST takes them in UTC.
+ */
+
+/** `2026-03-01T09:30`, with seconds where it has some; empty for what is no time. */
+export function localOf(time: string): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return "";
+  const day = `${padded(at.getFullYear(), 4)}-${padded(at.getMonth() + 1)}-${padded(at.getDate())}`;
+  const minute = `${padded(at.getHours())}:${padded(at.getMinutes())}`;
+  const seconds = at.getSeconds() === 0 ? "" : `:${padded(at.getSeconds())}`;
+  return `${day}T${minute}${seconds}`;
+}
+
+/** Empty for what is no time. */
+export function utcOf(local: string): string {
+  const at = new Date(local);
+  return Number.isNaN(at.getTime()) ? "" : at.toISOString();
+}
+
+/** Such as `Europe/Berlin`. */
+export function zoneName(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+function padded(number: number, width = 2): string {
+  return String(number).padStart(width, "0");
+}

@@ -1,0 +1,162 @@
+import type { JSX } from "preact";
+import { Badge } from "../../parts/badge.tsx";
+import { Code } from "../../parts/code.tsx";
+import { Card, Facts } from "../../parts/page.tsx";
+import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { countText, plural, Time } from "../../parts/text.tsx";
+import { doesHold, type EntryAnswer, type EntryCheck } from "./check-entry.ts";
+import { ProofDrawing } from "./proof-drawing.tsx";
+import { ProofTable } from "./proof-table.tsx";
+import { useProof } from "./use-proof.ts";
+
+/** The proof that an entry is in the ledger, computed again by this browser, and drawn. */
+export function Proof({ seq, entry }: { readonly seq: number; readonly entry: EntryAnswer }): JSX.Element {
+  const { check, note, at, problem, reload } = useProof(seq, entry);
+  return (
+    <>
+      <ProblemNote problem={problem} retry={reload} />
+      {check === null ? (
+        problem === null && <Loading />
+      ) : (
+        <div class="grid ledger-proof">
+          <div class="stack">
+            <Card title="Proof">
+              <Verdict check={check} seq={seq} />
+              <Checks check={check} seq={seq} />
+            </Card>
+            <CheckpointCard check={check} note={note} at={at} />
+          </div>
+          <Card title="Way up the tree">
+            <p class="muted small">
+              From the entry’s leaf at the bottom to the signed root. Each hash of ours is computed here from
+              the two below it; those beside them came from the server.
+            </p>
+            <ProofDrawing check={check} />
+          </Card>
+          <ProofTable check={check} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function Verdict({ check, seq }: { readonly check: EntryCheck; readonly seq: number }): JSX.Element {
+  if (doesHold(check)) {
+    return (
+      <p class="row">
+        <Badge tone="good" text="holds" />
+        <span>
+          Entry {countText(seq)} is in the ledger of{" "}
+          {plural(check.signed.checkpoint?.size ?? 0, "entry", "entries")} that was signed.
+        </span>
+      </p>
+    );
+  }
+  if (check.signed.verdict === "undecided") {
+    return (
+      <p class="row">
+        <Badge tone="warn" text="cannot be decided" />
+        <span>{check.signed.reason}</span>
+      </p>
+    );
+  }
+  return (
+    <p class="row" role="alert">
+      <Badge tone="bad" text="broken" />
+      <span>What the server says of this entry does not fit together.</span>
+    </p>
+  );
+}
+
+function Checks({ check, seq }: { readonly check: EntryCheck; readonly seq: number }): JSX.Element {
+  const { wrong, steps, isRootSigned, signed } = check;
+  return (
+    <ol class="proof-checks">
+      <Line
+        isGood={wrong.length === 0}
+        text={`The bytes are of entry ${countText(seq)}, and hash to its leaf.`}
+      >
+        {wrong}
+      </Line>
+      <Line
+        isGood={isRootSigned}
+        text={
+          steps.length === 0
+            ? "The leaf is the root of the tree."
+            : `${plural(steps.length, "step")} up the tree lead to the root of the checkpoint.`
+        }
+      >
+        {isRootSigned ? [] : ["The hashes lead to another root than the one that the checkpoint names."]}
+      </Line>
+      <Line isGood={signed.verdict === "good"} text="The checkpoint is signed by the ledger’s key.">
+        {signed.verdict === "good" ? [] : [signed.reason]}
+      </Line>
+    </ol>
+  );
+}
+
+function Line({
+  isGood,
+  text,
+  children,
+}: {
+  readonly isGood: boolean;
+  readonly text: string;
+  readonly children: readonly string[];
+}): JSX.Element {
+  return (
+    <li data-good={isGood}>
+      <span class="proof-mark" aria-hidden="true">
+        {isGood ? "✓" : "✕"}
+      </span>
+      <div class="stack-small">
+        <span>
+          <span class="unseen">{isGood ? "Fits: " : "Does not fit: "}</span>
+          {text}
+        </span>
+        {children.map((reason) => (
+          <span key={reason} class="proof-wrong break">
+            {reason}
+          </span>
+        ))}
+      </div>
+    </li>
+  );
+}
+
+function CheckpointCard({
+  check: { signed },
+  note,
+  at,
+}: {
+  readonly check: EntryCheck;
+  readonly note: string;
+  readonly at: string;
+}): JSX.Element {
+  const { checkpoint } = signed;
+  return (
+    <Card title="Checkpoint">
+      <Facts
+        of={[
+          ["Ledger", checkpoint?.origin ?? "It cannot be read"],
+          checkpoint && ["Entries", <span class="number">{countText(checkpoint.size)}</span>],
+          checkpoint && ["Root", <code>{checkpoint.root.toHex()}</code>],
+          [
+            "Signed",
+            <>
+              as this page asked for it, <Time at={at} whole />
+            </>,
+          ],
+          signed.verdict === "good"
+            ? ["By the key", <code>{signed.key.keyId.toHex()}</code>]
+            : ["Signature", signed.reason],
+        ]}
+      />
+      <Code label="The checkpoint, a signed note" text={note} />
+      <p class="muted small">
+        Whether this ledger begins with what this browser saw before is said on{" "}
+        <a href="/console/ledger">the ledger’s page</a>.
+      </p>
+    </Card>
+  );
+}

@@ -1,0 +1,82 @@
+import { useCallback, useEffect, useState } from "preact/hooks";
+import type { ApiProblem } from "../../api/problem.ts";
+import { useSession } from "../../state/session.tsx";
+import { useData } from "../../state/use-data.ts";
+import { type HeadJudgement, judgeHead, seenCheckpoint } from "./judge-head.ts";
+import type { OwnReads } from "./own-reads.ts";
+import { forgetSeen, keepSeen, readSeen, type Seen } from "./seen.ts";
+
+/** The ledger's head as it was when the page asked. */
+export interface LedgerHead {
+  readonly judgement: HeadJudgement | null;
+  /** What this browser saw before the page was opened. */
+  readonly seen: Seen | null;
+  /** Entries of that. */
+  readonly seenSize: number;
+  /** The ledger has fewer entries than were seen. */
+  readonly isShorter: boolean;
+  /** When it was asked for, and signed. RFC 3339. */
+  readonly at: string | null;
+  readonly problem: ApiProblem | null;
+  reload(): void;
+  /** Begins anew with what the server says now. */
+  forget(): void;
+}
+
+/**
+ * Reads the ledger's signed head, compares it with what this browser saw before, and keeps it for the next time where all of
+ * it holds. What did not hold is never kept.
+ */
+export function useHead(ownReads: OwnReads): LedgerHead {
+  const { workspace } = useSession().session;
+  const [seen, setSeen] = useState(() => readSeen(workspace));
+  const seenSize = (seen && seenCheckpoint(seen)?.size) ?? 0;
+  const answered = (headers: Headers) => void ownReads.note(headers);
+  const growth = useData("GET /v1/ledger/consistency", { query: { from: seenSize }, answered });
+  const key = useData("GET /v1/ledger/key", { answered });
+  const [judged, setJudged] = useState<{ readonly judgement: HeadJudgement; readonly at: string } | null>(
+    null,
+  );
+
+  useEffect(() => {
+    const { data } = growth;
+    const keys = key.data;
+    if (data === undefined || keys === undefined) {
+      setJudged(null);
+      return undefined;
+    }
+    let isCurrent = true;
+    void judgeHead(data, keys, seen).then((judgement) => {
+      if (!isCurrent) return;
+      const at = new Date().toISOString();
+      setJudged({ judgement, at });
+      const isGood = judgement.growth === "first" || judgement.growth === "grown";
+      if (judgement.signed.verdict === "good" && isGood) {
+        keepSeen(workspace, { note: data.checkpoint, vkey: keys.vkey, at, since: seen?.since ?? at });
+      }
+    });
+    return () => {
+      isCurrent = false;
+    };
+  }, [growth.data, key.data, seen, workspace]);
+
+  const reload = useCallback(() => {
+    growth.reload();
+    key.reload();
+  }, [growth.reload, key.reload]);
+  const forget = useCallback(() => {
+    forgetSeen(workspace);
+    setSeen(null);
+  }, [workspace]);
+  const isShorter = seen !== null && growth.problem?.fields.has("/from") === true;
+  return {
+    judgement: judged?.judgement ?? null,
+    seen,
+    seenSize,
+    isShorter,
+    at: judged?.at ?? null,
+    problem: isShorter ? key.problem : (growth.problem ?? key.problem),
+    reload,
+    forget,
+  };
+}

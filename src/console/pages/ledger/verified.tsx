@@ -1,0 +1,55 @@
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { Finding, Verdict, Verification } from "../../../ledger/proof/verification.ts";
+import { Badge, type Tone } from "../../parts/badge.tsx";
+import { Facts } from "../../parts/page.tsx";
+
+const WORDS: Readonly<Record<Verdict, readonly [tone: Tone, badge: string, text: string]>> = {
+  holds: [
+    "good",
+    "holds",
+    "Nothing in it contradicts anything else, and the signed checkpoint vouches for its entries.",
+  ],
+  tampered: ["bad", "tampered with", "Something was changed, added or taken away."],
+  undecided: ["warn", "cannot be decided", "Something is missing that it takes to say."],
+};
+
+/** What a check has come to. */
+export function Verified({ result }: { readonly result: Verification }): JSX.Element {
+  const { verdict, findings, facts } = result;
+  const [tone, badge, text] = WORDS[verdict];
+  const heading = useRef<HTMLHeadingElement>(null);
+  // It appears below what was pressed: whoever does not see the page is led there.
+  useEffect(() => heading.current?.focus(), [result]);
+  return (
+    <section class={`card ledger-verdict ledger-verdict-${tone}`}>
+      <div class="row">
+        <h2 ref={heading} tabIndex={-1}>
+          Result
+        </h2>
+        <Badge tone={tone} text={badge} />
+      </div>
+      <p>{text}</p>
+      {findings.length > 0 && (
+        <ol class="ledger-findings">
+          {findings.map((finding, at) => (
+            <li key={`${at} ${finding.code}`}>
+              <FindingText finding={finding} />
+            </li>
+          ))}
+        </ol>
+      )}
+      <Facts of={facts.map(({ label, value }) => [label, value] as const)} />
+    </section>
+  );
+}
+
+function FindingText({ finding }: { readonly finding: Finding }): JSX.Element {
+  const { message, code, seq } = finding;
+  return (
+    <>
+      <span class="break">{message}</span> <code class="muted">{code}</code>{" "}
+      {seq !== undefined && <a href={`/console/ledger/${seq}`}>Look at entry {seq}</a>}
+    </>
+  );
+}

@@ -1,0 +1,63 @@
+import type { UsageReport } from "../../../http/api.ts";
+import type { Series } from "../../parts/chart-plot.ts";
+
+type Breakdown = UsageReport["credits"]["by_agent"];
+
+export function sumOf({ values }: Series): number {
+  return values.reduce<number>((total, value) => total + (value ?? 0), 0);
+}
+
+/** Those that cost most, what all others cost, and what was of none of them, under the name `rest`. What cost nothing is not drawn. */
+export function creditSeries(breakdown: Breakdown, total: readonly number[], rest: string): Series[] {
+  if (breakdown === null) return [];
+  const named: Series[] = breakdown.top
+    .filter(({ credits }) => credits > 0)
+    .map(({ name, values }) => ({ name: name ?? rest, values }));
+  if (breakdown.other !== null && breakdown.other.credits > 0) {
+    named.push({ name: "All others", values: breakdown.other.values, tone: "plain" });
+  }
+  const unnamed = total.map((all, slot) => {
+    const left = all - named.reduce((sum, { values }) => sum + (values[slot] ?? 0), 0);
+    // Credits are exact to a millionth; a float's own dust is not a credit.
+    return Math.max(0, Math.round(left * 1_000_000) / 1_000_000);
+  });
+  if (unnamed.some((value) => value > 0)) named.push({ name: rest, values: unnamed, tone: "plain" });
+  return named;
+}
+
+export function taskSeries({ tasks }: UsageReport): Series[] {
+  return [
+    { name: "Succeeded", values: tasks.succeeded, tone: "good" },
+    { name: "Failed", values: tasks.failed, tone: "bad" },
+    { name: "Cancelled", values: tasks.cancelled, tone: "plain" },
+  ];
+}
+
+export function errorSeries({ tasks, models, tools }: UsageReport): Series[] {
+  return [
+    { name: "Failed tasks", values: tasks.failed, tone: "bad" },
+    { name: "Failed model calls", values: models.failed, tone: "warn" },
+    { name: "Failed tool calls", values: tools.failed },
+  ];
+}
+
+export function toolSeries({ tools }: UsageReport): Series[] {
+  const { calls, failed, denied, unknown } = tools;
+  const succeeded = calls.map(
+    (all, slot) => all - (failed[slot] ?? 0) - (denied[slot] ?? 0) - (unknown[slot] ?? 0),
+  );
+  return [
+    { name: "Succeeded", values: succeeded, tone: "good" },
+    { name: "Failed", values: failed, tone: "bad" },
+    { name: "Denied", values: denied, tone: "warn" },
+    { name: "Unknown", values: unknown, tone: "plain" },
+  ];
+}
+
+/** The median, and what nineteen in twenty stay below. */
+export function latencySeries({ p50, p95 }: UsageReport["latency_ms"]["task"]): Series[] {
+  return [
+    { name: "p50", values: p50 },
+    { name: "p95", values: p95 },
+  ];
+}

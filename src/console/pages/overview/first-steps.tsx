@@ -1,0 +1,101 @@
+import type { JSX } from "preact";
+import { Card } from "../../parts/page.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useData } from "../../state/use-data.ts";
+
+/** What to do in a workspace where nothing has happened yet; each step is ticked once it is done. */
+export function FirstSteps({
+  hasAgent,
+  hasTask,
+}: {
+  readonly hasAgent: boolean;
+  readonly hasTask: boolean;
+}): JSX.Element {
+  const { can } = useSession();
+  const connectors = useData(
+    "GET /v1/connectors",
+    can("connectors:read") ? { query: { limit: 200 } } : null,
+    ["connector.changed"],
+  );
+  const documents = useData("GET /v1/vault/documents", can("vault:read") ? { query: { limit: 1 } } : null, [
+    "document.changed",
+  ]);
+  const hasTool = connectors.data?.data.some(({ kind }) => kind !== "builtin") === true;
+  const hasDocument = (documents.data?.data.length ?? 0) > 0;
+  return (
+    <Card title="First steps">
+      <ol class="steps">
+        <Step
+          isDone={hasAgent}
+          title="Create an agent"
+          text="A named worker: what it may know, which models and tools it may use, and what it may spend."
+          links={can("agents:write") ? [["/console/agents/-/new", "Create an agent"]] : []}
+          scope="agents:write"
+        />
+        <Step
+          isDone={hasTask}
+          title="Run a task"
+          text="Give the agent something to do, and watch each step of it. The model that comes with Gatehouse needs no key."
+          links={can("tasks:write") ? [["/console/tasks?new", "Run a task"]] : []}
+          scope="tasks:write"
+        />
+        <Step
+          isDone={hasTool || hasDocument}
+          title="Connect a tool, or upload a document"
+          text="Tools come from MCP servers and HTTP APIs. Documents in the vault are what agents answer from."
+          links={[
+            ...(can("connectors:write") ? ([["/console/connectors/-/new", "Connect a tool"]] as const) : []),
+            ...(can("vault:write") ? ([["/console/vault", "Upload a document"]] as const) : []),
+          ]}
+          scope="connectors:write or vault:write"
+        />
+      </ol>
+    </Card>
+  );
+}
+
+function Step({
+  isDone,
+  title,
+  text,
+  links,
+  scope,
+}: {
+  readonly isDone: boolean;
+  readonly title: string;
+  readonly text: string;
+  /** Addresses and what they are called; empty for who may not. */
+  readonly links: readonly (readonly [string, string])[];
+  /** What it takes. */
+  readonly scope: string;
+}): JSX.Element {
+  return (
+    <li class="step" data-done={isDone}>
+      <span class="step-mark" aria-hidden="true">
+        {isDone && (
+          <svg viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="2.25" aria-hidden="true">
+            <path d="M3.5 8.5l3 3 6-7" />
+          </svg>
+        )}
+      </span>
+      <div class="stack-small grow">
+        <h3>
+          {title}
+          <span class="unseen">{isDone ? ": done" : ": to do"}</span>
+        </h3>
+        <p class="muted">{text}</p>
+        {links.length > 0 ? (
+          <div class="row">
+            {links.map(([href, name]) => (
+              <a key={href} class="button button-small" href={href}>
+                {name}
+              </a>
+            ))}
+          </div>
+        ) : (
+          !isDone && <p class="muted small">It takes a token with {scope}.</p>
+        )}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,70 @@
+import type { JSX } from "preact";
+import { Badge } from "../../parts/badge.tsx";
+import { Card } from "../../parts/page.tsx";
+import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { Lasting, plural, Time } from "../../parts/text.tsx";
+import type { Matter } from "./matters.ts";
+import type { Reads } from "./reads.ts";
+import { useMatters } from "./use-matters.ts";
+
+/** What needs a person: the worst first, each with the page where something can be done about it. */
+export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
+  const { matters, isWhole, problem } = useMatters(reads);
+  return (
+    <Card title="Needs you">
+      <p class="unseen" role="status">
+        {isWhole && problem === null ? `${plural(matters.length, "thing needs", "things need")} you` : ""}
+      </p>
+      <ProblemNote problem={problem} />
+      {matters.length > 0 ? (
+        <ul class="matters">
+          {matters.map((matter) => (
+            <Row key={matter.key} matter={matter} />
+          ))}
+        </ul>
+      ) : isWhole ? (
+        problem === null && <AllWell />
+      ) : (
+        <Loading />
+      )}
+    </Card>
+  );
+}
+
+function AllWell(): JSX.Element {
+  return (
+    <div class="stack-small">
+      <strong>Nothing needs you.</strong>
+      <p class="muted">
+        Calls that wait for a person, connectors that cannot be reached, stopped agents, exceeded limits,
+        budgets that run out and failed tasks show here by themselves.
+      </p>
+    </div>
+  );
+}
+
+function Row({ matter }: { readonly matter: Matter }): JSX.Element {
+  const { tone, kind, title, text, at, isWaiting, href } = matter;
+  return (
+    <li class="matter">
+      <Badge tone={tone} text={kind} />
+      <div class="stack-small grow">
+        <span class="row-between">
+          <a href={href}>{title}</a>
+          {at !== null && (
+            <span class="muted small nowrap">
+              {isWaiting ? (
+                <>
+                  the oldest for <Lasting from={at} to={null} />
+                </>
+              ) : (
+                <Time at={at} />
+              )}
+            </span>
+          )}
+        </span>
+        <span class="muted small break">{text}</span>
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,60 @@
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { UsageReport } from "../../../http/api.ts";
+import { type ApiProblem, offline } from "../../api/problem.ts";
+import { Tabs } from "../../parts/page.tsx";
+import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { Time } from "../../parts/text.tsx";
+import { RANGES, type RangeName } from "./ranges.ts";
+import type { UsageReading } from "./use-usage-report.ts";
+
+type Charts = ComponentType<{ readonly report: UsageReport }>;
+
+const TABS = Object.entries(RANGES).map(([key, { name }]) => [`/console?range=${key}`, name] as const);
+
+/** What was used over time. What draws it is loaded after all that is above, which it would only keep waiting. */
+export function OverTime({
+  range,
+  usage,
+}: {
+  readonly range: RangeName;
+  readonly usage: UsageReading;
+}): JSX.Element {
+  const { Charts, problem, load } = useCharts();
+  const { report, readAt } = usage;
+  return (
+    <section class="stack" aria-label="Over time">
+      <div class="row-between">
+        <h2>Over time</h2>
+        <span class="muted small">
+          Read <Time at={new Date(readAt).toISOString()} />, and again with what changes, once a minute at
+          most
+        </span>
+      </div>
+      <Tabs label="Range" of={TABS} current={`/console?range=${range}`} />
+      <ProblemNote problem={problem} retry={load} />
+      <ProblemNote problem={usage.problem} retry={usage.reload} />
+      {report && Charts ? <Charts report={report} /> : !problem && !usage.problem && <Loading />}
+    </section>
+  );
+}
+
+function useCharts(): {
+  readonly Charts: Charts | null;
+  readonly problem: ApiProblem | null;
+  readonly load: () => void;
+} {
+  const [found, setFound] = useState<{ readonly Charts: Charts } | null>(null);
+  const [problem, setProblem] = useState<ApiProblem | null>(null);
+  function load(): void {
+    setProblem(null);
+    import("./charts.tsx").then(
+      ({ Charts }) => setFound({ Charts }),
+      // A script that does not come: there is nobody who could say more of it.
+      () => setProblem(offline()),
+    );
+  }
+  // Once, after the page has been drawn.
+  useEffect(load, []);
+  return { Charts: found?.Charts ?? null, problem, load };
+}

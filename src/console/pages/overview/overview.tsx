@@ -1,0 +1,36 @@
+import type { JSX } from "preact";
+import { useLocation } from "preact-iso";
+import { Page } from "../../parts/page.tsx";
+import { useSession } from "../../state/session.tsx";
+import { Decisions } from "./decisions.tsx";
+import { Figures } from "./figures.tsx";
+import { FirstSteps } from "./first-steps.tsx";
+import { MatterList } from "./matter-list.tsx";
+import { OverTime } from "./over-time.tsx";
+import { rangeNamed } from "./ranges.ts";
+import { useReads } from "./reads.ts";
+import { RecentTasks } from "./recent-tasks.tsx";
+
+/** Whether all is well, and what needs a person. */
+export function Overview(): JSX.Element {
+  const { query } = useLocation();
+  const { can } = useSession();
+  const range = rangeNamed(query.range);
+  const reads = useReads(range);
+  const { agents, tasks } = reads;
+  const hasNoAgent = agents.data?.data.length === 0;
+  const hasNoTask = tasks.data?.data.length === 0;
+  const isFirst = hasNoAgent || hasNoTask;
+  return (
+    <Page title="Overview">
+      <Figures workspace={reads.workspace.data} />
+      {isFirst && <FirstSteps hasAgent={!hasNoAgent} hasTask={!hasNoTask} />}
+      <div class="overview-columns">
+        <MatterList reads={reads} />
+        {can("approvals:write") && <Decisions />}
+      </div>
+      {can("tasks:read") && !hasNoTask && <RecentTasks tasks={tasks} />}
+      {can("ledger:read") && !hasNoTask && <OverTime range={range} usage={reads.usage} />}
+    </Page>
+  );
+}

@@ -1,0 +1,96 @@
+import type { ComponentChildren, JSX } from "preact";
+import { Status } from "../../parts/badge.tsx";
+import { Code, CopyButton } from "../../parts/code.tsx";
+import { Card, Facts } from "../../parts/page.tsx";
+import { Show } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useWorkspaceStatus } from "../../state/usage.ts";
+import { useData } from "../../state/use-data.ts";
+
+/** What this server is, where its doors are, and by which key its ledger is checked. */
+export function About(): JSX.Element {
+  const { session, can } = useSession();
+  const document = useData("GET /openapi.json", {});
+  return (
+    <div class="grid">
+      <Card title="This server">
+        <Facts
+          of={[
+            ["Version", document.data ? document.data.info.version : "…"],
+            ["Workspace", session.workspace],
+            ["REST", <Address key="rest" of={`${location.origin}/v1`} />],
+            ["MCP", <Address key="mcp" of={`${location.origin}/mcp`} />],
+            [
+              "Reference",
+              <a key="docs" href="/docs" target="_blank" rel="noreferrer">
+                Every route, with its fields
+              </a>,
+            ],
+            [
+              "OpenAPI",
+              <a key="openapi" href="/openapi.json" target="_blank" rel="noreferrer">
+                openapi.json
+              </a>,
+            ],
+          ]}
+        />
+        <p class="small muted">
+          This console uses nothing but what is described there: whatever it does, a program can do as well.
+        </p>
+      </Card>
+      <StopCard />
+      {can("ledger:read") && <KeyCard />}
+    </div>
+  );
+}
+
+function Address({ of }: { readonly of: string }): JSX.Element {
+  return (
+    <span class="row">
+      <code class="break">{of}</code>
+      <CopyButton text={of} />
+    </span>
+  );
+}
+
+function StopCard(): JSX.Element {
+  const { session, can } = useSession();
+  const status = useWorkspaceStatus();
+  const mayStop = can("approvals:write") && session.agent === null;
+  return (
+    <Card title="Stopping everything">
+      {status !== null && <Facts of={[["Now", <Status key="status" status={status} />]]} />}
+      <Sentence>
+        <strong>Stop all</strong>, at the top of every page, cancels every task of the workspace that runs,
+        waits or is queued, breaks off the calls that are out, and refuses new ones until somebody resumes. It
+        works on a full disk as well.
+      </Sentence>
+      <Sentence>
+        <strong>Resume</strong> lets agents take new tasks. What was cancelled does not come back; an agent
+        that was stopped by itself stays so.
+      </Sentence>
+      <p class="small muted">
+        {mayStop
+          ? "Both are recorded with your name."
+          : "Your token may do neither: that needs the scope approvals:write, and no agent."}
+      </p>
+    </Card>
+  );
+}
+
+function Sentence({ children }: { readonly children: ComponentChildren }): JSX.Element {
+  return <p>{children}</p>;
+}
+
+function KeyCard(): JSX.Element {
+  const key = useData("GET /v1/ledger/key", {});
+  return (
+    <Card title="The ledger's key">
+      <p>
+        Whoever has this line can check every checkpoint, proof and export of this workspace's ledger without
+        this server. Keep a copy elsewhere: <code>gatehouse ledger verify --key</code> takes it.
+      </p>
+      <Show of={key}>{({ vkey }) => <Code label="Verifier key" text={vkey} />}</Show>
+    </Card>
+  );
+}

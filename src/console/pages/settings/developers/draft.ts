@@ -1,0 +1,86 @@
+import type { CallOptions } from "../../../api/client.ts";
+import type { ApiProblem } from "../../../api/problem.ts";
+import { linesOf } from "../../../parts/field.tsx";
+
+/** A token as it is typed into the form, before anything is checked. */
+export interface TokenDraft {
+  readonly name: string;
+  /** Empty: none. */
+  readonly agent: string;
+  /** Whether an agent's token gets what such tokens get by default, or what is chosen. */
+  readonly grants: "default" | "chosen";
+  readonly scopes: ReadonlySet<string>;
+  /** Globs of tools, one a line. */
+  readonly tools: string;
+  /** One of `LIFETIMES`. */
+  readonly lifetime: string;
+  readonly otherLifetime: string;
+  readonly person: string;
+  readonly role: string;
+  readonly toolsMode: "all" | "search";
+}
+
+type TokenBody = CallOptions<"POST /v1/tokens">["body"];
+
+export const LIFETIMES: readonly (readonly [string, string])[] = [
+  ["30d", "30 days"],
+  ["90d", "90 days"],
+  ["365d", "One year"],
+  ["never", "Never"],
+  ["other", "After another time"],
+];
+
+export function newDraft(agent: string): TokenDraft {
+  return {
+    name: "",
+    agent,
+    grants: "default",
+    scopes: new Set(),
+    tools: "",
+    lifetime: "90d",
+    otherLifetime: "",
+    person: "",
+    role: "",
+    toolsMode: "all",
+  };
+}
+
+export function takesDefault({ agent, grants }: TokenDraft): boolean {
+  return agent !== "" && grants === "default";
+}
+
+/** What is sent. Nothing is left out but what was left empty: the server says what is wrong with the rest. */
+export function bodyOf(draft: TokenDraft): TokenBody {
+  const { name, agent, lifetime, otherLifetime, person, role, toolsMode } = draft;
+  const expiry = lifetime === "other" ? otherLifetime.trim() : lifetime;
+  const scopes = scopesOf(draft);
+  return {
+    name: name.trim(),
+    ...(agent === "" ? {} : { agent }),
+    ...(takesDefault(draft) || (agent === "" && scopes.length === 0) ? {} : { scopes }),
+    ...(expiry === "never" ? {} : { expires_in: expiry }),
+    ...(person.trim() === "" ? {} : { person: person.trim() }),
+    ...(role.trim() === "" ? {} : { role: role.trim() }),
+    ...(toolsMode === "all" ? {} : { tools_mode: toolsMode }),
+  };
+}
+
+/** The scopes that were ticked come first, then the tools. */
+function scopesOf({ scopes, tools }: TokenDraft): string[] {
+  return [...scopes, ...linesOf(tools).map((glob) => `tools:${glob}`)];
+}
+
+/** What the server has against the scopes: those that were ticked, and the tools that were typed. */
+export function scopeErrors(
+  draft: TokenDraft,
+  problem: ApiProblem | null,
+): { readonly scopes: string | undefined; readonly tools: string | undefined } {
+  const errors = { scopes: problem?.fields.get("/scopes"), tools: undefined as string | undefined };
+  for (const [path, message] of problem?.fields ?? []) {
+    const index = /^\/scopes\/(\d+)$/.exec(path)?.[1];
+    if (index === undefined) continue;
+    if (Number(index) < draft.scopes.size) errors.scopes ??= message;
+    else errors.tools ??= message;
+  }
+  return errors;
+}

@@ -1,0 +1,30 @@
+import type { NamedScope } from "../../../../http/api.ts";
+
+/** What each scope lets its holder do. */
+export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
+  "tasks:read": "See tasks, what they do and what comes of them",
+  "tasks:write": "Run tasks, and cancel them",
+  "agents:read": "See agents, models and tiers",
+  "agents:write": "Create, change and archive agents",
+  "vault:read": "Search and read documents",
+  "vault:write": "Write and delete documents",
+  "connectors:read": "See connectors and their tools",
+  "connectors:write": "Add, refresh and remove connectors",
+  "approvals:write": "Decide on calls that wait for a person; stop and resume",
+  "ledger:read": "Read, check and export the ledger; statistics",
+  "tokens:write": "Issue, rotate and revoke tokens; end sessions",
+  "settings:write": "Change limits and the budget; see the webhook; erase texts",
+};
+
+export const SCOPES = Object.keys(SCOPE_WORDS) as readonly NamedScope[];
+
+export const ADMIN = "admin";
+
+/** What a token with an agent gets where it names no scopes (contract, section 2). */
+export const AGENT_DEFAULT = [
+  "tasks:read",
+  "tasks:write",
+  "vault:read",
+  "connectors:read",
+  "tools:*",
+] as const;

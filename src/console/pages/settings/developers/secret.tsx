@@ -1,0 +1,114 @@
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { IssuedToken } from "../../../../http/api.ts";
+import { Code } from "../../../parts/code.tsx";
+import { Dialog } from "../../../parts/dialog.tsx";
+import { snippetsOf } from "./snippets.ts";
+
+/**
+ * Shows a secret this once, with what can be done with it at once. Nothing of it is kept: when the dialog is gone, so is the secret.
+ */
+export function SecretDialog({
+  token,
+  agent,
+  former,
+  close,
+}: {
+  readonly token: IssuedToken;
+  /** Which agent the examples speak of. */
+  readonly agent: string | null;
+  /** For how long the secret before it works; null: it does not any more. Undefined: there was none. */
+  readonly former?: string | null;
+  readonly close: () => void;
+}): JSX.Element {
+  const [isLeaving, setLeaving] = useState(false);
+  useEffect(() => {
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, []);
+  return (
+    <Dialog
+      title={isLeaving ? "Have you kept the secret?" : `Secret of ${token.name}`}
+      isWide
+      // A second Escape goes back: nothing is lost by pressing it once too often.
+      close={() => setLeaving(!isLeaving)}
+    >
+      {isLeaving ? (
+        <Leaving back={() => setLeaving(false)} close={close} />
+      ) : (
+        <>
+          <p class="note">
+            <strong>It is shown this once.</strong> Keep it where you keep secrets. Whoever has it may do what
+            the token may, until it is revoked{token.expires_at !== null && " or expires"}.
+          </p>
+          <Code label="Secret" text={token.secret} />
+          {former !== undefined && (
+            <p>
+              {former === null
+                ? "The secret before it does not work any more."
+                : `The secret before it works for ${former} more.`}
+            </p>
+          )}
+          <Snippets token={token} agent={agent} />
+          <div class="dialog-end">
+            <button type="button" class="button-main" onClick={() => setLeaving(true)}>
+              Done
+            </button>
+          </div>
+        </>
+      )}
+    </Dialog>
+  );
+}
+
+function Leaving({ back, close }: { readonly back: () => void; readonly close: () => void }): JSX.Element {
+  const first = useRef<HTMLButtonElement>(null);
+  useEffect(() => first.current?.focus(), []);
+  return (
+    <>
+      <p>It cannot be shown again. Whoever has lost it rotates the token, which gives it a new one.</p>
+      <div class="dialog-end">
+        <button type="button" ref={first} onClick={back}>
+          Show it again
+        </button>
+        <button type="button" class="button-main" onClick={close}>
+          I have kept it
+        </button>
+      </div>
+    </>
+  );
+}
+
+function Snippets({
+  token,
+  agent,
+}: {
+  readonly token: IssuedToken;
+  readonly agent: string | null;
+}): JSX.Element | null {
+  const snippets = snippetsOf({ token, origin: location.origin, agent });
+  const [chosen, choose] = useState(snippets[0]?.id);
+  const snippet = snippets.find(({ id }) => id === chosen);
+  if (!snippet) return null;
+  return (
+    <section class="stack-small" aria-label="Ready to use">
+      <h3>Ready to use, with the secret in it</h3>
+      <fieldset class="settings-uses" aria-label="For">
+        {snippets.map(({ id, name }) => (
+          <button
+            key={id}
+            type="button"
+            class="button-small settings-choice"
+            aria-pressed={id === chosen}
+            onClick={() => choose(id)}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
+      <p class="muted small">{snippet.hint}</p>
+      <Code key={snippet.id} label={`${snippet.name} example`} text={snippet.text} />
+    </section>
+  );
+}

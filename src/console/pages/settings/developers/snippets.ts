@@ -1,0 +1,163 @@
+import type { IssuedToken } from "../../../../http/api.ts";
+
+/** Something that can be taken as it is, and works. */
+export interface Snippet {
+  readonly id: "shell" | "mcp" | "stdio" | "typescript" | "mcp-client";
+  readonly name: string;
+  /** Where it goes. */
+  readonly hint: string;
+  readonly text: string;
+}
+
+export interface SnippetOf {
+  readonly token: IssuedToken;
+  /** The server's address, without a slash at its end. */
+  readonly origin: string;
+  /** The agent that is given a task; null: none is known. */
+  readonly agent: string | null;
+}
+
+const NO_AGENT = "my-agent";
+const PROMPT = "What do you know about refunds?";
+
+/** Ready to use with a new token: they hold its secret. What it may not do is not shown. */
+export function snippetsOf({ token, origin, agent }: SnippetOf): readonly Snippet[] {
+  const { secret, scopes } = token;
+  const canRun = scopes.includes("admin") || scopes.includes("tasks:write");
+  const task = { agent: agent ?? NO_AGENT, prompt: PROMPT };
+  const fill = agent === null && canRun ? ` Put an agent's name in place of ${NO_AGENT}.` : "";
+  return [
+    {
+      id: "shell",
+      name: "Shell",
+      hint: canRun
+        ? `Gives an agent a task, and prints its events as they come.${fill}`
+        : "Says who is asking, and what the token may do.",
+      text: canRun ? runByCurl(origin, secret, task) : askByCurl(origin, secret),
+    },
+    {
+      id: "mcp",
+      name: "MCP client",
+      hint: "For the configuration of a client that speaks MCP over HTTP.",
+      text: pretty({
+        mcpServers: {
+          gatehouse: {
+            type: "http",
+            url: `${origin}/mcp/sse`,
+            headers: { Authorization: `Bearer ${secret}` },
+          },
+        },
+      }),
+    },
+    {
+      id: "stdio",
+      name: "MCP over stdio",
+      hint: "For a client that starts its servers itself: the program gatehouse has to be where it runs.",
+      text: pretty({
+        mcpServers: {
+          gatehouse: {
+            command: "gatehouse",
+            args: ["mcp"],
+            env: { GATEHOUSE_URL: origin, GATEHOUSE_TOKEN: secret },
+          },
+        },
+      }),
+    },
+    {
+      id: "typescript",
+      name: "TypeScript",
+      hint: canRun
+        ? `Gives an agent a task, and prints its output as it comes. It needs no package, and runs on Node 20, Bun and Deno.${fill}`
+        : "Says who is asking, and what the token may do. It needs no package.",
+      text: canRun ? runByFetch(origin, secret, task) : askByFetch(origin, secret),
+    },
+    {
+      id: "mcp-client",
+      name: "TypeScript, MCP",
+      hint: "Lists the tools that the token may call. It needs the package @modelcontextprotocol/sdk.",
+      text: listByMcp(origin, secret),
+    },
+  ];
+}
+
+function pretty(value: object): string {
+  return JSON.stringify(value, null, 2);
+}
+
+function runByCurl(origin: string, secret: string, task: object): string {
+  return [
+    `curl -N ${quoted(`${origin}/v1/tasks?stream=true`)} \\`,
+    `  -H ${quoted(`Authorization: Bearer ${secret}`)} \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  -d ${quoted(JSON.stringify(task))}`,
+  ].join("\n");
+}
+
+function askByCurl(origin: string, secret: string): string {
+  return [
+    `curl ${quoted(`${origin}/v1/session`)} \\`,
+    `  -H ${quoted(`Authorization: Bearer ${secret}`)}`,
+  ].join("\n");
+}
+
+function runByFetch(origin: string, secret: string, task: object): string {
+  return [
+    `const token = "${secret}";`,
+    "",
+    `const response = await fetch("${origin}/v1/tasks?stream=true", {`,
+    `  method: "POST",`,
+    `  headers: { authorization: "Bearer " + token, "content-type": "application/json" },`,
+    `  body: JSON.stringify(${JSON.stringify(task)}),`,
+    "});",
+    "if (!response.ok || !response.body) throw new Error(await response.text());",
+    "",
+    "// Server-sent events: an empty line ends each.",
+    `let rest = "";`,
+    "for await (const text of response.body.pipeThrough(new TextDecoderStream())) {",
+    `  const blocks = (rest + text).split("\\n\\n");`,
+    `  rest = blocks.pop() ?? "";`,
+    "  for (const block of blocks) {",
+    "    const event = /^event: (.*)$/m.exec(block)?.[1];",
+    `    const data = JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "null");`,
+    `    if (event === "output.delta") process.stdout.write(data.text);`,
+    "    // The step is tried again: what it has written so far does not count.",
+    `    if (event === "output.reset") console.log("\\n[again]");`,
+    `    if (event === "task.finished") console.log("\\n" + data.status);`,
+    "  }",
+    "}",
+  ].join("\n");
+}
+
+function askByFetch(origin: string, secret: string): string {
+  return [
+    `const token = "${secret}";`,
+    "",
+    `const response = await fetch("${origin}/v1/session", {`,
+    `  headers: { authorization: "Bearer " + token },`,
+    "});",
+    "if (!response.ok) throw new Error(await response.text());",
+    "console.log(await response.json());",
+  ].join("\n");
+}
+
+function listByMcp(origin: string, secret: string): string {
+  return [
+    `import { Client } from "@modelcontextprotocol/sdk/client/index.js";`,
+    `import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";`,
+    "",
+    `const client = new Client({ name: "my-client", version: "1.0.0" });`,
+    "await client.connect(",
+    `  new StreamableHTTPClientTransport(new URL("${origin}/mcp"), {`,
+    `    requestInit: { headers: { authorization: "Bearer ${secret}" } },`,
+    "  }),",
+    ");",
+    "const { tools } = await client.listTools();",
+    "for (const { name, description } of tools) console.log(name, description);",
+    "await client.close();",
+  ].join("\n");
+}
+
+/** One word of a POSIX shell (2.2.2, single quotes). */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

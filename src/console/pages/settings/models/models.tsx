@@ -1,0 +1,105 @@
+import type { JSX } from "preact";
+import type { Model, Tier } from "../../../../http/api.ts";
+import { Badge } from "../../../parts/badge.tsx";
+import { Code } from "../../../parts/code.tsx";
+import { Card } from "../../../parts/page.tsx";
+import { Show } from "../../../parts/problem.tsx";
+import { creditsText } from "../../../parts/text.tsx";
+import { useSession } from "../../../state/session.tsx";
+import { useData } from "../../../state/use-data.ts";
+import { yamlOf } from "./yaml.ts";
+
+/** The tiers and models as they are configured: they are read when the server starts, and nobody changes them here. */
+export function Models(): JSX.Element {
+  const { session } = useSession();
+  const tiers = useData("GET /v1/tiers", { query: { limit: 200 } });
+  const models = useData("GET /v1/models", { query: { limit: 200 } });
+  return (
+    <>
+      <p class="muted">
+        A task carries a tier; the models of the tier's route are tried in their order.
+        {session.agent !== null && ` What ${session.agent} may not use is marked.`}
+      </p>
+      <Show of={tiers}>{({ data }) => <Tiers tiers={data} />}</Show>
+      <Card title="Models">
+        <p class="muted small">
+          Prices are credits for 1,000 tokens that go in, and for 1,000 that come out.
+        </p>
+        <Show of={models}>{({ data }) => <ModelTable models={data} />}</Show>
+      </Card>
+      {tiers.data && models.data && (
+        <Card title="Where to change them">
+          <p class="muted">
+            In <code>gatehouse.yaml</code> in the server's data directory. It is read at the start. This is
+            what stands here now; providers and their keys are left out.
+          </p>
+          <Code label="gatehouse.yaml" text={yamlOf(tiers.data.data, models.data.data)} />
+          <p class="muted small">
+            <code>gatehouse config check</code> finds what is wrong with a file before the server is started
+            again.
+          </p>
+        </Card>
+      )}
+    </>
+  );
+}
+
+function Tiers({ tiers }: { readonly tiers: readonly Tier[] }): JSX.Element {
+  return (
+    <div class="grid">
+      {tiers.map(({ tier, name, models, allowed }) => (
+        <Card key={tier} title={name === `tier ${tier}` ? `Tier ${tier}` : `Tier ${tier}: ${name}`}>
+          {!allowed && <Badge tone="bad" text="not allowed" />}
+          <ol class="settings-route">
+            {models.map((model) => (
+              <li key={model.name}>
+                <code class="break">{model.name}</code>
+                {allowed && !model.allowed && <Badge tone="bad" text="not allowed" />}
+              </li>
+            ))}
+          </ol>
+        </Card>
+      ))}
+    </div>
+  );
+}
+
+function ModelTable({ models }: { readonly models: readonly Model[] }): JSX.Element {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    <section class="table-frame" tabIndex={0} aria-label="Models and their prices">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Model</th>
+            <th scope="col">Provider</th>
+            <th scope="col">Tiers</th>
+            <th scope="col" class="end">
+              Credits in
+            </th>
+            <th scope="col" class="end">
+              Credits out
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {models.map(({ name, provider, tiers, price, allowed }) => (
+            <tr key={name}>
+              <th scope="row" class="mono">
+                {name} {!allowed && <Badge tone="bad" text="not allowed" />}
+              </th>
+              <td>{provider}</td>
+              <td class="number">{tiers.join(", ")}</td>
+              <td class="end number">{priceText(price.input)}</td>
+              <td class="end number">{priceText(price.output)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function priceText(credits: number): string {
+  return credits === 0 ? "free" : creditsText(credits);
+}

@@ -1,0 +1,81 @@
+import type { JSX } from "preact";
+import type { Webhook } from "../../../../http/api.ts";
+import { Code } from "../../../parts/code.tsx";
+import { Card, Facts } from "../../../parts/page.tsx";
+import { Show } from "../../../parts/problem.tsx";
+import { useSession } from "../../../state/session.tsx";
+import { useData } from "../../../state/use-data.ts";
+import { Deliveries } from "./deliveries.tsx";
+import { Notices } from "./notices.tsx";
+
+const YAML = `notify:
+  webhook: "https://ops.example.org/hook"`;
+
+/** What each notice tells of, by its type. */
+const EVENTS: Readonly<Record<string, string>> = {
+  "task.finished": "A task has ended, well or not",
+  "approval.required": "A call waits for a person",
+  "limit.exceeded": "A limit was exceeded, or a budget is spent",
+  "budget.warning": "A budget is nearly spent",
+  "ledger.checkpoint": "The ledger's head was signed: keep it elsewhere",
+};
+
+/** What the operator is told, and how. */
+export function Notifications(): JSX.Element {
+  const { can } = useSession();
+  const webhook = useData("GET /v1/webhooks", {});
+  return (
+    <>
+      <Show of={webhook}>{(read) => <WebhookCard webhook={read} />}</Show>
+      {can("ledger:read") && <Notices />}
+      {webhook.data && <Deliveries isConfigured={webhook.data.configured} />}
+    </>
+  );
+}
+
+function WebhookCard({ webhook: { configured, url, events } }: { readonly webhook: Webhook }): JSX.Element {
+  if (!configured) {
+    return (
+      <Card title="Webhook">
+        <p>
+          Nobody is told outside of this console yet. Give the server a URL, and it posts each notice there: a
+          call that waits for a person, a task that has ended, a limit that was exceeded. In{" "}
+          <code>gatehouse.yaml</code>:
+        </p>
+        <Code label="gatehouse.yaml" text={YAML} />
+        <p class="muted small">
+          Or the variable <code>GATEHOUSE_NOTIFY_WEBHOOK</code>; then start the server again. Posts are signed
+          as{" "}
+          <a href="https://www.standardwebhooks.com/" rel="noreferrer" target="_blank">
+            Standard Webhooks
+          </a>{" "}
+          says, by the secret in <code>webhook.key</code> in the data directory.
+        </p>
+      </Card>
+    );
+  }
+  return (
+    <Card title="Webhook">
+      <Facts
+        of={[
+          ["Posts to", <code key="url">{url}</code>],
+          [
+            "Tells of",
+            <ul key="events" class="settings-plain">
+              {events.map((event) => (
+                <li key={event}>
+                  <code>{event}</code> <span class="muted">{EVENTS[event]}</span>
+                </li>
+              ))}
+            </ul>,
+          ],
+        ]}
+      />
+      <p class="muted small">
+        Set by <code>notify.webhook</code> in <code>gatehouse.yaml</code>; of the URL its origin alone is
+        shown, since the rest may be a secret. Receivers check the signature by the secret in{" "}
+        <code>webhook.key</code> in the data directory.
+      </p>
+    </Card>
+  );
+}

@@ -1,0 +1,170 @@
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { Task } from "../../../http/api.ts";
+import { Status } from "../../parts/badge.tsx";
+import { CopyButton } from "../../parts/code.tsx";
+import { Card } from "../../parts/page.tsx";
+import { useSession } from "../../state/session.tsx";
+import type { Piece } from "./activity.ts";
+import { isFinal } from "./final.ts";
+import { ToolCallView } from "./tool-call.tsx";
+import { useActivity, type Watched } from "./use-activity.ts";
+import { useFollow } from "./use-follow.ts";
+import { elementPlace, type WrittenText } from "./written-text.ts";
+
+/** What the task's models say and call, as it comes. */
+export function ActivityCard({
+  task,
+  round,
+  finished,
+}: {
+  readonly task: Task;
+  /** Another number reads it anew. */
+  readonly round: number;
+  /** Called with the whole task when it has ended. */
+  readonly finished: (task: Task) => void;
+}): JSX.Element {
+  // Who opens a finished task begins at its beginning.
+  const { frame, follow } = useFollow(!isFinal(task.status));
+  const watched = useActivity(task.id, round, follow);
+  const tell = useRef(finished);
+  tell.current = finished;
+  useEffect(() => {
+    if (watched.finished) tell.current(watched.finished);
+  }, [watched.finished]);
+  // More pieces make it longer.
+  useLayoutEffect(follow, [watched.pieces, follow]);
+  const waiting = new Set(
+    watched.pieces.flatMap((piece) =>
+      piece.kind === "approval" && piece.decided === null ? [piece.callId] : [],
+    ),
+  );
+  return (
+    <Card
+      title={isFinal(task.status) ? "What happened" : "What happens"}
+      actions={
+        task.output !== null && task.output !== "" && <CopyButton text={task.output} label="Copy output" />
+      }
+    >
+      {watched.isLost && (
+        <p class="note" role="status">
+          The connection is lost. The page takes it up again by itself where it ended.
+        </p>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
+      <section class="activity" ref={frame} tabIndex={0} aria-label="What happens">
+        <ol>
+          {watched.pieces.map((piece) => (
+            <li key={piece.key}>
+              <PieceView piece={piece} task={task} waiting={waiting} />
+            </li>
+          ))}
+        </ol>
+        <Ending task={task} watched={watched} />
+      </section>
+    </Card>
+  );
+}
+
+function PieceView({
+  piece,
+  task,
+  waiting,
+}: {
+  readonly piece: Piece;
+  readonly task: Task;
+  /** Ids of the calls that a person is still to decide on. */
+  readonly waiting: ReadonlySet<string>;
+}): JSX.Element {
+  switch (piece.kind) {
+    case "started":
+      return (
+        <p class="activity-note">
+          Started with <code>{piece.model === "" ? "no model" : piece.model}</code> in tier {piece.tier}
+        </p>
+      );
+    case "text":
+      return <LiveText text={piece.text} />;
+    case "reset":
+      return (
+        <p class="activity-note">What had come of this answer was thrown away: it is being tried again.</p>
+      );
+    case "fallback":
+      return (
+        <p class="activity-note activity-warn">
+          Fallback: <code>{piece.from}</code> failed ({piece.reason.replaceAll("_", " ")}), trying{" "}
+          <code>{piece.to}</code>
+        </p>
+      );
+    case "tool":
+      return <ToolCallView call={piece} meanwhile={meanwhile(piece.id, task, waiting)} />;
+    case "approval":
+      return <ApprovalView piece={piece} task={task} />;
+  }
+}
+
+/** How a call stands that has no result. */
+function meanwhile(call: string, task: Task, waiting: ReadonlySet<string>): string {
+  if (isFinal(task.status)) return task.tools_called.find(({ id }) => id === call)?.status ?? "cancelled";
+  return waiting.has(call) ? "awaiting_approval" : "running";
+}
+
+/** The element is written to directly: at two hundred words a second nothing is drawn anew for it. */
+function LiveText({ text }: { readonly text: WrittenText }): JSX.Element {
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (element.current) text.show(elementPlace(element.current));
+    return () => text.show(null);
+  }, [text]);
+  return <div class="live-text" ref={element} />;
+}
+
+function ApprovalView({
+  piece,
+  task,
+}: {
+  readonly piece: Piece & { readonly kind: "approval" };
+  readonly task: Task;
+}): JSX.Element {
+  const { can } = useSession();
+  const { decided, tool, callId } = piece;
+  if (decided) {
+    return (
+      <p class="activity-note">
+        <Status status={decided.decision === "approve" ? "approved" : "denied"} /> <code>{tool}</code> by{" "}
+        {decided.actor}
+      </p>
+    );
+  }
+  return (
+    <p class="activity-note activity-warn">
+      {isFinal(task.status) ? "A person was asked about" : "Waiting for a person to decide on"}{" "}
+      <code>{tool}</code>
+      {can("approvals:write") && (
+        <>
+          {" · "}
+          <a href={`/console/approvals/${task.id}/${callId}`}>Open the approval</a>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** Where it stands: an end without a text has to be told from one that is still to come. */
+function Ending({ task, watched }: { readonly task: Task; readonly watched: Watched }): JSX.Element | null {
+  if (task.status === "queued") return <p class="activity-note">Waiting in the queue for its turn.</p>;
+  if (!isFinal(task.status)) {
+    return task.status === "running" ? <p class="activity-note activity-running">Running …</p> : null;
+  }
+  if (task.prompt === null) return <p class="activity-note">The texts of this task were erased.</p>;
+  const hasText = watched.pieces.some(({ kind }) => kind === "text");
+  if (task.status === "succeeded") {
+    return task.output === "" ? <p class="activity-note">It answered with an empty text.</p> : null;
+  }
+  return (
+    <p class="activity-note">
+      The task {task.status === "failed" ? "failed" : "was cancelled"} here.
+      {hasText && " What stands above is no output: it is what the model had said by then."}
+    </p>
+  );
+}

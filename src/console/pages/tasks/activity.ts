@@ -1,0 +1,169 @@
+import type { Task, TaskEvents } from "../../../http/api.ts";
+import { WrittenText } from "./written-text.ts";
+
+/** What happens in a task, as its events tell, in their order. */
+export type Piece =
+  | { readonly kind: "started"; readonly key: number; readonly model: string; readonly tier: number }
+  | { readonly kind: "text"; readonly key: number; readonly text: WrittenText }
+  | { readonly kind: "reset"; readonly key: number }
+  | {
+      readonly kind: "fallback";
+      readonly key: number;
+      readonly from: string;
+      readonly to: string;
+      readonly reason: string;
+    }
+  | ToolPiece
+  | {
+      readonly kind: "approval";
+      readonly key: number;
+      readonly callId: string;
+      readonly tool: string;
+      readonly decided: { readonly decision: "approve" | "deny"; readonly actor: string } | null;
+    };
+
+export interface ToolPiece {
+  readonly kind: "tool";
+  readonly key: number;
+  readonly id: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  /** Null while it is out. */
+  readonly result: { readonly status: string; readonly duration_ms: number } | null;
+}
+
+export const EVENT_NAMES = [
+  "task.created",
+  "task.started",
+  "output.delta",
+  "output.reset",
+  "tool.call",
+  "tool.result",
+  "approval.required",
+  "approval.decided",
+  "model.fallback",
+  "task.finished",
+] as const satisfies readonly (keyof TaskEvents)[];
+
+type EventName = (typeof EVENT_NAMES)[number];
+
+/**
+ * A task's events as pieces to be shown. Text is added to its piece in place; all else makes the list anew. `changed` is called
+ * when the list is another one, `wrote` when text was written.
+ */
+export class Activity {
+  #pieces: readonly Piece[] = [];
+  #finished: Task | null = null;
+  #last = 0;
+  #keys = 0;
+  readonly #changed: () => void;
+  readonly #wrote: () => void;
+
+  constructor(changed: () => void, wrote: () => void) {
+    this.#changed = changed;
+    this.#wrote = wrote;
+  }
+
+  get pieces(): readonly Piece[] {
+    return this.#pieces;
+  }
+
+  /** The whole task, once it has ended. */
+  get finished(): Task | null {
+    return this.#finished;
+  }
+
+  /** Id of the last event that was taken. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** Takes an event, once: one that came before is passed over. */
+  take<Name extends EventName>(id: number, name: Name, data: TaskEvents[Name]): void {
+    if (id <= this.#last) return;
+    this.#last = id;
+    if (name === "output.delta") {
+      this.#write((data as TaskEvents["output.delta"]).text);
+      return;
+    }
+    this.#pieces = this.#after(name, data);
+    this.#changed();
+  }
+
+  #write(text: string): void {
+    const piece = this.#pieces.at(-1);
+    if (piece?.kind === "text") {
+      piece.text.add(text);
+      return;
+    }
+    const written = new WrittenText(this.#wrote);
+    written.add(text);
+    this.#pieces = [...this.#pieces, { kind: "text", key: this.#key(), text: written }];
+    this.#changed();
+  }
+
+  #after(name: EventName, data: TaskEvents[EventName]): readonly Piece[] {
+    const events: { readonly [Name in EventName]: (data: TaskEvents[Name]) => readonly Piece[] } = {
+      "task.created": () => this.#pieces,
+      "output.delta": () => this.#pieces,
+      "task.started": ({ model, tier }) => this.#with({ kind: "started", key: this.#key(), model, tier }),
+      "output.reset": () => this.#reset(),
+      "tool.call": (call) => this.#called(call),
+      "tool.result": ({ id, status, duration_ms }) =>
+        this.#pieces.map((piece) =>
+          piece.kind === "tool" && piece.id === id ? { ...piece, result: { status, duration_ms } } : piece,
+        ),
+      "approval.required": ({ call_id: callId, tool }) =>
+        this.#with({ kind: "approval", key: this.#key(), callId, tool, decided: null }),
+      "approval.decided": ({ call_id, decision, actor }) =>
+        this.#pieces.map((piece) =>
+          piece.kind === "approval" && piece.callId === call_id
+            ? { ...piece, decided: { decision, actor } }
+            : piece,
+        ),
+      "model.fallback": (fallback) => this.#with({ kind: "fallback", key: this.#key(), ...fallback }),
+      "task.finished": (task) => this.#end(task),
+    };
+    return (events[name] as (data: TaskEvents[EventName]) => readonly Piece[])(data);
+  }
+
+  #with(piece: Piece): readonly Piece[] {
+    return [...this.#pieces, piece];
+  }
+
+  #key(): number {
+    this.#keys += 1;
+    return this.#keys;
+  }
+
+  /** The text since the last tool result is thrown away: the step is being tried again. */
+  #reset(): readonly Piece[] {
+    const from = this.#pieces.findLastIndex(isAnswered) + 1;
+    const kept = this.#pieces.filter((piece, index) => index < from || piece.kind !== "text");
+    return kept.length === this.#pieces.length ? kept : [...kept, { kind: "reset", key: this.#key() }];
+  }
+
+  /** Told again where a person has changed its arguments, or where it is made by another process. */
+  #called({ id, tool, arguments: input }: TaskEvents["tool.call"]): readonly Piece[] {
+    const piece: ToolPiece = { kind: "tool", key: this.#key(), id, tool, arguments: input, result: null };
+    const known = this.#pieces.findIndex((other) => other.kind === "tool" && other.id === id);
+    return known === -1 ? this.#with(piece) : this.#pieces.with(known, piece);
+  }
+
+  /** The task's own output is the truth: where the text is another, it stands in its place. */
+  #end(task: Task): readonly Piece[] {
+    this.#finished = task;
+    if (task.output === null || task.output === "") return this.#pieces;
+    const from = this.#pieces.findLastIndex(isAnswered) + 1;
+    const texts = this.#pieces.slice(from).filter((piece) => piece.kind === "text");
+    if (texts.map(({ text }) => text.text).join("") === task.output) return this.#pieces;
+    const written = new WrittenText(this.#wrote);
+    written.add(task.output);
+    const kept = this.#pieces.filter((piece, index) => index < from || piece.kind !== "text");
+    return [...kept, { kind: "text", key: this.#key(), text: written }];
+  }
+}
+
+function isAnswered(piece: Piece): boolean {
+  return piece.kind === "tool" && piece.result !== null;
+}

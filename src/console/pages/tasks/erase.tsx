@@ -1,0 +1,58 @@
+import type { JSX } from "preact";
+import type { Task } from "../../../http/api.ts";
+import { call } from "../../api/client.ts";
+import { ApiProblem } from "../../api/problem.ts";
+import { Confirm } from "../../parts/dialog.tsx";
+import { notify } from "../../parts/toast.tsx";
+import { useAction } from "../../state/use-action.ts";
+
+export function EraseDialog({
+  task,
+  close,
+  done,
+}: {
+  readonly task: Task;
+  readonly close: () => void;
+  readonly done: () => void;
+}): JSX.Element {
+  const action = useAction();
+  return (
+    <Confirm
+      title="Erase the texts of this task?"
+      confirm="Erase for good"
+      action={action}
+      close={close}
+      work={async () => {
+        const seq = await dispatchSeq(task.id);
+        await call("DELETE /v1/ledger/:seq/payload", { params: { seq: String(seq) } });
+        notify("The texts are erased.");
+        done();
+      }}
+    >
+      <p>
+        The prompt, the output, and the arguments and results of its calls are deleted from the server, and
+        cannot be brought back.
+      </p>
+      <p class="muted">
+        The ledger keeps that it ran, who asked for it and what it cost, and its proofs stay whole. The
+        erasure is recorded with your name.
+      </p>
+    </Confirm>
+  );
+}
+
+/** The entry that dispatched a task stands for all of its texts. */
+async function dispatchSeq(task: string): Promise<number> {
+  let cursor: string | undefined;
+  do {
+    const query = { task, action: "task.dispatch", limit: 10, ...(cursor === undefined ? {} : { cursor }) };
+    const page = await call("GET /v1/ledger", { query });
+    const dispatched = page.data.find(({ outcome }) => outcome !== "denied");
+    if (dispatched) return dispatched.seq;
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  throw new ApiProblem(404, {
+    code: "not_found",
+    detail: "The ledger has no entry that dispatched this task.",
+  });
+}

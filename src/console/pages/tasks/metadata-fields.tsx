@@ -1,0 +1,57 @@
+import type { JSX } from "preact";
+
+const MOST = 16;
+
+type Pair = readonly [key: string, value: string];
+
+/** Up to 16 pairs of texts that a task carries for whoever reads it later. Those without a key are left out. */
+export function MetadataFields({
+  pairs,
+  error,
+  change,
+}: {
+  readonly pairs: readonly Pair[];
+  readonly error: string | undefined;
+  readonly change: (pairs: readonly Pair[]) => void;
+}): JSX.Element {
+  const set = (index: number, pair: Pair) => change(pairs.with(index, pair));
+  return (
+    <fieldset>
+      <legend>Metadata</legend>
+      {pairs.map(([key, value], index) => (
+        <div key={index} class="metadata-pair">
+          <input
+            aria-label={`Key ${index + 1}`}
+            placeholder="Key"
+            maxLength={64}
+            value={key}
+            onInput={(event) => set(index, [event.currentTarget.value, value])}
+          />
+          <input
+            aria-label={`Value ${index + 1}`}
+            placeholder="Value"
+            maxLength={512}
+            value={value}
+            onInput={(event) => set(index, [key, event.currentTarget.value])}
+          />
+          <button
+            type="button"
+            class="button-plain"
+            aria-label={`Remove pair ${index + 1}`}
+            onClick={() => change(pairs.filter((_, other) => other !== index))}
+          >
+            Remove
+          </button>
+        </div>
+      ))}
+      {error && <span class="error">{error}</span>}
+      {pairs.length < MOST && (
+        <div>
+          <button type="button" class="button-small" onClick={() => change([...pairs, ["", ""]])}>
+            Add metadata
+          </button>
+        </div>
+      )}
+    </fieldset>
+  );
+}

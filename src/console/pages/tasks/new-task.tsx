@@ -1,0 +1,47 @@
+import type { JSX } from "preact";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useData } from "../../state/use-data.ts";
+import { draftOf, EMPTY_DRAFT } from "./dispatch.ts";
+import { TaskForm } from "./task-form.tsx";
+import type { KnownAgents } from "./use-agents.ts";
+
+/** The form for a new task over the list: empty, or with what an earlier task was given. */
+export function NewTask({
+  known,
+  agent,
+  from,
+  close,
+  dispatched,
+}: {
+  readonly known: KnownAgents;
+  /** That is chosen at first; empty: none. */
+  readonly agent: string;
+  /** Id of the task that is run again. */
+  readonly from: string | null;
+  readonly close: () => void;
+  readonly dispatched: (id: string) => void;
+}): JSX.Element {
+  const { session } = useSession();
+  const earlier = useData("GET /v1/tasks/:id", from === null ? null : { params: { id: from } });
+  const isReady = known.agents !== undefined && (from === null || earlier.data !== undefined);
+  const only = known.agents?.length === 1 ? (known.agents[0]?.name ?? "") : "";
+  const first = session.agent ?? (agent === "" ? only : agent);
+  return (
+    <Dialog title={from === null ? "New task" : "Run again"} close={close} isWide>
+      <ProblemNote problem={known.problem ?? earlier.problem} retry={earlier.reload} />
+      {isReady ? (
+        <TaskForm
+          key={from ?? ""}
+          agents={known.agents ?? null}
+          start={earlier.data ? draftOf(earlier.data) : { ...EMPTY_DRAFT, agent: first }}
+          close={close}
+          dispatched={dispatched}
+        />
+      ) : (
+        <Loading />
+      )}
+    </Dialog>
+  );
+}

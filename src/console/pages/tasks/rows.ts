@@ -1,0 +1,77 @@
+import type { FeedEvents, Task, TaskStatus } from "../../../http/api.ts";
+
+type Change = FeedEvents["task.changed"];
+
+/** A task as the list shows it: without its texts, of which ten thousand tasks may have gigabytes. */
+export interface TaskRow extends Change {
+  /** The prompt's first line. Null where it was erased; undefined where it is not read yet, since the feed alone told of the task. */
+  readonly title: string | null | undefined;
+}
+
+/** What a list is narrowed to; empty: to nothing. */
+export interface TaskFilter {
+  readonly agent: string;
+  readonly status: TaskStatus | "";
+}
+
+const TITLE_LENGTH = 200;
+
+/** The first line of a prompt that says something, as much of it as fits into a row. */
+export function titleOf(prompt: string | null): string | null {
+  if (prompt === null) return null;
+  const line = /\S[^\r\n]*/.exec(prompt)?.[0].trimEnd() ?? "";
+  return line.length > TITLE_LENGTH ? `${line.slice(0, TITLE_LENGTH)} …` : line;
+}
+
+export function rowOf(task: Task): TaskRow {
+  return {
+    id: task.id,
+    agent: task.agent,
+    tier: task.tier,
+    status: task.status,
+    model: task.model,
+    credits_consumed: task.credits_consumed,
+    steps: task.usage.steps,
+    error: task.error && { code: task.error.code },
+    created_by: task.created_by,
+    created_at: task.created_at,
+    started_at: task.started_at,
+    finished_at: task.finished_at,
+    title: titleOf(task.prompt),
+  };
+}
+
+/**
+ * The rows, newest first, with what the feed has told: changed where they stand, taken out where they do not match the filter
+ * any more, put in at their place where they do. `isWhole`: what is older than the last row is no later page's.
+ */
+export function merge(
+  rows: readonly TaskRow[],
+  changes: ReadonlyMap<string, Change>,
+  filter: TaskFilter,
+  isWhole: boolean,
+): readonly TaskRow[] {
+  const left = new Map(changes);
+  const kept: TaskRow[] = [];
+  for (const row of rows) {
+    const change = left.get(row.id);
+    left.delete(row.id);
+    if (change === undefined) kept.push(row);
+    else if (matches(change, filter)) kept.push({ ...change, title: row.title });
+  }
+  const last = rows.at(-1)?.id;
+  const added = [...left.values()].filter(
+    (change) => matches(change, filter) && (isWhole || last === undefined || change.id > last),
+  );
+  if (added.length === 0) return kept;
+  return [...kept, ...added.map((change) => ({ ...change, title: undefined }))].sort(newestFirst);
+}
+
+/** Ids sort by the time at which they were made. */
+function newestFirst(one: TaskRow, other: TaskRow): number {
+  return one.id < other.id ? 1 : one.id > other.id ? -1 : 0;
+}
+
+function matches(change: Change, { agent, status }: TaskFilter): boolean {
+  return (agent === "" || change.agent === agent) && (status === "" || change.status === status);
+}

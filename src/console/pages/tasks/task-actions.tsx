@@ -1,0 +1,87 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Task } from "../../../http/api.ts";
+import { call } from "../../api/client.ts";
+import { Confirm } from "../../parts/dialog.tsx";
+import { notify } from "../../parts/toast.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useAction } from "../../state/use-action.ts";
+import { EraseDialog } from "./erase.tsx";
+import { isFinal } from "./final.ts";
+import { OverrideDialog } from "./override.tsx";
+
+type Asked = "cancel" | "override" | "erase";
+
+/** What the reader may do with a task. */
+export function TaskActions({
+  task,
+  changed,
+  readAnew,
+}: {
+  readonly task: Task;
+  readonly changed: (task: Task) => void;
+  /** Its texts, or what the ledger says of it, are others now. */
+  readonly readAnew: () => void;
+}): JSX.Element {
+  const { session, can } = useSession();
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const isOver = isFinal(task.status);
+  const isPerson = session.agent === null;
+  const close = () => setAsked(null);
+  return (
+    <>
+      {can("tasks:write") && (
+        <a class="button" href={`/console/tasks?new&from=${encodeURIComponent(task.id)}`}>
+          Run again
+        </a>
+      )}
+      {isOver && isPerson && can("approvals:write") && (
+        <button type="button" onClick={() => setAsked("override")}>
+          Override …
+        </button>
+      )}
+      {isOver && isPerson && can("settings:write") && can("ledger:read") && task.prompt !== null && (
+        <button type="button" onClick={() => setAsked("erase")}>
+          Erase texts …
+        </button>
+      )}
+      {!isOver && can("tasks:write") && (
+        <button type="button" class="button-bad" onClick={() => setAsked("cancel")}>
+          Cancel …
+        </button>
+      )}
+      {asked === "cancel" && <CancelDialog task={task} changed={changed} close={close} />}
+      {asked === "override" && <OverrideDialog task={task} close={close} done={readAnew} />}
+      {asked === "erase" && <EraseDialog task={task} close={close} done={readAnew} />}
+    </>
+  );
+}
+
+function CancelDialog({
+  task,
+  changed,
+  close,
+}: {
+  readonly task: Task;
+  readonly changed: (task: Task) => void;
+  readonly close: () => void;
+}): JSX.Element {
+  const action = useAction();
+  return (
+    <Confirm
+      title="Cancel this task?"
+      confirm="Cancel the task"
+      action={action}
+      close={close}
+      work={async () => {
+        changed(await call("POST /v1/tasks/:id/cancel", { params: { id: task.id } }));
+        notify("The task is cancelled.");
+      }}
+    >
+      <p>
+        Calls of models and tools that are out are broken off. What was used until then is charged, and what
+        tools have done stays done.
+      </p>
+    </Confirm>
+  );
+}

@@ -1,0 +1,167 @@
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import type { Agent } from "../../../http/api.ts";
+import type { ApiProblem } from "../../api/problem.ts";
+import { NumberField, Select, TextArea, TextField } from "../../parts/field.tsx";
+import { ProblemNote } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useAction } from "../../state/use-action.ts";
+import { useData } from "../../state/use-data.ts";
+import { Dispatcher, requestOf, type TaskDraft } from "./dispatch.ts";
+import { MetadataFields } from "./metadata-fields.tsx";
+import { ToolsField } from "./tools-field.tsx";
+
+const CODE_FIELDS: Readonly<Record<string, string>> = {
+  agent_not_found: "/agent",
+  agent_stopped: "/agent",
+  unknown_tier: "/tier",
+  tier_forbidden: "/tier",
+  model_forbidden: "/tier",
+  unknown_tool: "/tools",
+  tool_forbidden: "/tools",
+};
+
+/** What a task is given. `agents` null: the token may not read them, so that names are typed. */
+export function TaskForm({
+  agents,
+  start,
+  close,
+  dispatched,
+}: {
+  readonly agents: readonly Agent[] | null;
+  readonly start: TaskDraft;
+  readonly close: () => void;
+  readonly dispatched: (id: string) => void;
+}): JSX.Element {
+  const { session, can } = useSession();
+  const [draft, setDraft] = useState(start);
+  const dispatcher = useRef(new Dispatcher());
+  const action = useAction();
+  const agent = agents?.find(({ name }) => name === draft.agent) ?? null;
+  const tiers = useData("GET /v1/tiers", can("agents:read") ? { query: { limit: 200 } } : null);
+  const errorAt = errorsOf(action.problem);
+  const change = (changed: Partial<TaskDraft>) => setDraft((before) => ({ ...before, ...changed }));
+
+  async function send(): Promise<void> {
+    const made = await action.run(() => dispatcher.current.dispatch(requestOf(draft)));
+    if (made) dispatched(made.id);
+  }
+
+  const names = (agents ?? []).map(({ name }) => name);
+  if (draft.agent !== "" && !names.includes(draft.agent)) names.unshift(draft.agent);
+  return (
+    <form
+      class="stack task-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <div class="form-columns">
+        {agents === null ? (
+          <TextField
+            label="Agent"
+            value={draft.agent}
+            required
+            disabled={session.agent !== null}
+            hint={session.agent === null ? undefined : "Your token acts as this agent."}
+            error={errorAt("/agent")}
+            change={(name) => change({ agent: name })}
+          />
+        ) : (
+          <Select
+            label="Agent"
+            value={draft.agent}
+            options={[
+              ["", "Choose an agent …"],
+              ...names.map((name) => [name, agentText(name, agents)] as const),
+            ]}
+            error={errorAt("/agent")}
+            change={(name) => change({ agent: name, tier: "", tools: [] })}
+          />
+        )}
+        {agent ? (
+          <Select
+            label="Tier"
+            value={draft.tier}
+            options={[
+              ["", "The lowest that the agent may use"],
+              ...agent.tier_policy.tiers.map(
+                (tier) => [String(tier), tierText(tier, tiers.data?.data)] as const,
+              ),
+            ]}
+            error={errorAt("/tier")}
+            change={(tier) => change({ tier })}
+          />
+        ) : (
+          <NumberField
+            label="Tier"
+            value={draft.tier}
+            min={1}
+            placeholder="The lowest that the agent may use"
+            error={errorAt("/tier")}
+            change={(tier) => change({ tier })}
+          />
+        )}
+      </div>
+      <TextArea
+        label="Prompt"
+        rows={7}
+        required
+        value={draft.prompt}
+        error={errorAt("/prompt")}
+        change={(prompt) => change({ prompt })}
+      />
+      <ToolsField
+        agent={agent}
+        tools={draft.tools}
+        error={errorAt("/tools")}
+        change={(tools) => change({ tools })}
+      />
+      <MetadataFields
+        pairs={draft.metadata}
+        error={errorAt("/metadata")}
+        change={(metadata) => change({ metadata })}
+      />
+      <ProblemNote problem={action.problem} />
+      <div class="dialog-end">
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+        <button
+          type="submit"
+          class="button-main"
+          disabled={action.isBusy || draft.agent === "" || draft.prompt === ""}
+        >
+          Run the task
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function agentText(name: string, agents: readonly Agent[]): string {
+  const status = agents.find((agent) => agent.name === name)?.status;
+  return status === "stopped" ? `${name} (stopped)` : name;
+}
+
+function tierText(
+  tier: number,
+  tiers: readonly { tier: number; name: string | null; models: readonly { name: string }[] }[] = [],
+): string {
+  const known = tiers.find((one) => one.tier === tier);
+  if (!known) return String(tier);
+  const models = known.models.map(({ name }) => name).join(", ");
+  return `${tier}${known.name === null ? "" : ` · ${known.name}`} · ${models}`;
+}
+
+/** What is wrong with a field, or with a part of it; what the server refuses as a whole, too, where it is about one field. */
+function errorsOf(problem: ApiProblem | null): (path: string) => string | undefined {
+  return (path) => {
+    if (!problem) return undefined;
+    for (const [field, message] of problem.fields) {
+      if (field === path || field.startsWith(`${path}/`)) return message;
+    }
+    return CODE_FIELDS[problem.code] === path ? problem.message : undefined;
+  };
+}

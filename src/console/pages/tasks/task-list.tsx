@@ -1,0 +1,188 @@
+import type { JSX } from "preact";
+import { useLocation } from "preact-iso";
+import type { TaskStatus } from "../../../http/api.ts";
+import { addressOf } from "../../api/client.ts";
+import { Select } from "../../parts/field.tsx";
+import { Empty, Page } from "../../parts/page.tsx";
+import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { Rows } from "../../parts/rows.tsx";
+import { useSession } from "../../state/session.tsx";
+import { NewTask } from "./new-task.tsx";
+import type { TaskFilter } from "./rows.ts";
+import { TaskColumns, TaskRowView } from "./task-row.tsx";
+import { type KnownAgents, useAgents } from "./use-agents.ts";
+import { useNarrow } from "./use-narrow.ts";
+import { useTasks } from "./use-tasks.ts";
+
+const STATUSES: readonly TaskStatus[] = [
+  "queued",
+  "running",
+  "awaiting_approval",
+  "succeeded",
+  "failed",
+  "cancelled",
+];
+const ROW_PX = 40;
+const CARD_PX = 76;
+/** The lines above and below. */
+const FRAME_PX = 2;
+/** What of the window is left to the rows. */
+const SEEN = "max(18rem, 100dvh - 20.5rem)";
+
+/** All tasks of the workspace, as they are now. `?new` opens the form for another one: `?new=helper` for that agent, `?new&from=task_…` as that task. */
+export function TaskList(): JSX.Element {
+  const { can } = useSession();
+  const { query, route } = useLocation();
+  const filter: TaskFilter = {
+    agent: query.agent ?? "",
+    status: STATUSES.find((status) => status === query.status) ?? "",
+  };
+  const known = useAgents();
+  const tasks = useTasks(filter);
+  const isNarrow = useNarrow();
+  const rowHeight = isNarrow ? CARD_PX : ROW_PX;
+  const isFiltered = filter.agent !== "" || filter.status !== "";
+  const mayRun = can("tasks:write");
+  const here = addressOf("/console/tasks", {}, filter);
+  const toNew = `${here}${here.includes("?") ? "&" : "?"}new=${encodeURIComponent(filter.agent)}`;
+
+  return (
+    <Page
+      title="Tasks"
+      lead="What agents were asked to do, and what became of it, as it happens."
+      actions={
+        mayRun && (
+          <a class="button button-main" href={toNew}>
+            New task
+          </a>
+        )
+      }
+    >
+      <Filters
+        filter={filter}
+        known={known}
+        change={(changed) => route(addressOf("/console/tasks", {}, { ...filter, ...changed }), true)}
+      />
+      <ProblemNote problem={tasks.problem} retry={tasks.reload} />
+      {tasks.items.length > 0 && (
+        <div class="task-table">
+          {!isNarrow && <TaskColumns />}
+          <Rows
+            key={`${isNarrow} ${filter.agent} ${filter.status}`}
+            items={tasks.items}
+            rowHeight={rowHeight}
+            height={`min(${SEEN}, ${tasks.items.length * rowHeight + FRAME_PX}px)`}
+            label="Tasks, newest first"
+            keyOf={({ id }) => id}
+            more={tasks.more}
+          >
+            {(row) => <TaskRowView row={row} wantTitle={tasks.wantTitle} />}
+          </Rows>
+        </div>
+      )}
+      {tasks.items.length === 0 && tasks.isLoading && <Loading />}
+      {tasks.items.length === 0 && !tasks.isLoading && !tasks.problem && (
+        <Nothing isFiltered={isFiltered} known={known} toNew={mayRun ? toNew : null} />
+      )}
+      {mayRun && query.new !== undefined && (
+        <NewTask
+          known={known}
+          agent={query.new}
+          from={query.from ?? null}
+          close={() => route(here, true)}
+          dispatched={(id) => route(`/console/tasks/${id}`)}
+        />
+      )}
+    </Page>
+  );
+}
+
+function Filters({
+  filter,
+  known: { agents },
+  change,
+}: {
+  readonly filter: TaskFilter;
+  readonly known: KnownAgents;
+  readonly change: (changed: Partial<TaskFilter>) => void;
+}): JSX.Element {
+  const names = (agents ?? []).map(({ name }) => name);
+  // One that was archived has tasks still, and an address may name it.
+  if (filter.agent !== "" && !names.includes(filter.agent)) names.unshift(filter.agent);
+  return (
+    <div class="filters task-filters">
+      {(agents !== null || names.length > 0) && (
+        <Select
+          label="Agent"
+          value={filter.agent}
+          options={[["", "Any"], ...names.map((name) => [name, name] as const)]}
+          change={(agent) => change({ agent })}
+        />
+      )}
+      <Select
+        label="Status"
+        value={filter.status}
+        options={[["", "Any"], ...STATUSES.map((status) => [status, status.replaceAll("_", " ")] as const)]}
+        change={(chosen) => change({ status: STATUSES.find((status) => status === chosen) ?? "" })}
+      />
+    </div>
+  );
+}
+
+function Nothing({
+  isFiltered,
+  known: { agents },
+  toNew,
+}: {
+  readonly isFiltered: boolean;
+  readonly known: KnownAgents;
+  readonly toNew: string | null;
+}): JSX.Element {
+  const { can } = useSession();
+  if (isFiltered) {
+    return (
+      <Empty
+        title="No task matches"
+        action={
+          <a class="button" href="/console/tasks">
+            Show all tasks
+          </a>
+        }
+      >
+        There may be some of other agents, or with another status.
+      </Empty>
+    );
+  }
+  if (agents?.length === 0) {
+    return (
+      <Empty
+        title="First make an agent"
+        action={
+          can("agents:write") && (
+            <a class="button button-main" href="/console/agents/-/new">
+              Make an agent
+            </a>
+          )
+        }
+      >
+        A task is given to an agent: it says which models may work on it, what they may read, and which tools
+        they may call. {!can("agents:write") && "Ask somebody whose token has the scope agents:write."}
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      title="No task was run yet"
+      action={
+        toNew !== null && (
+          <a class="button button-main" href={toNew}>
+            Run the first task
+          </a>
+        )
+      }
+    >
+      Give an agent something to do, and watch it work here: what it says, which tools it calls, and what that
+      costs.
+    </Empty>
+  );
+}

@@ -1,0 +1,75 @@
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { Status } from "../../parts/badge.tsx";
+import { countText, creditsText, Lasting, shortId, Time } from "../../parts/text.tsx";
+import type { TaskRow } from "./rows.ts";
+
+/** One task of the list. All of it leads to the task's page. */
+export function TaskRowView({
+  row,
+  wantTitle,
+}: {
+  readonly row: TaskRow;
+  readonly wantTitle: (id: string) => void;
+}): JSX.Element {
+  const isUnread = row.title === undefined;
+  useEffect(() => {
+    if (isUnread) wantTitle(row.id);
+  }, [isUnread, row.id, wantTitle]);
+  return (
+    <div class="task-row">
+      <span class="task-status">
+        <Status status={row.status} />
+      </span>
+      <span class="task-agent cut" title={row.agent}>
+        {row.agent}
+      </span>
+      <a class="task-title cut" href={`/console/tasks/${row.id}`} title={row.id}>
+        {row.title === undefined || row.title === "" ? <code>{shortId(row.id)}</code> : row.title}
+        {row.title === null && <span class="muted">Erased · {shortId(row.id)}</span>}
+      </a>
+      <span class="task-model cut muted" title={row.model ?? undefined}>
+        {row.error ? (
+          <span class="task-error">{row.error.code.replaceAll("_", " ")}</span>
+        ) : (
+          (row.model ?? "–")
+        )}
+      </span>
+      <span class="task-tier number" title={`Tier ${row.tier}`}>
+        <span class="unseen">Tier </span>
+        {row.tier}
+      </span>
+      <span class="task-steps number">
+        {countText(row.steps)}
+        <span class="unseen"> steps</span>
+      </span>
+      <span class="task-credits number">
+        {creditsText(row.credits_consumed)}
+        <span class="task-unit"> credits</span>
+      </span>
+      <span class="task-created">
+        <Time at={row.created_at} />
+      </span>
+      <span class="task-duration">
+        <Lasting from={row.started_at} to={row.finished_at} />
+      </span>
+    </div>
+  );
+}
+
+/** What the columns are, for those who see them; each row says it to others by itself. */
+export function TaskColumns(): JSX.Element {
+  return (
+    <div class="task-row task-columns" aria-hidden="true">
+      <span>Status</span>
+      <span>Agent</span>
+      <span>Prompt</span>
+      <span>Model</span>
+      <span class="task-tier">Tier</span>
+      <span class="task-steps">Steps</span>
+      <span class="task-credits">Credits</span>
+      <span class="task-created">Created</span>
+      <span class="task-duration">Took</span>
+    </div>
+  );
+}

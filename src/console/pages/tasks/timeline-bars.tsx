@@ -1,0 +1,113 @@
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Task } from "../../../http/api.ts";
+import { Status } from "../../parts/badge.tsx";
+import { creditsText, durationText, Time } from "../../parts/text.tsx";
+import { isFinal } from "./final.ts";
+import type { Span } from "./spans.ts";
+
+const TICK_MS = 1_000;
+const TICKS = [0, 0.25, 0.5, 0.75, 1];
+const KINDS: Readonly<Record<Span["kind"], string>> = {
+  queue: "Queue",
+  model: "Model",
+  tool: "Tool",
+  person: "Person",
+  mark: "Decision",
+};
+
+/** Spans as bars below one another, on one axis that begins when the task was made. */
+export function TimelineBars({
+  task,
+  spans,
+}: {
+  readonly task: Task;
+  readonly spans: readonly Span[];
+}): JSX.Element {
+  const now = useNow(!isFinal(task.status));
+  const start = Date.parse(task.created_at);
+  const end = task.finished_at === null ? now : Date.parse(task.finished_at);
+  const length = Math.max(1, end - start);
+  return (
+    <div class="timeline">
+      <div class="timeline-axis" aria-hidden="true">
+        {TICKS.map((part) => (
+          <span key={part}>{part === 0 ? "0" : durationText(length * part)}</span>
+        ))}
+      </div>
+      <ol>
+        {spans.map((span) => (
+          <li key={span.key} class="timeline-span">
+            <span class="timeline-name break">
+              <span class="muted small">{KINDS[span.kind]}</span> {span.name}
+            </span>
+            <SpanFacts span={span} start={start} />
+            <Bar span={span} start={start} length={length} now={now} />
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Bar({
+  span,
+  start,
+  length,
+  now,
+}: {
+  readonly span: Span;
+  readonly start: number;
+  readonly length: number;
+  readonly now: number;
+}): JSX.Element {
+  const from = part(span.from - start, length);
+  const to = part((span.to ?? now) - start, length);
+  const isBad = span.outcome !== null && /^(failed|denied|unknown|cancelled)/.test(span.outcome);
+  return (
+    <span class="timeline-track" aria-hidden="true">
+      <span
+        class="timeline-bar"
+        data-kind={span.kind}
+        data-bad={isBad}
+        style={{ left: `${from * 100}%`, width: `${(to - from) * 100}%` }}
+      />
+    </span>
+  );
+}
+
+function SpanFacts({ span, start }: { readonly span: Span; readonly start: number }): JSX.Element {
+  const [word = "", code] = (span.outcome ?? "").split(": ");
+  const offset = Math.max(0, span.from - start);
+  return (
+    <span class="timeline-facts small">
+      {span.outcome !== null && <Status status={word} />}
+      {code !== undefined && <span class="timeline-code">{code.replaceAll("_", " ")}</span>}
+      {span.kind === "mark" ? (
+        <Time at={new Date(span.from).toISOString()} />
+      ) : (
+        <span class="number">
+          <span class="muted">at {durationText(offset)} for </span>
+          {span.to === null ? "…" : durationText(span.to - span.from)}
+        </span>
+      )}
+      {span.credits !== null && <span class="number">{creditsText(span.credits)} credits</span>}
+      {span.seq !== null && <a href={`/console/ledger/${span.seq}`}>Entry {span.seq}</a>}
+    </span>
+  );
+}
+
+/** Between 0 and 1: what people do with a task after its end is drawn at its end. */
+function part(ms: number, length: number): number {
+  return Math.min(1, Math.max(0, ms / length));
+}
+
+function useNow(isRunning: boolean): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!isRunning) return undefined;
+    const timer = setInterval(() => setNow(Date.now()), TICK_MS);
+    return () => clearInterval(timer);
+  }, [isRunning]);
+  return now;
+}

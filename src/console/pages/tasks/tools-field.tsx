@@ -1,0 +1,120 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { matchesAny } from "../../../base/glob.ts";
+import type { Agent, Connector } from "../../../http/api.ts";
+import { Badge } from "../../parts/badge.tsx";
+import { Check, Lines, linesOf, TextField } from "../../parts/field.tsx";
+import { ProblemNote } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
+import { useData } from "../../state/use-data.ts";
+
+type Tool = Connector["tools"][number];
+
+/** From here on a list is searched rather than read. */
+const SEARCHED = 12;
+
+interface ToolsProps {
+  readonly tools: readonly string[];
+  readonly error: string | undefined;
+  readonly change: (tools: readonly string[]) => void;
+}
+
+/** The tools that the task may call: chosen from those that the agent may use, or typed where they cannot be read. */
+export function ToolsField({ agent, ...props }: ToolsProps & { readonly agent: Agent | null }): JSX.Element {
+  const { session, can } = useSession();
+  const mayRead = can("connectors:read");
+  const connectors = useData("GET /v1/connectors", mayRead ? { query: { limit: 200 } } : null, [
+    "connector.changed",
+  ]);
+  if (!mayRead) return <TypedTools {...props} />;
+  const held = session.scopes.filter((scope) => scope.startsWith("tools:")).map((scope) => scope.slice(6));
+  const usable = (connectors.data?.data ?? [])
+    .flatMap(({ tools }) => tools)
+    .filter(({ name }) => agent === null || matchesAny(agent.tools, name))
+    .filter(({ name }) => can("admin") || matchesAny(held, name));
+  return (
+    <fieldset>
+      <legend>Tools it may call</legend>
+      <ProblemNote problem={connectors.problem} retry={connectors.reload} />
+      {connectors.data && usable.length === 0 && (
+        <p class="muted small">There is none that this agent and your token may use.</p>
+      )}
+      <ToolList {...props} agent={agent} usable={usable} />
+      {props.error && <span class="error">{props.error}</span>}
+    </fieldset>
+  );
+}
+
+function ToolList({
+  tools,
+  usable,
+  agent,
+  change,
+}: Omit<ToolsProps, "error"> & {
+  readonly usable: readonly Tool[];
+  readonly agent: Agent | null;
+}): JSX.Element {
+  const [search, setSearch] = useState("");
+  // What an earlier task was given may not be there any more: it is shown, so that it can be taken out.
+  const gone = tools.filter((name) => !usable.some((tool) => tool.name === name));
+  const words = search.trim().toLowerCase();
+  const found = usable.filter(
+    ({ name, description }) => tools.includes(name) || `${name} ${description}`.toLowerCase().includes(words),
+  );
+  const toggle = (name: string) => (isChosen: boolean) =>
+    change(isChosen ? [...tools, name] : tools.filter((other) => other !== name));
+  return (
+    <>
+      {usable.length > SEARCHED && (
+        <TextField label="Find a tool" type="search" value={search} change={setSearch} />
+      )}
+      <div class="tool-list">
+        {gone.map((name) => (
+          <Check
+            key={name}
+            label={<code>{name}</code>}
+            hint="It is not among the tools that may be used."
+            checked
+            change={toggle(name)}
+          />
+        ))}
+        {found.map((tool) => (
+          <Check
+            key={tool.name}
+            label={
+              <>
+                <code>{tool.name}</code>{" "}
+                {needsApproval(tool, agent) && <Badge tone="warn" text="needs approval" />}
+              </>
+            }
+            hint={<span class="tool-hint">{tool.description}</span>}
+            checked={tools.includes(tool.name)}
+            change={toggle(tool.name)}
+          />
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** By the agent's own globs, or else by what the connector marks. */
+function needsApproval(tool: Tool, agent: Agent | null): boolean {
+  return agent?.approvals ? matchesAny(agent.approvals, tool.name) : tool.approval;
+}
+
+function TypedTools({ tools, error, change }: ToolsProps): JSX.Element {
+  const [text, setText] = useState(tools.join("\n"));
+  return (
+    <Lines
+      label="Tools it may call"
+      hint="One a line, such as vault.search. Your token may not read which ones there are."
+      rows={3}
+      values={text}
+      error={error}
+      change={(typed) => {
+        setText(typed);
+        change(linesOf(typed));
+      }}
+    />
+  );
+}

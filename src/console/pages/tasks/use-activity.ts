@@ -1,0 +1,88 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Task, TaskEvents } from "../../../http/api.ts";
+import { addressOf } from "../../api/client.ts";
+import { Activity, EVENT_NAMES, type Piece } from "./activity.ts";
+
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 10_000;
+
+export interface Watched {
+  readonly pieces: readonly Piece[];
+  /** The whole task, once its last event has come. */
+  readonly finished: Task | null;
+  /** Nothing comes at present, though the task has not ended. */
+  readonly isLost: boolean;
+}
+
+/**
+ * Reads a task's events from its beginning to its end. A connection that is lost is taken up where it ended. `round` another
+ * number reads them anew; `wrote` is called after text was written into the page.
+ */
+export function useActivity(id: string, round: number, wrote: () => void): Watched {
+  const [watched, setWatched] = useState<Watched>({ pieces: [], finished: null, isLost: false });
+  const writer = useRef(wrote);
+  writer.current = wrote;
+  useEffect(() => {
+    let isLost = false;
+    let frame: number | null = null;
+    const show = () => {
+      // A finished task's events come hundreds at a time.
+      frame ??= requestAnimationFrame(() => {
+        frame = null;
+        setWatched({ pieces: activity.pieces, finished: activity.finished, isLost });
+      });
+    };
+    const activity = new Activity(show, () => writer.current());
+    const end = follow(id, activity, (lost) => {
+      if (lost === isLost) return;
+      isLost = lost;
+      show();
+    });
+    return () => {
+      end();
+      if (frame !== null) cancelAnimationFrame(frame);
+    };
+    // A round is a reason to read, and nothing else.
+  }, [id, round]);
+  return watched;
+}
+
+/** @returns what ends the reading */
+function follow(id: string, activity: Activity, lost: (isLost: boolean) => void): () => void {
+  let source: EventSource | null = null;
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  let wait = FIRST_RETRY_MS;
+
+  function open(): void {
+    const opened = new EventSource(
+      addressOf("/v1/tasks/:id/events", { id }, activity.last === 0 ? {} : { after: activity.last }),
+    );
+    source = opened;
+    for (const name of EVENT_NAMES) {
+      opened.addEventListener(name, ({ data, lastEventId }: MessageEvent<string>) => {
+        const parsed = JSON.parse(data) as TaskEvents[typeof name];
+        activity.take(Number(lastEventId), name, parsed);
+        // The server closes now, which a browser would take for a lost connection.
+        if (name === "task.finished") opened.close();
+      });
+    }
+    opened.addEventListener("open", () => {
+      wait = FIRST_RETRY_MS;
+      lost(false);
+    });
+    opened.addEventListener("error", () => {
+      if (activity.finished) return;
+      lost(true);
+      // The browser tries again by itself, unless it was answered with anything but a stream.
+      if (opened.readyState !== EventSource.CLOSED) return;
+      retry = setTimeout(open, wait);
+      wait = Math.min(wait * 2, LAST_RETRY_MS);
+    });
+  }
+
+  open();
+  return () => {
+    clearTimeout(retry);
+    source?.close();
+  };
+}

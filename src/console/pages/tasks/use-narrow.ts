@@ -1,0 +1,16 @@
+import { useEffect, useState } from "preact/hooks";
+
+/** As in the style sheet: below this a row is a card of two lines. */
+const NARROW = "(max-width: 760px)";
+
+/** Whether the window is so narrow that tables become cards. */
+export function useNarrow(): boolean {
+  const [isNarrow, setNarrow] = useState(() => matchMedia(NARROW).matches);
+  useEffect(() => {
+    const query = matchMedia(NARROW);
+    const update = () => setNarrow(query.matches);
+    query.addEventListener("change", update);
+    return () => query.removeEventListener("change", update);
+  }, []);
+  return isNarrow;
+}

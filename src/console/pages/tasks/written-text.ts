@@ -1,0 +1,111 @@
+/** Where text goes that is written as it comes: a browser's element, or what stands for it. */
+export interface TextPlace {
+  /** Begins another block behind the last one, and answers what appends to it. */
+  begin(): (text: string) => void;
+  clear(): void;
+}
+
+/** Characters of a block, past which it ends at the next line's end. */
+const BLOCK = 4_000;
+/** Past this it ends wherever it is. */
+const LONGEST_BLOCK = 32_000;
+
+/**
+ * A text that grows. A browser lays out a block anew with each addition to it: so it is written in blocks of some thousand
+ * characters, of which the last alone changes. All that comes between two frames is written together.
+ */
+export class WrittenText {
+  readonly #parts: string[] = [];
+  #length = 0;
+  /** Of `#parts`: written so far. */
+  #written = 0;
+  #place: TextPlace | null = null;
+  #append: ((text: string) => void) | null = null;
+  #blockLength = 0;
+  #frame: number | null = null;
+  readonly #wrote: () => void;
+
+  /** `wrote` is called after something was written. */
+  constructor(wrote: () => void) {
+    this.#wrote = wrote;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get text(): string {
+    return this.#parts.join("");
+  }
+
+  add(text: string): void {
+    if (text === "") return;
+    this.#parts.push(text);
+    this.#length += text.length;
+    if (this.#place) this.#soon();
+  }
+
+  /** Writes all of it into `place`, and what comes from now on. Null: into none any more. */
+  show(place: TextPlace | null): void {
+    this.#place = place;
+    this.#append = null;
+    this.#written = 0;
+    if (place === null) {
+      if (this.#frame !== null) cancelAnimationFrame(this.#frame);
+      this.#frame = null;
+      return;
+    }
+    place.clear();
+    this.#write();
+  }
+
+  #soon(): void {
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = null;
+      this.#write();
+    });
+  }
+
+  #write(): void {
+    let text = this.#parts.slice(this.#written).join("");
+    this.#written = this.#parts.length;
+    if (text === "" || !this.#place) return;
+    while (text !== "") {
+      if (this.#append === null) {
+        this.#append = this.#place.begin();
+        this.#blockLength = 0;
+      }
+      const end = this.#endOfBlock(text);
+      this.#append(text.slice(0, end));
+      this.#blockLength += end;
+      if (end < text.length || this.#blockLength >= LONGEST_BLOCK) this.#append = null;
+      text = text.slice(end);
+    }
+    this.#wrote();
+  }
+
+  /** How much of the text belongs to the block that is being written. */
+  #endOfBlock(text: string): number {
+    const line = text.indexOf("\n", Math.max(0, BLOCK - this.#blockLength));
+    if (line !== -1 && this.#blockLength + line < LONGEST_BLOCK) return line + 1;
+    const most = LONGEST_BLOCK - this.#blockLength;
+    if (text.length <= most) return text.length;
+    // Not between the two halves of a character.
+    return /[\ud800-\udbff]/.test(text.charAt(most - 1)) ? most + 1 : most;
+  }
+}
+
+/** Blocks as elements below `parent`. */
+export function elementPlace(parent: HTMLElement): TextPlace {
+  return {
+    begin() {
+      const block = document.createElement("div");
+      const text = document.createTextNode("");
+      block.className = "text-block";
+      block.append(text);
+      parent.append(block);
+      return (more) => text.appendData(more);
+    },
+    clear: () => parent.replaceChildren(),
+  };
+}

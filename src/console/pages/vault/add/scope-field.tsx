@@ -1,0 +1,38 @@
+import type { JSX } from "preact";
+import { TextField } from "../../../parts/field.tsx";
+
+/** As `MEMORY_SCOPE` of the server, which decides; `/` is left out, where only those see a document who see everything. */
+const SCOPE = /^(?:\/|[a-z0-9][a-z0-9._-]*(?:\/[a-z0-9][a-z0-9._-]*){0,15})$/;
+
+/** What is wrong with a scope as it is typed. */
+export function scopeError(scope: string): string | undefined {
+  if (scope === "") return "Name the scope that it is to lie in";
+  if (SCOPE.test(scope)) return undefined;
+  return "Use a path such as legal/contracts: a to z, 0 to 9, dots, dashes and underscores, slashes between";
+}
+
+export function ScopeField({
+  value,
+  change,
+  known,
+  error,
+}: {
+  readonly value: string;
+  readonly change: (scope: string) => void;
+  /** Scopes that there are, offered while one is typed. */
+  readonly known: readonly string[];
+  readonly error: string | undefined;
+}): JSX.Element {
+  return (
+    <TextField
+      label="Scope"
+      required
+      placeholder="legal/contracts"
+      value={value}
+      change={change}
+      list={known}
+      hint="Agents find it whose memory scope is this path, or one above it. A new path is made by using it; / is seen by those alone who see everything."
+      error={error}
+    />
+  );
+}

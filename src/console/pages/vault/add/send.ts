@@ -1,0 +1,45 @@
+import type { AnswerOf } from "../../../api/client.ts";
+import { problemOf } from "../../../api/client.ts";
+import { offline } from "../../../api/problem.ts";
+
+type Written = AnswerOf<"POST /v1/vault/documents">;
+
+export interface SendOptions {
+  readonly signal: AbortSignal;
+  /** Called as the body goes out, with the share of it that has, 0 to 1. */
+  sent(share: number): void;
+}
+
+/**
+ * `POST /v1/vault/documents` as `call` makes it, by the one interface of browsers that tells how far a body has got.
+ * @throws ApiProblem; what `signal` was aborted with
+ */
+export function sendDocument(body: Blob, { signal, sent }: SendOptions): Promise<Written> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const request = new XMLHttpRequest();
+    request.open("POST", "/v1/vault/documents");
+    request.setRequestHeader("content-type", "application/json");
+    request.upload.addEventListener("progress", ({ loaded, total }) =>
+      sent(total === 0 ? 0 : loaded / total),
+    );
+    request.upload.addEventListener("load", () => sent(1));
+    request.addEventListener("error", () => reject(offline()));
+    request.addEventListener("abort", () => reject(signal.reason));
+    request.addEventListener("load", () => {
+      if (request.status >= 200 && request.status < 300) {
+        resolve(JSON.parse(request.responseText) as Written);
+        return;
+      }
+      const headers = { "content-type": request.getResponseHeader("content-type") ?? "" };
+      problemOf(new Response(request.responseText, { status: request.status, headers })).then(reject, reject);
+    });
+    const abort = () => request.abort();
+    signal.addEventListener("abort", abort, { once: true });
+    request.addEventListener("loadend", () => signal.removeEventListener("abort", abort));
+    request.send(body);
+  });
+}

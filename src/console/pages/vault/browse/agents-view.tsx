@@ -1,0 +1,44 @@
+import type { JSX } from "preact";
+import type { VaultScope } from "../../../../http/api.ts";
+import type { ApiProblem } from "../../../api/problem.ts";
+import { Empty } from "../../../parts/page.tsx";
+import { Loading, ProblemNote } from "../../../parts/problem.tsx";
+import { plural } from "../../../parts/text.tsx";
+import { addressOfView, type View } from "../address.ts";
+
+/** How far an agent sees, before anything is asked as it. */
+export function AgentsView({
+  view,
+  scopes,
+  problem,
+}: {
+  readonly view: View;
+  /** Those with documents that it sees. */
+  readonly scopes: readonly VaultScope[] | undefined;
+  readonly problem: ApiProblem | null;
+}): JSX.Element {
+  if (scopes === undefined) return problem ? <ProblemNote problem={problem} /> : <Loading />;
+  const documents = scopes.reduce((sum, { documents: count }) => sum + count, 0);
+  return (
+    <Empty
+      title={`Searching as ${view.agent}`}
+      action={
+        <a class="button" href={addressOfView({ ...view, agent: "" })}>
+          See all that you see
+        </a>
+      }
+    >
+      {documents === 0 ? (
+        <>
+          No document lies inside of this agent’s memory scope, so that it finds nothing. Change its memory
+          scope, or add documents to it.
+        </>
+      ) : (
+        <>
+          This agent sees {plural(documents, "document")} in {plural(scopes.length, "scope")}, which are those
+          on this page. Ask something above to see what it would find.
+        </>
+      )}
+    </Empty>
+  );
+}

@@ -1,0 +1,71 @@
+import { useEffect, useState } from "preact/hooks";
+import type { VaultScope } from "../../../../http/api.ts";
+import { call } from "../../../api/client.ts";
+import { type ApiProblem, asProblem } from "../../../api/problem.ts";
+import { useSession } from "../../../state/session.tsx";
+import { useSoon } from "../../../state/use-soon.ts";
+
+export interface Scopes {
+  /** All that hold documents, by path; undefined before they were read. */
+  readonly scopes: readonly VaultScope[] | undefined;
+  readonly problem: ApiProblem | null;
+  reload(): void;
+}
+
+const PAGE = 200;
+const RETRY_MS = 5_000;
+
+/** The scopes that hold documents, as far as the reader sees, or `agent` does, and again when documents change. */
+export function useScopes(agent: string): Scopes {
+  const { feed } = useSession();
+  const [read, setRead] = useState<{ readonly agent: string; readonly scopes: readonly VaultScope[] }>();
+  const [problem, setProblem] = useState<ApiProblem | null>(null);
+  const [round, setRound] = useState(0);
+  const reload = useSoon(() => setRound((before) => before + 1));
+
+  useEffect(() => {
+    const abort = new AbortController();
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    feed.ready
+      .then(() => readAll(agent, abort.signal))
+      .then((scopes) => {
+        if (abort.signal.aborted) return;
+        setRead({ agent, scopes });
+        setProblem(null);
+      })
+      .catch((error: unknown) => {
+        if (abort.signal.aborted) return;
+        const failed = asProblem(error);
+        setProblem(failed);
+        if (failed.status === 0 || failed.status >= 500) retry = setTimeout(reload, RETRY_MS);
+      });
+    return () => {
+      abort.abort();
+      clearTimeout(retry);
+    };
+  }, [feed, agent, round, reload]);
+
+  useEffect(() => {
+    const ends = [feed.listen("document.changed", reload), feed.onGap(reload)];
+    return () => {
+      for (const end of ends) end();
+    };
+  }, [feed, reload]);
+
+  return { scopes: read?.agent === agent ? read.scopes : undefined, problem, reload };
+}
+
+async function readAll(agent: string, signal: AbortSignal): Promise<readonly VaultScope[]> {
+  const found: VaultScope[] = [];
+  let cursor: string | null = null;
+  do {
+    const query = { limit: PAGE, agent, ...(cursor === null ? {} : { cursor }) };
+    const page: { data: readonly VaultScope[]; next_cursor: string | null } = await call(
+      "GET /v1/vault/scopes",
+      { query, signal },
+    );
+    found.push(...page.data);
+    cursor = page.next_cursor;
+  } while (cursor !== null && !signal.aborted);
+  return found;
+}

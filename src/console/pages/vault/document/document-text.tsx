@@ -1,0 +1,73 @@
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Passage } from "./passage.ts";
+import { type Slice, slicesOf } from "./slices.ts";
+
+/** A document's text, as it is; a passage of it is marked, and brought into sight. */
+export function DocumentText({
+  text,
+  passage,
+}: {
+  readonly text: string;
+  readonly passage: Passage | null;
+}): JSX.Element {
+  const slices = useMemo(() => slicesOf(text), [text]);
+  const marked = useRef<HTMLElement>(null);
+  const start = passage?.start;
+  useEffect(() => {
+    let left = 3;
+    let frame = 0;
+    // What is drawn on the way there takes another height than was guessed, so that the passage moves.
+    const show = () => {
+      marked.current?.scrollIntoView({ block: "center" });
+      left -= 1;
+      if (left > 0) frame = requestAnimationFrame(show);
+    };
+    frame = requestAnimationFrame(show);
+    return () => cancelAnimationFrame(frame);
+  }, [text, start]);
+
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
+    <section class="vault-text" tabIndex={0} aria-label="The document’s text">
+      {slices.map((slice) => (
+        <div
+          key={slice.start}
+          class="vault-slice"
+          style={{ containIntrinsicBlockSize: `auto ${slice.lines * 1.6}em` }}
+        >
+          {passage && passage.start < slice.end && passage.end > slice.start ? (
+            <MarkedSlice
+              slice={slice}
+              passage={passage}
+              first={passage.start >= slice.start ? marked : undefined}
+            />
+          ) : (
+            slice.text
+          )}
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function MarkedSlice({
+  slice: { start, text },
+  passage,
+  first,
+}: {
+  readonly slice: Slice;
+  readonly passage: Passage;
+  /** Where the passage begins in this slice: what holds its mark. */
+  readonly first: { current: HTMLElement | null } | undefined;
+}): JSX.Element {
+  const from = Math.max(0, passage.start - start);
+  const to = Math.min(text.length, passage.end - start);
+  return (
+    <>
+      {text.slice(0, from)}
+      <mark ref={first ?? null}>{text.slice(from, to)}</mark>
+      {text.slice(to)}
+    </>
+  );
+}

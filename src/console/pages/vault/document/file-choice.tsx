@@ -1,0 +1,55 @@
+import type { JSX } from "preact";
+import { useId } from "preact/hooks";
+import { Field } from "../../../parts/field.tsx";
+import { ACCEPTED, MOST_BYTES, sizeText } from "../add/file-type.ts";
+
+/** Where a document's new content comes from. */
+export function FileChoice({
+  isFile,
+  choose,
+  take,
+  error,
+  share,
+}: {
+  readonly isFile: boolean;
+  readonly choose: (isFile: boolean) => void;
+  readonly take: (file: File | null) => void;
+  readonly error: string | undefined;
+  /** How much of the file has been sent, 0 to 1; null while none is. */
+  readonly share: number | null;
+}): JSX.Element {
+  const name = useId();
+  return (
+    <fieldset>
+      <legend>Its content</legend>
+      <div class="row vault-choice">
+        {[false, true].map((value) => (
+          <label key={String(value)} class="row">
+            <input type="radio" name={name} checked={isFile === value} onChange={() => choose(value)} />
+            {value ? "From a file" : "A text"}
+          </label>
+        ))}
+      </div>
+      {isFile && (
+        <Field label="File" hint={`At most ${sizeText(MOST_BYTES)}.`} error={error}>
+          {(described) => (
+            <input
+              {...described}
+              type="file"
+              accept={ACCEPTED}
+              onChange={(event) => take(event.currentTarget.files?.[0] ?? null)}
+            />
+          )}
+        </Field>
+      )}
+      {share !== null && (
+        <span class="vault-upload-state">
+          <progress value={share} max={1} aria-label="Sent" />
+          <span class="number small" role="status">
+            {share < 1 ? `${Math.floor(share * 100)} %` : "The server reads it …"}
+          </span>
+        </span>
+      )}
+    </fieldset>
+  );
+}

@@ -1,0 +1,61 @@
+export type PairValue = string | number | boolean;
+export type Pairs = Readonly<Record<string, PairValue>>;
+
+/** What was read, or the first line that could not be. */
+export type ReadPairs =
+  | { readonly pairs: Pairs; readonly error?: undefined }
+  | { readonly pairs?: undefined; readonly error: string };
+
+/** A name, in quotes where it holds `=`, and what is behind the sign. */
+const LINE = /^("(?:[^"\\]|\\.)*"|[^="][^=]*?)\s*=\s*(.*)$/su;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/**
+ * Metadata as it is typed, one `name=value` a line. `2024` is a number and `true` a yes, as in JSON; in quotes they are
+ * texts, and everything else is one without them.
+ */
+export function readPairs(text: string): ReadPairs {
+  const pairs: [string, PairValue][] = [];
+  for (const line of text.split("\n").map((part) => part.trim())) {
+    if (line === "") continue;
+    const match = LINE.exec(line);
+    const name = match?.[1] === undefined ? undefined : unquoted(match[1]);
+    const value = match?.[2] === undefined ? undefined : pairValue(match[2]);
+    if (typeof name !== "string" || name === "" || value === undefined) {
+      return { error: `"${line.slice(0, 80)}" is not of the form name=value` };
+    }
+    pairs.push([name, value]);
+  }
+  return { pairs: Object.fromEntries(pairs) };
+}
+
+/** The same pairs as text, which reads back as they are. */
+export function writePairs(pairs: Pairs): string {
+  return Object.entries(pairs)
+    .map(([name, value]) => pairText(name, value))
+    .join("\n");
+}
+
+export function pairText(name: string, value: PairValue): string {
+  const isPlainName = !name.includes("=") && !name.startsWith('"');
+  const isPlainValue = typeof value !== "string" || (value === value.trim() && pairValue(value) === value);
+  const written = typeof value === "string" && (!isPlainValue || value.includes("\n"));
+  return `${isPlainName ? name : JSON.stringify(name)}=${written ? JSON.stringify(value) : value}`;
+}
+
+function pairValue(text: string): PairValue | undefined {
+  if (text === "true" || text === "false") return text === "true";
+  if (NUMBER.test(text)) return Number(text);
+  return unquoted(text);
+}
+
+/** Undefined where a quote is opened and not closed. */
+function unquoted(text: string): string | undefined {
+  if (!text.startsWith('"')) return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,27 @@
+import type { JSX } from "preact";
+
+/** Which words of the question the documents do not hold, and what they were taken for. */
+export function Corrected({
+  words,
+}: {
+  readonly words: Readonly<Record<string, readonly string[]>>;
+}): JSX.Element | null {
+  const found = Object.entries(words).filter(([, meant]) => meant.length > 0);
+  if (found.length === 0) return null;
+  return (
+    <p>
+      {found.map(([word, meant]) => (
+        <span key={word} class="break">
+          No document that was searched holds <q>{word}</q>; it was taken for{" "}
+          {meant.map((near, index) => (
+            <span key={near}>
+              {index > 0 && " or "}
+              <q>{near}</q>
+            </span>
+          ))}
+          .{" "}
+        </span>
+      ))}
+    </p>
+  );
+}

@@ -1,0 +1,13 @@
+import type { JSX } from "preact";
+import { mark, type Words } from "./marks.ts";
+
+/** A text with a question's words marked: texts in elements, never markup. */
+export function Marked({ text, words }: { readonly text: string; readonly words: Words }): JSX.Element {
+  return (
+    <>
+      {mark(text, words).map((piece, index) =>
+        piece.isMarked ? <mark key={index}>{piece.text}</mark> : piece.text,
+      )}
+    </>
+  );
+}

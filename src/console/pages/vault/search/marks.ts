@@ -1,0 +1,134 @@
+import { stemmer } from "stemmer";
+import { isStopWord } from "../../../../vault/terms/stop-words.ts";
+
+/** A stretch of a text, and whether it is one of the question's words. */
+export interface Piece {
+  readonly text: string;
+  readonly isMarked: boolean;
+}
+
+/** The words of a question as a search compares them. */
+export interface Words {
+  /** Of words that stand between blanks: their stems. */
+  readonly stems: ReadonlySet<string>;
+  /** Of scripts that are written without blanks: characters, and pairs of them. */
+  readonly signs: ReadonlySet<string>;
+}
+
+const RUN = /[\p{L}\p{N}\p{M}]+/gu;
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const MARK = /\p{M}/gu;
+const LONGEST_WORD = 200;
+
+/**
+ * The words that a search of `question` looks for: without those that say nothing, unless there are no others, and with
+ * those that the server took for words that it does not know. As in `vault/terms/words.ts`.
+ */
+export function wordsOf(question: string, corrected: Readonly<Record<string, readonly string[]>>): Words {
+  const stems = new Set<string>();
+  const signs = new Set<string>();
+  const words: string[] = [];
+  for (const [run] of question.matchAll(RUN)) {
+    for (const part of partsOf(run)) {
+      if (part.isUnspaced) for (const sign of signsOf(part.characters)) signs.add(sign);
+      else words.push(part.characters.join(""));
+    }
+  }
+  const telling = words.filter((word) => !isStopWord(word));
+  const meant = telling.flatMap((word) => [word, ...(corrected[word] ?? [])]);
+  for (const word of meant.length > 0 || signs.size > 0 ? meant : words) stems.add(stemmer(word));
+  return { stems, signs };
+}
+
+/** A text with the question's words marked. Joined, the pieces are the text. */
+export function mark(text: string, words: Words): Piece[] {
+  const pieces: Piece[] = [];
+  let at = 0;
+  for (const { start, end } of marksIn(text, words)) {
+    if (start > at) pieces.push({ text: text.slice(at, start), isMarked: false });
+    pieces.push({ text: text.slice(start, end), isMarked: true });
+    at = end;
+  }
+  if (at < text.length) pieces.push({ text: text.slice(at), isMarked: false });
+  return pieces;
+}
+
+interface Stretch {
+  readonly start: number;
+  readonly end: number;
+}
+
+function* marksIn(text: string, { stems, signs }: Words): Generator<Stretch> {
+  for (const match of text.matchAll(RUN)) {
+    for (const { isUnspaced, characters, starts, end } of partsOf(match[0], match.index)) {
+      const start = starts[0] ?? match.index;
+      if (!isUnspaced) {
+        if (stems.has(stemmer(characters.join("")))) yield { start, end };
+        continue;
+      }
+      yield* signMarks(characters, [...starts, end], signs);
+    }
+  }
+}
+
+/** Pairs that the question holds; single characters where it holds no longer run. */
+function* signMarks(
+  characters: readonly string[],
+  bounds: readonly number[],
+  signs: ReadonlySet<string>,
+): Generator<Stretch> {
+  const isMarked = characters.map(
+    (character, index) =>
+      signs.has(character) ||
+      signs.has(character + (characters[index + 1] ?? "")) ||
+      (index > 0 && signs.has((characters[index - 1] ?? "") + character)),
+  );
+  for (let from = 0; from < characters.length; from++) {
+    if (!isMarked[from]) continue;
+    let to = from;
+    while (isMarked[to + 1]) to++;
+    yield { start: bounds[from] ?? 0, end: bounds[to + 1] ?? 0 };
+    from = to;
+  }
+}
+
+interface Part {
+  readonly isUnspaced: boolean;
+  /** Folded: lower case, without accents. */
+  readonly characters: string[];
+  /** Where each of them begins. */
+  readonly starts: number[];
+  end: number;
+}
+
+/** A run of letters, cut where its script changes to one that knows no blanks, or from one. */
+function partsOf(run: string, offset = 0): readonly Part[] {
+  const parts: Part[] = [];
+  let at = offset;
+  for (const character of run) {
+    const start = at;
+    at += character.length;
+    const folded = fold(character);
+    const last = parts.at(-1);
+    // An accent of its own belongs to what is before it.
+    const isUnspaced = folded === "" ? (last?.isUnspaced ?? false) : UNSPACED.test(folded);
+    if (last?.isUnspaced === isUnspaced) {
+      last.end = at;
+      if (folded === "") continue;
+      last.characters.push(folded);
+      last.starts.push(start);
+    } else parts.push({ isUnspaced, characters: [folded], starts: [start], end: at });
+  }
+  return parts.filter(({ isUnspaced, characters }) => isUnspaced || characters.length <= LONGEST_WORD);
+}
+
+function fold(character: string): string {
+  if (character < "\x80") return character.toLowerCase();
+  return character.toLowerCase().normalize("NFKD").toLowerCase().replace(MARK, "").normalize("NFC");
+}
+
+function signsOf(characters: readonly string[]): readonly string[] {
+  if (characters.length === 1) return characters;
+  return characters.slice(1).map((character, index) => (characters[index] ?? "") + character);
+}

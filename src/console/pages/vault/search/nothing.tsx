@@ -1,0 +1,35 @@
+import type { JSX } from "preact";
+import { Empty } from "../../../parts/page.tsx";
+import { addressOfView, hasOptions, type View } from "../address.ts";
+
+/** Nothing was found: what to try, each a link to that search. */
+export function NothingFound({ view }: { readonly view: View }): JSX.Element {
+  const tries: readonly (readonly [boolean, string, Partial<View>])[] = [
+    [view.filter !== "", "Search without the metadata", { filter: "" }],
+    [view.scope !== "", "Search in all scopes", { scope: "" }],
+    [view.agent !== "", "Search as yourself", { agent: "" }],
+    [view.mode !== "hybrid", "Find by words and vectors", { mode: "hybrid" }],
+  ];
+  return (
+    <Empty
+      title="Nothing was found"
+      action={
+        <div class="row">
+          {tries.map(
+            ([isShown, label, change]) =>
+              isShown && (
+                <a key={label} class="button" href={addressOfView({ ...view, ...change })}>
+                  {label}
+                </a>
+              ),
+          )}
+        </div>
+      }
+    >
+      No passage of the documents that were searched comes near “
+      <span class="break">{view.text.slice(0, 200)}</span>”. Words are found by their stem, so that other
+      forms of the same word make no difference: try other words, or fewer of them
+      {hasOptions(view) || view.scope !== "" || view.agent !== "" ? ", or search more:" : "."}
+    </Empty>
+  );
+}

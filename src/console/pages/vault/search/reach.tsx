@@ -1,0 +1,48 @@
+import type { JSX } from "preact";
+import type { VaultScope } from "../../../../http/api.ts";
+import { plural } from "../../../parts/text.tsx";
+import { useSession } from "../../../state/session.tsx";
+import type { View } from "../address.ts";
+
+/** How far a search sees, in words: whoever reads its results must know what could not be among them. */
+export function Reach({
+  view: { scope, agent, filter },
+  scopes,
+}: {
+  readonly view: View;
+  /** Those with documents in them that are seen; undefined before they were read. */
+  readonly scopes: readonly VaultScope[] | undefined;
+}): JSX.Element {
+  const { session } = useSession();
+  const eyes = session.agent ?? agent;
+  const inside = scopes?.filter(({ scope: path }) => isBelow(scope, path));
+  const documents = inside?.reduce((sum, { documents: count }) => sum + count, 0);
+  return (
+    <p class="note">
+      {eyes === "" ? (
+        <>Searched as yourself: you see the whole workspace.</>
+      ) : (
+        <>
+          Searched as the agent <strong>{eyes}</strong>: what is found is what it would find. Nothing outside
+          of its memory scope is here, or has a part in the ranking.
+        </>
+      )}{" "}
+      {scope !== "" && (
+        <>
+          Narrowed to <code class="break">{scope}</code> and what is below it.{" "}
+        </>
+      )}
+      {documents !== undefined && inside !== undefined && (
+        <>
+          That is {plural(documents, "document")} in {plural(inside.length, "scope")}
+          {filter !== "" && ", of which those with the metadata"}.
+        </>
+      )}
+    </p>
+  );
+}
+
+/** Whether a path is another one, or below it; everything is below none. */
+export function isBelow(scope: string, path: string): boolean {
+  return scope === "" || path === scope || path.startsWith(`${scope}/`);
+}

@@ -1,0 +1,67 @@
+import type { JSX } from "preact";
+import type { FoundPassage } from "../../../../http/api.ts";
+import { addressOfView, documentAddress, type SearchMode, type View } from "../address.ts";
+import { type Pairs, pairText } from "../pairs.ts";
+import { SourceLink } from "../source-link.tsx";
+import { Marked } from "./marked.tsx";
+import type { Words } from "./marks.ts";
+import { Why } from "./why.tsx";
+
+/** A passage that was found. Its title leads to it, in its document. */
+export function Result({
+  passage,
+  words,
+  mode,
+  view,
+}: {
+  readonly passage: FoundPassage;
+  readonly words: Words;
+  /** In which the search was really made. */
+  readonly mode: SearchMode;
+  readonly view: View;
+}): JSX.Element {
+  return (
+    <li class="card vault-result">
+      <div class="vault-result-head">
+        <h3>
+          <a href={documentAddress(passage.document_id, passage)}>
+            <Marked text={passage.title} words={words} />
+          </a>
+        </h3>
+        <a class="chip" href={addressOfView({ ...view, scope: passage.scope === "/" ? "" : passage.scope })}>
+          <span class="unseen">Search in </span>
+          {passage.scope}
+        </a>
+      </div>
+      <p class="vault-passage">
+        <Marked text={passage.text} words={words} />
+      </p>
+      <div class="row small">
+        {passage.source_uri !== null && <SourceLink uri={passage.source_uri} />}
+        <MetadataLinks of={passage.metadata} view={view} />
+      </div>
+      {passage.explain && <Why explain={passage.explain} score={passage.score} mode={mode} />}
+    </li>
+  );
+}
+
+/** What a document is marked with; each leads to the same search among those that are marked alike. */
+function MetadataLinks({ of, view }: { readonly of: Pairs; readonly view: View }): JSX.Element {
+  return (
+    <>
+      {Object.entries(of).map(([name, value]) => {
+        const pair = pairText(name, value);
+        return (
+          <a
+            key={name}
+            class="chip"
+            href={addressOfView({ ...view, filter: view.filter === "" ? pair : `${view.filter}\n${pair}` })}
+          >
+            <span class="unseen">Only with </span>
+            {pair}
+          </a>
+        );
+      })}
+    </>
+  );
+}

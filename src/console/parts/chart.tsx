@@ -1,0 +1,100 @@
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type uPlot from "uplot";
+import { colourOf, type Look, type Series, slotText, startPlot } from "./chart-plot.ts";
+import { ChartTable } from "./chart-table.tsx";
+import { useScheme } from "./use-scheme.ts";
+
+export type { Series } from "./chart-plot.ts";
+
+/**
+ * Values over time, one a slot. Under the pointer the key shows a slot's values, else what each comes to as a whole. The
+ * table below says the same to who uses no pointer, or does not see the picture.
+ */
+export function Chart({
+  label,
+  slots,
+  stepSeconds,
+  series,
+  look,
+  format,
+  whole,
+}: {
+  readonly label: string;
+  /** When each slot begins, RFC 3339. */
+  readonly slots: readonly string[];
+  readonly stepSeconds: number;
+  readonly series: readonly Series[];
+  readonly look: Look;
+  readonly format: (value: number) => string;
+  /** What a series comes to over all slots; left out where that says nothing. */
+  readonly whole?: (series: Series) => string;
+}): JSX.Element {
+  const frame = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const scheme = useScheme();
+  const [hovered, setHovered] = useState<number | null>(null);
+  const formatter = useRef(format);
+  formatter.current = format;
+  const shown = useRef({ slots, series });
+  shown.current = { slots, series };
+  const shape = JSON.stringify([series.map(({ name, tone }) => [name, tone]), look, stepSeconds]);
+
+  useEffect(() => {
+    const element = frame.current;
+    if (!element) return undefined;
+    const made = startPlot(element, {
+      ...shown.current,
+      stepSeconds,
+      look,
+      format: (value) => formatter.current(value),
+      hover: setHovered,
+    });
+    plot.current = made.plot;
+    return () => {
+      made.end();
+      plot.current = null;
+    };
+    // Made anew where the shape of what it shows, or a colour, is another one.
+  }, [shape, scheme]);
+
+  useEffect(() => {
+    plot.current?.setData(look.data(slots, stepSeconds, series));
+    // What the plot was made with is put in place by its maker.
+  }, [slots, series]);
+
+  const at = hovered === null ? undefined : slots[hovered];
+  return (
+    <figure class="chart stack-small" aria-label={label}>
+      <div ref={frame} class="chart-frame" aria-hidden="true" />
+      <div class="chart-words" aria-hidden="true">
+        <span class="chart-slot number">{at === undefined ? "In all" : slotText(at, stepSeconds)}</span>
+        <ul class="chart-key">
+          {series.map((one, index) => (
+            <li key={one.name}>
+              <svg viewBox="0 0 10 10" aria-hidden="true">
+                <rect width="10" height="10" rx="2" fill={colourOf(one, index)} />
+              </svg>
+              <span class="cut" title={one.name}>
+                {one.name}
+              </span>
+              <b class="number">{valueText(one, at === undefined ? null : hovered, format, whole)}</b>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <ChartTable label={label} slots={slots} stepSeconds={stepSeconds} series={series} format={format} />
+    </figure>
+  );
+}
+
+function valueText(
+  series: Series,
+  slot: number | null,
+  format: (value: number) => string,
+  whole: ((series: Series) => string) | undefined,
+): string {
+  if (slot === null) return whole?.(series) ?? "";
+  const value = series.values[slot] ?? null;
+  return value === null ? "–" : format(value);
+}

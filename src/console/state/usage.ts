@@ -1,0 +1,24 @@
+import { useEffect, useState } from "preact/hooks";
+import type { FeedEvents } from "../../http/api.ts";
+import { useSession } from "./session.tsx";
+
+type Usage = FeedEvents["usage"];
+type Status = FeedEvents["workspace.changed"]["status"];
+
+/** What the workspace has in use now, as the feed tells it; null before it has. */
+export function useUsage(): Usage | null {
+  const { feed } = useSession();
+  const [usage, setUsage] = useState<Usage | null>(() => feed.last("usage") ?? null);
+  useEffect(() => feed.listen("usage", setUsage), [feed]);
+  return usage;
+}
+
+/** Whether the workspace is stopped. */
+export function useWorkspaceStatus(): Status {
+  const { feed, session } = useSession();
+  const [status, setStatus] = useState<Status>(
+    () => feed.last("workspace.changed")?.status ?? session.workspace_status,
+  );
+  useEffect(() => feed.listen("workspace.changed", ({ status: told }) => setStatus(told)), [feed]);
+  return status;
+}

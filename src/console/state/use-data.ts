@@ -1,0 +1,103 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { FeedEventName } from "../../http/api.ts";
+import { type AnswerOf, type CallOptions, call, type RouteName } from "../api/client.ts";
+import { type ApiProblem, asProblem } from "../api/problem.ts";
+import { useSession } from "./session.tsx";
+
+/** What was read, as it is now. */
+export interface Loaded<Value> {
+  /** The last that was read; undefined before the first answer. */
+  readonly data: Value | undefined;
+  /** Why the last reading failed; what was read before stays. */
+  readonly problem: ApiProblem | null;
+  readonly isLoading: boolean;
+  reload(): void;
+  /** Puts something newer in its place: what an action has answered, or the feed has told. */
+  change(update: (value: Value) => Value): void;
+}
+
+/** Each reading is a call, and an entry in the ledger: events that come closer together than this share one. */
+const SHORTEST_MS = 1_500;
+const RETRY_MS = 5_000;
+
+/**
+ * Reads a route, and again when one of the events in `on` has come, or some may have been missed. `options` null reads
+ * nothing.
+ */
+export function useData<Name extends RouteName>(
+  name: Name,
+  options: CallOptions<Name> | null,
+  on: readonly FeedEventName[] = [],
+): Loaded<AnswerOf<Name>> {
+  const { feed } = useSession();
+  const [data, setData] = useState<AnswerOf<Name> | undefined>(undefined);
+  const [problem, setProblem] = useState<ApiProblem | null>(null);
+  const [isLoading, setLoading] = useState(options !== null);
+  const [round, setRound] = useState(0);
+  const reload = useCallback(() => setRound((before) => before + 1), []);
+  const key = options === null ? null : JSON.stringify([name, options]);
+  const given = useRef(options);
+  given.current = options;
+  const shown = useRef<string | null>(null);
+
+  useEffect(() => {
+    if (key === null || given.current === null) return undefined;
+    // What another address answers is not shown for this one.
+    if (shown.current !== key) setData(undefined);
+    shown.current = key;
+    setLoading(true);
+    const abort = new AbortController();
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    const asked = given.current;
+    feed.ready
+      .then(() => call(name, { ...asked, signal: abort.signal }))
+      .then((answer) => {
+        if (abort.signal.aborted) return;
+        setData(answer);
+        setProblem(null);
+      })
+      .catch((error: unknown) => {
+        if (abort.signal.aborted) return;
+        const failed = asProblem(error);
+        setProblem(failed);
+        if (failed.status === 0 || failed.status >= 500) retry = setTimeout(reload, RETRY_MS);
+      })
+      .finally(() => {
+        if (!abort.signal.aborted) setLoading(false);
+      });
+    return () => {
+      abort.abort();
+      clearTimeout(retry);
+    };
+  }, [feed, name, key, round, reload]);
+
+  const events = on.join();
+  useEffect(() => {
+    if (key === null) return undefined;
+    let last = Date.now();
+    let later: ReturnType<typeof setTimeout> | undefined;
+    const soon = () => {
+      if (later !== undefined) return;
+      later = setTimeout(
+        () => {
+          later = undefined;
+          last = Date.now();
+          reload();
+        },
+        Math.max(0, last + SHORTEST_MS - Date.now()),
+      );
+    };
+    const ends = on.map((event) => feed.listen(event, soon));
+    ends.push(feed.onGap(soon));
+    return () => {
+      clearTimeout(later);
+      for (const end of ends) end();
+    };
+    // `events` stands for the list, which is made anew each time.
+  }, [feed, key, events, reload]);
+
+  const change = useCallback((update: (value: AnswerOf<Name>) => AnswerOf<Name>) => {
+    setData((before) => (before === undefined ? before : update(before)));
+  }, []);
+  return { data, problem, isLoading, reload, change };
+}

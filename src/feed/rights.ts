@@ -1,0 +1,32 @@
+import type { Agents } from "../access/agents.ts";
+import { type Caller, tokenIdOf } from "../access/caller.ts";
+import { type Boundary, EVERYTHING, simplify } from "../access/memory-scope.ts";
+import type { Tokens } from "../access/tokens.ts";
+
+/** How much of its workspace a caller is told. */
+export interface Rights {
+  readonly scopes: readonly string[];
+  /** The agent that it acts as. */
+  readonly agent: { readonly id: number; readonly name: string } | null;
+  /** How far it sees into the vault. */
+  readonly boundary: Boundary;
+}
+
+/** What a caller has now; undefined where its token is no longer good. Who has no token is the operator. */
+export async function rightsOf(
+  { tokens, agents }: { readonly tokens: Pick<Tokens, "callerOf">; readonly agents: Pick<Agents, "byId"> },
+  caller: Caller,
+): Promise<Rights | undefined> {
+  const { workspaceId } = caller;
+  const token = tokenIdOf(caller);
+  const now = token === null ? caller : await tokens.callerOf(workspaceId, token);
+  if (!now) return undefined;
+  const { scopes, agent } = now;
+  if (!agent) return { scopes, agent, boundary: EVERYTHING };
+  const acting = await agents.byId(workspaceId, agent.id);
+  return acting && { scopes, agent, boundary: simplify(acting.memoryScope) };
+}
+
+export function areSame(before: Rights, after: Rights): boolean {
+  return JSON.stringify(before) === JSON.stringify(after);
+}

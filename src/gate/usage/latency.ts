@@ -1,0 +1,37 @@
+/** Upper bounds of the classes of latency, in milliseconds, each inside of its class; what is above the last is one more. */
+export const LATENCY_BOUNDS_MS: readonly number[] = [
+  5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 3_600_000,
+];
+
+/** In the place of a class where nothing was measured: what was refused or cancelled, or died with its process. */
+export const NOT_MEASURED = -1;
+
+/** The class of a latency, as an index. `ms` null: `NOT_MEASURED`. */
+export function latencyClass(ms: number | null): number {
+  if (ms === null) return NOT_MEASURED;
+  const index = LATENCY_BOUNDS_MS.findIndex((bound) => ms <= bound);
+  return index < 0 ? LATENCY_BOUNDS_MS.length : index;
+}
+
+/**
+ * A percentile of latencies that were counted by class, in milliseconds: by linear interpolation inside of the class in which
+ * it lies, as Prometheus' `histogram_quantile` does; in the last class, which has no upper bound, its lower one.
+ * @param counts by class; those at the end may be left out
+ * @returns null where nothing was counted
+ */
+export function percentile(counts: readonly number[], percent: number): number | null {
+  const total = counts.reduce((all, count) => all + count, 0);
+  if (total === 0) return null;
+  // Whole numbers: `0.99 * 300` is a little less than 297.
+  const rank = percent * total;
+  let before = 0;
+  for (const [index, count] of counts.entries()) {
+    if (count > 0 && (before + count) * 100 >= rank) {
+      const lower = LATENCY_BOUNDS_MS[index - 1] ?? 0;
+      const upper = LATENCY_BOUNDS_MS[index] ?? lower;
+      return lower + ((upper - lower) * (rank - before * 100)) / (count * 100);
+    }
+    before += count;
+  }
+  throw new Error("a percentile lies beyond all that was counted");
+}

@@ -1,0 +1,157 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Db, Tx } from "../../store/db.ts";
+import { addUsage, decodeUsage, encodeUsage, mergeUsage, noUsage, type UsageFacts } from "./facts.ts";
+import { FIVE_MINUTES_MS, slotOf, type UsageCount } from "./record.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** How finely statistics may be asked for, with how long they are kept in that form. Milliseconds. */
+export const USAGE_STEPS = {
+  "5m": { width: FIVE_MINUTES_MS, kept: 48 * HOUR_MS },
+  "1h": { width: HOUR_MS, kept: 400 * DAY_MS },
+  "1d": { width: DAY_MS, kept: 400 * DAY_MS },
+} as const;
+export type UsageStep = keyof typeof USAGE_STEPS;
+
+/** In the place of an agent's id: all of the workspace, calls by no agent among them. */
+export const EVERYBODY = -1;
+
+/** Rows of `usage_counts` that are moved in one transaction, for which every other writer waits. */
+const MOVED = 200;
+/** Rows of `usage_slots` that are deleted in one transaction. */
+const DELETED = 500;
+/** Looking for an agent whose rows are not old enough counts as so many. */
+const LOOK = 10;
+
+/** The names of the columns of `usage_counts` as `UsageCount` has them. */
+export const COUNT_COLUMNS = `slot, agent_id AS "agentId", kind, name, outcome, bucket, count, credits,
+  input_tokens AS "inputTokens", output_tokens AS "outputTokens"`;
+
+/** The first slot of a step that is still kept. */
+export function oldestKept(step: UsageStep, now: number): number {
+  const { width, kept } = USAGE_STEPS[step];
+  return slotOf(now - kept, width);
+}
+
+/** What becomes of the statistics once they are written: they are moved into slots, and deleted by age. */
+export class UsageSlots {
+  readonly #db: Db;
+  readonly #clock: Clock;
+  readonly #workspaceIds: () => readonly number[];
+  #lastExpiry = Number.NEGATIVE_INFINITY;
+
+  constructor(db: Db, clock: Clock, workspaceIds: () => readonly number[]) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#workspaceIds = workspaceIds;
+  }
+
+  /** Called every few seconds. @throws StoreUnavailable: the next time goes on where this one came to */
+  async keepHouse(): Promise<void> {
+    const now = this.#clock.now();
+    const current = slotOf(now, FIVE_MINUTES_MS);
+    for (const workspaceId of this.#workspaceIds()) {
+      while (await this.#db.tx((tx) => moveCounts(tx, workspaceId, current)));
+    }
+    const hour = slotOf(now, HOUR_MS);
+    if (hour === this.#lastExpiry) return;
+    for (const workspaceId of this.#workspaceIds()) await this.#expire(workspaceId, now);
+    this.#lastExpiry = hour;
+  }
+
+  async #expire(workspaceId: number, now: number): Promise<void> {
+    for (const step of ["5m", "1h", "1d"] as const) {
+      const { width } = USAGE_STEPS[step];
+      const oldest = oldestKept(step, now);
+      let after: number | null = EVERYBODY - 1;
+      while (after !== null) {
+        const from: number = after;
+        after = await this.#db.tx((tx) => deleteSlots(tx, { workspaceId, width, oldest, after: from }));
+      }
+    }
+  }
+}
+
+/**
+ * Moves some of the oldest counts, of slots before `current`, into the slots of each width. Adding and deleting are one
+ * transaction, so that each is there once; what comes late to a slot is moved the next time.
+ * @returns whether there are more
+ */
+async function moveCounts(tx: Tx, workspaceId: number, current: number): Promise<boolean> {
+  const rows = await tx.all<UsageCount>(
+    `SELECT ${COUNT_COLUMNS} FROM usage_counts WHERE workspace_id = $1 AND slot < $2
+     ORDER BY slot, agent_id, kind, name, outcome, bucket LIMIT $3`,
+    [workspaceId, current, MOVED],
+  );
+  const last = rows.at(-1);
+  if (!last) return false;
+  const added = new Map<string, { width: number; agentId: number; slot: number; facts: UsageFacts }>();
+  for (const row of rows) {
+    for (const { width } of Object.values(USAGE_STEPS)) {
+      const slot = slotOf(row.slot, width);
+      for (const agentId of [row.agentId, EVERYBODY]) {
+        const key = `${width} ${agentId} ${slot}`;
+        const into = added.get(key) ?? { width, agentId, slot, facts: noUsage() };
+        added.set(key, into);
+        addUsage(into.facts, row);
+      }
+    }
+  }
+  for (const { width, agentId, slot, facts } of added.values()) {
+    const key = [workspaceId, width, agentId, slot];
+    const known = await tx.get<{ credits: number; facts: string }>(
+      `SELECT credits, facts FROM usage_slots
+       WHERE workspace_id = $1 AND width = $2 AND agent_id = $3 AND slot = $4`,
+      key,
+    );
+    if (known) mergeUsage(facts, decodeUsage(known.credits, known.facts));
+    await tx.run(
+      `INSERT INTO usage_slots (workspace_id, width, agent_id, slot, credits, facts) VALUES ($1, $2, $3, $4, $5, $6)
+       ON CONFLICT (workspace_id, width, agent_id, slot) DO UPDATE
+         SET credits = excluded.credits, facts = excluded.facts`,
+      [...key, facts.credits, encodeUsage(facts)],
+    );
+  }
+  await tx.run(
+    `DELETE FROM usage_counts
+     WHERE workspace_id = $1 AND (slot, agent_id, kind, name, outcome, bucket) <= ($2, $3, $4, $5, $6, $7)`,
+    [workspaceId, last.slot, last.agentId, last.kind, last.name, last.outcome, last.bucket],
+  );
+  return rows.length === MOVED;
+}
+
+/**
+ * Deletes some of the slots before `oldest`, of the agents with greater ids than `after`.
+ * @returns behind which agent to go on; null: nothing is left
+ */
+async function deleteSlots(
+  tx: Tx,
+  place: {
+    readonly workspaceId: number;
+    readonly width: number;
+    readonly oldest: number;
+    readonly after: number;
+  },
+): Promise<number | null> {
+  const { workspaceId, width, oldest } = place;
+  let { after } = place;
+  for (let left = DELETED; left > 0; ) {
+    // One look into the index for each agent: `DISTINCT` would read all that is kept.
+    const next = await tx.get<{ id: number | null }>(
+      "SELECT MIN(agent_id) AS id FROM usage_slots WHERE workspace_id = $1 AND width = $2 AND agent_id > $3",
+      [workspaceId, width, after],
+    );
+    const agentId = next?.id ?? null;
+    if (agentId === null) return null;
+    const deleted = await tx.run(
+      `DELETE FROM usage_slots WHERE workspace_id = $1 AND width = $2 AND agent_id = $3 AND slot IN (
+         SELECT slot FROM usage_slots WHERE workspace_id = $1 AND width = $2 AND agent_id = $3 AND slot < $4
+         ORDER BY slot LIMIT $5)`,
+      [workspaceId, width, agentId, oldest, left],
+    );
+    if (deleted < left) after = agentId;
+    left -= Math.max(deleted, LOOK);
+  }
+  return after;
+}

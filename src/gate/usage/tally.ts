@@ -1,0 +1,65 @@
+import type { Log } from "../../base/log.ts";
+import type { Db } from "../../store/db.ts";
+import { addCount, countOf, type Usage, type UsageCount } from "./record.ts";
+
+/** Rows that are kept in memory: far more than tools are called in five seconds, of however many agents. */
+const ROW_LIMIT = 10_000;
+/** Rows written in one transaction, for which every other writer waits. */
+const SLICE = 500;
+
+interface Waiting {
+  readonly workspaceId: number;
+  row: UsageCount;
+}
+
+/**
+ * Statistics of calls that cost nothing and are made outside of tasks: their entries share a transaction with all that is
+ * recorded in the same turn, and one of their own for a count would make them much slower. They are counted in memory, and
+ * written every few seconds and at the stop. A process that is killed takes those of its last seconds along: they are
+ * statistics, and the ledger is the evidence.
+ */
+export class UsageTally {
+  readonly #db: Db;
+  readonly #log: Log;
+  #rows = new Map<string, Waiting>();
+  /** Calls that were not counted, since there was no room. */
+  #lost = 0;
+
+  constructor(db: Db, log: Log) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** Where there is no room for another row, since the store takes nothing, the call is not counted, and the log says so. */
+  note(usage: Usage): void {
+    this.#add(usage.workspaceId, countOf(usage));
+  }
+
+  /** Writes what was counted. @throws StoreUnavailable: what was not written is kept for the next time */
+  async flush(): Promise<void> {
+    if (this.#lost > 0) this.#log.warn("calls are missing from the statistics", { calls: this.#lost });
+    this.#lost = 0;
+    const waiting = [...this.#rows.values()];
+    this.#rows = new Map();
+    for (let start = 0; start < waiting.length; start += SLICE) {
+      const slice = waiting.slice(start, start + SLICE);
+      try {
+        await this.#db.tx(async (tx) => {
+          for (const { workspaceId, row } of slice) await addCount(tx, workspaceId, row);
+        });
+      } catch (error) {
+        for (const { workspaceId, row } of waiting.slice(start)) this.#add(workspaceId, row);
+        throw error;
+      }
+    }
+  }
+
+  #add(workspaceId: number, row: UsageCount): void {
+    const { slot, agentId, kind, name, outcome, bucket } = row;
+    const key = `${workspaceId} ${slot} ${agentId} ${kind} ${outcome} ${bucket} ${name}`;
+    const known = this.#rows.get(key);
+    if (known) known.row = { ...row, count: known.row.count + row.count };
+    else if (this.#rows.size < ROW_LIMIT) this.#rows.set(key, { workspaceId, row });
+    else this.#lost += row.count;
+  }
+}

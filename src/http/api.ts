@@ -1,0 +1,204 @@
+import type { Static } from "typebox";
+import type { NamedScope } from "../access/scopes.ts";
+import type { ConnectorRequest } from "../connectors/request.ts";
+import type { FeedEvents } from "../feed/events.ts";
+import type { Detail, EntryOutcome, Oversight, Phase } from "../ledger/entry.ts";
+import type { TaskEvents as SentTaskEvents } from "../tasks/frames.ts";
+import type { TaskStatus } from "../tasks/task.ts";
+import type { viewTask } from "../tasks/view.ts";
+import type { viewDocument, viewScope } from "../vault/view.ts";
+import type { AgentChange, AgentCreate, viewAgent } from "./routes/agents.ts";
+import type { DecisionBody, OverrideBody, viewApproval } from "./routes/approvals.ts";
+import type { viewConnector } from "./routes/connectors.ts";
+import type { viewModel, viewTier } from "./routes/models.ts";
+import type { viewSession, viewSignedIn } from "./routes/sessions.ts";
+import type { TaskCreate } from "./routes/tasks.ts";
+import type { TokenCreate, TokenRotate, viewIssued, viewToken } from "./routes/tokens.ts";
+import type { ToolCallRequest, viewAskedCall, viewToolAnswer } from "./routes/tools.ts";
+import type { UsageQuery, viewUsage } from "./routes/usage.ts";
+import type { DocumentBody, SearchBody, viewAnswer } from "./routes/vault.ts";
+import type { viewDelivery, viewWebhook } from "./routes/webhooks.ts";
+import type { viewName, viewWorkspace, WorkspaceChange } from "./routes/workspace.ts";
+
+/*
+ * REST as types, derived from the routes' own schemas and views: for clients in TypeScript, the console first. Types alone, so
+ * that a page takes nothing of the server with it.
+ */
+
+export interface List<Item> {
+  readonly data: readonly Item[];
+  readonly next_cursor: string | null;
+}
+
+/** RFC 9457. */
+export type { ProblemBody } from "./answer.ts";
+
+export type Agent = ReturnType<typeof viewAgent>;
+export type Task = ReturnType<typeof viewTask>;
+/** The events of one task by name, with their data. */
+export type TaskEvents = Omit<SentTaskEvents, "task.finished"> & { readonly "task.finished": Task };
+/** A call that waits for people, or has; and what they said. */
+export type Approval = ReturnType<typeof viewApproval>;
+export type { FeedEvents, NamedScope, TaskStatus };
+export type FeedEventName = keyof FeedEvents;
+export type UsageReport = ReturnType<typeof viewUsage>;
+/** A browser that is signed in. */
+export type SignedInBrowser = ReturnType<typeof viewSession>;
+export type Webhook = ReturnType<typeof viewWebhook>;
+export type Delivery = ReturnType<typeof viewDelivery>;
+export type Token = ReturnType<typeof viewToken>;
+export type IssuedToken = ReturnType<typeof viewIssued>;
+export type Workspace = ReturnType<typeof viewWorkspace>;
+export type WorkspaceState = ReturnType<typeof viewName>;
+export type Connector = ReturnType<typeof viewConnector>;
+export type Tool = Connector["tools"][number];
+export type Model = ReturnType<typeof viewModel>;
+export type Tier = ReturnType<typeof viewTier>;
+export type VaultDocument = ReturnType<typeof viewDocument>;
+export type SearchAnswer = ReturnType<typeof viewAnswer>;
+/** A passage that a search has found. */
+export type FoundPassage = SearchAnswer["results"][number];
+export type VaultScope = ReturnType<typeof viewScope>;
+
+export type SignedIn = ReturnType<typeof viewSignedIn>;
+
+/** An entry of the ledger; null where its bytes leave a field out. */
+export interface LedgerEntry {
+  readonly seq: number;
+  readonly prev: string;
+  readonly leaf: string;
+  readonly ts: string;
+  readonly phase: Phase;
+  readonly ref: number | null;
+  readonly action: string;
+  readonly outcome: EntryOutcome;
+  readonly code: string | null;
+  readonly channel: string;
+  readonly request_id: string | null;
+  readonly actor: string;
+  readonly agent: string | null;
+  readonly tier: number | null;
+  readonly model: string | null;
+  readonly task: string | null;
+  readonly tool: string | null;
+  readonly input_hash: string | null;
+  readonly output_hash: string | null;
+  readonly credits: number | null;
+  readonly oversight: Oversight | null;
+  readonly detail: Detail | null;
+}
+
+/** Query parameters of every list. */
+export interface PageQuery {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+export interface LedgerQuery extends PageQuery {
+  readonly agent?: string;
+  readonly actor?: string;
+  readonly action?: string;
+  readonly task?: string;
+  readonly tier?: number;
+  readonly date?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly order?: "asc" | "desc";
+}
+
+/** What each route takes and answers, by method and path. An answer that is undefined has no body (204). */
+export interface Api {
+  "POST /v1/session": { answer: SignedIn };
+  "GET /v1/session": { answer: SignedIn };
+  "DELETE /v1/session": { answer: undefined };
+  "GET /v1/sessions": { query: PageQuery; answer: List<SignedInBrowser> };
+  "DELETE /v1/sessions/:id": { answer: undefined };
+
+  "GET /v1/agents": { query: PageQuery; answer: List<Agent> };
+  "POST /v1/agents": { body: Static<typeof AgentCreate>; answer: Agent };
+  "GET /v1/agents/:name": { answer: Agent };
+  "PATCH /v1/agents/:name": { body: Static<typeof AgentChange>; answer: Agent };
+  "DELETE /v1/agents/:name": { answer: undefined };
+  "POST /v1/agents/:name/stop": { answer: Agent };
+  "POST /v1/agents/:name/resume": { answer: Agent };
+
+  "POST /v1/tasks": { body: Static<typeof TaskCreate>; answer: { id: string; status: TaskStatus } };
+  "GET /v1/tasks": { query: PageQuery & { agent?: string; status?: TaskStatus }; answer: List<Task> };
+  "GET /v1/tasks/:id": { answer: Task };
+  "POST /v1/tasks/:id/cancel": { answer: Task };
+  "POST /v1/tasks/:id/override": { body: Static<typeof OverrideBody>; answer: Task };
+
+  "GET /v1/approvals": {
+    query: PageQuery & {
+      status?: Approval["status"] | "decided" | "all";
+      agent?: string;
+      tool?: string;
+      task?: string;
+    };
+    answer: List<Approval>;
+  };
+
+  "POST /v1/tasks/:id/approvals/:call_id": {
+    body: Static<typeof DecisionBody>;
+    answer: {
+      task: string;
+      call_id: string;
+      decision: "approve" | "deny";
+      /** `pending`: another person has to approve as well. */
+      status: "pending" | "approved" | "denied";
+    };
+  };
+
+  "POST /v1/vault/search": { body: Static<typeof SearchBody>; answer: SearchAnswer };
+  "POST /v1/vault/documents": { body: Static<typeof DocumentBody>; answer: VaultDocument };
+  "GET /v1/vault/documents": {
+    query: PageQuery & { scope?: string; source_uri?: string };
+    answer: List<VaultDocument>;
+  };
+  "GET /v1/vault/scopes": { query: PageQuery & { agent?: string }; answer: List<VaultScope> };
+  "GET /v1/vault/documents/:id": { answer: VaultDocument & { readonly text: string } };
+  "DELETE /v1/vault/documents/:id": { query: { payloads?: boolean }; answer: undefined };
+
+  "GET /v1/connectors": { query: PageQuery; answer: List<Connector> };
+  "POST /v1/connectors": { body: ConnectorRequest; answer: Connector };
+  "DELETE /v1/connectors/:name": { answer: undefined };
+  "POST /v1/connectors/:name/refresh": { answer: Connector };
+  /** 202 where a person has to approve it, with the task that it has become. */
+  "POST /v1/tools/:name/call": {
+    body: Static<typeof ToolCallRequest>;
+    answer: ReturnType<typeof viewToolAnswer> | ReturnType<typeof viewAskedCall>;
+  };
+
+  "GET /v1/ledger": { query: LedgerQuery; answer: List<LedgerEntry> };
+  "GET /v1/ledger/:seq": { answer: LedgerEntry & { readonly bytes: string } };
+  "GET /v1/ledger/:seq/proof": {
+    answer: { seq: number; leaf: string; size: number; inclusion: string[]; checkpoint: string };
+  };
+  "GET /v1/ledger/key": { answer: { vkey: string; former_vkeys?: string[] } };
+  "GET /v1/ledger/consistency": {
+    query: { from: number; to?: number };
+    answer: { from: number; to: number; consistency: string[]; checkpoint: string };
+  };
+  "DELETE /v1/ledger/:seq/payload": { answer: undefined };
+
+  "GET /v1/usage": { query: Partial<Static<typeof UsageQuery>>; answer: UsageReport };
+
+  "GET /v1/models": { query: PageQuery; answer: List<Model> };
+  "GET /v1/tiers": { query: PageQuery; answer: List<Tier> };
+
+  "GET /v1/tokens": { query: PageQuery; answer: List<Token> };
+  "POST /v1/tokens": { body: Static<typeof TokenCreate>; answer: IssuedToken };
+  "DELETE /v1/tokens/:id": { answer: undefined };
+  "POST /v1/tokens/:id/rotate": { body: Static<typeof TokenRotate>; answer: IssuedToken };
+
+  "GET /v1/workspace": { answer: Workspace };
+  "PATCH /v1/workspace": { body: Static<typeof WorkspaceChange>; answer: Workspace };
+  "POST /v1/workspace/stop": { answer: WorkspaceState };
+  "POST /v1/workspace/resume": { answer: WorkspaceState };
+
+  "GET /v1/webhooks": { answer: Webhook };
+  "GET /v1/webhooks/deliveries": { query: PageQuery; answer: List<Delivery> };
+  "POST /v1/webhooks/deliveries/:id/redeliver": { answer: Delivery };
+
+  "GET /openapi.json": { answer: { readonly info: { readonly version: string } } };
+}

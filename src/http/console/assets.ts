@@ -1,0 +1,93 @@
+import { loadConsole } from "./bundle.ts";
+
+/** A file of the console as it is answered: compressed once, for every browser there is takes gzip. */
+export interface ConsoleAsset {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly plain: Uint8Array<ArrayBuffer>;
+  readonly gzip: Uint8Array<ArrayBuffer>;
+}
+
+export interface ConsoleAssets {
+  readonly page: ConsoleAsset;
+  /** By name. */
+  readonly files: ReadonlyMap<string, ConsoleAsset>;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+/**
+ * For the page and all of its files: nothing is loaded from another host, nothing inline runs, no text becomes markup, and
+ * no other page may hold it in a frame. Styles are set from scripts, which `style-src 'self'` allows (CSP 3, section 8.3).
+ */
+const SECURITY: Readonly<Record<string, string>> = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; "),
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=()",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+/** A file's name changes with its content; the page's address stays, so that it is asked for anew each time. */
+const FOR_EVER = "public, max-age=31536000, immutable";
+
+/** @throws Error where the console cannot be built */
+export async function loadAssets(): Promise<ConsoleAssets> {
+  const { page, files } = await loadConsole();
+  const names = files.map(({ name }) => name);
+  return {
+    page: asset("index.html", withAddresses(page.bytes, names), "no-cache"),
+    files: new Map(
+      files.map(({ name, bytes }) => {
+        const isText = /\.(js|css)$/.test(name);
+        return [name, asset(name, isText ? withAddresses(bytes, names) : bytes, FOR_EVER)];
+      }),
+    ),
+  };
+}
+
+/**
+ * Where the files name each other, as they are served. The bundler writes `"./name"` where the sources run, and `"/name"` in
+ * the built program; the page is answered at addresses of any depth, so that neither would do.
+ */
+function withAddresses(bytes: Uint8Array, names: readonly string[]): Uint8Array<ArrayBuffer> {
+  let text = new TextDecoder().decode(bytes);
+  for (const name of names) {
+    for (const written of [`"./${name}"`, `"/${name}"`]) {
+      text = text.replaceAll(written, `"/console/assets/${name}"`);
+    }
+  }
+  return new TextEncoder().encode(text);
+}
+
+function asset(name: string, bytes: Uint8Array<ArrayBuffer>, caching: string): ConsoleAsset {
+  const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
+  if (type === undefined) throw new Error(`the console's file ${name} is of no known type`);
+  return {
+    headers: {
+      ...SECURITY,
+      "content-type": type,
+      "cache-control": caching,
+      etag: `"${Bun.hash(bytes).toString(36)}"`,
+      vary: "accept-encoding",
+    },
+    plain: bytes,
+    gzip: Bun.gzipSync(bytes, { level: 9 }),
+  };
+}

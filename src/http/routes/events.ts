@@ -1,0 +1,92 @@
+import { Elysia } from "elysia";
+import type { Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
+import type { Sessions } from "../../access/sessions.ts";
+import type { Tokens } from "../../access/tokens.ts";
+import type { Clock } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
+import { FEED_SCOPES } from "../../feed/events.ts";
+import type { FeedHub } from "../../feed/hub.ts";
+import { rightsOf } from "../../feed/rights.ts";
+import { readCredential } from "../credential.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+import { eventStream, type OpenStreams } from "../sse.ts";
+
+export interface FeedRouteParts {
+  readonly feed: FeedHub;
+  readonly agents: Agents;
+  readonly tokens: Tokens;
+  readonly sessions: Pick<Sessions, "get">;
+  readonly streams: OpenStreams;
+  readonly clock: Clock;
+}
+
+/** The type of each event's data is in `FeedEvents`. */
+const EVENTS = [
+  "Server-sent events, each with an `id` that counts within the connection. The first is `feed.open`: read your lists after",
+  "it, and lay each event over them. There is no replay: whoever connects again reads the lists again, and so does whoever",
+  "is told `feed.reset`. Each event is the present state of one thing, so that of several changes the last is told. Told is",
+  `what the token may read: ${Object.entries(FEED_SCOPES)
+    .map(([name, scope]) => `\`${name}\` (${scope ?? "any token"})`)
+    .join(", ")};`,
+  "to a token that acts as an agent what is of this agent, and documents inside of its memory scope. The stream ends with",
+  "its token or session.",
+].join(" ");
+
+/** What changes in the workspace, for who shows it: each read is an entry of the ledger, so that nobody should have to poll. */
+export function feedRoutes(door: Door, parts: FeedRouteParts) {
+  const { feed, streams, clock } = parts;
+
+  const read = endpoint(
+    door,
+    {
+      action: "events.read",
+      scope: null,
+      summary: "Read what changes in the workspace, as it changes",
+      tag: "Events",
+      counted: false,
+      streams: EVENTS,
+      status: 200,
+    },
+    async ({ call, request }) => {
+      const { caller, requestId } = call;
+      const credential = readCredential(request.headers, door.operatorSecret);
+      const secret = credential.kind === "bearer" ? credential.secret : null;
+      const load = async () => ((await isGood(parts, caller, secret)) ? rightsOf(parts, caller) : undefined);
+      const release = streams.take(caller.workspaceId, requestId);
+      try {
+        const reader = feed.listen(caller.workspaceId, load);
+        return {
+          stream: (headers, expire) =>
+            eventStream(reader, request.signal, headers, clock, { expire, ended: release }),
+          abandon() {
+            reader.close();
+            release();
+          },
+        };
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/events" }).get("", read.handle, read.hook);
+}
+
+/** Whether the secret that has opened the stream would open it again, or the session would. */
+async function isGood(
+  { tokens, sessions }: Pick<FeedRouteParts, "tokens" | "sessions">,
+  { workspaceId, session }: Caller,
+  secret: string | null,
+): Promise<boolean> {
+  if (secret !== null) return tokens.isGood(secret);
+  if (!session) return true;
+  try {
+    await sessions.get(workspaceId, session.id);
+    return true;
+  } catch (error) {
+    if (error instanceof Problem && error.code === "not_found") return false;
+    throw error;
+  }
+}

@@ -1,0 +1,105 @@
+import { Elysia } from "elysia";
+import Type from "typebox";
+import type { JsonObject } from "../../agents/index.ts";
+import type { Clock } from "../../base/clock.ts";
+import { type FieldError, Problem } from "../../base/errors.ts";
+import type { AskedCall, DirectCalls } from "../../connectors/direct-call.ts";
+import type { ToolAnswer } from "../../connectors/source.ts";
+import { type Door, endpoint } from "../endpoint.ts";
+
+export interface ToolRouteParts {
+  readonly calls: DirectCalls;
+  readonly clock: Clock;
+}
+
+export const ToolCallRequest = Type.Object(
+  {
+    arguments: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "What the tool is called with, as its `input_schema` says. Default: `{}`.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** Calls of tools that a program makes itself, in no task: what an MCP client's `tools/call` does. */
+export function toolRoutes(door: Door, { calls, clock }: ToolRouteParts) {
+  const call = endpoint(
+    door,
+    {
+      action: "tool.call",
+      // The token's `tools:` scopes and its agent's globs are held against the name.
+      scope: null,
+      summary: "Call a tool that the token's `tools:` scopes allow; 202 where a person has to approve it",
+      tag: "Tools",
+      body: ToolCallRequest,
+      bodyOptional: true,
+      slow: true,
+      status: 200,
+    },
+    async ({ call, body, params: { name = "" }, request: { signal } }) => {
+      let faults: readonly FieldError[] = [];
+      const abort = new AbortController();
+      const leave = () => abort.abort();
+      signal.addEventListener("abort", leave, { once: true });
+      if (signal.aborted) leave();
+      const began = clock.monotonic();
+      try {
+        const answer = await calls.call(call, name, (body.arguments ?? {}) as JsonObject, {
+          abort,
+          faulty: (found) => {
+            faults = found;
+          },
+        });
+        if (faults.length > 0) throw invalidArguments(faults);
+        if ("task" in answer) {
+          // It goes on as a task, whose answer is the task's output: nobody waits for it here.
+          answer.leave();
+          return {
+            status: 202,
+            body: viewAskedCall(answer),
+            headers: { Location: `/v1/tasks/${answer.task}` },
+          };
+        }
+        return { status: 200, body: viewToolAnswer(answer, clock.monotonic() - began) };
+      } finally {
+        signal.removeEventListener("abort", leave);
+      }
+    },
+  );
+
+  return new Elysia({ prefix: "/v1/tools" }).post("/:name/call", call.handle, call.hook);
+}
+
+/** The refusal is in the ledger already, with the arguments' hash. */
+function invalidArguments(faults: readonly FieldError[]): Problem {
+  const errors = faults.map(({ path, message }) => ({ path: `/arguments${path}`, message }));
+  const [first] = errors;
+  return new Problem(
+    "validation_failed",
+    `${first?.path ?? "/arguments"}: ${first?.message ?? "not valid"}`,
+    {
+      errors,
+    },
+  );
+}
+
+/**
+ * What a tool answered. `failed` is also what its connector says in its place, where the tool could not be reached: `content`
+ * has the words. `duration_ms` is whole milliseconds, what the call waited for its budget among them.
+ */
+export function viewToolAnswer({ content, structuredContent, isError }: ToolAnswer, durationMs: number) {
+  return {
+    status: isError === true ? ("failed" as const) : ("succeeded" as const),
+    /** MCP's content blocks: `type` is text, image, audio, resource or resource_link. */
+    content,
+    structured_content: structuredContent ?? null,
+    duration_ms: Math.round(durationMs),
+  };
+}
+
+/** A call that a person has to approve. What comes of it is the task's, which makes the call once it is approved. */
+export function viewAskedCall({ task }: AskedCall) {
+  return { task, status: "awaiting_approval" as const };
+}

@@ -1,0 +1,45 @@
+import { hasSecretForm, SESSION_PREFIX } from "../access/secret.ts";
+import { type Asked, isSecure, portOf } from "./own-origin.ts";
+
+const NAME = "gatehouse_session";
+
+/**
+ * The secret of the session that a browser is signed in by; null where it sends none, or two of the same name: a neighbour on
+ * the domain may have planted one of them, and nobody can tell which (RFC 6265, section 8.6).
+ */
+export function readSessionCookie(asked: Asked): string | null {
+  const header = asked.request.headers.get("cookie");
+  if (header === null) return null;
+  const name = nameOf(asked);
+  const values = new Set<string>();
+  for (const pair of header.split(";")) {
+    const mark = pair.indexOf("=");
+    if (mark >= 0 && pair.slice(0, mark).trim() === name) values.add(pair.slice(mark + 1).trim());
+  }
+  const [secret, another] = values;
+  return secret !== undefined && another === undefined && hasSecretForm(secret, SESSION_PREFIX)
+    ? secret
+    : null;
+}
+
+/** The `Set-Cookie` that signs a browser in, for so many milliseconds. */
+export function sessionCookie(asked: Asked, secret: string, lifetimeMs: number): string {
+  return cookie(asked, secret, Math.max(0, Math.floor(lifetimeMs / 1_000)));
+}
+
+/** The `Set-Cookie` that makes a browser forget its session. */
+export function endedCookie(asked: Asked): string {
+  return cookie(asked, "", 0);
+}
+
+function cookie(asked: Asked, value: string, maxAge: number): string {
+  const secure = isSecure(asked) ? "; Secure" : "";
+  return `${nameOf(asked)}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`;
+}
+
+/** `__Host-` keeps a neighbour on the domain from planting one (RFC 6265bis, section 4.1.3.2); browsers want HTTPS for it. */
+function nameOf(asked: Asked): string {
+  const port = portOf(asked);
+  if (!isSecure(asked)) return `${NAME}_${port}`;
+  return port === 443 ? `__Host-${NAME}` : `__Host-${NAME}_${port}`;
+}

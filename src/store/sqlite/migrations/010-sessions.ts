@@ -1,0 +1,25 @@
+import type { Migration } from "../migrate.ts";
+
+/**
+ * Browsers that are signed in. A session is its token's: what it may do is read from there, and nothing of it is kept here. The
+ * hash is that of the secret in its cookie; a session that has ended has no row.
+ */
+export const SESSIONS: Migration = {
+  name: "sessions of browsers that are signed in",
+  sql: `
+CREATE TABLE sessions (
+  id TEXT PRIMARY KEY,
+  workspace_id INTEGER NOT NULL REFERENCES workspaces (id),
+  token_id TEXT NOT NULL REFERENCES tokens (id),
+  secret_hash BLOB NOT NULL,
+  user_agent TEXT,
+  created_at INTEGER NOT NULL,
+  last_used_at INTEGER,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX sessions_by_secret ON sessions (secret_hash);
+CREATE INDEX sessions_by_workspace ON sessions (workspace_id, id);
+CREATE INDEX sessions_by_token ON sessions (workspace_id, token_id, id);
+CREATE INDEX sessions_by_end ON sessions (expires_at);
+`,
+};

@@ -1,0 +1,40 @@
+import type { Migration } from "../migrate.ts";
+
+/**
+ * What was used, over time. A call adds to one row of `usage_counts` (`slot`: the start of its five minutes; `agent_id` 0: by
+ * nobody who acts as an agent; `bucket`: its class of latency, -1 where none was measured). Soon after, those rows are moved
+ * into `usage_slots`: one row for an agent (-1: all of the workspace) and a slot of five minutes, an hour or a day, so that
+ * a chart of a month reads hundreds of rows, and not hundreds of thousands.
+ *
+ * The index holds what agents are ranked by, without the facts, which are many times as long.
+ */
+export const USAGE: Migration = {
+  name: "what was used over time",
+  sql: `
+CREATE TABLE usage_counts (
+  workspace_id INTEGER NOT NULL,
+  slot INTEGER NOT NULL,
+  agent_id INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  bucket INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  credits INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  PRIMARY KEY (workspace_id, slot, agent_id, kind, name, outcome, bucket)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage_slots (
+  workspace_id INTEGER NOT NULL,
+  width INTEGER NOT NULL,
+  agent_id INTEGER NOT NULL,
+  slot INTEGER NOT NULL,
+  credits INTEGER NOT NULL,
+  facts TEXT NOT NULL,
+  PRIMARY KEY (workspace_id, width, agent_id, slot)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_slots_credits ON usage_slots (workspace_id, width, agent_id, slot, credits);
+`,
+};

@@ -1,0 +1,164 @@
+import type { Sql, SqlValue } from "../../store/db.ts";
+import { PAGE_BYTES } from "../choose.ts";
+import { type ApprovalStatus, type ApprovalWithTexts, approvalsNamed } from "./rows.ts";
+
+/** Conditions on approvals of one workspace; all that are given must hold. */
+export interface ApprovalFilter {
+  /** Any of them; one at least. */
+  readonly statuses: readonly ApprovalStatus[];
+  readonly agent?: string | undefined;
+  /** The agent that the caller acts as: it sees that agent's alone, and none of an earlier one of its name. */
+  readonly agentId?: number | undefined;
+  readonly tool?: string | undefined;
+  readonly task?: string | undefined;
+}
+
+/** What a person said of a call, as the ledger's entry spells it. */
+export interface Said {
+  readonly person: string;
+  /** RFC 3339. */
+  readonly at: string;
+}
+
+/** An approval, and who said what. */
+export interface PastApproval extends ApprovalWithTexts {
+  /** Who has said yes to the arguments that count, the first one first. */
+  readonly approvedBy: readonly Said[];
+  /** Of the entry that settled it; null where none did. The person of one that expired is `nobody`. */
+  readonly decision: Said | null;
+}
+
+export interface ApprovalPage {
+  readonly approvals: readonly PastApproval[];
+  /** Others follow. */
+  readonly more: boolean;
+}
+
+/** The newest first, of entries before `before`; fewer than `limit` where their texts would be too much for one answer. */
+export async function listApprovals(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  filter: ApprovalFilter,
+  limit: number,
+  before: number | undefined,
+): Promise<ApprovalPage> {
+  const found = await chooseApprovals(sql, workspaceId, filter, limit + 1, before);
+  const shown: Chosen[] = [];
+  let bytes = 0;
+  for (const each of found.slice(0, limit)) {
+    bytes += each.bytes;
+    if (shown.length > 0 && bytes > PAGE_BYTES) break;
+    shown.push(each);
+  }
+  const more = shown.length < found.length;
+  if (shown.length === 0) return { approvals: [], more };
+  const approvals = await approvalsNamed(
+    sql,
+    workspaceId,
+    shown.map(({ task_id, call_id }) => ({ taskId: task_id, callId: call_id })),
+  );
+  const votes = await votesOn(sql, workspaceId, shown);
+  const said = await saidIn(sql, workspaceId, [
+    ...votes.map(({ seq }) => seq),
+    ...approvals.flatMap(({ decisionSeq }) => decisionSeq ?? []),
+  ]);
+  return {
+    approvals: approvals.map((approval) => ({
+      ...approval,
+      approvedBy: votes
+        .filter(({ task_id, call_id }) => task_id === approval.taskId && call_id === approval.callId)
+        .flatMap(({ seq }) => said.get(seq) ?? []),
+      decision: (approval.decisionSeq === null ? undefined : said.get(approval.decisionSeq)) ?? null,
+    })),
+    more,
+  };
+}
+
+interface Chosen {
+  readonly task_id: string;
+  readonly call_id: string;
+  /** Of its texts. SQLite knows it without reading them. */
+  readonly bytes: number;
+}
+
+/**
+ * Each combination of filters but a task has an index of its own order (`012-lists.ts`): nothing is scanned or sorted, and
+ * several statuses are merged, each from its own part of the index.
+ */
+export async function chooseApprovals(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  { statuses, agent, agentId, tool, task }: ApprovalFilter,
+  count: number,
+  before = Number.MAX_SAFE_INTEGER,
+): Promise<Chosen[]> {
+  const values: SqlValue[] = [workspaceId, before, count];
+  const equals = (column: string, value: SqlValue | undefined) =>
+    value === undefined ? "" : ` AND ${column} = $${values.push(value)}`;
+  const rest =
+    equals("a.agent", agent) +
+    equals("a.tool", tool) +
+    equals("a.task_id", task) +
+    (agentId === undefined
+      ? ""
+      : ` AND EXISTS (SELECT 1 FROM tasks AS t
+            WHERE t.workspace_id = $1 AND t.id = a.task_id${equals("t.agent_id", agentId)})`);
+  const select = (status: string) =>
+    `SELECT a.pending_seq, a.task_id, a.call_id, a.arguments_seq, a.decision_seq FROM approvals AS a
+       WHERE a.workspace_id = $1 AND a.pending_seq < $2${rest} AND ${status}`;
+  const literals = statuses.map((status) => `'${status}'`);
+  // A task has asked for few calls: its key leads to them, where the engine would rather take an index of all that have the status.
+  const chosen =
+    task === undefined
+      ? literals.map((status) => select(`a.status = ${status}`)).join(" UNION ALL ")
+      : select(`CASE WHEN a.status IN (${literals.join(", ")}) THEN 1 ELSE 0 END = 1`);
+  return sql.all<Chosen>(
+    `SELECT c.task_id, c.call_id,
+       COALESCE((SELECT octet_length(p.body) FROM payloads AS p
+         WHERE p.workspace_id = $1 AND p.seq = c.arguments_seq AND p.kind = 'input'), 0)
+       + COALESCE((SELECT octet_length(p.body) FROM payloads AS p
+         WHERE p.workspace_id = $1 AND p.seq = c.decision_seq AND p.kind = 'output'), 0) AS bytes
+     FROM (${chosen} ORDER BY pending_seq DESC LIMIT $3) AS c ORDER BY c.pending_seq DESC`,
+    values,
+  );
+}
+
+interface Vote {
+  readonly task_id: string;
+  readonly call_id: string;
+  readonly seq: number;
+}
+
+async function votesOn(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  shown: readonly Chosen[],
+): Promise<Vote[]> {
+  const tasks = [...new Set(shown.map(({ task_id }) => task_id))];
+  return sql.all<Vote>(
+    `SELECT task_id, call_id, seq FROM approval_votes
+     WHERE workspace_id = $1 AND task_id IN (${places(tasks.length)}) ORDER BY seq`,
+    [workspaceId, ...tasks],
+  );
+}
+
+/** By the entry's seq. */
+async function saidIn(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  seqs: readonly number[],
+): Promise<ReadonlyMap<number, Said>> {
+  const wanted = [...new Set(seqs)];
+  if (wanted.length === 0) return new Map();
+  const rows = await sql.all<Said & { readonly seq: number }>(
+    `SELECT seq, bytes->'oversight'->>'person' AS person, bytes->'oversight'->>'decided_at' AS at
+     FROM ledger WHERE workspace_id = $1 AND seq IN (${places(wanted.length)})`,
+    [workspaceId, ...wanted],
+  );
+  return new Map(rows.map(({ seq, person, at }) => [seq, { person, at }]));
+}
+
+/** So many parameters of an `IN`, behind the workspace's. */
+function places(count: number): string {
+  return Array.from({ length: count }, (_, index) => `$${index + 2}`).join(", ");
+}

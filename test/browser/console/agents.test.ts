@@ -1,0 +1,182 @@
+/** The agents of a workspace in the console: the list, an agent's page, and what is done to it there. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { held } from "../../tasks/support.ts";
+import { openConsole, type TestConsole } from "./support.ts";
+
+setDefaultTimeout(60_000);
+const MARKUP = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
+
+let stage: TestConsole;
+beforeAll(async () => {
+  stage = await openConsole();
+});
+afterAll(() => stage.close());
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const row = (page: Page, name: string) =>
+  page.getByRole("row").filter({ has: page.getByRole("link", { name, exact: true }) });
+const status = async (name: string) => (await stage.gateway.call("GET", `/v1/agents/${name}`)).body.status;
+
+test("without an agent the list says what one is, and where the first is made", async () => {
+  const { page, complaints } = await stage.open("/agents");
+  await page.getByRole("heading", { name: "There is no agent yet" }).waitFor();
+  await page.getByRole("link", { name: "Create an agent" }).last().click();
+  await page.getByRole("heading", { name: "Create an agent" }).waitFor();
+  expect(page.url()).toBe(stage.at("/agents/-/new"));
+  expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
+});
+
+test("who may not read agents is not shown what the server would refuse, and who may not write is shown no way to", async () => {
+  await stage.gateway.agent("readable");
+  const blind = await stage.gateway.token({ scopes: ["tasks:read"] });
+  const none = await stage.open("/agents", { secret: blind });
+  await none.page.getByText("agents:read").waitFor();
+  await none.page.goto(stage.at("/agents/readable"));
+  await none.page.getByText("agents:read").waitFor();
+  expect(none.requests.filter((address) => address.includes("/v1/agents"))).toEqual([]);
+
+  const reader = await stage.gateway.token({ scopes: ["agents:read"] });
+  const { page, requests } = await stage.open("/agents/readable", { secret: reader });
+  await page.getByRole("heading", { name: "Tiers and models" }).waitFor();
+  await page.getByText("tasks:read").waitFor();
+  await page.getByText("connectors:read").waitFor();
+  for (const name of ["Stop", "Archive …", "Save changes"]) expect(await button(page, name).count()).toBe(0);
+  for (const name of ["Run a task", "Search the vault as it", "Its ledger", "Edit"]) {
+    expect(await page.getByRole("link", { name, exact: true }).count()).toBe(0);
+  }
+  expect(requests.filter((address) => /\/v1\/(tasks|connectors)/.test(address))).toEqual([]);
+  await page.goto(stage.at("/agents/readable?tab=edit"));
+  await page.getByText("agents:write").waitFor();
+  await page.goto(stage.at("/agents/-/new"));
+  await page.getByText("agents:write").waitFor();
+  expect(await page.getByRole("form").count()).toBe(0);
+});
+
+test("a token that acts as an agent changes none", async () => {
+  const scopes = ["agents:read", "agents:write", "approvals:write"];
+  const secret = await stage.gateway.token({ agent: "readable", scopes });
+  const { page } = await stage.open("/agents/readable", { secret });
+  await page.getByRole("heading", { name: "Tiers and models" }).waitFor();
+  for (const name of ["Stop", "Archive …"]) expect(await button(page, name).count()).toBe(0);
+  await page.goto(stage.at("/agents/readable?tab=edit"));
+  await page.getByText("You are signed in as the agent readable").waitFor();
+});
+
+test("the list follows what is created, changed, stopped and archived elsewhere", async () => {
+  const { gateway } = stage;
+  await gateway.agent("live", { owner: "Ada" });
+  const { page } = await stage.open("/agents");
+  await row(page, "live").getByText("Ada").waitFor();
+  await gateway.agent("newcomer", { owner: "Grace" });
+  await row(page, "newcomer").getByText("Grace").waitFor();
+  await gateway.call("PATCH", "/v1/agents/live", { body: { owner: "Linus" } });
+  await row(page, "live").getByText("Linus").waitFor();
+  await gateway.call("POST", "/v1/agents/live/stop");
+  await row(page, "live").getByText("stopped").waitFor();
+  await gateway.call("DELETE", "/v1/agents/newcomer");
+  await row(page, "newcomer").waitFor({ state: "detached" });
+  await gateway.call("POST", "/v1/workspace/stop");
+  await row(page, "readable").getByText("stopped").waitFor();
+  await gateway.call("POST", "/v1/workspace/resume");
+  await row(page, "readable").getByText("active").waitFor();
+});
+
+test("a search is by name and owner, and stands in the address", async () => {
+  await stage.gateway.agent("findable", { owner: "Night shift" });
+  const { page } = await stage.open("/agents");
+  await page.getByLabel("Name or owner").fill("night FIND");
+  await row(page, "readable").waitFor({ state: "detached" });
+  await page.reload();
+  await row(page, "findable").waitFor();
+  expect(await page.getByLabel("Name or owner").inputValue()).toBe("night FIND");
+  await page.getByLabel("Name or owner").fill("nobody at all");
+  await button(page, "Show all agents").click();
+  await row(page, "readable").waitFor();
+  expect(page.url()).toBe(stage.at("/agents"));
+});
+
+test("signed out, an agent's address shows where to sign in, and then the agent", async () => {
+  await stage.gateway.agent("addressed", { description: "Has an address" });
+  const { page } = await stage.browser.page();
+  await page.goto(stage.at("/agents/addressed"));
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await stage.signIn(page);
+  await page.getByRole("heading", { level: 1, name: "addressed" }).waitFor();
+  await page.getByText("Has an address").waitFor();
+  for (const [name, href] of [
+    ["Run a task", "/console/tasks?new=addressed"],
+    ["Search the vault as it", "/console/vault?agent=addressed"],
+    ["Its ledger", "/console/ledger?agent=addressed"],
+    ["All of its tasks", "/console/tasks?agent=addressed"],
+  ] as const) {
+    expect(await page.getByRole("link", { name, exact: true }).getAttribute("href")).toBe(href);
+  }
+  await page.goto(stage.at("/agents/nobody"));
+  await page.getByRole("heading", { name: "There is no agent of this name" }).waitFor();
+});
+
+test("an agent's tasks appear and end as they do, and another agent's reading costs nothing", async () => {
+  const { gateway, model } = stage;
+  await gateway.agent("worker");
+  const { page, requests } = await stage.open("/agents/worker");
+  await page.getByText("It has done nothing yet").waitFor();
+  const { script, asked, open } = held();
+  model.script("small", script);
+  await gateway.call("POST", "/v1/tasks", { body: { agent: "worker", prompt: `Say ${MARKUP}` } });
+  await asked;
+  const task = page.getByRole("listitem").filter({ hasText: "Say <img" });
+  await task.getByText("running").waitFor();
+  const reads = () => requests.filter((address) => address.includes("/v1/tasks?")).length;
+  const before = reads();
+  open();
+  await task.getByText("succeeded").waitFor();
+  await gateway.call("POST", "/v1/tasks", { body: { agent: "readable", prompt: "hi" } });
+  await gateway.call("PATCH", "/v1/agents/worker", { body: { max_steps: 7 } });
+  await page.getByText("7 at most").waitFor();
+  expect(reads()).toBe(before);
+});
+
+test("an agent is stopped and resumed behind a question, and not where the question is declined", async () => {
+  const { gateway } = stage;
+  await gateway.agent("brakes");
+  const { page } = await stage.open("/agents/brakes");
+  await button(page, "Stop").click();
+  await button(page, "Keep as it is").click();
+  expect(await status("brakes")).toBe("active");
+  await button(page, "Stop").click();
+  await button(page, "Stop the agent").click();
+  await button(page, "Resume").waitFor();
+  expect(await status("brakes")).toBe("stopped");
+  expect(await page.getByRole("link", { name: "Run a task" }).count()).toBe(0);
+  await button(page, "Resume").click();
+  await button(page, "Resume the agent").click();
+  await button(page, "Stop").waitFor();
+  expect(await status("brakes")).toBe("active");
+});
+
+test("an agent is archived once its name is typed, by keyboard alone, and a page on it says so", async () => {
+  const { gateway } = stage;
+  await gateway.agent("doomed");
+  const watcher = await stage.open("/agents/doomed");
+  await watcher.page.getByRole("heading", { name: "Facts" }).waitFor();
+  const { page } = await stage.open("/agents/doomed");
+  await button(page, "Archive …").focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Tab");
+  const field = page.getByLabel("Type doomed to archive it");
+  await field.focus();
+  await page.keyboard.type("domed");
+  await page.keyboard.press("Enter");
+  expect(await button(page, "Archive the agent").isDisabled()).toBe(true);
+  expect(await status("doomed")).toBe("active");
+  await field.focus();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("doomed");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Agents" }).waitFor();
+  expect((await gateway.call("GET", "/v1/agents/doomed")).status).toBe(404);
+  await watcher.page.getByText("This agent was archived.").waitFor();
+  expect(await button(watcher.page, "Stop").count()).toBe(0);
+});

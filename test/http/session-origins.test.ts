@@ -1,0 +1,284 @@
+/** Nobody else's page acts by a browser's cookie: what it sends is refused by the headers that no page can set. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import fc from "fast-check";
+import { type Browser, linkFor, signIn } from "../access/session-support.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+
+setDefaultTimeout(60_000);
+
+let gateway: TestGateway;
+let browser: Browser;
+/** The server's own origin, and others that a browser may name. */
+let own: string;
+let port: string;
+
+beforeAll(async () => {
+  // The limit is not what is tested here.
+  gateway = await startGateway({ yaml: "limits: { requests_per_minute: 1000000 }" });
+  own = gateway.url;
+  port = new URL(own).port;
+  browser = await signIn(gateway);
+});
+afterAll(() => gateway.stop());
+
+/** What a row says of `own` stands for the server's own origin, which is known once it runs. */
+const here = (text: string) => text.replace("own", own).replace("PORT", port);
+
+const named = (site: string | null, origin: string | null): Record<string, string> => ({
+  ...(site === null ? {} : { "sec-fetch-site": site }),
+  ...(origin === null ? {} : { origin: here(origin) }),
+});
+
+const READS = ["GET", "HEAD"] as const;
+const WRITES = ["POST", "PATCH", "PUT", "DELETE"] as const;
+const PATHS = {
+  GET: "/v1/agents",
+  HEAD: "/v1/agents",
+  POST: "/v1/agents",
+  PATCH: "/v1/workspace",
+  DELETE: "/v1/session",
+} as const;
+
+/** Headers of another page, by what a browser would send; none of them is served, whatever the method. */
+const FOREIGN: readonly (readonly [site: string | null, origin: string | null])[] = [
+  ["cross-site", null],
+  ["cross-site", "https://evil.example"],
+  ["cross-site", "null"],
+  ["cross-site", "own"],
+  ["same-site", null],
+  ["same-site", "http://127.0.0.1:1"],
+  ["same-site", "own"],
+  ["same-origin", "https://evil.example"],
+  ["same-origin", "null"],
+  ["none", "https://evil.example"],
+  ["none", "null"],
+  ["", null],
+  ["SAME-ORIGIN", null],
+  ["same-origin, cross-site", null],
+  ["anything", "own"],
+  [null, "https://evil.example"],
+  [null, "null"],
+  [null, ""],
+  [null, "own."],
+  [null, "own/"],
+  [null, "own.evil.example"],
+  [null, "https://127.0.0.1:PORT"],
+  [null, "http://127.0.0.1"],
+  [null, "http://127.0.0.1:1"],
+  [null, "http://localhost:PORT"],
+  [null, "http://evil.example:PORT"],
+  [null, "http://127.0.0.1:PORT@evil.example"],
+];
+/** Read by a person or the server's own page, but not enough to change anything by. */
+const READ_ONLY: readonly (readonly [site: string | null, origin: string | null])[] = [
+  [null, null],
+  ["none", null],
+  ["none", "own"],
+];
+const OWN: readonly (readonly [site: string | null, origin: string | null])[] = [
+  ["same-origin", null],
+  ["same-origin", "own"],
+  [null, "own"],
+];
+
+const rows = (headers: typeof OWN, methods: readonly (keyof typeof PATHS)[]) =>
+  methods.flatMap((method) => headers.map(([site, origin]) => ({ method, site, origin })));
+
+describe("a request with the cookie is refused, and nothing is done,", () => {
+  const refused = [
+    ...rows(FOREIGN, [...READS, "POST", "PATCH", "DELETE"]),
+    ...rows(READ_ONLY, ["POST", "PATCH", "DELETE"]),
+  ];
+  test.each(refused)("$method, Sec-Fetch-Site: $site, Origin: $origin", async ({ method, site, origin }) => {
+    const answer = await browser.ask(method, PATHS[method], {
+      headers: named(site, origin),
+      ...(method === "POST" ? { body: { name: "forged", owner: "evil", memory_scope: "/" } } : {}),
+      ...(method === "PATCH" ? { body: { limits: { concurrent_tasks: 1 } } } : {}),
+    });
+    expect(answer.status).toBe(403);
+    expect(answer.headers.has("set-cookie")).toBe(false);
+    if (method !== "HEAD") expect(answer.body.code).toBe("cross_origin");
+    expect(answer.headers.has("access-control-allow-origin")).toBe(false);
+    expect((await gateway.call("GET", "/v1/agents/forged")).status).toBe(404);
+  });
+
+  test("and neither the limit nor the session has changed by any of them", async () => {
+    expect((await gateway.call("GET", "/v1/workspace")).body.limits.concurrent_tasks).toBe(60);
+    expect((await browser.ask("GET", "/v1/session")).body.session.id).toBe(browser.id);
+  });
+
+  test("and it is recorded as nobody's, once a minute for each source", async () => {
+    const { body } = await gateway.call("GET", "/v1/ledger?action=auth.refused&limit=200");
+    expect(body.data).toMatchObject([{ actor: "anonymous", outcome: "denied", code: "cross_origin" }]);
+  });
+
+  test("a preflight is granted to nobody", async () => {
+    const headers = {
+      ...named("cross-site", "https://evil.example"),
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "authorization",
+    };
+    for (const path of Object.values(PATHS)) {
+      const answer = await gateway.call("OPTIONS", path, { token: null, headers });
+      expect(answer.status).toBe(405);
+      expect([...answer.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+    }
+  });
+});
+
+describe("a request with the cookie is served", () => {
+  test.each([...rows(READ_ONLY, READS), ...rows(OWN, READS)])(
+    "$method, Sec-Fetch-Site: $site, Origin: $origin",
+    async ({ method, site, origin }) => {
+      expect((await browser.ask(method, PATHS[method], { headers: named(site, origin) })).status).toBe(200);
+    },
+  );
+
+  test.each(rows(OWN, ["PATCH"]))(
+    "$method, Sec-Fetch-Site: $site, Origin: $origin",
+    async ({ site, origin }) => {
+      const body = { limits: { concurrent_tasks: 60 } };
+      const answer = await browser.ask("PATCH", "/v1/workspace", { headers: named(site, origin), body });
+      expect(answer.status).toBe(200);
+    },
+  );
+
+  test("and no browser keeps the answer, or takes it for a page", async () => {
+    const { headers } = await browser.ask("GET", "/v1/agents");
+    expect([headers.get("cache-control"), headers.get("x-content-type-options")]).toEqual([
+      "no-store",
+      "nosniff",
+    ]);
+  });
+});
+
+describe("signing in from another page is refused, so that nobody is signed in as somebody else", () => {
+  const foreign = FOREIGN.map(([site, origin]) => ({ site, origin }));
+  test.each([...foreign, { site: "none", origin: null }, { site: "none", origin: "own" }])(
+    "Sec-Fetch-Site: $site, Origin: $origin",
+    async ({ site, origin }) => {
+      const link = await linkFor(gateway);
+      for (const token of [gateway.admin, link]) {
+        const answer = await gateway.call("POST", "/v1/session", { token, headers: named(site, origin) });
+        expect([answer.status, answer.body.code]).toEqual([403, "cross_origin"]);
+        expect(answer.headers.has("set-cookie")).toBe(false);
+      }
+      // The link was not used up by it.
+      expect((await gateway.call("POST", "/v1/session", { token: link })).status).toBe(201);
+    },
+  );
+
+  test.each([...OWN.map(([site, origin]) => ({ site, origin })), { site: null, origin: null }])(
+    "and not from the own page or a program: Sec-Fetch-Site: $site, Origin: $origin",
+    async ({ site, origin }) => {
+      const answer = await gateway.call("POST", "/v1/session", { headers: named(site, origin) });
+      expect(answer.status).toBe(201);
+    },
+  );
+});
+
+describe("with a public URL", () => {
+  let published: TestGateway;
+  let signedIn: Browser;
+  beforeAll(async () => {
+    published = await startGateway({ yaml: "public_url: https://gate.example.org/gatehouse" });
+    signedIn = await signIn(published);
+  });
+  afterAll(() => published.stop());
+  const change = (host: string, cookie: string, origin: string, more: Record<string, string> = {}) =>
+    published.call("PATCH", "/v1/workspace", {
+      token: null,
+      body: { limits: { concurrent_tasks: 60 } },
+      headers: { host, cookie, origin, ...more },
+    });
+  const value = () => signedIn.cookie.slice(signedIn.cookie.indexOf("=") + 1);
+  const atPublicName = () => `__Host-gatehouse_session=${value()}`;
+
+  test.each([
+    ["plain HTTP beside HTTPS", "gate.example.org", "http://gate.example.org"],
+    ["a sibling", "gate.example.org", "https://other.example.org"],
+    ["another port", "gate.example.org", "https://gate.example.org:8443"],
+    ["its path", "gate.example.org", "https://gate.example.org/gatehouse"],
+  ])("another origin is refused: %s", async (_, host, origin) => {
+    const answer = await change(host, atPublicName(), origin);
+    expect([answer.status, answer.body.code]).toEqual([403, "cross_origin"]);
+  });
+
+  test("its origin is the own one, also where the proxy names another host", async () => {
+    const origin = "https://gate.example.org";
+    expect((await change("gate.example.org", atPublicName(), origin)).status).toBe(200);
+    const inside = `__Host-gatehouse_session_8420=${value()}`;
+    expect((await change("10.0.0.7:8420", inside, origin)).status).toBe(200);
+  });
+
+  test("and so is the address on the machine itself", async () => {
+    expect((await change(new URL(published.url).host, signedIn.cookie, published.url)).status).toBe(200);
+  });
+});
+
+test("whatever headers come with it, a request of a foreign origin changes nothing by the cookie", async () => {
+  const foreign = fc.oneof(
+    fc.constantFrom(
+      "https://evil.example",
+      "null",
+      "",
+      "http://127.0.0.1",
+      "https://127.0.0.1:PORT",
+      "own.",
+      "own x",
+    ),
+    fc.webUrl({ withFragments: false }).map((url) => new URL(url).origin),
+    fc.string({ unit: fc.constantFrom(..."aAeh:/.0127 -_@[]"), maxLength: 30 }),
+  );
+  const site = fc.constantFrom("same-origin", "same-site", "cross-site", "none", "", "x", null);
+  const maybe = (...values: string[]) => fc.constantFrom(...values, null);
+  const property = fc.asyncProperty(
+    fc.constantFrom(...WRITES),
+    fc.oneof(
+      fc.record({ origin: foreign, site }),
+      // Without an origin the browser has to vouch for the page.
+      fc.record({ origin: fc.constant(null), site: site.filter((each) => each !== "same-origin") }),
+    ),
+    fc.record({
+      "sec-fetch-mode": maybe("navigate", "cors", "no-cors"),
+      "sec-fetch-dest": maybe("document", "empty", "image"),
+      referer: maybe("http://127.0.0.1:PORT/console", "https://evil.example/"),
+      "x-forwarded-proto": maybe("https", "http", "https, http"),
+      "x-forwarded-host": maybe("evil.example", "127.0.0.1:PORT"),
+      "x-requested-with": maybe("XMLHttpRequest"),
+      "content-type": maybe("application/json", "text/plain", "application/x-www-form-urlencoded"),
+      "x-http-method-override": maybe("GET"),
+      "gatehouse-operator": maybe("root"),
+      "gatehouse-workspace": maybe("default"),
+    }),
+    async (method, { origin, site }, more) => {
+      const given = Object.entries(more).flatMap(([name, value]) =>
+        value === null ? [] : [[name, here(value)]],
+      );
+      const secure = more["x-forwarded-proto"]?.startsWith("https") === true;
+      // What the proxy has taken by HTTPS is the page's own address then.
+      fc.pre(origin === null || here(origin).trim() !== (secure ? own.replace("http:", "https:") : own));
+      const [name = "", secret = ""] = browser.cookie.split("=");
+      // The cookie is sent under the name that would count.
+      const cookie = `${secure ? `__Host-${name}` : name}=${secret}`;
+      const headers = { ...Object.fromEntries(given), ...named(site, origin), cookie };
+      const path = { POST: "/v1/agents", PATCH: "/v1/workspace", PUT: "/v1/agents/a", DELETE: "/v1/session" };
+      const answer = await gateway.call(method, path[method], {
+        token: null,
+        headers,
+        raw: JSON.stringify(
+          method === "POST"
+            ? { name: "forged", owner: "evil", memory_scope: "/" }
+            : { limits: { concurrent_tasks: 1 } },
+        ),
+      });
+      expect([answer.status, answer.body.code]).toEqual(
+        method === "PUT" ? [405, "method_not_allowed"] : [403, "cross_origin"],
+      );
+    },
+  );
+  await fc.assert(property, { numRuns: 400 });
+  expect((await gateway.call("GET", "/v1/agents/forged")).status).toBe(404);
+  expect((await gateway.call("GET", "/v1/workspace")).body.limits.concurrent_tasks).toBe(60);
+  expect((await browser.ask("GET", "/v1/session")).status).toBe(200);
+});

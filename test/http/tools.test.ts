@@ -1,0 +1,268 @@
+/** Calls of tools over REST, in no task: what an MCP client's `tools/call` does, with the same rights, limits and evidence. */
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, spyOn, test } from "bun:test";
+import { CallAnswers } from "../../src/tasks/approvals/answers.ts";
+import { addConnector, connect } from "../mcp/support.ts";
+import { FakeClock } from "../support/clock.ts";
+import { type Answered, startGateway, type TestGateway } from "../support/gateway.ts";
+import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
+import { type Entry, gate, ledger, openEvents, unsettled, until } from "../tasks/support.ts";
+
+setDefaultTimeout(60_000);
+const SECRET = "up-s3cret-0123456789abcdef";
+const SEND = {
+  name: "send",
+  description: "Sends.",
+  inputSchema: {
+    type: "object",
+    properties: { to: { type: "string" }, times: { type: "integer" } },
+    required: ["to"],
+  },
+};
+
+let gateway: TestGateway;
+let upstream: ScriptedMcp;
+let clock: FakeClock;
+beforeEach(async () => {
+  clock = new FakeClock();
+  upstream = startScriptedMcp(["echo", SEND]);
+  gateway = await startGateway({ clock, yaml: 'tools: { "up.send": 2 }\n' });
+  const headers = { "X-Key": SECRET };
+  const transport = { type: "http", url: upstream.url, headers };
+  const body = { name: "up", kind: "mcp", transport };
+  expect((await gateway.call("POST", "/v1/connectors", { body })).status).toBe(201);
+});
+afterEach(async () => {
+  expect(unsettled(await ledger(gateway))).toEqual([]);
+  await gateway.stop();
+  await upstream.close();
+});
+
+function callTool(name: string, input?: unknown, token?: string): Promise<Answered> {
+  return gateway.call("POST", `/v1/tools/${name}/call`, {
+    ...(token === undefined ? {} : { token }),
+    body: input === undefined ? {} : { arguments: input },
+  });
+}
+const toolCalls = async () => (await ledger(gateway)).filter(({ action }) => action === "tool.call");
+const refusal = ({ status, body }: Answered) => [status, body.code];
+
+describe("a call is refused, recorded and sent nowhere", () => {
+  afterEach(async () => {
+    expect(upstream.calls).toEqual([]);
+    expect((await toolCalls()).map(({ phase, outcome }) => [phase, outcome])).toEqual([["single", "denied"]]);
+  });
+
+  test.each([
+    ["that there is not", "up.none"],
+    ["of no connector", "down.echo"],
+    ["by the name that it has over MCP", "up__echo"],
+    ["that is an agent over MCP", "agents.clerk"],
+    ["by no name", "%20"],
+    ["by a name of many characters", "x".repeat(5_000)],
+  ])("for a tool %s: 422 unknown_tool", async (_, name) => {
+    expect(refusal(await callTool(name))).toEqual([422, "unknown_tool"]);
+  });
+
+  test("without a scope for it: 403 tool_forbidden, whatever else the token may", async () => {
+    const token = await gateway.token({ scopes: ["tasks:write", "connectors:write", "tools:up.send"] });
+    expect(refusal(await callTool("up.echo", {}, token))).toEqual([403, "tool_forbidden"]);
+  });
+
+  test("where the token's agent may not use it: 403 tool_forbidden", async () => {
+    await gateway.agent("clerk", { tools: ["up.send"] });
+    const token = await gateway.token({ agent: "clerk", scopes: ["tools:*"] });
+    expect(refusal(await callTool("up.echo", {}, token))).toEqual([403, "tool_forbidden"]);
+  });
+
+  test("where the agent is stopped, or the workspace: 409", async () => {
+    await gateway.agent("clerk");
+    const token = await gateway.token({ agent: "clerk", scopes: ["tools:*"] });
+    await gateway.call("POST", "/v1/agents/clerk/stop");
+    expect(refusal(await callTool("up.echo", {}, token))).toEqual([409, "agent_stopped"]);
+  });
+
+  test("with arguments that do not fit: 422 that names each field", async () => {
+    const answer = await callTool("up.send", { times: "often" });
+    expect(refusal(answer)).toEqual([422, "validation_failed"]);
+    expect(answer.body.errors.map(({ path }: { path: string }) => path).sort()).toEqual([
+      "/arguments/times",
+      "/arguments/to",
+    ]);
+    const [entry] = await toolCalls();
+    expect([entry?.code, entry?.seq]).toEqual([
+      "invalid_arguments",
+      Number(answer.headers.get("gatehouse-ledger")),
+    ]);
+  });
+
+  test("where there is nothing left to pay it with: 402", async () => {
+    await gateway.agent("clerk", { budget: { credits_per_day: 0 }, approvals: [] });
+    const token = await gateway.token({ agent: "clerk", scopes: ["tools:*"] });
+    expect(refusal(await callTool("up.send", { to: "all" }, token))).toEqual([402, "credits_exhausted"]);
+  });
+});
+
+test("a body that is none, or has more than arguments, is 422 or 400, and nothing is sent", async () => {
+  const path = "/v1/tools/up.echo/call";
+  const cases: [raw: string, status: number, code: string][] = [
+    ["{", 400, "invalid_json"],
+    ['{"arguments":[1]}', 422, "validation_failed"],
+    ['{"arguments":null}', 422, "validation_failed"],
+    ['{"arguments":{},"task":"x"}', 422, "validation_failed"],
+    ['{"arguments":"x"}', 422, "validation_failed"],
+  ];
+  for (const [raw, status, code] of cases) {
+    expect([raw, ...refusal(await gateway.call("POST", path, { raw }))]).toEqual([raw, status, code]);
+  }
+  expect(upstream.calls).toEqual([]);
+});
+
+describe("what the tool answered", () => {
+  test("comes as MCP has it, and the arguments went to it as they are", async () => {
+    const input = { deep: [{ a: 1, "": null }], "ä/~": "<script>" };
+    upstream.answer(() => ({ content: [{ type: "text", text: "hi" }], structuredContent: { said: "hi" } }));
+    const answer = await callTool("up.echo", input);
+    expect([answer.status, answer.body]).toEqual([
+      200,
+      {
+        status: "succeeded",
+        content: [{ type: "text", text: "hi" }],
+        structured_content: { said: "hi" },
+        duration_ms: expect.any(Number),
+      },
+    ]);
+    expect(upstream.calls).toEqual([{ name: "echo", input }]);
+    expect(answer.headers.get("ratelimit")).toStartWith('"requests";r=');
+  });
+
+  test("is what an MCP client is answered, with the same evidence but for its channel", async () => {
+    const client = await connect(gateway);
+    const overMcp = await client.call("up__echo", { a: 1 });
+    const { body, headers } = await callTool("up.echo", { a: 1 });
+    expect(body.content).toEqual(overMcp.content);
+    const entries: readonly (Entry & { readonly channel?: string })[] = await toolCalls();
+    const told = entries.map(({ phase, outcome, tool, channel }) => [phase, outcome, tool, channel]);
+    expect(told).toEqual([
+      ["intent", "allowed", "up.echo", "mcp"],
+      ["outcome", "succeeded", "up.echo", "mcp"],
+      ["intent", "allowed", "up.echo", "rest"],
+      ["outcome", "succeeded", "up.echo", "rest"],
+    ]);
+    expect(entries[2]?.seq).toBe(Number(headers.get("gatehouse-ledger")));
+  });
+
+  test("is `failed` where it says so, and where its connector cannot be reached", async () => {
+    upstream.answer(() => ({ ...text(`no such key: ${SECRET}`), isError: true }));
+    const said = await callTool("up.echo");
+    expect([said.status, said.body.status]).toEqual([200, "failed"]);
+    expect(said.body.content[0].text).toStartWith("no such key: ");
+    expect(JSON.stringify(said.body)).not.toContain(SECRET);
+    await upstream.close();
+    const lost = await callTool("up.echo");
+    expect([lost.status, lost.body]).toMatchObject([200, { status: "failed", structured_content: null }]);
+    expect(lost.body.content[0].text).not.toBe("");
+  });
+
+  test("needs no body where the tool needs no arguments", async () => {
+    const token = await gateway.token({ scopes: ["tools:time.*"] });
+    const answer = await gateway.call("POST", "/v1/tools/time.now/call", { token });
+    expect([answer.status, answer.body.status]).toEqual([200, "succeeded"]);
+    expect(answer.body.structured_content.now).toBe(new Date(clock.now()).toISOString());
+  });
+
+  test("is charged", async () => {
+    await gateway.agent("clerk", { budget: { credits_per_day: 2 } });
+    const token = await gateway.token({ agent: "clerk", scopes: ["tools:*"] });
+    expect((await callTool("up.send", { to: "all" }, token)).body.status).toBe("succeeded");
+    expect((await toolCalls()).at(-1)).toMatchObject({ phase: "outcome", credits: 2_000_000 });
+    expect(refusal(await callTool("up.send", { to: "all" }, token))).toEqual([402, "credits_exhausted"]);
+  });
+});
+
+test("past the request limit a call is 429, and sent nowhere", async () => {
+  const limits = { requests_per_minute: 3, enforcement: "enforced" };
+  await gateway.call("PATCH", "/v1/workspace", { body: { limits } });
+  const statuses: number[] = [];
+  for (let made = 0; made < 6; made++) statuses.push((await callTool("up.echo")).status);
+  expect(statuses.at(-1)).toBe(429);
+  expect(upstream.calls).toHaveLength(statuses.filter((status) => status === 200).length);
+  clock.advance(60_000);
+});
+
+test("a client that goes away ends its call: the upstream is told, and it is recorded as cancelled", async () => {
+  const begun = gate();
+  upstream.answer(() => {
+    begun.open();
+    return new Promise(() => {});
+  });
+  const abort = new AbortController();
+  const left = fetch(`${gateway.url}/v1/tools/up.echo/call`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${gateway.admin}` },
+    signal: abort.signal,
+  });
+  await begun.opened;
+  abort.abort();
+  await expect(left).rejects.toThrow();
+  await until(() => upstream.heard.includes("notifications/cancelled"));
+  await until(async () => unsettled(await toolCalls()).length === 0);
+  expect((await toolCalls()).at(-1)).toMatchObject({ phase: "outcome", outcome: "cancelled", code: null });
+});
+
+describe("a call that a person has to approve", () => {
+  let token: string;
+  beforeEach(async () => {
+    await gateway.agent("careful", { approvals: ["up.send"] });
+    token = await gateway.token({ agent: "careful" });
+  });
+
+  async function ask() {
+    const answer = await callTool("up.send", { to: "all" }, token);
+    expect([answer.status, answer.body]).toEqual([
+      202,
+      { task: expect.stringMatching(/^task_/), status: "awaiting_approval" },
+    ]);
+    const { task } = answer.body;
+    expect(answer.headers.get("location")).toBe(`/v1/tasks/${task}`);
+    // biome-ignore lint/suspicious/noExplicitAny: tests read whatever came.
+    let found: any;
+    await until(async () => {
+      [found] = (await gateway.call("GET", "/v1/approvals")).body.data;
+      return found !== undefined;
+    });
+    expect(found).toMatchObject({ task, tool: "up.send", arguments: { to: "all" } });
+    expect(upstream.calls).toEqual([]);
+    return { task: `/v1/tasks/${task}`, id: task, path: `/v1/tasks/${task}/approvals/${found.call_id}` };
+  }
+
+  test("is not made where it is denied", async () => {
+    const { task, path } = await ask();
+    await gateway.call("POST", path, { body: { decision: "deny", reason: "not on Sundays" } });
+    await until(async () => (await gateway.call("GET", task, { token })).body.status === "cancelled");
+    expect(upstream.calls).toEqual([]);
+  });
+
+  test("is not waited for, and its answer is its task's once it is approved", async () => {
+    const left = spyOn(CallAnswers.prototype, "leave");
+    const { id, task, path } = await ask();
+    // Nobody would ever take the answer that is kept for who waits.
+    expect(left).toHaveBeenCalledWith(id);
+    left.mockRestore();
+    await gateway.call("POST", path, { body: { decision: "approve" } });
+    await (await openEvents(gateway, id)).text();
+    expect((await gateway.call("GET", task, { token })).body).toMatchObject({
+      status: "succeeded",
+      output: 'send {"to":"all"}',
+      credits_consumed: 2,
+    });
+    expect(upstream.calls).toHaveLength(1);
+  });
+});
+
+test("what is another workspace's is an unknown tool there", async () => {
+  const other = await gateway.workspace("other");
+  expect(refusal(await callTool("up.echo", {}, other))).toEqual([422, "unknown_tool"]);
+  await addConnector(gateway, "up", upstream.url, { token: other });
+  expect((await callTool("up.echo", {}, other)).body.status).toBe("succeeded");
+  expect(await toolCalls()).toEqual([]);
+});
