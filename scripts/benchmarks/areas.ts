@@ -2,6 +2,8 @@ import { dispatchTask } from "./api/dispatch-task.ts";
 import { readAgent } from "./api/read-agent.ts";
 import { runTasks } from "./api/run-tasks.ts";
 import { start } from "./api/start.ts";
+import { firstPage } from "./console/first-page.ts";
+import { streaming } from "./console/streaming.ts";
 import type { Figure } from "./figures.ts";
 import { appends } from "./ledger/appends.ts";
 import { exports } from "./ledger/exports.ts";
@@ -50,6 +52,10 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
   oversight: {
     cancelling,
     stopping,
+  },
+  console: {
+    "the first page": firstPage,
+    "a task that streams": streaming,
   },
   ledger: {
     "durable entries": appends,

@@ -14,7 +14,7 @@ export interface Figure {
   readonly id: string;
   readonly label: string;
   /** Of `baseline` and `gatehouse`. A score is from 0 to 1, more is better; or it is the difference of two. */
-  readonly unit: "1/s" | "ms" | "µs" | "MB" | "×" | "score";
+  readonly unit: "1/s" | "ms" | "µs" | "kB" | "MB" | "×" | "score";
   /** Null where there is nothing to compare with. */
   readonly baseline: Spread | null;
   /** Null where this machine does not show it. */

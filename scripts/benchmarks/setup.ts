@@ -16,7 +16,7 @@ export interface Settings {
 }
 
 /** A tier for each model of the fake upstream. */
-export const TIER = { plain: 1, paced: 2, burst: 3, hang: 4, long: 5 } as const;
+export const TIER = { plain: 1, paced: 2, burst: 3, hang: 4, long: 5, steady: 6 } as const;
 
 /**
  * Everything is as it comes, but the limits: they are set to the most there is, so that they are at work in every call

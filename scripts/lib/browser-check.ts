@@ -6,7 +6,7 @@ export const BROWSER_TESTS = "test/browser";
 
 /** Sees that there is a browser, since playwright-core, which drives it, brings none: see `provide`. */
 export function prepareBrowser(say: (text: string) => void, inCi: boolean): Promise<string | undefined> {
-  return provide(["chromium"], whatIsMissing, say, inCi);
+  return provide(["chromium-headless-shell"], whatIsMissing, say, inCi);
 }
 
 function whatIsMissing(): string | undefined {

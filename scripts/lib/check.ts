@@ -2,7 +2,7 @@
  * Runs every check of the repository and counts them: `scripts/test` calls this once Bun and the packages are there.
  * Arguments narrow the run to `bun test` with those arguments. A failed part does not end the run.
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BROWSER_TESTS, prepareBrowser } from "./browser-check.ts";
@@ -40,16 +40,18 @@ function say(text: string): void {
   console.log(`\n== ${text}`);
 }
 
-/** Runs a command with its output shown. Null when a signal, or the time limit, ended it. */
-async function run(command: readonly string[]): Promise<number | null> {
+/** Runs a command with its output shown, or written to a file. Null when a signal, or the time limit, ended it. */
+async function run(command: readonly string[], output?: string): Promise<number | null> {
+  const shown = output === undefined ? "inherit" : openSync(output, "w");
   const child = Bun.spawn([...command], {
     stdin: "ignore",
-    stdout: "inherit",
-    stderr: "inherit",
+    stdout: shown,
+    stderr: shown,
     timeout: LONGEST_PART_MS,
     killSignal: "SIGKILL",
   });
   await child.exited;
+  if (typeof shown === "number") closeSync(shown);
   return child.exitCode;
 }
 
@@ -60,20 +62,26 @@ async function runCommand(name: string, command: readonly string[]): Promise<Tal
   return ONE_FAILED;
 }
 
-async function runTests(name: string, args: readonly string[]): Promise<Tally> {
-  say(name);
+/** `isAside`: others run at the same time, and what this one says is shown when it has ended. */
+async function runTests(
+  name: string,
+  args: readonly string[],
+  { isAside = false }: { readonly isAside?: boolean } = {},
+): Promise<Tally> {
+  if (!isAside) say(name);
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
   try {
     const path = join(folder, "report.xml");
+    const output = isAside ? join(folder, "output") : undefined;
     const reporter = ["--reporter=junit", `--reporter-outfile=${path}`];
-    const exitCode = await run([
-      bun,
-      "--no-env-file",
-      "test",
-      `--timeout=${TEST_TIMEOUT_MS}`,
-      ...reporter,
-      ...args,
-    ]);
+    const exitCode = await run(
+      [bun, "--no-env-file", "test", `--timeout=${TEST_TIMEOUT_MS}`, ...reporter, ...args],
+      output,
+    );
+    if (output !== undefined) {
+      say(name);
+      process.stdout.write(readFileSync(output));
+    }
     const report = Bun.file(path);
     const tally = tallyTests(exitCode, (await report.exists()) ? await report.text() : undefined);
     if (tally.failed > 0) say(`${name} FAILED (exit code ${exitCode ?? "none: killed"})`);
@@ -105,9 +113,16 @@ function skip(name: string, reason: string): Tally {
   return ONE_SKIPPED;
 }
 
-async function checkOutside({ name, folder, prepare }: (typeof OUTSIDE)[number]): Promise<Tally> {
-  const missing = await prepare(say, inCi);
-  return missing === undefined ? runTests(name, [`./${folder}/`]) : skip(name, missing);
+/** All that needs something from outside, one after the other, beside the rest. */
+async function checkOutside(): Promise<Tally> {
+  let tally = NOTHING;
+  for (const { name, folder, prepare } of OUTSIDE) {
+    const missing = await prepare(say, inCi);
+    const checked =
+      missing === undefined ? await runTests(name, [`./${folder}/`], { isAside: true }) : skip(name, missing);
+    tally = add(tally, checked);
+  }
+  return tally;
 }
 
 /** Leaves a folder's tests out of a run. */
@@ -142,8 +157,10 @@ async function checkAll(): Promise<Tally> {
     tally,
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
+  // Side by side: most of the one waits for a browser, and either takes minutes.
+  const outside = checkOutside();
   tally = add(tally, await runTests("tests", elsewhere));
-  for (const part of OUTSIDE) tally = add(tally, await checkOutside(part));
+  tally = add(tally, await outside);
   return add(tally, await buildThen(checkProgram));
 }
 

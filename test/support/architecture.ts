@@ -160,7 +160,7 @@ function refuseAnywhere(path: string, target: string): string | undefined {
 
 function refuseGlobals({ path, text }: SourceFile): string | undefined {
   const runsInBrowsers = matches(path, ANYWHERE) || roomOf(path) === "console";
-  const uses = runsInBrowsers && /\b(?:Bun|Buffer|process)\./.test(text);
+  const uses = runsInBrowsers && /\b(?:Bun|Buffer|process)\.\w/.test(text);
   return uses ? "uses what browsers do not have" : undefined;
 }
 

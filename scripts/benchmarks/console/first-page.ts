@@ -61,7 +61,11 @@ async function time(workshop: Workshop, visitor: Visitor, cache: "cold" | "warm"
   const id = `console.first_page.${cache}`;
   return [50, 99].flatMap((percent) => [
     compared(
-      { id: `${id}.painted.p${percent}`, label: `something is shown, cache ${cache}, p${percent}`, unit: "ms" },
+      {
+        id: `${id}.painted.p${percent}`,
+        label: `something is shown, cache ${cache}, p${percent}`,
+        unit: "ms",
+      },
       painted.map(({ baseline, gatehouse }) => ({
         baseline: baseline.percentile(percent),
         gatehouse: gatehouse.percentile(percent),
@@ -77,8 +81,8 @@ async function time(workshop: Workshop, visitor: Visitor, cache: "cold" | "warm"
 
 async function open(visitor: Visitor): Promise<Load> {
   await visitor.go("/console");
-  const drawn = await visitor.page.waitForFunction<number>(DRAWN);
-  return { painted: await visitor.firstPaint(), drawn: await drawn.jsonValue() };
+  const drawn = await visitor.until(DRAWN);
+  return { painted: await visitor.firstPaint(), drawn };
 }
 
 /** What a first visit brings over the network, headers included, in 1,000 bytes: all but the answers of REST. */

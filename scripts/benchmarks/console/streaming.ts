@@ -1,5 +1,5 @@
 import { compared, type Figure } from "../figures.ts";
-import { STEADY_CHUNKS, chunk } from "../servers/script.ts";
+import { chunk, STEADY_CHUNKS } from "../servers/script.ts";
 import { createAgent, dispatch, settings, TIER } from "../setup.ts";
 import type { Pair } from "../statistics.ts";
 import type { Workshop } from "../workshop.ts";
@@ -28,7 +28,10 @@ export async function streaming(workshop: Workshop): Promise<Figure[]> {
     await visitor.page.getByText(chunk(0).trim()).first().waitFor();
     const watched = await frames(visitor);
     // All of it has come, and none of it is lost on the way.
-    await visitor.page.getByText(chunk(STEADY_CHUNKS - 1).trim()).first().waitFor();
+    await visitor.page
+      .getByText(chunk(STEADY_CHUNKS - 1).trim())
+      .first()
+      .waitFor();
     // The first one warms up.
     if (round > 0) pairs.push({ baseline, gatehouse: watched });
   }

@@ -45,11 +45,19 @@ export class Visitor {
   }
 
   /** When the page first showed something, in milliseconds after its address was asked for. */
-  async firstPaint(): Promise<number> {
-    const shown = await this.page.waitForFunction<number>(
-      `performance.getEntriesByName("first-contentful-paint")[0]?.startTime`,
-    );
-    return shown.jsonValue();
+  firstPaint(): Promise<number> {
+    return this.until(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime`);
+  }
+
+  /** What an expression comes to, looked at with every frame, as soon as that is more than 0. */
+  until(expression: string): Promise<number> {
+    return this.page.evaluate<number>(`new Promise((resolve) => {
+      (function look() {
+        const value = ${expression};
+        if (value > 0) resolve(value);
+        else requestAnimationFrame(look);
+      })();
+    })`);
   }
 
   leave(): Promise<void> {

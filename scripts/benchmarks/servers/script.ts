@@ -8,6 +8,8 @@ export const MODELS = {
   paced: "paced",
   /** `BURST_CHUNKS` chunks, all at once, after `BURST_WAIT_MS` for the readers to come. */
   burst: "burst",
+  /** `STEADY_CHUNKS` chunks, `PACE_MS` apart: some ten seconds. */
+  steady: "steady",
   /** Never answers. */
   hang: "hang",
   /** `LONG_CHUNKS` chunks of `LONG_CHARACTERS` each, `LONG_PACE_MS` apart: some twenty seconds. */
@@ -16,6 +18,7 @@ export const MODELS = {
 
 export const CHUNKS = 50;
 export const PACE_MS = 5;
+export const STEADY_CHUNKS = 2_000;
 export const BURST_CHUNKS = 5_000;
 export const BURST_WAIT_MS = 500;
 

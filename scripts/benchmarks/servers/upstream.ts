@@ -11,6 +11,7 @@ import {
   LONG_PACE_MS,
   MODELS,
   PACE_MS,
+  STEADY_CHUNKS,
 } from "./script.ts";
 
 await answerLines(async () => {
@@ -18,6 +19,7 @@ await answerLines(async () => {
   upstream.script(MODELS.plain, { chunks: chunks(CHUNKS) });
   upstream.script(MODELS.paced, { chunks: chunks(CHUNKS), delayMs: PACE_MS });
   upstream.script(MODELS.burst, { chunks: chunks(BURST_CHUNKS), firstDelayMs: BURST_WAIT_MS });
+  upstream.script(MODELS.steady, { chunks: chunks(STEADY_CHUNKS), delayMs: PACE_MS });
   upstream.script(MODELS.hang, { hang: true });
   upstream.script(MODELS.long, {
     chunks: Array.from({ length: LONG_CHUNKS }, () => "w ".repeat(LONG_CHARACTERS / 2)),

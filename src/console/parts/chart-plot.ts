@@ -109,7 +109,7 @@ function optionsFor(
   return {
     width: Math.max(element.clientWidth, 200),
     height: HEIGHT,
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, y: false, points: { show: look.kind === "lines" } },
     hooks: { setCursor: [({ cursor: { idx } }) => hover(idx ?? null)] },

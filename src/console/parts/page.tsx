@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 /** A page: its heading is the document's title as well, where it is given no other. */
 export function Page({
@@ -99,8 +99,17 @@ export function Tabs({
   readonly of: readonly (readonly [string, string])[];
   readonly current: string;
 }): JSX.Element {
+  const frame = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // On a narrow screen the current one may stand outside of what is seen.
+    const nav = frame.current;
+    const link = nav?.querySelector<HTMLElement>(`[aria-current="page"]`);
+    if (!nav || !link) return;
+    const over = link.getBoundingClientRect().right - nav.getBoundingClientRect().right;
+    if (over > 0) nav.scrollLeft += over;
+  }, [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={frame}>
       {of.map(([href, name]) => (
         <a key={href} href={href} aria-current={href === current ? "page" : undefined}>
           {name}

@@ -6,20 +6,21 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { silentLog } from "../../../src/base/log.ts";
 import { loadConfig } from "../../../src/config/load.ts";
-import { type Gateway, openGateway } from "../../../src/gateway.ts";
+import { openGateway } from "../../../src/gateway.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
 setDefaultTimeout(60_000);
 const dataDir = mkdtempSync(join(tmpdir(), "gatehouse-agents-form-"));
 let stage: TestConsole;
-/** In place of the stage's own gateway, once that one has been stopped. */
-let second: Gateway | undefined;
+/** The stage's own gateway, or what has come in its place; null while there is none. */
+let serving: { stop(): Promise<unknown> } | null = null;
 beforeAll(async () => {
   stage = await openConsole({ dataDir });
+  serving = stage.gateway;
 });
 afterAll(async () => {
   await stage.browser.close();
-  await (second ?? stage.gateway).stop();
+  await serving?.stop();
   await stage.model.close();
   rmSync(dataDir, { recursive: true, force: true });
 });
@@ -246,6 +247,7 @@ test("what is typed outlives a server that goes away, and is saved once it is ba
   const { page } = await stage.open("/agents/patient?tab=edit");
   await field(page, "Owner").fill("Grace");
   await gateway.stop();
+  serving = null;
   await button(page, "Save changes").click();
   await page.getByText("The server does not answer.").first().waitFor();
   const { config } = loadConfig({
@@ -253,7 +255,8 @@ test("what is typed outlives a server that goes away, and is saved once it is ba
     env: { GATEHOUSE_ADMIN_TOKEN: gateway.admin },
     cwd: dataDir,
   });
-  second = await openGateway(config, { log: silentLog, handOverAdmin: () => {} });
+  const second = await openGateway(config, { log: silentLog, handOverAdmin: () => {} });
+  serving = second;
   await second.start();
   await page.getByText("Live", { exact: true }).waitFor();
   expect(await field(page, "Owner").inputValue()).toBe("Grace");

@@ -62,7 +62,11 @@ export async function openApprovals(options: StageOptions = {}): Promise<Approva
   const { gateway, model } = stage;
   const tools = startScriptedMcp(TOOLS);
   await addConnector(gateway, "desk", tools.url);
-  await gateway.agent("clerk", { approvals: ["desk.send"], owner: "Ada Lovelace", memory_scope: "support/emea" });
+  await gateway.agent("clerk", {
+    approvals: ["desk.send"],
+    owner: "Ada Lovelace",
+    memory_scope: "support/emea",
+  });
   await gateway.agent("pair", { approvals: ["desk.send"], approvals_required: 2 });
   model.script("small", ({ body }) => {
     const { messages } = body as unknown as { messages: { role: string; content: unknown }[] };

@@ -253,6 +253,7 @@ test("a call that needs a person becomes a task, to which there is a way", async
   await page.getByText("needs a person's approval").waitFor();
   await button(page, "Call it").click();
   await page.getByText("The call waits for a person to approve it.").waitFor();
+  await page.getByRole("link", { name: "Open the approval" }).waitFor();
   const [task] = (await rest("GET", "/v1/tasks?status=awaiting_approval")).body.data;
   const [asked] = (await rest("GET", "/v1/approvals")).body.data;
   const link = (name: string) => page.getByRole("link", { name }).getAttribute("href");

@@ -1,15 +1,8 @@
-/** How the settings look and are used: both schemes, two widths, the keyboard, markup as text, a server that goes and comes. */
+/** That everybody can use the settings: in both schemes, at two widths, with long and hostile texts in them. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { silentLog } from "../../../src/base/log.ts";
-import { loadConfig } from "../../../src/config/load.ts";
-import { openGateway } from "../../../src/gateway.ts";
 import { axe } from "../../support/axe.ts";
 import { noSidewaysScroll } from "../../support/browser.ts";
-import { startGateway } from "../../support/gateway.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
 setDefaultTimeout(90_000);
@@ -17,7 +10,8 @@ const MARKUP = `<img src=x onerror="document.title='run'"><script>alert(1)</scri
 let stage: TestConsole;
 
 beforeAll(async () => {
-  stage = await openConsole();
+  // Nobody listens there: deliveries that have failed, and wait.
+  stage = await openConsole({ more: `notify: { webhook: "http://127.0.0.1:9/hook" }` });
   const { gateway } = stage;
   await gateway.agent("a-name-that-is-as-long-as-the-name-of-an-agent-may-be-at-all-01");
   await gateway.token({
@@ -35,7 +29,7 @@ beforeAll(async () => {
     ],
     expires_in: "2d",
   });
-  for (let count = 0; count < 12; count++) {
+  for (let count = 0; count < 6; count++) {
     await gateway.token({ name: `service ${count}`, scopes: ["admin"], person: "Grace Hopper" });
   }
   // One of these is over the limit: a notice.
@@ -45,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const SECTIONS = ["developers", "limits", "notifications", "models", "sessions", "about"] as const;
+const SECTIONS = ["Developers", "Limits", "Notifications", "Models", "Sessions", "About"] as const;
 const settled = (page: Page) => page.locator("main h2").first().waitFor();
 
 async function isWell(page: Page): Promise<void> {
@@ -58,10 +52,14 @@ for (const scheme of ["light", "dark"] as const) {
     test(`everybody can use each section, ${scheme}, ${width} px`, async () => {
       const { page, complaints, close } = await stage.open("/settings", { scheme, width });
       for (const section of SECTIONS) {
-        await page.goto(stage.at(`/settings/${section}`));
+        await page.getByRole("link", { name: section, exact: true }).click();
+        await page.waitForURL(stage.at(`/settings/${section.toLowerCase()}`));
         await settled(page);
-        if (section === "developers") await page.getByRole("button", { name: "Rotate admin" }).waitFor();
-        if (section === "notifications") await page.getByText("More requests than the limit").waitFor();
+        if (section === "Developers") await page.getByRole("button", { name: "Rotate admin" }).waitFor();
+        if (section === "Notifications") {
+          await page.getByText("More requests than the limit").waitFor();
+          await page.getByRole("row").filter({ hasText: "limit.exceeded" }).waitFor();
+        }
         await isWell(page);
       }
       await page.goto(stage.at("/settings/developers?issue=1"));
@@ -81,90 +79,3 @@ for (const scheme of ["light", "dark"] as const) {
     });
   }
 }
-
-test("markup in a token's texts is text", async () => {
-  const { page, complaints, close } = await stage.open("/settings/developers");
-  await page.getByRole("heading", { name: MARKUP }).waitFor();
-  expect(await page.locator("main img, main script").count()).toBe(0);
-  await page.getByRole("button", { name: "Rotate <img" }).click();
-  await page.getByRole("heading", { name: `Give ${MARKUP}` }).waitFor();
-  await page.getByRole("button", { name: "Rotate", exact: true }).click();
-  await page.getByRole("heading", { name: `Secret of ${MARKUP}` }).waitFor();
-  expect(await page.locator("dialog img, dialog script").count()).toBe(0);
-  expect(await page.title()).toBe("Settings · Gatehouse");
-  expect(complaints).toEqual([]);
-  await close();
-});
-
-test("a token is issued, kept and revoked by the keyboard alone", async () => {
-  const { page, close } = await stage.open("/settings");
-  await page.getByRole("heading", { name: "Tokens" }).waitFor();
-  const { keyboard } = page;
-  /** Tabs on until what has the focus is called so. */
-  async function reach(name: string): Promise<void> {
-    for (let steps = 0; steps < 150; steps++) {
-      const words = await page.evaluate<string>(
-        "(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()",
-      );
-      if (words === name) return;
-      await keyboard.press("Tab");
-    }
-    throw new Error(`the keyboard does not lead to ${name}`);
-  }
-  await reach("Issue token");
-  await keyboard.press("Enter");
-  await page.getByRole("heading", { name: "Issue a token" }).waitFor();
-  await reach("Name");
-  await keyboard.type("by keys");
-  await reach("tasks:read");
-  await keyboard.press("Space");
-  await reach("Role (optional)");
-  await keyboard.press("Enter");
-  await page.getByRole("heading", { name: "Secret of by keys" }).waitFor();
-  await reach("MCP client");
-  await keyboard.press("Enter");
-  await page.getByRole("region", { name: "MCP client example" }).waitFor();
-  await reach("Done");
-  await keyboard.press("Enter");
-  await reach("I have kept it");
-  await keyboard.press("Enter");
-  await page.getByRole("button", { name: "Revoke by keys" }).waitFor();
-  await reach("Revoke by keys");
-  await keyboard.press("Enter");
-  await reach("Revoke");
-  await keyboard.press("Enter");
-  await page.getByRole("button", { name: "Revoke by keys" }).waitFor({ state: "detached" });
-  await close();
-});
-
-test("without webhook, and with a server that goes and comes back, the page says what to do", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "gatehouse-settings-"));
-  const first = await startGateway({ dataDir });
-  const { page, close } = await stage.browser.page();
-  await page.goto(`${first.url}/console/settings/notifications`);
-  await page.getByLabel("Token", { exact: true }).fill(first.admin);
-  await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByText("GATEHOUSE_NOTIFY_WEBHOOK").waitFor();
-  expect(page.url()).toBe(`${first.url}/console/settings/notifications`);
-  await page.getByRole("link", { name: "Limits", exact: true }).click();
-  await page.getByLabel("Tasks at the same time").fill("5");
-  await first.stop();
-  await page.getByRole("button", { name: "Save changes" }).click();
-  await page.getByRole("alert").filter({ hasText: "The server does not answer." }).first().waitFor();
-  expect(await page.getByLabel("Tasks at the same time").inputValue()).toBe("5");
-
-  const { config } = loadConfig({
-    flags: { data: dataDir, listen: new URL(first.url).host },
-    env: { GATEHOUSE_ADMIN_TOKEN: first.admin },
-    cwd: dataDir,
-  });
-  const second = await openGateway(config, { log: silentLog, handOverAdmin: () => {} });
-  await second.start();
-  await page.getByText("Live", { exact: true }).waitFor();
-  expect(await page.getByLabel("Tasks at the same time").inputValue()).toBe("5");
-  await page.getByRole("button", { name: "Save changes" }).click();
-  await page.getByText("The limits are changed.").waitFor();
-  await close();
-  await second.stop();
-  rmSync(dataDir, { recursive: true, force: true });
-});

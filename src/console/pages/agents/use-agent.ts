@@ -3,7 +3,7 @@ import type { Agent } from "../../../http/api.ts";
 import { useSession } from "../../state/session.tsx";
 import { useWorkspaceStatus } from "../../state/usage.ts";
 import { type Loaded, useData } from "../../state/use-data.ts";
-import { useSoon } from "./use-soon.ts";
+import { useSoon } from "../../state/use-soon.ts";
 
 /** One agent as it changes. */
 export interface LiveAgent extends Loaded<Agent> {

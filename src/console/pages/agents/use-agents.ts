@@ -5,7 +5,7 @@ import { asProblem } from "../../api/problem.ts";
 import { useSession } from "../../state/session.tsx";
 import { useWorkspaceStatus } from "../../state/usage.ts";
 import type { Pages } from "../../state/use-pages.ts";
-import { useSoon } from "./use-soon.ts";
+import { useSoon } from "../../state/use-soon.ts";
 import { useWhole } from "./use-whole.ts";
 
 /** More agents than this that have changed at once are read as a list. */

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { List, Task } from "../../../http/api.ts";
 import { useSession } from "../../state/session.tsx";
 import { type Loaded, useData } from "../../state/use-data.ts";
-import { useSoon } from "./use-soon.ts";
+import { useSoon } from "../../state/use-soon.ts";
 
 const SHOWN = 10;
 

@@ -3,7 +3,7 @@ import type { Connector, FeedEventName, List, Model, Tier } from "../../../http/
 import { call } from "../../api/client.ts";
 import { useSession } from "../../state/session.tsx";
 import { type Pages, usePages } from "../../state/use-pages.ts";
-import { useSoon } from "./use-soon.ts";
+import { useSoon } from "../../state/use-soon.ts";
 
 const MOST = 200;
 type Read<Item> = (query: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<List<Item>>;

@@ -5,8 +5,8 @@ import { keyOf, type View } from "./address.ts";
 import { ApprovalRow } from "./approval-row.tsx";
 
 const ROW_HEIGHT = 82;
-/** What stands above and below of the list in its window. */
-const AROUND = "15rem";
+/** The height of what stands above and below of the list in its window: of what was decided, the filters as well. */
+const AROUND = { waiting: "15rem", decided: "26rem" } as const;
 
 /** The list of a view, with the chosen one in sight. */
 export function ApprovalList({
@@ -28,7 +28,7 @@ export function ApprovalList({
       label={label}
       items={items}
       rowHeight={ROW_HEIGHT}
-      height={`min(${items.length * ROW_HEIGHT + 2}px, max(100dvh - ${AROUND}, 20rem))`}
+      height={`min(${items.length * ROW_HEIGHT + 2}px, max(100dvh - ${AROUND[view.tab]}, 20rem))`}
       keyOf={keyOf}
       kept={index < 0 ? null : index}
       {...(more ? { more } : {})}

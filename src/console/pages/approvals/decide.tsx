@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../../http/api.ts";
 import type { AnswerOf } from "../../api/client.ts";
 import { call } from "../../api/client.ts";
@@ -44,32 +44,34 @@ export function Decide({
   readonly next: (() => void) | null;
 }): JSX.Element {
   const { session } = useSession();
-  const [stage, setStage] = useState<Stage>("none");
+  const { arguments_hash: hash, status } = approval;
+  const [begun, setBegun] = useState<{ readonly stage: Stage; readonly hash: string }>({
+    stage: "none",
+    hash,
+  });
+  // What was about to be approved may not be what stands there now.
+  const stage = begun.hash === hash && status === "pending" ? begun.stage : "none";
+  const setStage = (next: Stage) => setBegun({ stage: next, hash });
   /** Kept while the reader looks elsewhere on the page. */
   const [reason, setReason] = useState("");
   const [draft, setDraft] = useState<string | null>(null);
   const action = useAction();
   const element = useRef<HTMLElement>(null);
-  const { arguments_hash: hash, status } = approval;
   const person = session.person ?? session.token?.name ?? "";
   const mine = status === "pending" && hasApproved(approval, person);
   const canSee = approval.arguments !== null;
   const isOpen = status === "pending" && session.agent === null;
   const canApprove = isOpen && canSee && !mine;
 
-  // What was about to be approved is not what stands there now.
-  useEffect(() => setStage("none"), [hash, status]);
-
   const wasOpened = useRef(false);
-  useEffect(() => {
+  // Before the next key is heard: who presses `a` and Enter at once means what the first has opened.
+  useLayoutEffect(() => {
     const root = element.current;
     if (stage !== "none") root?.querySelector<HTMLElement>("[data-begin], textarea")?.focus();
-    else if (
-      wasOpened.current &&
-      root?.contains(document.activeElement) !== true &&
-      document.activeElement === document.body
-    )
+    else if (wasOpened.current && document.activeElement === document.body) {
+      // What had the focus is gone.
       root?.querySelector("button")?.focus({ preventScroll: true });
+    }
     wasOpened.current = stage !== "none";
   }, [stage]);
 

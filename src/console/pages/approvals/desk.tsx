@@ -41,14 +41,14 @@ export function Desk(): JSX.Element {
   const [areKeysShown, showKeys] = useState(false);
   const [areKeysOn, setKeysOn] = useKeysSetting();
 
-  /** Where the focus goes when another one is chosen. */
-  const focus = useRef<"row" | "title">("title");
+  /** Who was moved to in the list keeps the focus there; anybody else who is chosen has it in the title. */
+  const movedTo = useRef<string | null>(null);
   const shownKey = useRef(chosenKey);
   useEffect(() => {
     if (shownKey.current === chosenKey) return;
     shownKey.current = chosenKey;
-    const place = focus.current === "row" ? '.approvals-list [aria-current="true"]' : ".decision-title";
-    focus.current = "title";
+    const isMoved = movedTo.current === chosenKey;
+    const place = isMoved ? '.approvals-list [aria-current="true"]' : ".decision-title";
     document.querySelector<HTMLElement>(place)?.focus({ preventScroll: true });
   }, [chosenKey]);
 
@@ -61,7 +61,7 @@ export function Desk(): JSX.Element {
     const index = items.findIndex((one) => keyOf(one) === chosenKey);
     const target = items[index < 0 ? 0 : index + by];
     if (!target) return false;
-    focus.current = "row";
+    movedTo.current = keyOf(target);
     open(target);
     return true;
   }
@@ -93,6 +93,7 @@ export function Desk(): JSX.Element {
 
   function decided(answer: DecisionAnswer, approval: Approval): void {
     notify(answerText(answer, approval));
+    movedTo.current = null;
     const following = after(keyOf(approval));
     route(following ? addressOf(WAITING, nameOf(following)) : addressOf(WAITING), true);
   }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** By `KeyboardEvent.key`. A handler that has nothing to do answers false, and the key stays the browser's. */
 export type KeyHandlers = Readonly<Record<string, () => boolean>>;
@@ -13,7 +13,8 @@ const ARROWS: readonly string[] = ["ArrowDown", "ArrowUp"];
 export function useKeys(handlers: KeyHandlers, isOn: boolean): void {
   const current = useRef(handlers);
   current.current = handlers;
-  useEffect(() => {
+  // As soon as it is drawn: a key that is pressed at once is for what is shown.
+  useLayoutEffect(() => {
     if (!isOn) return undefined;
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -8,6 +8,8 @@ export function AskedLink({ task }: { readonly task: string }): JSX.Element {
   const approvals = useData(
     "GET /v1/approvals",
     can("approvals:write") ? { query: { task, status: "all" } } : null,
+    // The task asks once it has begun.
+    ["approval.changed"],
   );
   const asked = approvals.data?.data[0];
   return (

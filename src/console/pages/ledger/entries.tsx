@@ -3,14 +3,17 @@ import { useCallback, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { LedgerEntry } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
+import type { ApiProblem } from "../../api/problem.ts";
 import { Empty } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { plural } from "../../parts/text.tsx";
+import { useNarrow } from "../../state/use-narrow.ts";
 import { usePages } from "../../state/use-pages.ts";
 import { EntryHead, EntryRow } from "./entry-row.tsx";
 import { FilterForm } from "./filter-form.tsx";
 import {
+  FILTER_FIELDS,
   type FilterField,
   isFiltered,
   type LedgerFilter,
@@ -20,7 +23,6 @@ import {
 } from "./filters.ts";
 import type { OwnReads } from "./own-reads.ts";
 import { useLedgerSize } from "./use-ledger-size.ts";
-import { useNarrow } from "./use-narrow.ts";
 
 const PAGE = 100;
 const ROW_HEIGHT = { wide: 38, narrow: 84 } as const;
@@ -71,8 +73,7 @@ export function Entries({
         apply={(wanted) => route(ledgerAddress(wanted))}
       />
       <Grown newest={newest} ownReads={ownReads} filter={filter} isBusy={isLoading} show={reload} />
-      {/* What a field has been refused for stands at the field. */}
-      {problem?.fields.size !== 0 ? null : <ProblemNote problem={problem} retry={reload} />}
+      <ProblemNote problem={isAtFields(problem) ? null : problem} retry={reload} />
       {items.length > 0 ? (
         <div class="stack-small">
           {!isNarrow && <EntryHead />}
@@ -110,7 +111,7 @@ function Filters({
   readonly filter: LedgerFilter;
   readonly items: readonly LedgerEntry[];
   readonly isNarrow: boolean;
-  readonly problem: Parameters<typeof FilterForm>[0]["problem"];
+  readonly problem: ApiProblem | null;
   readonly apply: (filter: LedgerFilter) => void;
 }): JSX.Element {
   const form = <FilterForm filter={filter} offered={offeredBy(items)} problem={problem} apply={apply} />;
@@ -122,6 +123,13 @@ function Filters({
       {form}
     </details>
   );
+}
+
+/** What fields were refused for stands at the fields. */
+function isAtFields(problem: ApiProblem | null): boolean {
+  const paths: readonly string[] = FILTER_FIELDS.map((field) => `/${field}`);
+  const wrong = [...(problem?.fields.keys() ?? [])];
+  return wrong.length > 0 && wrong.every((path) => paths.includes(path));
 }
 
 /** What stands in the entries that were read: nothing is asked for it. */

@@ -27,7 +27,9 @@ export function NewTask({
   const earlier = useData("GET /v1/tasks/:id", from === null ? null : { params: { id: from } });
   const isReady = known.agents !== undefined && (from === null || earlier.data !== undefined);
   const only = known.agents?.length === 1 ? (known.agents[0]?.name ?? "") : "";
-  const first = session.agent ?? (agent === "" ? only : agent);
+  // An address may name one that is not there: then there is something to choose.
+  const isThere = known.agents === null || known.agents?.some(({ name }) => name === agent) === true;
+  const first = session.agent ?? (isThere && agent !== "" ? agent : only);
   return (
     <Dialog title={from === null ? "New task" : "Run again"} close={close} isWide>
       <ProblemNote problem={known.problem ?? earlier.problem} retry={earlier.reload} />

@@ -7,11 +7,12 @@ import { Empty, Page } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { useSession } from "../../state/session.tsx";
+import { useNarrow } from "../../state/use-narrow.ts";
+import { MayNotRead } from "./may-not-read.tsx";
 import { NewTask } from "./new-task.tsx";
 import type { TaskFilter } from "./rows.ts";
 import { TaskColumns, TaskRowView } from "./task-row.tsx";
 import { type KnownAgents, useAgents } from "./use-agents.ts";
-import { useNarrow } from "./use-narrow.ts";
 import { useTasks } from "./use-tasks.ts";
 
 const STATUSES: readonly TaskStatus[] = [
@@ -29,8 +30,13 @@ const FRAME_PX = 2;
 /** What of the window is left to the rows. */
 const SEEN = "max(18rem, 100dvh - 20.5rem)";
 
-/** All tasks of the workspace, as they are now. `?new` opens the form for another one: `?new=helper` for that agent, `?new&from=task_…` as that task. */
 export function TaskList(): JSX.Element {
+  const { can } = useSession();
+  return can("tasks:read") ? <AllTasks /> : <MayNotRead title="Tasks" />;
+}
+
+/** All tasks of the workspace, as they are now. `?new` opens the form for another one: `?new=helper` for that agent, `?new&from=task_…` as that task. */
+function AllTasks(): JSX.Element {
   const { can } = useSession();
   const { query, route } = useLocation();
   const filter: TaskFilter = {

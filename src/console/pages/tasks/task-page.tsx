@@ -11,6 +11,7 @@ import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 import { ActivityCard } from "./activity-view.tsx";
 import { isFinal } from "./final.ts";
+import { MayNotRead } from "./may-not-read.tsx";
 import { titleOf } from "./rows.ts";
 import { TaskActions } from "./task-actions.tsx";
 import { TaskErrorNote } from "./task-error.tsx";
@@ -21,7 +22,9 @@ const TITLE_LENGTH = 90;
 
 export function TaskPage(): JSX.Element {
   const { params } = useRoute();
+  const { can } = useSession();
   const id = params.id ?? "";
+  if (!can("tasks:read")) return <MayNotRead title={`Task ${shortId(id)}`} />;
   return <OneTask key={id} id={id} />;
 }
 

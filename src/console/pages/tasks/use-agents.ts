@@ -3,6 +3,7 @@ import type { Agent } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
 import { type ApiProblem, asProblem } from "../../api/problem.ts";
 import { useSession } from "../../state/session.tsx";
+import { useSoon } from "../../state/use-soon.ts";
 
 const PAGE = 200;
 /** Read at most: a list to choose from is of no use past that. */
@@ -20,13 +21,13 @@ export function useAgents(): KnownAgents {
   const [agents, setAgents] = useState<readonly Agent[] | undefined>(undefined);
   const [problem, setProblem] = useState<ApiProblem | null>(null);
   const [round, setRound] = useState(0);
+  const again = useSoon(() => setRound((before) => before + 1));
   useEffect(() => {
-    const again = () => setRound((before) => before + 1);
     const ends = [feed.listen("agent.changed", again), feed.onGap(again)];
     return () => {
       for (const end of ends) end();
     };
-  }, [feed]);
+  }, [feed, again]);
   useEffect(() => {
     if (!mayRead) return undefined;
     const abort = new AbortController();

@@ -102,6 +102,8 @@ function askByCurl(origin: string, secret: string): string {
 
 function runByFetch(origin: string, secret: string, task: object): string {
   return [
+    `import { stdout } from "node:process";`,
+    "",
     `const token = "${secret}";`,
     "",
     `const response = await fetch("${origin}/v1/tasks?stream=true", {`,
@@ -119,7 +121,7 @@ function runByFetch(origin: string, secret: string, task: object): string {
     "  for (const block of blocks) {",
     "    const event = /^event: (.*)$/m.exec(block)?.[1];",
     `    const data = JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "null");`,
-    `    if (event === "output.delta") process.stdout.write(data.text);`,
+    `    if (event === "output.delta") stdout.write(data.text);`,
     "    // The step is tried again: what it has written so far does not count.",
     `    if (event === "output.reset") console.log("\\n[again]");`,
     `    if (event === "task.finished") console.log("\\n" + data.status);`,

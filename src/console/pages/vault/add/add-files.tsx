@@ -37,6 +37,7 @@ export function AddFiles({
           close();
         }}
       >
+        <ScopeField value={scope} change={setScope} known={known} error={error} />
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
         <section class="vault-files" aria-label="Files" tabIndex={0}>
           <ul>
@@ -45,7 +46,6 @@ export function AddFiles({
             ))}
           </ul>
         </section>
-        <ScopeField value={scope} change={setScope} known={known} error={error} />
         <div class="dialog-end">
           <button type="button" onClick={close}>
             Cancel

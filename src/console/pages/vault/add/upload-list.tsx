@@ -80,7 +80,7 @@ function UploadRow({ upload, queue }: { readonly upload: Upload; readonly queue:
         <button
           type="button"
           class="button-small"
-          aria-label={`Try ${file.name} again`}
+          aria-label={`Try again: ${file.name}`}
           onClick={() => queue.again(id)}
         >
           Try again
@@ -122,7 +122,9 @@ const WORDS = {
 
 /** In a line: of a file the server says what is wrong with one of the fields that it was sent in. */
 function failureText(problem: ApiProblem): string {
-  const fields = [...problem.fields].map(([path, message]) => `${FIELDS[path] ?? path} ${message}.`);
+  const fields = [...problem.fields].map(
+    ([path, message]) => `${FIELDS[path] ?? path} ${message.replace(/\.$/, "")}.`,
+  );
   const said = fields.length > 0 ? fields.join(" ") : problem.message;
   const advice = adviceFor(problem);
   return advice === undefined ? said : `${said} ${advice}`;

@@ -35,8 +35,8 @@ export function AgentsView({
         </>
       ) : (
         <>
-          This agent sees {plural(documents, "document")} in {plural(scopes.length, "scope")}, which are those
-          on this page. Ask something above to see what it would find.
+          This agent sees {plural(documents, "document")} in {plural(scopes.length, "scope")}, which are
+          listed under Scopes. Ask something above to see what it would find.
         </>
       )}
     </Empty>

@@ -36,10 +36,12 @@ export function Result({
       <p class="vault-passage">
         <Marked text={passage.text} words={words} />
       </p>
-      <div class="row small">
-        {passage.source_uri !== null && <SourceLink uri={passage.source_uri} />}
-        <MetadataLinks of={passage.metadata} view={view} />
-      </div>
+      {(passage.source_uri !== null || Object.keys(passage.metadata).length > 0) && (
+        <div class="row small">
+          {passage.source_uri !== null && <SourceLink uri={passage.source_uri} />}
+          <MetadataLinks of={passage.metadata} view={view} />
+        </div>
+      )}
       {passage.explain && <Why explain={passage.explain} score={passage.score} mode={mode} />}
     </li>
   );

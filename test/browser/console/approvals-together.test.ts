@@ -1,0 +1,169 @@
+/** What others, and time, do to a call while somebody has it open. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silentLog } from "../../../src/base/log.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { type Gateway, openGateway } from "../../../src/gateway.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { type ApprovalConsole, argumentsOf, bar, openApprovals, rows } from "./approvals-support.ts";
+
+setDefaultTimeout(90_000);
+const HOUR = 3_600_000;
+const clock = new FakeClock(Date.now());
+const dataDir = mkdtempSync(join(tmpdir(), "gatehouse-approvals-"));
+let stage: ApprovalConsole;
+let second: Gateway | undefined;
+let ann: string;
+let bo: string;
+/** Time goes on, in steps: what the feed tells is gathered by the same clock. */
+let ticking: ReturnType<typeof setInterval>;
+
+beforeAll(async () => {
+  ticking = setInterval(() => clock.advance(50), 50);
+  const more = "approvals: { expire_hours: 1 }";
+  stage = await openApprovals({ clock, dataDir, more });
+  ann = await stage.person("Ann Lee");
+  bo = await stage.person("Bo Okonkwo");
+});
+afterAll(async () => {
+  if (second) {
+    // The first one was stopped by its test.
+    await Promise.all([stage.browser.close(), stage.model.close(), stage.tools.close()]);
+    await second.stop();
+  } else {
+    await stage.close();
+  }
+  clearInterval(ticking);
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+test("two people approve, each in a browser of their own; one alone is not enough, and not twice", async () => {
+  const asked = await stage.ask({ agent: "pair", arguments: { to: "both" } });
+  const first = await stage.open(asked.page, { secret: ann });
+  const other = await stage.open(asked.page, { secret: bo });
+  await other.page.getByText("2 people have to approve").waitFor();
+  await bar(first.page).getByRole("button", { name: "Approve …" }).click();
+  await bar(first.page).getByRole("button", { name: "Approve the call" }).click();
+  await first.page.getByRole("status").getByText("1 more person has to approve").waitFor();
+  expect(await stage.now(asked)).toMatchObject({ status: "pending", approved_by: [{ person: "Ann Lee" }] });
+  // The other one sees it without a reload, and who has said yes has no second voice.
+  await other.page.getByText("1 of 2 approved").waitFor();
+  await first.page.goto(stage.at(asked.page));
+  await bar(first.page).getByText("You have approved it as Ann Lee.").waitFor();
+  expect(await bar(first.page).getByRole("button", { name: "Approve …" }).count()).toBe(0);
+  await bar(other.page).getByRole("button", { name: "Approve …" }).click();
+  await bar(other.page).getByRole("button", { name: "Approve the call" }).click();
+  await other.page.getByRole("status").getByText("Approved: pair calls desk.send.").waitFor();
+  expect((await stage.now(asked)).status).toBe("approved");
+  await bar(first.page).getByText("by Ann Lee, Bo Okonkwo").waitFor();
+});
+
+test("decided elsewhere while it is open: who did and why stands there, and nothing is left to press", async () => {
+  const asked = await stage.ask({ arguments: { to: "elsewhere" } });
+  const { page } = await stage.open(asked.page, { secret: ann });
+  await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
+  await page.keyboard.press("a");
+  await bar(page).getByRole("button", { name: "Approve the call" }).waitFor();
+  await stage.decide(asked, { decision: "deny", reason: "seen by Bo" }, bo);
+  await bar(page).getByText("by Bo Okonkwo: the call was not made.").waitFor();
+  await bar(page).getByText("seen by Bo").waitFor();
+  expect(await bar(page).getByRole("button", { name: "Approve the call" }).count()).toBe(0);
+});
+
+test("a decision that comes too late is refused with words, and the view is what became of it", async () => {
+  const asked = await stage.ask({ arguments: { to: "too late" } });
+  const { page, context } = await stage.browser.page();
+  // The feed tells nothing: the refusal alone has to.
+  await context.route("**/v1/events", (route) => route.abort());
+  await page.goto(stage.at(asked.page));
+  await stage.signIn(page, ann);
+  await bar(page).getByRole("button", { name: "Approve …" }).click();
+  // Somebody decides after the page has sent, and before the server takes it.
+  await context.route("**/v1/tasks/*/approvals/*", async (route) => {
+    await stage.decide(asked, { decision: "deny", reason: "first" }, bo);
+    await route.continue();
+  });
+  await bar(page).getByRole("button", { name: "Approve the call" }).click();
+  await bar(page).getByRole("alert").getByText("Somebody has decided already.").waitFor();
+  await bar(page).getByText("by Bo Okonkwo: the call was not made.").waitFor();
+});
+
+test("arguments that somebody changes are shown before they can be approved", async () => {
+  const asked = await stage.ask({ agent: "pair", arguments: { to: "before" } });
+  const { page } = await stage.open(asked.page, { secret: ann });
+  await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
+  await page.keyboard.press("a");
+  await bar(page).getByRole("button", { name: "Approve the call" }).waitFor();
+  const changed = { decision: "approve", arguments: { to: "after" }, arguments_hash: asked.arguments_hash };
+  expect((await stage.decide(asked, changed, bo)).status).toBe(200);
+  await page.getByRole("alert").getByText("The arguments were changed while you had this open.").waitFor();
+  expect(await bar(page).getByRole("button", { name: "Approve the call" }).count()).toBe(0);
+  expect(await argumentsOf(page).textContent()).toContain('"after"');
+  await page.getByText("Changed by Bo Okonkwo: not what the agent had asked for").waitFor();
+  await page.keyboard.press("a");
+  await page.keyboard.press("Enter");
+  await page.getByRole("status").getByText("Approved: pair calls desk.send.").waitFor();
+  expect(await stage.now(asked)).toMatchObject({ status: "approved", arguments: { to: "after" } });
+});
+
+test("arguments that change just before a decision is taken are not approved by it", async () => {
+  const asked = await stage.ask({ agent: "pair", arguments: { to: "shown" } });
+  const { page, context } = await stage.open(asked.page, { secret: ann });
+  await bar(page).getByRole("button", { name: "Approve …" }).click();
+  const changed = {
+    decision: "approve",
+    arguments: { to: "not shown" },
+    arguments_hash: asked.arguments_hash,
+  };
+  await context.route("**/v1/tasks/*/approvals/*", async (route) => {
+    await stage.decide(asked, changed, bo);
+    await route.continue();
+  });
+  await bar(page).getByRole("button", { name: "Approve the call" }).click();
+  await bar(page).getByRole("alert").getByText("Somebody has changed the arguments.").waitFor();
+  await argumentsOf(page).getByText("not shown").waitFor();
+  expect(await stage.now(asked)).toMatchObject({
+    status: "pending",
+    approved_by: [{ person: "Bo Okonkwo" }],
+  });
+  await stage.decide(asked, { decision: "deny" }, bo);
+});
+
+test("what expires while it is open says so, and leaves the list", async () => {
+  const asked = await stage.ask({ arguments: { to: "nobody" } });
+  const { page } = await stage.open(asked.page, { secret: ann });
+  await rows(page).getByText("nobody").waitFor();
+  await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
+  clock.advance(HOUR + 10_000);
+  await bar(page).getByText("Nobody decided in time: the call was not made.").waitFor();
+  await page.getByRole("heading", { name: "Nothing waits for a person" }).waitFor();
+  expect(await stage.now(asked)).toMatchObject({ status: "expired", decided_by: null });
+});
+
+test("a reason that was typed outlives a server that goes away, and is sent once it is back", async () => {
+  const asked = await stage.ask({ arguments: { to: "patience" } });
+  const other = await stage.ask({ arguments: { to: "gone meanwhile" } });
+  const { page } = await stage.open(asked.page, { secret: ann });
+  await bar(page).getByRole("button", { name: "Deny …" }).click();
+  await page.getByLabel("Why is desk.send denied?").fill("I am still here");
+  const { gateway } = stage;
+  await gateway.gateway.stop();
+  await bar(page).getByRole("button", { name: "Deny the call" }).click();
+  await bar(page).getByText("The server does not answer.").waitFor();
+  const { config } = loadConfig({
+    flags: { data: dataDir, listen: new URL(gateway.url).host },
+    env: { GATEHOUSE_ADMIN_TOKEN: gateway.admin },
+    cwd: dataDir,
+  });
+  second = await openGateway(config, { log: silentLog, handOverAdmin: () => {}, clock });
+  await second.start();
+  await stage.decide(other, { decision: "deny" }, bo);
+  await page.getByText("Live", { exact: true }).waitFor();
+  await rows(page).getByText("gone meanwhile").waitFor({ state: "detached" });
+  expect(await page.getByLabel("Why is desk.send denied?").inputValue()).toBe("I am still here");
+  await bar(page).getByRole("button", { name: "Deny the call" }).click();
+  await page.getByRole("status").getByText("Denied: clerk goes on without desk.send.").waitFor();
+  expect(await stage.now(asked)).toMatchObject({ status: "denied", reason: "I am still here" });
+});

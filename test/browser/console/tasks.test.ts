@@ -1,0 +1,217 @@
+/** The list of tasks in the console, and the form that makes one. */
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../../support/browser.ts";
+import { dispatch, ended, held, ledger } from "../../tasks/support.ts";
+import { openConsole, type TestConsole } from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+let stage: TestConsole;
+beforeAll(async () => {
+  stage = await openConsole();
+});
+afterAll(() => stage.close());
+
+/** Pages that are left open would read what they are told of. */
+let closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing) await close();
+  closing = [];
+});
+const open: TestConsole["open"] = async (...given) => {
+  const opened = await stage.open(...given);
+  closing.push(opened.close);
+  return opened;
+};
+
+const unexpected = (complaints: readonly string[]) => complaints.filter((one) => !one.includes("401"));
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const link = (page: Page, name: string) => page.getByRole("link", { name, exact: true });
+const field = (page: Page, name: string) => page.getByLabel(name, { exact: true });
+/** The task's row, by its prompt's first line. */
+const row = (page: Page, name: string) => page.getByRole("listitem").filter({ has: link(page, name) });
+const tasks = async (query = "") =>
+  (await stage.gateway.call("GET", `/v1/tasks?limit=200${query}`)).body.data;
+
+test("signed out the sign-in page stands at the address, and the tasks after it", async () => {
+  const { page } = await stage.browser.page();
+  await page.goto(stage.at("/tasks?status=failed"));
+  await button(page, "Sign in").waitFor();
+  await stage.signIn(page);
+  await page.getByRole("heading", { level: 1, name: "Tasks" }).waitFor();
+  expect(page.url()).toBe(stage.at("/tasks?status=failed"));
+  await page.close();
+});
+
+test("without the scope nothing is asked for, and without the right to run there is no way to", async () => {
+  const blind = await open("/tasks", {
+    secret: await stage.gateway.token({ scopes: ["agents:read"] }),
+  });
+  await blind.page.getByText("tasks:read").waitFor();
+  expect(blind.requests.filter((address) => address.includes("/v1/tasks"))).toEqual([]);
+  const reader = await open("/tasks?new", {
+    secret: await stage.gateway.token({ scopes: ["tasks:read", "agents:read"] }),
+  });
+  await reader.page.getByRole("heading", { name: "First make an agent" }).waitFor();
+  expect(await link(reader.page, "New task").count()).toBe(0);
+  expect(await link(reader.page, "Make an agent").count()).toBe(0);
+  expect(await reader.page.getByRole("dialog").count()).toBe(0);
+});
+
+test("an empty list leads to the first agent, and then to the first task", async () => {
+  const { page, complaints } = await open("/tasks");
+  await link(page, "Make an agent").waitFor();
+  await stage.gateway.agent("helper");
+  await link(page, "Run the first task").click();
+  await page.getByRole("dialog", { name: "New task" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(page.url()).toBe(stage.at("/tasks"));
+  expect(unexpected(complaints)).toEqual([]);
+});
+
+test("a task is run by keyboard alone, with all that its form offers, and its page opens", async () => {
+  await stage.gateway.agent("picky", {
+    tier_policy: { tiers: [2] },
+    tools: ["time.*", "vault.write"],
+    approvals: ["vault.*"],
+  });
+  const { page, complaints } = await open("/tasks");
+  await link(page, "New task").focus();
+  await page.keyboard.press("Enter");
+  await field(page, "Agent").last().focus();
+  await page.keyboard.type("picky");
+  await page.getByLabel("time.now").waitFor();
+  const offered = page.getByRole("dialog").getByRole("checkbox");
+  expect(await offered.count()).toBe(2);
+  await page.getByLabel("vault.write needs approval").waitFor();
+  const tiers = await field(page, "Tier").locator("option").allTextContents();
+  expect(tiers).toEqual(["The lowest that the agent may use", expect.stringContaining("up/large")]);
+  await field(page, "Tier").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("What time is it?");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Space");
+  await button(page, "Add metadata").focus();
+  await page.keyboard.press("Enter");
+  await field(page, "Key 1").fill("ticket");
+  await field(page, "Value 1").fill("8812");
+  await field(page, "Value 1").press("Enter");
+  await page.getByRole("heading", { level: 1, name: "What time is it?" }).waitFor();
+  const [task] = await tasks("&agent=picky");
+  expect(page.url()).toBe(stage.at(`/tasks/${task.id}`));
+  expect(task).toMatchObject({ tier: 2, tools: ["time.now"], metadata: { ticket: "8812" } });
+  expect(unexpected(complaints)).toEqual([]);
+});
+
+test("what the server refuses stands at its field, and what was typed stays", async () => {
+  const { page } = await open("/tasks?new=helper");
+  await field(page, "Prompt").fill("keep me");
+  await button(page, "Add metadata").click();
+  await field(page, "Key 1").fill("k");
+  // The field itself takes no more than 512 characters from a person.
+  await page.evaluate("document.querySelector('[aria-label=\"Value 1\"]').removeAttribute('maxlength')");
+  await field(page, "Value 1").fill("x".repeat(600));
+  await button(page, "Run the task").click();
+  await page.getByRole("group", { name: "Metadata" }).locator(".error").waitFor();
+  expect(await field(page, "Prompt").inputValue()).toBe("keep me");
+  await stage.gateway.call("POST", "/v1/agents/helper/stop");
+  await field(page, "Value 1").fill("y");
+  await button(page, "Run the task").click();
+  await page.getByRole("alert").getByText("Resume the agent first.").waitFor();
+  expect(await field(page, "Agent").last().getAttribute("aria-invalid")).toBe("true");
+  await stage.gateway.call("POST", "/v1/agents/helper/resume");
+  expect(await tasks("&agent=helper")).toEqual([]);
+});
+
+test("a request whose answer was lost is sent again as the same task", async () => {
+  const { page } = await open("/tasks?new=helper");
+  await field(page, "Prompt").fill("only once");
+  let keys: (string | null)[] = [];
+  await page.route("**/v1/tasks", async (route) => {
+    if (route.request().method() !== "POST") return route.fallback();
+    keys = [...keys, await route.request().headerValue("idempotency-key")];
+    if (keys.length > 1) return route.fallback();
+    // It arrives, and its answer does not.
+    await route.fetch();
+    return route.abort();
+  });
+  await button(page, "Run the task").click();
+  await page.getByText("The server does not answer.").waitFor();
+  await button(page, "Run the task").click();
+  await page.getByRole("heading", { level: 1, name: "only once" }).waitFor();
+  expect(keys).toHaveLength(2);
+  expect(keys[0]).toBe(keys[1] ?? null);
+  expect(await tasks("&agent=helper")).toHaveLength(1);
+});
+
+test("the list follows what happens elsewhere, and reads no list again for it", async () => {
+  const { gateway, model } = stage;
+  const { page, requests } = await open("/tasks");
+  await row(page, "only once").waitFor();
+  const listed = () => requests.filter((address) => address.includes("/v1/tasks?")).length;
+  const before = listed();
+  const work = held({ chunks: ["done"], usage: { prompt_tokens: 1_000, completion_tokens: 1_000 } });
+  model.script("small", work.script);
+  const id = await dispatch(gateway, { agent: "helper", prompt: "\n  watch me\nand not this" });
+  await row(page, "watch me").getByText("running", { exact: true }).waitFor();
+  work.open();
+  await row(page, "watch me").getByText("succeeded", { exact: true }).waitFor();
+  await row(page, "watch me").getByText("0.5").waitFor();
+  expect(
+    await page
+      .getByRole("listitem")
+      .filter({ has: page.locator(".task-row") })
+      .first()
+      .textContent(),
+  ).toContain("watch me");
+  expect(listed()).toBe(before);
+  // Its prompt was read once, by itself.
+  const reads = (await ledger(gateway)).filter((entry) => entry.action === "task.read" && entry.task === id);
+  expect(reads).toHaveLength(1);
+  await link(page, "watch me").click();
+  await page.getByRole("heading", { level: 1, name: "watch me" }).waitFor();
+});
+
+test("filters stand in the address, hold for what comes later, and survive a reload", async () => {
+  const { gateway, model } = stage;
+  await gateway.agent("other");
+  model.script("small", { chunks: ["yes"] });
+  await ended(gateway, await dispatch(gateway, { agent: "other", prompt: "of the other" }));
+  const { page } = await open("/tasks");
+  await row(page, "of the other").waitFor();
+  await field(page, "Agent").selectOption("other");
+  await row(page, "only once").waitFor({ state: "detached" });
+  await field(page, "Status").selectOption("running");
+  await page.getByRole("heading", { name: "No task matches" }).waitFor();
+  expect(page.url()).toBe(stage.at("/tasks?agent=other&status=running"));
+  await page.reload();
+  await page.getByRole("heading", { name: "No task matches" }).waitFor();
+  const work = held();
+  model.script("small", work.script);
+  await dispatch(gateway, { agent: "helper", prompt: "not of this list" });
+  const id = await dispatch(gateway, { agent: "other", prompt: "while it runs" });
+  await row(page, "while it runs").waitFor();
+  expect(await page.getByText("not of this list").count()).toBe(0);
+  work.open();
+  await ended(gateway, id);
+  await row(page, "while it runs").waitFor({ state: "detached" });
+});
+
+test("a token that acts as an agent runs its own tasks, without a choice of agents", async () => {
+  const secret = await stage.gateway.token({ agent: "helper" });
+  stage.model.script("small", { chunks: ["mine"] });
+  const { page } = await open("/tasks?new", { secret });
+  expect(await field(page, "Agent").last().inputValue()).toBe("helper");
+  await field(page, "Tier").fill("9");
+  await field(page, "Prompt").fill("as myself");
+  await button(page, "Run the task").click();
+  await page.getByRole("dialog").locator(".error").waitFor();
+  await field(page, "Tier").fill("");
+  await button(page, "Run the task").click();
+  await page.getByRole("heading", { level: 1, name: "as myself" }).waitFor();
+  await eventually(async () => (await tasks("&agent=helper"))[0].prompt === "as myself");
+  expect(await button(page, "Override …").count()).toBe(0);
+});

@@ -1,0 +1,100 @@
+/** What a page marks in a passage is what a search has looked for. */
+import { describe, expect, test } from "bun:test";
+import { slicesOf } from "../../../src/console/pages/vault/document/slices.ts";
+import { pairText, readPairs, writePairs } from "../../../src/console/pages/vault/pairs.ts";
+import { mark, wordsOf } from "../../../src/console/pages/vault/search/marks.ts";
+import { wordsOf as indexedWordsOf, termOf } from "../../../src/vault/terms/words.ts";
+
+const marked = (question: string, text: string, corrected: Record<string, string[]> = {}) =>
+  mark(text, wordsOf(question, corrected))
+    .map((piece) => (piece.isMarked ? `[${piece.text}]` : piece.text))
+    .join("");
+
+describe("a passage is marked", () => {
+  test.each([
+    ["nowhere, where it holds no word of the question", "zebra", "A refund is paid.", "A refund is paid."],
+    ["not within a word", "fund", "A refund is paid.", "A refund is paid."],
+    ["not where a word says nothing", "what is the refund", "The refund is", "The [refund] is"],
+    ["at such words, where there are no others", "to be", "to be or not", "[to] [be] or not"],
+    ["at other forms of a word", "approves refunds", "Refund approval", "[Refund] [approval]"],
+    ["whatever its case and accents", "CAFE", "Café, cafe\u0301, CAFÉ", "[Café], [cafe\u0301], [CAFÉ]"],
+    ["at pairs of signs, where a script knows no blanks", "退款", "关于退款政策", "关于[退款]政策"],
+    ["at one sign alone", "退", "退款", "[退]款"],
+    ["at words beside such a script", "iPhone", "新iPhone手机", "新[iPhone]手机"],
+  ])("%s", (_, question, text, expected) => {
+    expect(marked(question, text)).toBe(expected);
+  });
+
+  test("at the words that the server took for one that it does not know", () => {
+    expect(marked("refnd", "A refund")).toBe("A refund");
+    expect(marked("refnd", "A refund", { refnd: ["refund"] })).toBe("A [refund]");
+  });
+});
+
+test("a word is marked exactly where the index holds the same term", () => {
+  const words = [
+    "Policies",
+    "policy",
+    "Überweisung",
+    "uberweisungen",
+    "2026",
+    "ﬁne",
+    "fine",
+    "approvals",
+    "naïve",
+    "paid",
+  ];
+  for (const question of words) {
+    const terms = new Set(indexedWordsOf(question).map(termOf));
+    for (const word of words) {
+      const isHeld = indexedWordsOf(word).some((indexed) => terms.has(termOf(indexed)));
+      expect([question, word, marked(question, word)]).toEqual([question, word, isHeld ? `[${word}]` : word]);
+    }
+  }
+});
+
+describe("metadata as it is typed", () => {
+  test.each([["lang"], ["=en"], ['a="open'], ['"a=1']])("is refused: %s", (line) => {
+    expect(readPairs(`ok=1\n${line}`).error).toContain("name=value");
+  });
+
+  test("is text, a number or a yes, and reads back as it was", () => {
+    expect(readPairs(' lang = en \n\nyear=2026\nlive=true\nzip="01234"\n"a=b"=c').pairs).toEqual({
+      lang: "en",
+      year: 2026,
+      live: true,
+      zip: "01234",
+      "a=b": "c",
+    });
+    const pairs = {
+      a: "2026",
+      b: 2026,
+      c: "true",
+      d: false,
+      "e=f": '"',
+      g: " x ",
+      h: "a\nb",
+      i: "",
+      j: -1.5e-7,
+    };
+    expect(readPairs(writePairs(pairs)).pairs).toEqual(pairs);
+    expect(pairText("lang", "en")).toBe("lang=en");
+  });
+});
+
+test("a long text is cut into slices that are the text again, none of them long, no character halved", () => {
+  const texts = [
+    "",
+    "short",
+    "a line of words\n".repeat(5_000),
+    "word ".repeat(20_000),
+    "x".repeat(30_000),
+    "😀".repeat(20_000),
+  ];
+  for (const text of texts) {
+    const slices = slicesOf(text);
+    expect(slices.map((slice) => slice.text).join("") === text).toBe(true);
+    expect(slices.every((slice) => slice.text.length <= 9_001 && slice.text.isWellFormed())).toBe(true);
+    expect(slices.every((slice) => slice.text === text.slice(slice.start, slice.end))).toBe(true);
+  }
+});
