@@ -16,6 +16,7 @@ import type { Gate } from "./gate/gate.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
 import type { Metrics } from "./http/metrics.ts";
+import { OpenCallers } from "./http/open-callers.ts";
 import type { Readiness } from "./http/routes/system.ts";
 import { OpenStreams } from "./http/sse.ts";
 import type { OpenLedger } from "./ledger/open.ts";
@@ -50,8 +51,8 @@ export interface Rooms {
   readonly random: RandomSource;
   readonly log: Log;
   readonly readiness: Readiness;
-  /** The URL that clients reach the server at; null where it listens nowhere. */
-  url(): string | null;
+  /** The URL below which browsers find the console; null where the server listens nowhere. */
+  consoleUrl(): string | null;
   /** Told when something is to be posted to the webhook. */
   webhookDue(): void;
 }
@@ -68,7 +69,7 @@ export function openDoors(rooms: Rooms): Doors {
   const { config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools } =
     rooms;
   const { openedTasks, schedules, clock, ids, random, log, readiness, webhookDue } = rooms;
-  const { sessions, links, url } = rooms;
+  const { sessions, links, consoleUrl } = rooms;
   const { tasks, desk, quoted, eraser } = openedTasks;
   const { proofs, keys, rotation } = ledgers;
   const mcp = new LazyMcpDoor(async () => ({
@@ -92,6 +93,7 @@ export function openDoors(rooms: Rooms): Doors {
 
   const operatorSecret = createSecret(random);
   const streams = new OpenStreams();
+  const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
     door: { gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
     log,
@@ -105,13 +107,13 @@ export function openDoors(rooms: Rooms): Doors {
       },
       endsWritten: (workspaceId, agent) => tasks.endsWritten(workspaceId, agent.id),
     },
-    tasks: { tasks, clock, streams },
-    events: { feed: rooms.feed, agents, tokens, sessions, streams, clock },
+    tasks: { tasks, clock, streams, callers },
+    events: { feed: rooms.feed, agents, tokens, streams, clock, callers },
     schedules: { schedules },
     webhooks: { clock, wake: webhookDue, url: config.notify.webhook ?? null },
     tokens: { tokens, agents },
     sessions: { sessions, links, workspaces, clock },
-    consoleLinks: { links, tokens, url },
+    consoleLinks: { links, tokens, url: consoleUrl },
     models: { door, agents },
     vault: { vault, agents, clock, quoted },
     payloads: { eraser },

@@ -21,7 +21,7 @@ import { createRefusedCallers } from "./gate/refused.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
-import { consoleLink } from "./http/routes/console-links.ts";
+import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
 import { openLedger } from "./ledger/open.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { createModelDoor } from "./models/door.ts";
@@ -246,7 +246,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const { app, mcp, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
       ...{ feed, openedTasks, schedules, clock, ids, random, log, sessions, links },
-      url: () => listener && publicUrl(config, listener.port),
+      consoleUrl: () => listener && consoleUrl(config, listener.port),
       webhookDue: () => webhook?.wake(),
       readiness: {
         isDraining: () => isDraining,
@@ -313,7 +313,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       },
       consoleLink() {
         if (!handedOver || !listener) return null;
-        return consoleLink(publicUrl(config, listener.port), links.create(handedOver).secret);
+        const { secret } = links.create(handedOver, { actor: "system", ledgerSeq: null });
+        return consoleLink(consoleUrl(config, listener.port), secret);
       },
       async drain() {
         isDraining = true;

@@ -16,6 +16,11 @@ export class Halts<Key> {
     this.#changed = changed;
   }
 
+  /** Keys that are held. */
+  get size(): number {
+    return this.#halts.size;
+  }
+
   has(key: Key): boolean {
     return this.#halts.size > 0 && this.#halts.has(key);
   }

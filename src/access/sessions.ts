@@ -5,6 +5,7 @@ import { redact } from "../base/log.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Caller } from "./caller.ts";
+import { type Halt, Halts } from "./halts.ts";
 import { createSecret, hashSecret, hashSecretHex, SESSION_PREFIX } from "./secret.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -30,8 +31,8 @@ export interface Session {
 export interface SignIn {
   readonly workspaceId: number;
   readonly tokenId: string;
-  /** The secret that the token has shown, whose end the session does not outlive; undefined where it has shown none. */
-  readonly tokenSecret: string | undefined;
+  /** Of the token's secret that was shown, or that a link stands for: the session does not outlive it. */
+  readonly secretHash: Uint8Array;
   readonly userAgent: string | null;
 }
 
@@ -52,12 +53,17 @@ export interface Sessions {
    * good any more. Of more than 100 sessions of a token the oldest end.
    */
   open(tx: Tx, signIn: SignIn): Promise<OpenedSession | undefined>;
-  /** Newest first, before the id `before`; one more than `limit` when there are more. With `agentId`, that agent's alone. */
+  /** Newest first, before the id `before`; more than `limit` when there are more. With `agentId`, that agent's alone. */
   list(workspaceId: number, limit: number, before: string | undefined, agentId?: number): Promise<Session[]>;
   /** @throws Problem 404 `not_found` */
   get(workspaceId: number, id: string): Promise<Session>;
   /** Ends a session for good; one that has ended already stays so. */
   end(tx: Tx, workspaceId: number, id: string): Promise<void>;
+  /**
+   * Takes a session for ended from this moment on, before that is written and where it cannot be. Whoever calls this has it
+   * written (`end`), and lifts it then.
+   */
+  halt(id: string): Halt;
   /** Emits when sessions that were open may be so no more. */
   readonly changed: Signal<void>;
   /** Writes when sessions were last used, and deletes some that have expired; called now and then and at the end. */
@@ -125,6 +131,8 @@ export function createSessions(parts: SessionParts): Sessions {
   }
 
   tokens.changed.listen(forget);
+  /** Sessions that have ended, of which the store does not know yet. */
+  const ending = new Halts<string>(forget);
 
   async function load(hash: string): Promise<Known | undefined> {
     // The one query that names no workspace: which it is, is what the secret says.
@@ -141,7 +149,7 @@ export function createSessions(parts: SessionParts): Sessions {
 
   function use({ caller, id, tokenId, expiresAt }: Known): Caller | undefined {
     const now = clock.now();
-    if (now >= expiresAt) return undefined;
+    if (now >= expiresAt || ending.has(id)) return undefined;
     const { workspaceId } = caller;
     used.set(id, { workspaceId, at: now });
     tokens.countUse(workspaceId, tokenId);
@@ -180,8 +188,8 @@ export function createSessions(parts: SessionParts): Sessions {
       return entry ? use(entry) : loadAndUse(hash);
     },
 
-    async open(tx, { workspaceId, tokenId, tokenSecret, userAgent }) {
-      const until = await tokens.goodUntil(tx, workspaceId, tokenId, tokenSecret);
+    async open(tx, { workspaceId, tokenId, secretHash, userAgent }) {
+      const until = await tokens.goodUntil(tx, workspaceId, tokenId, secretHash);
       if (until === undefined) return undefined;
       const id = ids("ses");
       const secret = createSecret(random, SESSION_PREFIX);
@@ -207,16 +215,18 @@ export function createSessions(parts: SessionParts): Sessions {
         workspaceId,
         clock.now(),
         before ?? "ses~",
-        limit + 1,
+        // So many of them may be left out below.
+        limit + 1 + ending.size,
         ...(agentId === undefined ? [] : [agentId]),
       ]);
-      return rows.map(fromRow);
+      return rows.filter(({ id }) => !ending.has(id)).map(fromRow);
     },
 
     async get(workspaceId, id) {
-      const row = isId("ses", id)
-        ? await db.get<Row>(`${SELECT} AND s.id = $3`, [workspaceId, clock.now(), id])
-        : undefined;
+      const row =
+        isId("ses", id) && !ending.has(id)
+          ? await db.get<Row>(`${SELECT} AND s.id = $3`, [workspaceId, clock.now(), id])
+          : undefined;
       if (!row) throw new Problem("not_found", `There is no session ${JSON.stringify(id)}.`);
       return fromRow(row);
     },
@@ -228,6 +238,8 @@ export function createSessions(parts: SessionParts): Sessions {
       ]);
       if (ended > 0) tx.onCommit(forget);
     },
+
+    halt: (id) => ending.halt(id),
 
     async keepHouse() {
       const batch = [...used];

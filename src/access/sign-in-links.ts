@@ -6,6 +6,15 @@ import { createSecret, hashSecretHex, LINK_PREFIX } from "./secret.ts";
 export interface LinkedToken {
   readonly workspaceId: number;
   readonly tokenId: string;
+  /** Of the secret that the token had when the link was made: the link does not outlive it. */
+  readonly secretHash: Uint8Array;
+}
+
+/** Who has made a link, for the ledger's entry of who is signed in by it. */
+export interface LinkMaker {
+  readonly actor: string;
+  /** The seq of the entry that says so, in the token's workspace; null where there is none. */
+  readonly ledgerSeq: number | null;
 }
 
 export interface SignInLink {
@@ -17,6 +26,7 @@ export interface SignInLink {
 
 /** A link that has been used up. */
 export interface UsedLink extends LinkedToken {
+  readonly maker: LinkMaker;
   /** Makes it good again: nobody was signed in by it. */
   giveBack(): void;
 }
@@ -26,6 +36,7 @@ const LINK_MS = 30 * 60_000;
 const LINK_LIMIT = 100;
 
 interface Waiting extends LinkedToken {
+  readonly maker: LinkMaker;
   readonly expiresAt: number;
 }
 
@@ -43,11 +54,16 @@ export class SignInLinks {
     this.#random = random;
   }
 
-  /** Whoever calls this has made sure that the token may be lent. */
-  create({ workspaceId, tokenId }: LinkedToken): SignInLink {
+  /** Until when a link is good that is made now. */
+  expiry(): number {
+    return this.#clock.now() + LINK_MS;
+  }
+
+  /** Whoever calls this has made sure that the token may be lent, and takes `expiresAt` from `expiry`. */
+  create(token: LinkedToken, maker: LinkMaker, expiresAt = this.expiry()): SignInLink {
+    const { workspaceId, tokenId, secretHash } = token;
     const secret = createSecret(this.#random, LINK_PREFIX);
-    const expiresAt = this.#clock.now() + LINK_MS;
-    this.#keep(hashSecretHex(secret), { workspaceId, tokenId, expiresAt });
+    this.#keep(hashSecretHex(secret), { workspaceId, tokenId, secretHash, maker, expiresAt });
     return { secret, expiresAt };
   }
 

@@ -47,14 +47,17 @@ export interface Tokens {
   /** Whether a secret would be taken now; it does not count as a use of it. */
   isGood(secret: string): Promise<boolean>;
   /**
-   * Until when the token is good, as a transaction sees it, or that one of its secrets; infinite for one that does not expire,
-   * undefined for one that is not good now.
+   * Until when that one of a token's secrets is good, as a transaction sees it, by its hash; infinite for one that does not
+   * expire, undefined for one that is not good now.
    */
-  goodUntil(tx: Tx, workspaceId: number, id: string, secret?: string): Promise<number | undefined>;
+  goodUntil(tx: Tx, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;
   /** Counts as a use of the token what is done by its session. */
   countUse(workspaceId: number, id: string): void;
-  /** The newest good token that holds `admin` and acts as no agent. */
-  newestAdmin(workspaceId: number): Promise<Token | undefined>;
+  /**
+   * The newest good token that holds `admin`, acts as no agent and names no person: what is decided by it is nobody else's
+   * decision. With the hash of its present secret.
+   */
+  newestAdmin(workspaceId: number): Promise<LendableToken | undefined>;
   /** Issues a token; with `secret` given, that one is set (the operator's own first token). */
   issue(
     tx: Tx,
@@ -79,6 +82,11 @@ export interface Tokens {
   forget(): void;
   /** Writes when tokens were last used; called now and then and at the end. */
   saveLastUsed(): Promise<void>;
+}
+
+export interface LendableToken {
+  readonly id: string;
+  readonly secretHash: Uint8Array;
 }
 
 export interface Issued {
@@ -208,7 +216,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       return entry !== undefined && clock.now() < entry.until;
     },
 
-    async goodUntil(tx, workspaceId, id, secret) {
+    async goodUntil(tx, workspaceId, id, secretHash) {
       const row = await tx.get<Secrets>(
         `SELECT t.secret_hash, t.previous_hash, t.previous_until, t.expires_at FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id
          WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
@@ -216,7 +224,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       );
       if (!row) return undefined;
       const expires = row.expires_at ?? Number.POSITIVE_INFINITY;
-      const until = secret === undefined ? expires : Math.min(expires, secretUntil(row, hashSecret(secret)));
+      const until = Math.min(expires, secretUntil(row, secretHash));
       return clock.now() < until ? until : undefined;
     },
 
@@ -225,12 +233,12 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     },
 
     async newestAdmin(workspaceId) {
-      const row = await db.get<Row>(
-        `${SELECT} WHERE t.workspace_id = $1 AND t.revoked_at IS NULL AND t.agent_id IS NULL AND t.scopes LIKE $2
-         AND (t.expires_at IS NULL OR t.expires_at > $3) ORDER BY t.id DESC LIMIT 1`,
+      const row = await db.get<Pick<Row, "id"> & Pick<Secrets, "secret_hash">>(
+        `SELECT id, secret_hash FROM tokens WHERE workspace_id = $1 AND revoked_at IS NULL AND agent_id IS NULL
+         AND person IS NULL AND scopes LIKE $2 AND (expires_at IS NULL OR expires_at > $3) ORDER BY id DESC LIMIT 1`,
         [workspaceId, '%"admin"%', clock.now()],
       );
-      return row && fromRow(row, used);
+      return row && { id: row.id, secretHash: row.secret_hash };
     },
 
     async issue(tx, workspaceId, createdBy, request, given) {
@@ -336,7 +344,11 @@ interface Secrets {
 }
 
 /** When the secret of this hash ends working; the present one never does by itself. */
-function secretUntil({ secret_hash, previous_hash, previous_until }: Secrets, hash: Buffer): number {
+function secretUntil(
+  { secret_hash, previous_hash, previous_until }: Secrets,
+  secretHash: Uint8Array,
+): number {
+  const hash = Buffer.from(secretHash);
   if (hash.equals(secret_hash)) return Number.POSITIVE_INFINITY;
   return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
 }

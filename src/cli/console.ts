@@ -16,8 +16,9 @@ export function consoleCommand(): Command {
     .addHelpText(
       "after",
       `
-The link is good once, within 30 minutes, and signs in as the newest admin token of the workspace. Whoever
-has it can use it: it is not for chats or tickets. It ends with the server's process.`,
+The link is good once, within 30 minutes, and signs in as the newest admin token of the workspace that names
+no person and acts as no agent. Whoever has it can use it: it is not for chats or tickets. It ends with the
+server's process, and with the token's secret.`,
     )
     .action(async ({ workspace, json, ...options }: Options) => {
       const { config } = await resolveConfig(options);

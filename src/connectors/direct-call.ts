@@ -7,6 +7,7 @@ import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Budgets } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
+import { UNKNOWN_TOOL } from "../gate/usage/record.ts";
 import type { UsageTally } from "../gate/usage/tally.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -191,9 +192,22 @@ export class DirectCalls {
       try {
         return await this.#callAsAllowed(call, name, input, context);
       } catch (error) {
-        if (!(error instanceof RightsChanged)) throw error;
+        if (error instanceof RightsChanged) continue;
+        if (error instanceof Problem) this.#countRefused(call, name, error);
+        throw error;
       }
     }
+  }
+
+  /** In the statistics a call is denied that names no tool, or one that the caller may not use: as one of a task is. */
+  #countRefused({ caller: { workspaceId, agent } }: Call, name: string, { code }: Problem): void {
+    if (code !== "tool_forbidden" && code !== "unknown_tool") return;
+    const { usage, clock } = this.#parts;
+    usage.note({
+      ...{ workspaceId, agentId: agent?.id ?? null, kind: "tool", outcome: "denied" },
+      name: code === "unknown_tool" ? UNKNOWN_TOOL : name,
+      ...{ at: clock.now(), durationMs: 0 },
+    });
   }
 
   /** @throws RightsChanged where it has to be looked at anew */

@@ -8,8 +8,6 @@ import type { Rights } from "./rights.ts";
 const GATHER_MS = 100;
 /** How often usage and the ledger's size are told at most. */
 const TICK_MS = 1_000;
-/** A token may also end by its expiry, of which nobody tells. */
-const TICKS_BETWEEN_RIGHTS = 60;
 /** Changes that are gathered at once. Past that everybody reads anew. */
 const GATHERED_LIMIT = 2_000;
 /** After the store could not be read. */
@@ -54,7 +52,6 @@ export class Channel {
   #pending = new Map<number, number>();
   #ledgerSize = 0;
   #toldLedgerSize = 0;
-  #ticks = 0;
   #isFlushing = false;
   #cancel: (() => void) | null = null;
   readonly #endTicks: () => void;
@@ -128,8 +125,9 @@ export class Channel {
   }
 
   #tick(): void {
-    this.#ticks += 1;
-    if (this.#ticks % TICKS_BETWEEN_RIGHTS === 0) this.#areRightsStale = true;
+    // A token, a session and a rotated secret also end by their time, of which nobody tells.
+    for (const reader of [...this.#readers]) reader.closeIfOver();
+    if (this.isEmpty) return;
     this.#isUsageDue = true;
     if (this.#ledgerSize !== this.#toldLedgerSize) {
       this.#toldLedgerSize = this.#ledgerSize;

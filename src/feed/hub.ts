@@ -39,8 +39,8 @@ export class FeedHub {
   }
 
   /**
-   * Listens to a workspace. `load` answers what the listener may be told now, and undefined where that is nothing any more;
-   * it is asked whenever that may have changed.
+   * Listens to a workspace. `load` answers what the listener may be told now and until when, and undefined where that is
+   * nothing any more; it is asked whenever that may have changed.
    * @throws Problem 503 `draining`
    */
   listen(workspaceId: number, load: () => Promise<Rights | undefined>): FeedReader {
@@ -49,7 +49,8 @@ export class FeedHub {
     }
     const channel = this.#channels.get(workspaceId) ?? new Channel(this.#parts, workspaceId);
     this.#channels.set(workspaceId, channel);
-    const reader: FeedReader = new FeedReader(load, () => {
+    const now = () => this.#parts.clock.now();
+    const reader: FeedReader = new FeedReader(load, now, () => {
       channel.remove(reader);
       if (!channel.isEmpty || this.#channels.get(workspaceId) !== channel) return;
       this.#channels.delete(workspaceId);

@@ -42,6 +42,7 @@ function textOf(name: string, data: object): string {
 export class FeedReader {
   readonly #queue = new ConflatingQueue();
   readonly #load: () => Promise<Rights | undefined>;
+  readonly #now: () => number;
   readonly #left: () => void;
   #rights: Rights | null = null;
   #usage: string | null = null;
@@ -49,9 +50,13 @@ export class FeedReader {
   #isClosed = false;
   #wake = () => {};
 
-  /** `load` answers what its caller may be told now; undefined: nothing any more. `left` is called once it is closed. */
-  constructor(load: () => Promise<Rights | undefined>, left: () => void) {
+  /**
+   * `load` answers what its caller may be told now; undefined: nothing any more. `now` is the time in milliseconds since the
+   * Unix epoch. `left` is called once it is closed.
+   */
+  constructor(load: () => Promise<Rights | undefined>, now: () => number, left: () => void) {
     this.#load = load;
+    this.#now = now;
     this.#left = left;
   }
 
@@ -79,9 +84,10 @@ export class FeedReader {
 
   /** Tells of an event, where its caller may hear of it. */
   tell(text: FeedText): void {
+    this.closeIfOver();
     const rights = this.#rights;
     const { event } = text;
-    if (rights === null || !mayHear(rights, event)) return;
+    if (this.#isClosed || rights === null || !mayHear(rights, event)) return;
     this.#queue.put(`${event.name} ${event.key}`, text.for(rights));
     this.#wake();
   }
@@ -103,13 +109,18 @@ export class FeedReader {
 
   /** The next frames; null once it is closed. Waits until there are some. */
   async next(): Promise<readonly Uint8Array[] | null> {
-    while (!this.#isClosed) {
+    for (this.closeIfOver(); !this.#isClosed; this.closeIfOver()) {
       if (!this.#queue.isEmpty) return [this.#frames()];
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
     return null;
+  }
+
+  /** Ends the reading where its caller's time is over: nothing is told past it, also of what waited. */
+  closeIfOver(): void {
+    if (this.#rights !== null && this.#now() >= this.#rights.until) this.close();
   }
 
   /** Ends the reading, also one that waits. */

@@ -80,7 +80,9 @@ export async function ensureAdmin(
     });
     return issued.token.id;
   });
-  return configured === undefined ? { workspaceId: workspace.id, tokenId } : null;
+  return configured === undefined
+    ? { workspaceId: workspace.id, tokenId, secretHash: hashSecret(secret) }
+    : null;
 }
 
 /** Remembers each configured secret that was ever installed, whatever has become of its token since. */

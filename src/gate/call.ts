@@ -23,8 +23,8 @@ export interface Subject {
 export type Record = (more?: Partial<Draft>) => Promise<number>;
 
 /**
- * Somebody's decision that holds from the moment at which it was made: a stop, a cancel. Its entry goes into the transaction
- * that does what was decided, at once or, where the store cannot be written, late.
+ * Somebody's decision that holds from the moment at which it was made: a stop, a cancel, signing out. Its entry goes into the
+ * transaction that does what was decided, at once or, where the store cannot be written, late.
  */
 export interface Decision {
   /** Milliseconds since the Unix epoch. */
@@ -91,7 +91,7 @@ export class Call {
 
   /** Names the person behind a decision, which is this call's entry. */
   decide(decision: string, clock: Clock): Decision {
-    const { person, name, role, workspace } = this.caller;
+    const { person, name, role } = this.caller;
     const decidedAt = clock.now();
     const oversight: Oversight = {
       person: person ?? name,
@@ -100,11 +100,22 @@ export class Call {
       decided_at: timestamp(decidedAt),
     };
     this.about({ oversight });
+    return this.#decision(decidedAt, clock, { ...oversight });
+  }
+
+  /** What the caller decides over nothing but its own access, such as to sign out: no oversight, and it holds as a decision does. */
+  decideOwn(facts: Facts, clock: Clock): Decision {
+    const decidedAt = clock.now();
+    return this.#decision(decidedAt, clock, { ...facts, decided_at: timestamp(decidedAt) });
+  }
+
+  #decision(decidedAt: number, clock: Clock, told: Facts): Decision {
     return {
       decidedAt,
       facts: () => {
         const { action, actor, requestId, agent, task } = this.draft("succeeded");
-        return { action, workspace, actor, ...oversight, agent, task, request_id: requestId };
+        const { workspace } = this.caller;
+        return { action, workspace, actor, ...told, agent, task, request_id: requestId };
       },
       putOff: () => {
         this.#isPutOff = true;

@@ -64,8 +64,8 @@ export interface Gate {
   /**
    * The one way of every call: authenticate, limit, check the scope, do, record, answer. It never
    * throws. No call succeeds before its entry is on disk: where it can't be written, the answer is 503
-   * `ledger_unavailable`. A stop and a cancel alone hold from the moment at which they are decided: where their entry can't
-   * be written, they succeed without one, and it is written late.
+   * `ledger_unavailable`. A stop, a cancel and the end of a session alone hold from the moment at which they are decided:
+   * where their entry can't be written, they succeed without one, and it is written late.
    */
   call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<Answer<T>>;
   /**

@@ -1,3 +1,5 @@
+import { isLoopback } from "../config/listen.ts";
+
 /** What is asked: the headers by which a browser says whence, and the address that it knows the server by. */
 export interface Asked {
   readonly request: Request;
@@ -55,6 +57,28 @@ function namesAnotherOrigin({ request, publicUrl }: Asked): boolean {
 /** Whether cookies of this server may say `Secure`: its clients come by HTTPS, to it or to a proxy in front. */
 export function isSecure({ request, publicUrl }: Asked): boolean {
   return publicUrl?.startsWith("https:") === true || schemeOf(request) === "https";
+}
+
+/**
+ * Whether the browser would drop a cookie that says `Secure`, as this server's do where its clients come by HTTPS: its page was
+ * opened by plain HTTP, and not from the machine itself, whose own names browsers trust as they do HTTPS (RFC 6265bis, section
+ * 5.7; W3C Secure Contexts, "Is origin potentially trustworthy?"). The page is the one that `Origin` names; where nothing does,
+ * the address that was asked, which at the public name is the public URL's.
+ */
+export function dropsSecureCookies(asked: Asked): boolean {
+  if (!isSecure(asked)) return false;
+  const page = URL.parse(asked.request.headers.get("origin") ?? addressOf(asked));
+  return page?.protocol === "http:" && !isTrusted(page.hostname);
+}
+
+function addressOf({ request, publicUrl }: Asked): string {
+  const host = hostOf(request);
+  if (publicUrl !== null && (host === null || host === new URL(publicUrl).host)) return publicUrl;
+  return `${schemeOf(request)}://${host}`;
+}
+
+function isTrusted(hostname: string): boolean {
+  return isLoopback(hostname.replace(/^\[(.*)\]$/, "$1")) || hostname.endsWith(".localhost");
 }
 
 /**

@@ -1,6 +1,7 @@
 /** What is read of a session while it ends is not remembered after that. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import { hashSecret } from "../../src/access/secret.ts";
 import { createSessions } from "../../src/access/sessions.ts";
 import { createTokens, type Tokens } from "../../src/access/tokens.ts";
 import { openWorkspaces } from "../../src/access/workspaces.ts";
@@ -46,10 +47,9 @@ test.each(["the token is revoked", "the session is ended"])("while %s", async (e
     },
   });
   const token = { agent: null, scopes: ["admin"], person: null, role: null, expiresIn: null };
-  const { id: tokenId } = await db.tx(
-    async (tx) => (await tokens.issue(tx, workspaceId, "system", { name: "t", ...token })).token,
-  );
-  const signIn = { workspaceId, tokenId, tokenSecret: undefined, userAgent: null };
+  const issued = await db.tx((tx) => tokens.issue(tx, workspaceId, "system", { name: "t", ...token }));
+  const tokenId = issued.token.id;
+  const signIn = { workspaceId, tokenId, secretHash: hashSecret(issued.secret), userAgent: null };
   const opened = await db.tx((tx) => sessions.open(tx, signIn));
   const { id = "", secret = "" } = opened ?? {};
   const first = sessions.authenticate(secret);

@@ -75,11 +75,11 @@ describe("gatehouse console", () => {
 
 describe("the first start", () => {
   /** A server on a terminal, and all that it has printed there. */
-  async function serveOnTerminal() {
+  async function serveOnTerminal(env: Record<string, string> = {}) {
     let printed = "";
     const child = Bun.spawn([...(await fromSources()), "serve", "--listen", "127.0.0.1:0"], {
       cwd: desk.cwd,
-      env: { PATH: "", HOME: desk.cwd },
+      env: { PATH: "", HOME: desk.cwd, ...env },
       terminal: {
         cols: 400,
         rows: 50,
@@ -112,11 +112,24 @@ describe("the first start", () => {
     const mine = await fetch(`${first.url}/v1/session`, { headers: { authorization: `Bearer ${token}` } });
     const { actor } = (await signedIn.json()) as { actor: string };
     expect(((await mine.json()) as { actor: string }).actor).toBe(actor);
+    const seq = signedIn.headers.get("gatehouse-ledger");
+    const entry = await fetch(`${first.url}/v1/ledger/${seq}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const { detail } = (await entry.json()) as { detail: Record<string, unknown> };
+    expect([detail.by, detail.link_by, detail.link_seq]).toEqual(["link", "system", undefined]);
     await first.stop();
     const again = await serveOnTerminal();
     await again.stop();
     expect(again.printed()).toContain("Documentation: ");
     expect(again.printed()).not.toMatch(/Console: |gth[a-z]?_\w/);
+  });
+
+  test("prints a link at the machine's own address where public_url has a path, and the console is not below it", async () => {
+    const server = await serveOnTerminal({ GATEHOUSE_PUBLIC_URL: "https://gate.example.org/gatehouse" });
+    for (let tries = 0; tries < 600 && !server.printed().includes("Console: "); tries++) await Bun.sleep(50);
+    await server.stop();
+    expect(/Console: (\S+)/.exec(server.printed())?.[1] ?? "").toMatch(LINK);
   });
 
   test("prints none where there is no terminal: what is printed there is kept", async () => {

@@ -1,7 +1,8 @@
-/** A disk that is full: nobody is signed in or out unrecorded, and a link that signed nobody in is still good. */
+/** A disk that is full: nobody is signed in unrecorded, a link that signed nobody in is still good, and whoever signs out is out. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { linkFor, signIn } from "../access/session-support.ts";
-import { type FullDiskStage, startFullDiskStage } from "./full-disk-support.ts";
+import { type Browser, linkFor, OWN_PAGE, signIn } from "../access/session-support.ts";
+import { until } from "../tasks/support.ts";
+import { type FullDiskStage, type LateEntry, startFullDiskStage } from "./full-disk-support.ts";
 
 setDefaultTimeout(60_000);
 
@@ -11,7 +12,18 @@ beforeEach(async () => {
 });
 afterEach(() => stage.stop());
 
-test("signing in and out is refused, and works again by itself", async () => {
+/** What works on a full disk tells whether a session is good: it stops the agent. */
+const canStop = async (browser: Browser) =>
+  (await browser.ask("POST", "/v1/agents/helper/stop")).status === 200;
+const openIds = async (): Promise<string[]> =>
+  (await stage.gateway.call("GET", "/v1/sessions")).body.data.map(({ id }: { id: string }) => id);
+/** The ends that were; a refused one is none. */
+async function recorded(action: string): Promise<LateEntry[]> {
+  const { body } = await stage.gateway.call("GET", `/v1/ledger?action=${action}&limit=200`);
+  return body.data.filter(({ outcome }: LateEntry) => outcome === "succeeded");
+}
+
+test("signing in is refused, and works again by itself", async () => {
   const { gateway } = stage;
   const link = await linkFor(gateway);
   const browser = await signIn(gateway);
@@ -20,19 +32,98 @@ test("signing in and out is refused, and works again by itself", async () => {
     await gateway.call("POST", "/v1/session"),
     await gateway.call("POST", "/v1/session", { token: link }),
     await browser.ask("GET", "/v1/session"),
-    await browser.ask("DELETE", "/v1/session"),
   ];
   for (const { status, body, headers } of refused) {
     expect([status, body.code, headers.get("retry-after")]).toEqual([503, "ledger_unavailable", "5"]);
     expect(headers.has("set-cookie")).toBe(false);
   }
   await stage.free();
-  const { body } = await gateway.call("GET", "/v1/sessions");
-  expect(body.data.map(({ id }: { id: string }) => id)).toEqual([browser.id]);
+  expect(await openIds()).toEqual([browser.id]);
   expect((await browser.ask("GET", "/v1/session")).status).toBe(200);
-  const byLink = await signIn(gateway, link);
+  await signIn(gateway, link);
   expect((await gateway.call("POST", "/v1/session", { token: link })).status).toBe(401);
-  expect((await browser.ask("DELETE", "/v1/session")).status).toBe(204);
-  expect((await browser.ask("GET", "/v1/session")).status).toBe(401);
-  expect((await byLink.ask("GET", "/v1/session")).status).toBe(200);
+});
+
+test("signing out ends the session at once, and is recorded when the disk takes it, as is ending another's", async () => {
+  const { gateway, clock } = stage;
+  await gateway.agent("helper");
+  // The oldest of them, so that those that end stand before them in the list.
+  const [oldest, steady, used, unused, other] = [
+    await signIn(gateway),
+    await signIn(gateway),
+    await signIn(gateway),
+    await signIn(gateway),
+    await signIn(gateway),
+  ];
+  for (const browser of [used, other, steady])
+    expect((await browser.ask("GET", "/v1/session")).status).toBe(200);
+  const listening = new AbortController();
+  const feeds = [used, steady].map(async ({ cookie }) => {
+    const { url } = gateway;
+    const headers = { ...OWN_PAGE, cookie };
+    const stream = await fetch(`${url}/v1/events`, { headers, signal: listening.signal });
+    return {
+      isOver: stream.text().then(
+        () => true,
+        () => false,
+      ),
+    };
+  });
+  const [ofUsed, ofSteady] = await Promise.all(feeds);
+  await stage.fill();
+  const decidedAt = new Date(clock.now()).toISOString();
+  for (const browser of [used, unused]) {
+    const { status, headers } = await browser.ask("DELETE", "/v1/session");
+    const name = browser.cookie.slice(0, browser.cookie.indexOf("="));
+    expect([status, headers.get("set-cookie"), headers.get("gatehouse-ledger")]).toEqual([
+      204,
+      `${name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`,
+      null,
+    ]);
+  }
+  expect((await steady.ask("DELETE", `/v1/sessions/${other.id}`)).status).toBe(204);
+  let hasEnded = false;
+  void ofUsed?.isOver.then((isOver) => {
+    hasEnded = isOver;
+  });
+  // Soon, and not by its own end: a feed gathers for 100 ms before it looks.
+  const soon = clock.now() + 5_000;
+  await until(() => {
+    if (clock.now() < soon) clock.advance(100);
+    return hasEnded;
+  });
+  for (const browser of [used, unused, other]) expect(await canStop(browser)).toBe(false);
+  expect(await canStop(steady)).toBe(true);
+  // Nor does the browser keep the cookie of a session that has ended already.
+  const again = await used.ask("DELETE", "/v1/session");
+  expect(again.status).toBeGreaterThanOrEqual(400);
+  expect(again.headers.get("set-cookie")).toContain("Max-Age=0");
+
+  await stage.free();
+  // Before it is written, too.
+  expect(await openIds()).toEqual([steady.id, oldest.id]);
+  const page = (await gateway.call("GET", "/v1/sessions?limit=1")).body;
+  expect([page.data[0].id, page.next_cursor]).toEqual([steady.id, expect.any(String)]);
+  expect((await gateway.call("DELETE", `/v1/sessions/${used.id}`)).status).toBe(404);
+  expect((await used.ask("GET", "/v1/session")).status).toBe(401);
+  await stage.untilLater(async () => (await recorded("session.revoke")).length > 0);
+  const ends = [...(await recorded("session.delete")), ...(await recorded("session.revoke"))];
+  expect(ends).toMatchObject(
+    [used, unused, other].map(({ id }) => ({
+      outcome: "succeeded",
+      detail: { session: id, late_ms: expect.any(Number) },
+    })),
+  );
+  // It is nobody's oversight of anything.
+  for (const { oversight } of ends) expect(oversight ?? null).toBeNull();
+  expect(
+    stage.lines.filter(({ message }) => message === "a decision holds before it can be recorded"),
+  ).toContainEqual(
+    expect.objectContaining({ action: "session.delete", session: used.id, decided_at: decidedAt }),
+  );
+  // Who has not signed out still hears.
+  listening.abort();
+  expect(await ofSteady?.isOver).toBe(false);
+  await stage.restart();
+  expect(await openIds()).toEqual([steady.id, oldest.id]);
 });

@@ -40,6 +40,7 @@ describe("nobody is told", () => {
       scopes: fc.subarray([...NAMED_SCOPES, "tools:*"]),
       agent: fc.constantFrom(null, { id: 1, name: "one" }, { id: 2, name: "two" }),
       boundary: fc.constantFrom(["/"], ["support"], ["legal/contracts", "support/public"], []),
+      until: fc.constant(Number.POSITIVE_INFINITY),
     });
     const events = fc.array(
       fc.record({
@@ -271,21 +272,47 @@ describe("a stream ends", () => {
     expect(names(await read(other))).toEqual(["token.changed"]);
   });
 
-  test("within a minute of an end that nobody tells of, as a token's expiry", async () => {
+  test("at the time until which its caller is good, after which it is told nothing, also of what waited", async () => {
     const bench = openHub();
-    let asked = 0;
-    let held: Rights | undefined = EVERYTHING;
-    const reader = bench.hub.listen(1, async () => {
-      asked += 1;
-      return held;
-    });
-    for (let second = 0; second < 58; second++) await bench.pass(1_000);
-    expect(asked).toBe(1);
-    held = undefined;
-    await read(reader);
-    await bench.pass(2_000);
+    const until = bench.clock.now() + 30_000;
+    const loaded: number[] = [];
+    const listen = () =>
+      bench.hub.listen(1, async () => {
+        loaded.push(bench.clock.now());
+        return { ...EVERYTHING, until };
+      });
+    // The second is quiet: it waits when the time comes.
+    const [late, quiet, other] = [listen(), listen(), bench.hub.listen(1, open)];
     await bench.pass(100);
-    expect([await next(reader), asked]).toEqual([null, 2]);
+    for (const reader of [late, quiet, other]) await read(reader);
+    let hasEnded = false;
+    void next(quiet).then((frames) => {
+      hasEnded = frames === null;
+    });
+    for (let second = 0; second < 29; second++) await bench.pass(1_000);
+    await bench.pass(899);
+    expect([bench.clock.now(), hasEnded]).toEqual([until - 1, false]);
+    expect(await read(late)).toEqual([]);
+    bench.hub.publish(1, eventOf("connector.changed"));
+    bench.hub.publish(1, eventOf("agent.changed"));
+    await bench.pass(1);
+    expect([await next(late), await next(quiet), hasEnded]).toEqual([null, null, true]);
+    await bench.pass(100);
+    expect(names(await read(other))).toEqual(["connector.changed", "agent.changed"]);
+    // Its rights were looked up at its beginning alone.
+    expect(loaded).toHaveLength(2);
+    other.close();
+    expect(bench.timers()).toBe(0);
+  });
+
+  test("before it has taken what waits for it, where its caller's time is over by the wall clock", async () => {
+    const bench = openHub();
+    const until = bench.clock.now() + 3_600_000;
+    const reader = bench.hub.listen(1, async () => ({ ...EVERYTHING, until }));
+    bench.hub.publish(1, eventOf("connector.changed"));
+    await bench.pass(100);
+    bench.clock.setWall(until);
+    expect(await reader.next()).toBeNull();
     expect(bench.timers()).toBe(0);
   });
 

@@ -6,7 +6,7 @@ import type { FeedReader } from "../../src/feed/reader.ts";
 import type { Rights } from "../../src/feed/rights.ts";
 import { FakeClock } from "../support/clock.ts";
 
-export const EVERYTHING: Rights = { scopes: ["admin"], agent: null, boundary: ["/"] };
+export const EVERYTHING: Rights = { scopes: ["admin"], agent: null, boundary: ["/"], until: Infinity };
 
 export interface Told {
   readonly id: number;

@@ -85,15 +85,22 @@ describe("a stream ends, and what came with its end is not told", () => {
   test("when its token expires", async () => {
     const clock = new FakeClock();
     const own = await startGateway({ clock });
-    const feed = await openFeed(own, await own.token({ scopes: ["tools:*"], expires_in: "30s" }));
-    let hasEnded = false;
-    void feed.ended.then(() => {
-      hasEnded = true;
-    });
-    await until(() => {
-      clock.advance(1_000);
-      return hasEnded;
-    });
+    const secret = await own.token({ scopes: ["agents:read"], expires_in: "30s" });
+    const [feed, other] = [await openFeed(own, secret), await openFeed(own)];
+    /** Time goes on until both have been told of their use: what they may hear is known by then. */
+    const told = async (clients: readonly FeedClient[], name: string) => {
+      await until(() => {
+        clock.advance(100);
+        return clients.every((client) => client.named(name).length > 0);
+      });
+    };
+    await told([feed, other], "usage");
+    clock.advance(30_000);
+    await feed.ended;
+    await own.agent("later");
+    await told([other], "agent.changed");
+    expect(feed.named("agent.changed")).toEqual([]);
+    other.leave();
     await own.stop();
   });
 });

@@ -177,6 +177,13 @@ describe("signing in from another page is refused, so that nobody is signed in a
   );
 });
 
+test("without a public URL for HTTPS, plain HTTP signs in from the network, with a cookie for it", async () => {
+  const headers = { host: "192.168.1.5:8420", origin: "http://192.168.1.5:8420" };
+  const answer = await gateway.call("POST", "/v1/session", { headers });
+  expect(answer.status).toBe(201);
+  expect(answer.headers.get("set-cookie")).toEndWith("; SameSite=Strict");
+});
+
 describe("with a public URL", () => {
   let published: TestGateway;
   let signedIn: Browser;
@@ -209,6 +216,42 @@ describe("with a public URL", () => {
     expect((await change("gate.example.org", atPublicName(), origin)).status).toBe(200);
     const inside = `__Host-gatehouse_session_8420=${value()}`;
     expect((await change("10.0.0.7:8420", inside, origin)).status).toBe(200);
+  });
+
+  test.each([
+    ["an address on the network", "192.168.1.5:8420", "http://192.168.1.5:8420"],
+    ["a name on the network", "gate.lan", "http://gate.lan"],
+    ["a name that only begins like the machine's", "localhost.lan:8420", "http://localhost.lan:8420"],
+    ["an address, and no origin is named", "[fe80::1]:8420", null],
+    ["a name, and no origin is named", "gate.lan:8420", null],
+  ])("plain HTTP signs nobody in, whose browser would drop the cookie: %s", async (_, host, origin) => {
+    const link = await linkFor(published);
+    const headers = { host, ...named(null, origin) };
+    const open = async () => (await published.call("GET", "/v1/sessions")).body.data.length as number;
+    const before = await open();
+    for (const token of [published.admin, link]) {
+      const answer = await published.call("POST", "/v1/session", { token, headers });
+      expect([answer.status, answer.body.code]).toEqual([403, "insecure_origin"]);
+      expect(answer.body.detail).toContain("public_url, which is https://gate.example.org/gatehouse");
+      expect(answer.headers.has("set-cookie")).toBe(false);
+    }
+    expect(await open()).toBe(before);
+    expect((await published.call("POST", "/v1/session", { token: link })).status).toBe(201);
+  });
+
+  test.each([
+    ["the public name", "gate.example.org", "https://gate.example.org"],
+    ["the public name, and no origin is named", "gate.example.org", null],
+    ["the proxy's name for it", "10.0.0.7:8420", "https://gate.example.org"],
+    ["the machine itself", "127.0.0.1:8420", "http://127.0.0.1:8420"],
+    ["its name", "localhost:8420", "http://localhost:8420"],
+    ["its address of version 6", "[::1]:8420", "http://[::1]:8420"],
+    ["a name within it", "gate.localhost", "http://gate.localhost"],
+    ["its name, and no origin is named", "localhost:8420", null],
+  ])("HTTPS and the machine itself sign in: %s", async (_, host, origin) => {
+    const answer = await published.call("POST", "/v1/session", { headers: { host, ...named(null, origin) } });
+    expect(answer.status).toBe(201);
+    expect(answer.headers.get("set-cookie")).toEndWith("; Secure");
   });
 
   test("and so is the address on the machine itself", async () => {

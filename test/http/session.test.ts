@@ -153,6 +153,7 @@ describe("signing in", () => {
       outcome: "succeeded",
       detail: { session: answer.body.session.id, by: "token", expires_at: answer.body.session.expires_at },
     });
+    expect(Object.keys(entry.body.detail)).not.toContain("link_by");
   });
 
   test("works while the server drains, as other writes do", async () => {
@@ -190,7 +191,8 @@ describe("signing in", () => {
     ]);
     const entry = await gateway.call("GET", `/v1/ledger/${out.headers.get("gatehouse-ledger")}`);
     expect(entry.body).toMatchObject({ action: "session.delete", detail: { session: signedIn.id } });
-    expect((await signedIn.ask("DELETE", "/v1/session")).status).toBe(401);
+    const again = await signedIn.ask("DELETE", "/v1/session");
+    expect([again.status, again.headers.get("set-cookie")]).toEqual([401, out.headers.get("set-cookie")]);
     const both = await signIn(gateway);
     const answers = await Promise.all([1, 2].map(() => both.ask("DELETE", "/v1/session")));
     for (const { status } of answers) expect([204, 401]).toContain(status);
@@ -229,7 +231,12 @@ describe("a one-time link", () => {
       ["POST", "/v1/tokens"],
       ["POST", "/mcp"],
     ] as const) {
-      expect(await refusal(gateway.call(method, path, { token: link }))).toEqual(REFUSED);
+      // Signing out forgets the cookie, whatever is answered.
+      const isCleared = method === "DELETE";
+      expect(await refusal(gateway.call(method, path, { token: link }))).toEqual([
+        ...REFUSED.slice(0, 3),
+        isCleared,
+      ]);
     }
     const cookie = `gatehouse_session_${port}=${link}`;
     expect((await ask({ cookie })).body.code).toBe("unauthenticated");
@@ -247,6 +254,47 @@ describe("a one-time link", () => {
     const [made] = answers.filter(({ status }) => status === 201);
     const entry = await gateway.call("GET", `/v1/ledger/${made?.headers.get("gatehouse-ledger")}`);
     expect(entry.body).toMatchObject({ action: "session.create", detail: { by: "link" } });
+  });
+
+  test("is refused once its token's secret is another, and good until then where that has a grace", async () => {
+    const operator = { "gatehouse-operator": "ada", "gatehouse-workspace": "turning" };
+    const asked = { token: gateway.gateway.operatorSecret, headers: operator };
+    await gateway.workspace("turning");
+    const { data } = (await gateway.call("GET", "/v1/tokens", asked)).body;
+    const rotate = async (body: object) =>
+      expect((await gateway.call("POST", `/v1/tokens/${data[0].id}/rotate`, { ...asked, body })).status).toBe(
+        200,
+      );
+    const link = await linkFor(gateway, "turning");
+    await rotate({});
+    expect(await refusal(redeem(link))).toEqual(REFUSED);
+    const early = await linkFor(gateway, "turning");
+    const late = await linkFor(gateway, "turning");
+    await rotate({ grace: "10m" });
+    const { status, body } = await redeem(early);
+    const until = clock.now() + 10 * 60_000;
+    expect([status, body.session.expires_at]).toEqual([201, new Date(until).toISOString()]);
+    clock.advance(10 * 60_000);
+    expect(await refusal(redeem(late))).toEqual(REFUSED);
+    expect((await redeem(await linkFor(gateway, "turning"))).status).toBe(201);
+  });
+
+  test("is made for no token that names a person, whose decisions would be made in that name", async () => {
+    const secret = await gateway.workspace("people");
+    const operator = { "gatehouse-operator": "bob", "gatehouse-workspace": "people" };
+    const asked = { token: gateway.gateway.operatorSecret, headers: operator };
+    const { data } = (await gateway.call("GET", "/v1/tokens", asked)).body;
+    const person = { name: "ada's", scopes: ["admin"], person: "Ada" };
+    await gateway.call("POST", "/v1/tokens", { token: secret, body: person });
+    const { body } = await redeem(await linkFor(gateway, "people"));
+    expect(body).toMatchObject({ token: { id: data[0].id }, person: null });
+    await gateway.call("DELETE", `/v1/tokens/${data[0].id}`, asked);
+    const none = await gateway.call("POST", "/operator/console-links", asked);
+    expect([none.status, none.body.code]).toEqual([404, "not_found"]);
+    expect(none.body.detail).toContain("names no person");
+    expect(none.body.detail).toContain(
+      "gatehouse token create --name admin --scope admin --workspace people",
+    );
   });
 
   test("is refused once its token is revoked", async () => {
@@ -280,9 +328,29 @@ describe("a one-time link", () => {
     expect(body).toMatchObject({ workspace: "elsewhere", token: { name: "newest" }, agent: null });
   });
 
+  test.each([
+    ["https://gate.example.org", "https://gate.example.org"],
+    ["https://gate.example.org:8443/", "https://gate.example.org:8443"],
+    ["http://gate.lan", "http://gate.lan"],
+    ["https://gate.example.org/gatehouse", "local"],
+    ["https://gate.example.org/gatehouse/", "local"],
+  ])("begins at the root of a host: with the public URL %s at %s", async (url, base) => {
+    const published = await startGateway({ yaml: `public_url: ${url}` });
+    const asked = { token: published.gateway.operatorSecret, headers: { "gatehouse-operator": "ada" } };
+    const { body } = await published.call("POST", "/operator/console-links", asked);
+    await published.stop();
+    expect(body.url.replace(published.url, "local")).toStartWith(`${base}/console#link=gthl_`);
+  });
+
   test("is recorded with the operator's name, without its secret", async () => {
     const link = await linkFor(gateway);
     const { body } = await gateway.call("GET", "/v1/ledger?action=session.link&order=desc&limit=1");
+    const signedIn = await redeem(link);
+    const opened = await gateway.call("GET", `/v1/ledger/${signedIn.headers.get("gatehouse-ledger")}`);
+    expect(opened.body).toMatchObject({
+      action: "session.create",
+      detail: { by: "link", link_by: "user:ada", link_seq: body.data[0].seq },
+    });
     expect(body.data).toMatchObject([
       { actor: "user:ada", outcome: "succeeded", detail: { token: expect.stringMatching(/^tok_/) } },
     ]);

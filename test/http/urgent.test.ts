@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { signIn } from "../access/session-support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 
@@ -25,6 +26,22 @@ test("with the bucket empty the stop button and cancel still work, and are count
   const cancel = await gateway.call("POST", "/v1/tasks/task_01m7yzmt98ew6t00f2wm1qh454/cancel");
   expect([cancel.status, cancel.body.code]).toEqual([404, "not_found"]);
   expect((await gateway.call("POST", "/v1/agents/agent/resume")).status).toBe(429);
+});
+
+test("and browsers are signed in and out, and see that they are, but do nothing else", async () => {
+  const { admin } = gateway;
+  const signedIn = await gateway.call("POST", "/v1/session");
+  expect([signedIn.status, signedIn.headers.get("gatehouse-limit-exceeded")]).toEqual([201, "requests"]);
+  const first = await signIn(gateway, admin);
+  const second = await signIn(gateway, admin);
+  expect((await first.ask("GET", "/v1/agents")).status).toBe(429);
+  expect((await first.ask("GET", "/v1/sessions")).status).toBe(429);
+  const read = await first.ask("GET", "/v1/session");
+  expect([read.status, read.headers.get("gatehouse-limit-exceeded")]).toEqual([200, "requests"]);
+  expect((await first.ask("DELETE", `/v1/sessions/${second.id}`)).status).toBe(204);
+  expect((await second.ask("GET", "/v1/session")).status).toBe(401);
+  expect((await first.ask("DELETE", "/v1/session")).status).toBe(204);
+  expect((await first.ask("GET", "/v1/session")).status).toBe(401);
 });
 
 test("and so does the operator of this machine", async () => {

@@ -278,6 +278,44 @@ describe("with tasks over the borders of slots", () => {
     expect((await usage()).totals.tools.denied).toBe(before.tools.denied + 1);
   });
 
+  test("a client's calls that are refused are counted as denied, under no name that the client made up", async () => {
+    const { call, token } = stage.gateway;
+    const denied = async () => {
+      const entries = await ledger(stage.gateway);
+      return entries.filter(({ action, phase }) => action === "tool.call" && phase === "single").length;
+    };
+    const before = (await usage()).totals.tools;
+    const recorded = await denied();
+    const none = await token({ scopes: ["tasks:read"] });
+    const clerk = await token({ agent: "clerk", scopes: ["tools:vault.*"] });
+    const ask = async (name: string, secret: string) =>
+      (await call("POST", `/v1/tools/${name}/call`, { token: secret, body: {} })).body.code;
+    expect(await ask("made.up_by_client", stage.gateway.admin)).toBe("unknown_tool");
+    expect(await ask("time.now", none)).toBe("tool_forbidden");
+    expect(await ask("time.now", clerk)).toBe("tool_forbidden");
+    const client = await connect(stage.gateway, { token: none });
+    expect(
+      await client.call("time__now").then(
+        () => "called",
+        () => "refused",
+      ),
+    ).toBe("refused");
+    expect(await denied()).toBe(recorded + 4);
+    clock.advance(HOUSEKEEPING);
+    await until(async () => (await usage()).totals.tools.calls === before.calls + 4);
+    expect((await usage()).totals.tools).toEqual({
+      ...before,
+      calls: before.calls + 4,
+      denied: before.denied + 4,
+    });
+    const file = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
+    const rows = file.query("SELECT name FROM usage_counts WHERE outcome = 'denied'").all();
+    file.close();
+    expect(JSON.stringify(rows)).not.toContain("made");
+    expect(rows).toContainEqual({ name: "(unknown)" });
+    expect(rows).toContainEqual({ name: "time.now" });
+  });
+
   test("what was counted is moved to slots by the gateway itself, and says the same", async () => {
     const before = await usage("?step=1h&to=2026-05-06T01:00:00Z");
     clock.advance(HOUR);

@@ -54,7 +54,8 @@ export interface TestBrowser {
 /** One for a test file: it takes a second to start. @throws Error where this machine has none, or it does not start */
 export async function startBrowser(): Promise<TestBrowser> {
   const executablePath = findChromium();
-  if (executablePath === undefined) throw new Error("there is no Chromium here: apt-get install chromium-headless-shell");
+  if (executablePath === undefined)
+    throw new Error("there is no Chromium here: apt-get install chromium-headless-shell");
   const browser = await chromium.launch({ executablePath, args: ARGUMENTS, timeout: LONGEST_MS });
   return {
     async page({ width = 1_440, height = 900, scheme = "light", motion = "reduce", ...options } = {}) {

@@ -26,24 +26,13 @@ export type CallOptions<Name extends RouteName> = ([ParametersOf<Name>] extends 
     readonly answered?: (headers: Headers) => void;
   };
 
-/** What is left of the workspace's request limit, as the last counted answer said. */
-export interface RequestsLeft {
-  readonly left: number;
-  readonly quota: number;
-}
-
 type Listener = () => void;
 const signedOut = new Set<Listener>();
-let requestsLeft: RequestsLeft | null = null;
 
 /** Calls `listener` when an answer says that nobody is signed in any more. @returns what ends that */
 export function onSignedOut(listener: Listener): () => void {
   signedOut.add(listener);
   return () => void signedOut.delete(listener);
-}
-
-export function lastRequestsLeft(): RequestsLeft | null {
-  return requestsLeft;
 }
 
 /**
@@ -103,7 +92,6 @@ export async function fetchAnswer(
     if (signal?.aborted) throw error;
     throw offline();
   }
-  noteLimit(response.headers);
   if (response.ok) return response;
   throw await problemOf(response);
 }
@@ -117,10 +105,4 @@ export async function problemOf(response: Response): Promise<ApiProblem> {
     return new ApiProblem(status, { code: `http_${status}`, detail: `The server answered ${status}.` });
   }
   return new ApiProblem(status, (await response.json()) as ProblemBody);
-}
-
-function noteLimit(headers: Headers): void {
-  const left = /r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
-  const quota = /q=(\d+)/.exec(headers.get("ratelimit-policy") ?? "")?.[1];
-  if (left !== undefined && quota !== undefined) requestsLeft = { left: Number(left), quota: Number(quota) };
 }

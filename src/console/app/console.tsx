@@ -1,10 +1,13 @@
 import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { LocationProvider } from "preact-iso";
 import { ProblemNote } from "../parts/problem.tsx";
 import { Toasts } from "../parts/toast.tsx";
 import { SessionProvider, useSessionState } from "../state/session.tsx";
+import { LinkOffer } from "./link-offer.tsx";
 import { Shell } from "./shell.tsx";
 import { SignIn } from "./sign-in.tsx";
+import { StopAnyway } from "./stop-anyway.tsx";
 
 /** All of it: the page for signing in, or the pages for who is signed in. The address stays the same meanwhile. */
 export function Console(): JSX.Element {
@@ -14,17 +17,39 @@ export function Console(): JSX.Element {
       {state.kind === "in" && (
         <SessionProvider signedIn={state.signedIn}>
           <Shell />
+          {state.isLapsed ? <Lapsed signedIn={ask} /> : <LinkOffer />}
         </SessionProvider>
       )}
       {state.kind === "out" && <SignIn signedIn={ask} />}
       {state.kind === "failed" && (
         <div class="sign-in">
-          <main>
+          <main class="stack">
             <ProblemNote problem={state.problem} retry={() => void ask()} />
+            <StopAnyway />
           </main>
         </div>
       )}
       <Toasts />
     </LocationProvider>
+  );
+}
+
+/** Lies over the page, which nobody sees or reaches until the same person is signed in again. */
+function Lapsed({ signedIn }: { readonly signedIn: () => Promise<void> }): JSX.Element {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    element.current?.showModal();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      class="dialog-whole"
+      aria-label="Sign in again"
+      onCancel={(event) => event.preventDefault()}
+      // A browser closes one that is escaped from twice, whatever it is told.
+      onClose={() => element.current?.showModal()}
+    >
+      <SignIn signedIn={signedIn} isAgain />
+    </dialog>
   );
 }

@@ -15,13 +15,19 @@ export function Shell(): JSX.Element {
   const { path } = useLocation();
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
-  const opened = useRef(false);
+  const menuButton = useRef<HTMLButtonElement>(null);
+
+  /** The focus was in the menu, which is gone. A page that was chosen there takes it once it is open. */
+  function closeMenu(): void {
+    if (!isOpen) return;
+    setOpen(false);
+    menuButton.current?.focus();
+  }
 
   function pageOpened(): void {
     setOpen(false);
-    // Not at the first page: whoever has just come begins at the top, as everywhere.
-    if (opened.current) main.current?.focus({ preventScroll: true });
-    opened.current = true;
+    // The router does not tell of the first page: whoever has just come begins at the top, as everywhere.
+    main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
 
@@ -39,12 +45,13 @@ export function Shell(): JSX.Element {
       </a>
       <header class="bar">
         <button
+          ref={menuButton}
           type="button"
           class="menu-button button-icon button-plain"
           aria-label="Menu"
           aria-expanded={isOpen}
           aria-controls="menu"
-          onClick={() => setOpen(!isOpen)}
+          onClick={() => (isOpen ? closeMenu() : setOpen(true))}
         >
           <Icon name={isOpen ? "close" : "menu"} />
         </button>
@@ -62,7 +69,7 @@ export function Shell(): JSX.Element {
         </div>
       </header>
       <StoppedBanner />
-      <Menu path={path} isOpen={isOpen} close={() => setOpen(false)} />
+      <Menu path={path} isOpen={isOpen} close={closeMenu} />
       <main id="content" class="main" ref={main} tabIndex={-1}>
         <Routes opened={pageOpened} />
       </main>
@@ -81,7 +88,11 @@ function Menu({
 }): JSX.Element {
   const { can } = useSession();
   const usage = useUsage();
+  const element = useRef<HTMLElement>(null);
   const waiting = usage?.approvals_pending ?? 0;
+  useEffect(() => {
+    if (isOpen) element.current?.querySelector("a")?.focus();
+  }, [isOpen]);
   useEffect(() => {
     if (!isOpen) return undefined;
     const closeByKey = (event: KeyboardEvent) => {
@@ -91,7 +102,7 @@ function Menu({
     return () => removeEventListener("keydown", closeByKey);
   }, [isOpen, close]);
   return (
-    <nav id="menu" class="nav" aria-label="Pages" data-open={isOpen}>
+    <nav ref={element} id="menu" class="nav" aria-label="Pages" data-open={isOpen}>
       <ul>
         {MENU.filter(({ scope }) => scope === null || can(scope)).map((entry) => (
           <li key={entry.path}>

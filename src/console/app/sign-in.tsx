@@ -5,14 +5,20 @@ import { TextField } from "../parts/field.tsx";
 import { Mark } from "../parts/icons.tsx";
 import { ProblemNote } from "../parts/problem.tsx";
 import { type Action, useAction } from "../state/use-action.ts";
-
-const LINK = /^#link=([A-Za-z0-9_]+)$/;
+import { onLink, spendLink } from "./link.ts";
 
 /**
  * Signs in with a token, or with the one-time link that the first start prints. The secret is sent once, as on any other call, and
  * answered with a cookie that no script can read; the page keeps nothing of it.
  */
-export function SignIn({ signedIn }: { readonly signedIn: () => Promise<void> }): JSX.Element {
+export function SignIn({
+  signedIn,
+  isAgain = false,
+}: {
+  readonly signedIn: () => Promise<void>;
+  /** Their session has ended, and what they were at waits behind. */
+  readonly isAgain?: boolean;
+}): JSX.Element {
   const [token, setToken] = useState("");
   const action = useAction();
   const { run } = action;
@@ -25,13 +31,15 @@ export function SignIn({ signedIn }: { readonly signedIn: () => Promise<void> })
     });
   }
 
+  const title = isAgain ? "Sign in again" : "Sign in";
   useEffect(() => {
-    document.title = "Sign in · Gatehouse";
-    const secret = LINK.exec(location.hash)?.[1];
-    if (secret === undefined) return;
-    // It works once: neither the history nor a copied address is to hold it.
-    history.replaceState(null, "", location.pathname);
-    void signIn(secret);
+    document.title = `${title} · Gatehouse`;
+    const useLink = () => {
+      const secret = spendLink();
+      if (secret !== null) void signIn(secret);
+    };
+    useLink();
+    return onLink(useLink);
     // Once, when the page is opened.
   }, []);
 
@@ -44,7 +52,8 @@ export function SignIn({ signedIn }: { readonly signedIn: () => Promise<void> })
             Gatehouse
           </span>
         </div>
-        <h1>Sign in</h1>
+        <h1>{title}</h1>
+        {isAgain && <p>Your session has ended. What you have typed is kept: sign in with the same token.</p>}
         <form
           class="stack"
           onSubmit={(event) => {

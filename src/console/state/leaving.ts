@@ -1,8 +1,8 @@
-/** What keeps the browser's back and forward from leaving a page. */
+/** What keeps a page from being left by the browser's back and forward, and by keys. */
 interface Guard {
   /** Where the page is. */
   readonly address: string;
-  /** Asks the reader; `leave` goes where the browser was about to. */
+  /** Asks the reader; `leave` goes where they were about to. */
   readonly ask: (leave: () => void) => void;
 }
 
@@ -20,6 +20,12 @@ export function watchHistory(): void {
     history.pushState(null, "", guard.address);
     guard.ask(() => history.back());
   });
+}
+
+/** Goes where the console itself is about to, such as to what a key leads to; asks first where something would be lost. */
+export function askToLeave(go: () => void): void {
+  if (guard === null) go();
+  else guard.ask(go);
 }
 
 /** At most one at a time. @returns what ends it */

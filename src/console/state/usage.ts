@@ -15,10 +15,5 @@ export function useUsage(): Usage | null {
 
 /** Whether the workspace is stopped. */
 export function useWorkspaceStatus(): Status {
-  const { feed, session } = useSession();
-  const [status, setStatus] = useState<Status>(
-    () => feed.last("workspace.changed")?.status ?? session.workspace_status,
-  );
-  useEffect(() => feed.listen("workspace.changed", ({ status: told }) => setStatus(told)), [feed]);
-  return status;
+  return useSession().session.workspace_status;
 }

@@ -3,8 +3,8 @@ import { useCallback, useEffect, useRef } from "preact/hooks";
 /** Each reading is a call, and an entry in the ledger: what comes closer together than this shares one. */
 const SHORTEST_MS = 1_500;
 
-/** Calls `work` soon, and at most every one and a half seconds however often it is asked for. @returns what asks for it */
-export function useSoon(work: () => void): () => void {
+/** Calls `work` soon, and at most once in `shortest` milliseconds however often it is asked for. @returns what asks for it */
+export function useSoon(work: () => void, shortest = SHORTEST_MS): () => void {
   const given = useRef(work);
   given.current = work;
   const last = useRef(0);
@@ -18,11 +18,11 @@ export function useSoon(work: () => void): () => void {
   );
   return useCallback(() => {
     if (timer.current !== undefined) return;
-    const wait = Math.max(0, last.current + SHORTEST_MS - Date.now());
+    const wait = Math.max(0, last.current + shortest - Date.now());
     timer.current = setTimeout(() => {
       timer.current = undefined;
       last.current = Date.now();
       given.current();
     }, wait);
-  }, []);
+  }, [shortest]);
 }

@@ -2,9 +2,13 @@ import { loadConsole } from "./bundle.ts";
 
 /** A file of the console as it is answered: compressed once, for every browser there is takes gzip. */
 export interface ConsoleAsset {
+  /** Of either form, without its tag. */
   readonly headers: Readonly<Record<string, string>>;
   readonly plain: Uint8Array<ArrayBuffer>;
   readonly gzip: Uint8Array<ArrayBuffer>;
+  /** Strong entity tags: they stand for bytes, which each form has of its own (RFC 9110, section 8.8.3.3). */
+  readonly plainTag: string;
+  readonly gzipTag: string;
 }
 
 export interface ConsoleAssets {
@@ -79,12 +83,14 @@ function withAddresses(bytes: Uint8Array, names: readonly string[]): Uint8Array<
 function asset(name: string, bytes: Uint8Array<ArrayBuffer>, caching: string): ConsoleAsset {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
   if (type === undefined) throw new Error(`the console's file ${name} is of no known type`);
+  const hash = Bun.hash(bytes).toString(36);
   return {
+    plainTag: `"${hash}"`,
+    gzipTag: `"${hash}-gz"`,
     headers: {
       ...SECURITY,
       "content-type": type,
       "cache-control": caching,
-      etag: `"${Bun.hash(bytes).toString(36)}"`,
       vary: "accept-encoding",
     },
     plain: bytes,

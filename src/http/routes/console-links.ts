@@ -4,14 +4,28 @@ import type { SignInLinks } from "../../access/sign-in-links.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import { timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
+import type { Config } from "../../config/config.ts";
+import { listenUrl } from "../../config/listen.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { requireOperator } from "./workspace.ts";
 
 export interface ConsoleLinkRouteParts {
   readonly links: SignInLinks;
   readonly tokens: Pick<Tokens, "newestAdmin">;
-  /** The server's URL as clients see it, without a slash at its end; null where it listens nowhere. */
+  /** Below which browsers find the console, as `consoleUrl` says; null where the server listens nowhere. */
   url(): string | null;
+}
+
+/**
+ * The URL below which browsers find the console, without a slash at its end: `public_url`, else where the server listens. The
+ * console's own addresses begin at the root of a host, so that no `public_url` with a path leads to it.
+ */
+export function consoleUrl(
+  { publicUrl, listen }: Pick<Config, "publicUrl" | "listen">,
+  port: number,
+): string {
+  if (publicUrl !== undefined && new URL(publicUrl).pathname === "/") return publicUrl;
+  return listenUrl({ host: listen.host, port });
 }
 
 /** The address that signs a browser in: the secret stands behind the `#`, which browsers send to nobody. */
@@ -41,11 +55,16 @@ export function consoleLinkRoutes(door: Door, { links, tokens, url }: ConsoleLin
       if (!token) {
         throw new Problem(
           "not_found",
-          `The workspace ${workspace} has no admin token that a browser could be signed in with. Make one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
+          `The workspace ${workspace} has no admin token that a browser could be signed in with: one that names no person and acts as no agent. Make one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
         );
       }
-      const { secret, expiresAt } = links.create({ workspaceId, tokenId: token.id });
-      call.about({ detail: { token: token.id, expires_at: timestamp(expiresAt) } });
+      const { id: tokenId, secretHash } = token;
+      const expiresAt = links.expiry();
+      // Its entry comes first: that of the session that it opens names it.
+      const ledgerSeq = await call.commit((_, record) =>
+        record({ detail: { token: tokenId, expires_at: timestamp(expiresAt) } }),
+      );
+      const { secret } = links.create({ workspaceId, tokenId, secretHash }, { actor, ledgerSeq }, expiresAt);
       return {
         status: 201,
         body: { url: consoleLink(base, secret), expires_at: timestamp(expiresAt) },

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import type { Ids } from "../../base/ids.ts";
 import { type ConsoleAsset, type ConsoleAssets, loadAssets } from "../console/assets.ts";
+import { isKnown, takesGzip } from "../console/negotiate.ts";
 
 /**
  * The console: one page at every address below `/console`, and its files. They hold nothing of any workspace, so that
@@ -26,20 +27,23 @@ export function consoleRoutes({ ids }: { readonly ids: Ids }) {
       if (file) return answer(request, file, ids("req"));
       return new Response("There is no such file.\n", {
         status: 404,
-        headers: { "gatehouse-request-id": ids("req"), "content-type": "text/plain; charset=utf-8" },
+        headers: {
+          "gatehouse-request-id": ids("req"),
+          "content-type": "text/plain; charset=utf-8",
+          // A page that was built anew may name it in a moment.
+          "cache-control": "no-store",
+        },
       });
     })
     .get("/console/*", page);
 }
 
-function answer(request: Request, { headers, plain, gzip }: ConsoleAsset, requestId: string): Response {
-  const all: Record<string, string> = { ...headers, "gatehouse-request-id": requestId };
-  if (request.headers.get("if-none-match") === headers.etag) {
-    return new Response(null, { status: 304, headers: all });
-  }
-  if (!/\bgzip\b/i.test(request.headers.get("accept-encoding") ?? "")) {
-    return new Response(plain, { headers: all });
-  }
-  all["content-encoding"] = "gzip";
-  return new Response(gzip, { headers: all });
+function answer(request: Request, asset: ConsoleAsset, requestId: string): Response {
+  const isPacked = takesGzip(request.headers.get("accept-encoding"));
+  const etag = isPacked ? asset.gzipTag : asset.plainTag;
+  const headers: Record<string, string> = { ...asset.headers, etag, "gatehouse-request-id": requestId };
+  if (isKnown(request.headers.get("if-none-match"), etag))
+    return new Response(null, { status: 304, headers });
+  if (!isPacked) return new Response(asset.plain, { headers });
+  return new Response(asset.gzip, { headers: { ...headers, "content-encoding": "gzip" } });
 }

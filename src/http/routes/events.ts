@@ -1,23 +1,20 @@
 import { Elysia } from "elysia";
 import type { Agents } from "../../access/agents.ts";
-import type { Caller } from "../../access/caller.ts";
-import type { Sessions } from "../../access/sessions.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import type { Clock } from "../../base/clock.ts";
-import { Problem } from "../../base/errors.ts";
 import { FEED_SCOPES } from "../../feed/events.ts";
 import type { FeedHub } from "../../feed/hub.ts";
 import { rightsOf } from "../../feed/rights.ts";
-import { readCredential } from "../credential.ts";
 import { type Door, endpoint } from "../endpoint.ts";
+import type { OpenCallers } from "../open-callers.ts";
 import { eventStream, type OpenStreams } from "../sse.ts";
 
 export interface FeedRouteParts {
   readonly feed: FeedHub;
   readonly agents: Agents;
   readonly tokens: Tokens;
-  readonly sessions: Pick<Sessions, "get">;
   readonly streams: OpenStreams;
+  readonly callers: OpenCallers;
   readonly clock: Clock;
 }
 
@@ -35,7 +32,7 @@ const EVENTS = [
 
 /** What changes in the workspace, for who shows it: each read is an entry of the ledger, so that nobody should have to poll. */
 export function feedRoutes(door: Door, parts: FeedRouteParts) {
-  const { feed, streams, clock } = parts;
+  const { feed, streams, clock, callers } = parts;
 
   const read = endpoint(
     door,
@@ -50,9 +47,11 @@ export function feedRoutes(door: Door, parts: FeedRouteParts) {
     },
     async ({ call, request }) => {
       const { caller, requestId } = call;
-      const credential = readCredential(request.headers, door.operatorSecret);
-      const secret = credential.kind === "bearer" ? credential.secret : null;
-      const load = async () => ((await isGood(parts, caller, secret)) ? rightsOf(parts, caller) : undefined);
+      const opener = callers.openerOf(caller, request.headers);
+      const load = async () => {
+        const until = await callers.goodUntil(opener);
+        return until === undefined ? undefined : rightsOf(parts, caller, until);
+      };
       const release = streams.take(caller.workspaceId, requestId);
       try {
         const reader = feed.listen(caller.workspaceId, load);
@@ -72,21 +71,4 @@ export function feedRoutes(door: Door, parts: FeedRouteParts) {
   );
 
   return new Elysia({ prefix: "/v1/events" }).get("", read.handle, read.hook);
-}
-
-/** Whether the secret that has opened the stream would open it again, or the session would. */
-async function isGood(
-  { tokens, sessions }: Pick<FeedRouteParts, "tokens" | "sessions">,
-  { workspaceId, session }: Caller,
-  secret: string | null,
-): Promise<boolean> {
-  if (secret !== null) return tokens.isGood(secret);
-  if (!session) return true;
-  try {
-    await sessions.get(workspaceId, session.id);
-    return true;
-  } catch (error) {
-    if (error instanceof Problem && error.code === "not_found") return false;
-    throw error;
-  }
 }

@@ -9,6 +9,7 @@ import { isSeq, viewEntry } from "../ledger-entry.ts";
 import { detailOf, type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
 import { chooseFormat, LEDGER_FORMATS, LEDGER_MEDIA_TYPES } from "../ledger-format.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
+import { instant, isDay } from "../time.ts";
 
 const DAY_MS = 86_400_000;
 const Time = Type.String({ minLength: 1, maxLength: 40 });
@@ -36,8 +37,6 @@ const EntriesQuery = Type.Object(
   },
   { additionalProperties: false },
 );
-const RFC3339 =
-  /^(?<day>\d{4}-\d{2}-\d{2})[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,3}(?<finer>\d{0,6}))?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
 export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
   const { db } = parts;
@@ -127,22 +126,4 @@ function timeRange(date: string | undefined, from: string | undefined, to: strin
     from: start === undefined ? undefined : new Date(start).toISOString(),
     to: end === undefined ? undefined : new Date(end).toISOString(),
   };
-}
-
-/** Milliseconds, rounded up: an entry's time has no finer part, so that it is before a time exactly when it is before this. */
-export function instant(path: string, text: string): number {
-  // A `+` of an offset arrives as a space where the client did not encode it.
-  const given = text.replace(" ", "+");
-  const parts = RFC3339.exec(given)?.groups;
-  const time = parts?.day !== undefined && isDay(parts.day) ? Date.parse(given) : Number.NaN;
-  if (Number.isNaN(time) || Math.abs(time) > 253_402_300_799_999) {
-    throw invalidField(path, "must be an RFC 3339 time, such as 2026-01-31T08:00:00Z");
-  }
-  return /[1-9]/.test(parts?.finer ?? "") ? time + 1 : time;
-}
-
-/** False for 30 February, which `Date.parse` takes for a day in March. */
-function isDay(text: string): boolean {
-  const day = Date.parse(`${text}T00:00:00.000Z`);
-  return !Number.isNaN(day) && new Date(day).toISOString().startsWith(text);
 }

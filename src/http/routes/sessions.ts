@@ -1,15 +1,19 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { type Caller, tokenIdOf } from "../../access/caller.ts";
+import { hashSecret } from "../../access/secret.ts";
 import type { Session, Sessions } from "../../access/sessions.ts";
 import type { SignInLinks, UsedLink } from "../../access/sign-in-links.ts";
 import type { WorkspaceStatus, Workspaces } from "../../access/workspaces.ts";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
+import type { Call } from "../../gate/call.ts";
 import { unauthenticated } from "../../gate/gate.ts";
-import { readSignIn } from "../credential.ts";
-import { type Door, endpoint } from "../endpoint.ts";
+import { holdAtOnce } from "../../gate/hold-at-once.ts";
+import { readBrowserCredential, readSignIn } from "../credential.ts";
+import { type Door, type Endpoint, endpoint } from "../endpoint.ts";
+import { dropsSecureCookies } from "../own-origin.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 import { endedCookie, sessionCookie } from "../session-cookie.ts";
 
@@ -24,7 +28,7 @@ const Nothing = Type.Object({}, { additionalProperties: false });
 
 /** Signing in and out, for browsers: what stands behind the cookie that the console's calls are authenticated by. */
 export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }: SessionRouteParts) {
-  const { publicUrl } = door;
+  const { publicUrl, operatorSecret } = door;
   const statusOf = ({ workspaceId }: Caller) => workspaces.get(workspaceId).status;
   const tag = "Sessions";
 
@@ -36,6 +40,8 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
       summary: "Sign a browser in with a token, or with a link that is good once; sets a cookie",
       tag,
       signsIn: true,
+      // Whoever is kept out by the limit could neither see what has used it up nor do anything about it. Nobody guesses 256 bits.
+      urgent: true,
       body: Nothing,
       bodyOptional: true,
       status: 201,
@@ -45,22 +51,33 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
       const tokenId = tokenIdOf(caller);
       if (tokenId === null)
         throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
-      const credential = readSignIn({ request, publicUrl }, door.operatorSecret);
+      const asked = { request, publicUrl };
+      // Before a link is used up for a session that no browser would keep.
+      if (dropsSecureCookies(asked)) throw insecureOrigin(publicUrl);
+      const credential = readSignIn(asked, operatorSecret);
       let link: UsedLink | undefined;
       if (credential.kind === "link") {
         link = links.use(credential.secret);
         // Somebody was faster.
         if (!link) throw unauthenticated("invalid_token", "The link was used already.");
+      } else if (credential.kind !== "bearer") {
+        throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
       }
-      const tokenSecret = credential.kind === "bearer" ? credential.secret : undefined;
+      const secretHash = link?.secretHash ?? hashSecret(credential.secret);
       const userAgent = request.headers.get("user-agent");
       const { workspaceId } = caller;
       const opening = call.commit(async (tx, record) => {
-        const made = await sessions.open(tx, { workspaceId, tokenId, tokenSecret, userAgent });
+        const made = await sessions.open(tx, { workspaceId, tokenId, secretHash, userAgent });
         if (!made) throw unauthenticated("invalid_token", "The token is unknown, expired or revoked.");
         const { id, expiresAt } = made;
         await record({
-          detail: { session: id, by: link ? "link" : "token", expires_at: timestamp(expiresAt) },
+          detail: {
+            session: id,
+            by: link ? "link" : "token",
+            expires_at: timestamp(expiresAt),
+            link_by: link?.maker.actor,
+            link_seq: link?.maker.ledgerSeq ?? undefined,
+          },
         });
         return made;
       });
@@ -69,7 +86,7 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
         link?.giveBack();
         throw error;
       });
-      const cookie = sessionCookie({ request, publicUrl }, secret, expiresAt - clock.now());
+      const cookie = sessionCookie(asked, secret, expiresAt - clock.now());
       return {
         status: 201,
         body: viewSignedIn({ ...caller, session: { id, expiresAt } }, statusOf(caller)),
@@ -85,6 +102,8 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
       scope: null,
       summary: "Read who is asking, and what they may do",
       tag,
+      // The console asks this first, whatever has used up the limit.
+      urgent: true,
       status: 200,
     },
     async ({ call }) => ({ status: 200, body: viewSignedIn(call.caller, statusOf(call.caller)) }),
@@ -97,17 +116,37 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
       scope: null,
       summary: "Sign out: end the session that the call is made by",
       tag,
+      urgent: true,
       status: 204,
     },
-    async ({ call, request }) => {
-      const { workspaceId, session } = call.caller;
-      if (session) {
-        call.about({ detail: { session: session.id } });
-        await call.commit((tx) => sessions.end(tx, workspaceId, session.id));
-      }
-      return { status: 204, headers: { "set-cookie": endedCookie({ request, publicUrl }) } };
+    async ({ call }) => {
+      const { session } = call.caller;
+      if (session) await endAtOnce(call, session.id, { session: session.id });
+      return { status: 204 };
     },
   );
+
+  /** Whatever it is answered, who has asked is done with the cookie: but for another origin's page, which signs nobody out. */
+  const signOut: Endpoint["handle"] = async (context) => {
+    const answer = await remove.handle(context);
+    const asked = { request: context.request, publicUrl };
+    if (readBrowserCredential(asked, operatorSecret).kind !== "cross_origin")
+      answer.headers.set("set-cookie", endedCookie(asked));
+    return answer;
+  };
+
+  /** It holds at once, and where the store cannot be written: who signs out need not wait for a disk. */
+  async function endAtOnce(call: Call, id: string, detail: Readonly<Record<string, string>>): Promise<void> {
+    const { workspaceId } = call.caller;
+    call.about({ detail });
+    await holdAtOnce(call, {
+      decision: call.decideOwn(detail, clock),
+      halt: sessions.halt(id),
+      write: (tx) => sessions.end(tx, workspaceId, id),
+      // Streams are told by `sessions.changed`.
+      endWork: async () => {},
+    });
+  }
 
   const list = endpoint(
     door,
@@ -129,7 +168,14 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
 
   const revoke = endpoint(
     door,
-    { action: "session.revoke", scope: "tokens:write", summary: "End a session at once", tag, status: 204 },
+    {
+      action: "session.revoke",
+      scope: "tokens:write",
+      summary: "End a session at once",
+      tag,
+      urgent: true,
+      status: 204,
+    },
     async ({ call, params: { id = "" } }) => {
       const { workspaceId, agent } = call.caller;
       const session = await sessions.get(workspaceId, id);
@@ -140,8 +186,7 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
           `This token acts as ${agent.name} and may manage its sessions alone.`,
         );
       }
-      call.about({ detail: { session: id, token: session.tokenId } });
-      await call.commit((tx) => sessions.end(tx, workspaceId, id));
+      await endAtOnce(call, id, { session: id, token: session.tokenId });
       return { status: 204 };
     },
   );
@@ -149,9 +194,17 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
   return new Elysia({ prefix: "/v1" })
     .post("/session", create.handle, create.hook)
     .get("/session", read.handle, read.hook)
-    .delete("/session", remove.handle, remove.hook)
+    .delete("/session", signOut, remove.hook)
     .get("/sessions", list.handle, list.hook)
     .delete("/sessions/:id", revoke.handle, revoke.hook);
+}
+
+function insecureOrigin(publicUrl: string | null): Problem {
+  const where = publicUrl?.startsWith("https:") ? `at public_url, which is ${publicUrl}` : "by HTTPS";
+  return new Problem(
+    "insecure_origin",
+    `This page was opened by plain HTTP, where a browser drops the session's cookie: open the console ${where}.`,
+  );
 }
 
 /** Who makes a call. `token` is null for the operator on the command line, `session` for whoever sends a token's secret. */

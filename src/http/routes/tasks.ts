@@ -8,6 +8,7 @@ import { TASK_STATUSES } from "../../tasks/task.ts";
 import { viewTask } from "../../tasks/view.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
+import type { OpenCallers } from "../open-callers.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 import { eventStream, type OpenStreams } from "../sse.ts";
 
@@ -56,9 +57,11 @@ export interface TaskRouteParts {
   readonly clock: Clock;
   /** Shared by all streams that the gateway opens. */
   readonly streams: OpenStreams;
+  /** Ends those whose token or session is no longer good. */
+  readonly callers: OpenCallers;
 }
 
-export function taskRoutes(door: Door, { tasks, clock, streams }: TaskRouteParts) {
+export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskRouteParts) {
   const tag = "Tasks";
 
   const create = endpoint(
@@ -95,9 +98,13 @@ export function taskRoutes(door: Door, { tasks, clock, streams }: TaskRouteParts
       };
       if (query.stream !== true) return { status: 202, body: { id, status: "queued" }, headers };
       const reader = tasks.read({ workspaceId: call.caller.workspaceId, id }, 0);
+      const opener = callers.openerOf(call.caller, request.headers);
       return {
-        stream: (own, expire) =>
-          eventStream(reader, request.signal, { ...own, ...headers }, clock, { expire, ended: release }),
+        stream: (own, expire) => {
+          const guarded = callers.guard(reader, opener);
+          const all = { ...own, ...headers };
+          return eventStream(guarded, request.signal, all, clock, { expire, ended: release });
+        },
         abandon: release,
       };
     },
@@ -160,9 +167,12 @@ export function taskRoutes(door: Door, { tasks, clock, streams }: TaskRouteParts
       call.about({ task: task.id, agent: task.agent });
       const release = streams.take(call.caller.workspaceId, call.requestId);
       const reader = tasks.read(task, after);
+      const opener = callers.openerOf(call.caller, request.headers);
       return {
-        stream: (headers, expire) =>
-          eventStream(reader, request.signal, headers, clock, { expire, ended: release }),
+        stream: (headers, expire) => {
+          const guarded = callers.guard(reader, opener);
+          return eventStream(guarded, request.signal, headers, clock, { expire, ended: release });
+        },
         abandon: release,
       };
     },

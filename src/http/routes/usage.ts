@@ -11,7 +11,7 @@ import { type Breakdown, type UsageReport, usageReport } from "../../gate/usage/
 import { oldestKept, USAGE_STEPS, type UsageStep } from "../../gate/usage/slots.ts";
 import type { Db } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { instant } from "./ledger.ts";
+import { instant } from "../time.ts";
 
 const DAY_MS = 86_400_000;
 /** Slots of one answer. */

@@ -142,3 +142,24 @@ test("an agent's tasks appear and end as they do, and another agent's reading co
   await settle(40);
   expect(reads()).toBe(before);
 });
+
+test("what a busy agent begins is read together", async () => {
+  const { gateway } = stage;
+  await gateway.agent("busy");
+  const { page, requests, close } = await stage.open("/agents/busy");
+  await page.getByText("It has done nothing yet").waitFor();
+  await page.clock.install();
+  const reads = () => requests.filter((address) => address.includes("/v1/tasks?")).length;
+  const before = reads();
+  await run(gateway, { agent: "busy", prompt: "number 1" });
+  await page.getByText("number 1", { exact: true }).waitFor();
+  for (const number of [2, 3, 4]) {
+    await run(gateway, { agent: "busy", prompt: `number ${number}` });
+    await page.clock.runFor(2_000);
+  }
+  expect(reads()).toBe(before + 1);
+  await page.clock.runFor(10_000);
+  await page.getByText("number 4", { exact: true }).waitFor();
+  expect(reads()).toBe(before + 2);
+  await close();
+});

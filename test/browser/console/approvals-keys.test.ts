@@ -86,6 +86,33 @@ test("keys move through the list, keep the chosen one in sight, and decide nothi
   expect((await stage.now(open[9] as Asked)).status).toBe("pending");
 });
 
+test("a reason and changed arguments that were typed are left after a question alone, also by the keys of the list", async () => {
+  const { page } = await stage.open((asked[15] as Asked).page);
+  const ask = page.getByRole("dialog", { name: "Leave without saving?" });
+  await bar(page).waitFor();
+  await page.keyboard.press("d");
+  await bar(page).getByRole("textbox").fill("because");
+  await page.keyboard.press("Escape");
+  await bar(page).getByRole("button", { name: "Deny …" }).waitFor();
+  await page.keyboard.press("j");
+  await ask.getByRole("button", { name: "Keep editing" }).click();
+  await ask.waitFor({ state: "detached" });
+  await page.keyboard.press("d");
+  expect(await bar(page).getByRole("textbox").inputValue()).toBe("because");
+  await bar(page).getByRole("textbox").fill("");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("e");
+  await bar(page).getByLabel("Arguments as JSON").fill('{"to": "nobody"}');
+  await rows(page).first().getByRole("link").first().click();
+  await ask.getByRole("button", { name: "Keep editing" }).click();
+  expect(await bar(page).getByLabel("Arguments as JSON").inputValue()).toBe('{"to": "nobody"}');
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("j");
+  await ask.getByRole("button", { name: "Leave without saving" }).click();
+  await shown(page, asked[16] as Asked);
+  expect((await stage.now(asked[15] as Asked)).status).toBe("pending");
+});
+
 test("a key that is held down approves nothing", async () => {
   const each = asked[20] as Asked;
   const { page } = await stage.open(each.page);

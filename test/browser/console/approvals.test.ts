@@ -163,6 +163,8 @@ test("other arguments are checked here, then by the tool's schema, and approved 
 });
 
 test("what was decided is found by decision, agent and tool, at an address that survives a reload", async () => {
+  const others = await stage.ask({ agent: "clerk", arguments: { to: "left out" } });
+  await stage.decide(others, { decision: "deny" });
   const mine = await stage.ask({ agent: "pair", arguments: { to: "filtered" } });
   await stage.decide(mine, { decision: "deny", reason: "found again" });
   const { page } = await stage.open("/approvals?tab=decided");

@@ -201,6 +201,34 @@ test("a pasted configuration is shown first, filled in, and each server added wi
   await context.close();
 });
 
+test("a form of any kind that was typed into, and servers that were pasted, are left after a question alone", async () => {
+  const { page, context } = await stage.open("/connectors/-/new");
+  const kinds = [
+    ["program", "Arguments", "--port 7"],
+    ["server", "Header 1: value", "half-typed"],
+    ["openapi", "Base URL", "https://example.org"],
+    ["paste", "Configuration", '{"mcpServers": {"far": {"url": "https://example.org/mcp"}}}'],
+  ] as const;
+  const ask = page.getByRole("dialog", { name: "Leave without saving?" });
+  const all = page.getByRole("link", { name: "All connectors" });
+  for (const [kind, label, typed] of kinds) {
+    const address = stage.at(`/connectors/-/new?kind=${kind}`);
+    await page.goto(address);
+    await field(page, label).fill(typed);
+    await all.click();
+    await button(page, "Keep editing").click();
+    await ask.waitFor({ state: "detached" });
+    expect(await field(page, label).inputValue()).toBe(typed);
+    expect(page.url()).toBe(address);
+  }
+  await button(page, "Show what it would add").click();
+  await page.getByRole("heading", { name: "1 server found" }).waitFor();
+  await all.click();
+  await button(page, "Leave without saving").click();
+  await page.getByRole("heading", { level: 1, name: "Connectors" }).waitFor();
+  await context.close();
+});
+
 test("what was typed outlives a server that goes away and comes back, and is added then", async () => {
   const { page, context } = await stage.open("/connectors/-/new?kind=server");
   await page.getByText("Live", { exact: true }).waitFor();

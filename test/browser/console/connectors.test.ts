@@ -83,12 +83,28 @@ test("a token that may only read is shown no action that it would be refused", a
   expect(await page.getByRole("link", { name: "Add a connector" }).count()).toBe(0);
   expect(await button(page, "Remove readable").count()).toBe(0);
   await page.goto(stage.at("/connectors/-/new"));
-  await page.getByText("Your token may not add connectors").waitFor();
+  await page.getByText("You may not add connectors").waitFor();
   await page.goto(stage.at("/connectors/readable"));
   await page.getByText("Your token may not call it.").waitFor();
   expect(await button(page, "Call it").count()).toBe(0);
   await page.goto(stage.at("/connectors/time?tool=now"));
   await button(page, "Call it").waitFor();
+  await context.close();
+});
+
+test("a token that may not read connectors is told so, and none are asked for", async () => {
+  const secret = await stage.gateway.token({ name: "writer", scopes: ["connectors:write"] });
+  const { page, requests, complaints, context } = await stage.open("/connectors", { secret });
+  for (const path of ["/connectors", "/connectors/readable"]) {
+    await page.goto(stage.at(path));
+    await page.getByRole("heading", { name: "You may not read connectors" }).waitFor();
+    await page.getByText("connectors:read").waitFor();
+  }
+  await page.goto(stage.at("/connectors/-/new?kind=paste"));
+  await page.getByRole("textbox", { name: "Configuration" }).waitFor();
+  await page.getByText("Live", { exact: true }).waitFor();
+  expect(requests.filter((address) => address.includes("/v1/connectors"))).toEqual([]);
+  expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
   await context.close();
 });
 

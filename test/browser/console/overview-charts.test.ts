@@ -72,6 +72,8 @@ test("the tables say what REST does, slot by slot, and the key what it comes to"
   await chart(page, "Credits by agent").getByText(LONG, { exact: true }).first().waitFor();
   const failed = await table(page, "Errors");
   expect(failed[0]?.values).toEqual(["1", "2", "0"]);
+  // A task that failed since its model did is not two failures.
+  await page.getByText("1 task, 2 model calls, 0 tool calls", { exact: true }).waitFor();
   expect(complaints.filter((complaint) => !complaint.includes("401"))).toEqual([]);
 });
 

@@ -116,3 +116,25 @@ test("budgets that run out, and exceeded limits, are told of as they come", asyn
   await needs(page).getByText("everything was served").waitFor();
   await call("PATCH", "/v1/workspace", { limits: { requests_per_minute: 1_000_000 } });
 });
+
+test("a budget that was spent yesterday needs nobody today, on a page that was open all night", async () => {
+  const { gateway, model } = stage;
+  model.script("large", { chunks: ["x"], usage: { prompt_tokens: 9_000, completion_tokens: 0 } });
+  await gateway.agent("nightly", { budget: { credits_per_day: 10 } });
+  const { page } = await stage.open();
+  await page.clock.install();
+  await page.reload();
+  await run(gateway, { agent: "nightly", tier: 2 });
+  const spent = needs(page).getByText("Agent nightly has spent 80 % of its day's budget");
+  await spent.waitFor();
+  await page.clock.fastForward("24:00:00");
+  await spent.waitFor({ state: "detached" });
+});
+
+test("where more tasks have failed than one page of the list holds, no count is made up", async () => {
+  const { gateway, model } = stage;
+  for (const name of ["small", "spare"]) model.script(name, { status: 500 });
+  await Promise.all(Array.from({ length: 52 }, () => run(gateway, { agent: "helper" })));
+  const { page } = await stage.open();
+  await needs(page).getByRole("link", { name: "50 or more tasks have failed in the last hour" }).waitFor();
+});

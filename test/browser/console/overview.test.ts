@@ -69,7 +69,12 @@ test("who lacks a scope is not shown what the server would refuse, and the page 
   const secret = await stage.gateway.token({ scopes: ["tasks:read"] });
   const { page, requests, complaints } = await stage.open("", { secret });
   await card(page, "Recent tasks").getByText("the first of all tasks").waitFor();
-  await needs(page).getByText("Nothing needs you.").waitFor();
+  // What it cannot know it does not say.
+  await needs(page).getByText("Nothing that you may see needs you.").waitFor();
+  await needs(page).getByText("calls that wait for a person: approvals:write").waitFor();
+  await needs(page).getByText("connectors that cannot be reached: connectors:read").waitFor();
+  expect(await needs(page).getByText("failed tasks").count()).toBe(0);
+  expect(await needs(page).getByText("Nothing needs you.").count()).toBe(0);
   for (const name of ["Waiting for a person", "Credits this month", "Ledger entries"]) {
     expect(await figure(page, name).count()).toBe(0);
   }

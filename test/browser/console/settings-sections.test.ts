@@ -62,6 +62,21 @@ test("a limit that is refused is told of at its field, and stays typed", async (
   await close();
 });
 
+test("limits that were typed and not saved are left after a question alone", async () => {
+  const { page, close } = await stage.open("/settings/limits");
+  const requests = page.getByLabel("Requests per minute");
+  await requests.fill("");
+  await page.getByRole("link", { name: "About", exact: true }).click();
+  const ask = page.getByRole("dialog", { name: "Leave without saving?" });
+  await ask.getByRole("button", { name: "Keep editing" }).click();
+  await ask.waitFor({ state: "detached" });
+  expect(await requests.inputValue()).toBe("");
+  await page.getByRole("link", { name: "About", exact: true }).click();
+  await ask.getByRole("button", { name: "Leave without saving" }).click();
+  await page.getByRole("heading", { name: "This server" }).waitFor();
+  await close();
+});
+
 test("what was changed is saved, and nothing else", async () => {
   const { page, complaints, close } = await stage.open("/settings/limits");
   const save = page.getByRole("button", { name: "Save changes" });
@@ -89,15 +104,23 @@ test("what was changed is saved, and nothing else", async () => {
   await close();
 });
 
-test("what is in use follows the tasks", async () => {
-  const { page, close } = await stage.open("/settings/limits");
+test("what is in use follows the tasks without a reading, and credits are counted when they are asked for", async () => {
+  const { page, requests, close } = await stage.open("/settings/limits");
   await page.getByText("0 used, of no budget").waitFor();
   stage.model.script("large", {
     chunks: ["done"],
     usage: { prompt_tokens: 1_000, completion_tokens: 1_000 },
   });
   const body = { agent: "clerk", prompt: "hello", tier: 2 };
-  expect((await stage.gateway.call("POST", "/v1/tasks", { body })).status).toBe(202);
+  const read = () => requests.filter((address) => address.endsWith("/v1/workspace")).length;
+  const before = read();
+  const asked = await stage.gateway.call("POST", "/v1/tasks", { body });
+  expect(asked.status).toBe(202);
+  await eventually(
+    async () => (await stage.gateway.call("GET", `/v1/tasks/${asked.body.id}`)).body.status === "succeeded",
+  );
+  expect(read()).toBe(before);
+  await page.getByRole("button", { name: "Count them again" }).click();
   await page.getByText("5 used, of no budget").waitFor();
   await close();
 });

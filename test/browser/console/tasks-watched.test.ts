@@ -216,3 +216,47 @@ test("a task that is not there says so", async () => {
   const { page } = await open("/tasks/task_none");
   await page.getByRole("alert").waitFor();
 });
+
+test("a timeline's axis keeps to one unit", async () => {
+  const { gateway, model } = stage;
+  const work = held({ chunks: ["done"] });
+  model.script("small", work.script);
+  const id = await dispatch(gateway, { agent: "helper", prompt: "take your time" });
+  await work.asked;
+  const { page } = await open(`/tasks/${id}`);
+  await page.clock.install();
+  await page.reload();
+  await timeline(page).waitFor();
+  await page.clock.fastForward("01:20");
+  const axis = timeline(page).locator(".timeline-axis span");
+  await axis.last().filter({ hasText: "min" }).waitFor();
+  const units = (await axis.allTextContents()).slice(1).map((text) => text.split(" ").at(-1));
+  expect(new Set(units)).toEqual(new Set(["min"]));
+  work.open();
+});
+
+test("whoever made a task has a name for who may list tokens, and for others the end of an id", async () => {
+  const { gateway } = stage;
+  const scopes = ["tasks:read", "tasks:write"];
+  const secret = await gateway.token({ name: "builder", scopes, person: "Ann Lee" });
+  const other = await gateway.token({ name: "looker", scopes });
+  const { body } = await gateway.call("POST", "/v1/tasks", {
+    token: secret,
+    body: { agent: "helper", prompt: "whose?" },
+  });
+  await ended(gateway, body.id);
+  const { created_by: maker } = await read(body.id);
+  const by = (page: Page) => page.getByTitle(maker, { exact: true });
+  const { page: theirs, requests } = await open(`/tasks/${body.id}`, { secret: other });
+  await by(theirs).waitFor();
+  expect(await by(theirs).textContent()).toBe(`tok_…${maker.slice(-8)}`);
+  expect(requests.filter((address) => address.includes("/v1/tokens"))).toEqual([]);
+  const { page: own } = await open(`/tasks/${body.id}`, { secret });
+  await by(own).getByText("you (Ann Lee)", { exact: true }).waitFor();
+  const { page, requests: asked } = await open(`/tasks/${body.id}`);
+  await by(page).getByText("builder (Ann Lee)", { exact: true }).waitFor();
+  // Many rows, one reading.
+  await page.getByRole("link", { name: "Ledger", exact: true }).click();
+  await by(page).getByText("builder (Ann Lee)", { exact: true }).first().waitFor();
+  expect(asked.filter((address) => address.includes("/v1/tokens"))).toHaveLength(1);
+});

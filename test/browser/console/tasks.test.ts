@@ -126,6 +126,32 @@ test("what the server refuses stands at its field, and what was typed stays", as
   expect(await tasks("&agent=helper")).toEqual([]);
 });
 
+test("a prompt is thrown away after a question alone: by Escape, by Cancel, by going back", async () => {
+  const { page } = await open("/tasks");
+  await page.getByRole("link", { name: "New task" }).first().click();
+  const form = page.getByRole("dialog", { name: "New task" });
+  await form.waitFor();
+  // Nothing is typed yet: nothing is asked.
+  await page.keyboard.press("Escape");
+  await form.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "New task" }).first().click();
+  await field(page, "Prompt").fill("keep me");
+  const ask = page.getByRole("dialog", { name: "Throw away what you typed?" });
+  await page.keyboard.press("Escape");
+  await ask.getByRole("button", { name: "Keep editing" }).click();
+  await ask.waitFor({ state: "detached" });
+  expect(await page.evaluate<string>("document.activeElement.value")).toBe("keep me");
+  await page.evaluate("history.back()");
+  await page
+    .getByRole("dialog", { name: "Leave without saving?" })
+    .getByRole("button", { name: "Keep editing" })
+    .click();
+  expect(await field(page, "Prompt").inputValue()).toBe("keep me");
+  await button(page, "Cancel").click();
+  await button(page, "Throw it away").click();
+  await form.waitFor({ state: "detached" });
+});
+
 test("a request whose answer was lost is sent again as the same task", async () => {
   const { page } = await open("/tasks?new=helper");
   await field(page, "Prompt").fill("only once");
@@ -147,7 +173,7 @@ test("a request whose answer was lost is sent again as the same task", async () 
   expect(await tasks("&agent=helper")).toHaveLength(1);
 });
 
-test("the list follows what happens elsewhere, and reads no list again for it", async () => {
+test("the list follows what happens elsewhere, and reads one page for the prompts of all that is new", async () => {
   const { gateway, model } = stage;
   const { page, requests } = await open("/tasks");
   await row(page, "only once").waitFor();
@@ -156,7 +182,10 @@ test("the list follows what happens elsewhere, and reads no list again for it", 
   const work = held({ chunks: ["done"], usage: { prompt_tokens: 1_000, completion_tokens: 1_000 } });
   model.script("small", work.script);
   const id = await dispatch(gateway, { agent: "helper", prompt: "\n  watch me\nand not this" });
+  const others = ["and me", "me as well", "and me too"];
+  for (const prompt of others) await dispatch(gateway, { agent: "helper", prompt });
   await row(page, "watch me").getByText("running", { exact: true }).waitFor();
+  for (const prompt of others) await row(page, prompt).waitFor();
   work.open();
   await row(page, "watch me").getByText("succeeded", { exact: true }).waitFor();
   await row(page, "watch me").getByText("0.5").waitFor();
@@ -166,11 +195,11 @@ test("the list follows what happens elsewhere, and reads no list again for it", 
       .filter({ has: page.locator(".task-row") })
       .first()
       .textContent(),
-  ).toContain("watch me");
-  expect(listed()).toBe(before);
-  // Its prompt was read once, by itself.
+  ).toContain("and me too");
+  expect(listed()).toBe(before + 1);
+  // None of them was read by itself.
   const reads = (await ledger(gateway)).filter((entry) => entry.action === "task.read" && entry.task === id);
-  expect(reads).toHaveLength(1);
+  expect(reads).toHaveLength(0);
   await link(page, "watch me").click();
   await page.getByRole("heading", { level: 1, name: "watch me" }).waitFor();
 });
@@ -214,4 +243,35 @@ test("a token that acts as an agent runs its own tasks, without a choice of agen
   await page.getByRole("heading", { level: 1, name: "as myself" }).waitFor();
   await eventually(async () => (await tasks("&agent=helper"))[0].prompt === "as myself");
   expect(await button(page, "Override …").count()).toBe(0);
+});
+
+test("what is made while nobody looks is read once somebody does", async () => {
+  const { page, requests } = await open("/tasks");
+  await row(page, "only once").waitFor();
+  const show = (state: string) =>
+    page.evaluate(`void (() => {
+      Object.defineProperty(document, "visibilityState", { configurable: true, get: () => "${state}" });
+      document.dispatchEvent(new Event("visibilitychange"));
+    })()`);
+  const listed = () => requests.filter((address) => address.includes("/v1/tasks?")).length;
+  const before = listed();
+  await page.clock.install();
+  await show("hidden");
+  const id = await dispatch(stage.gateway, { agent: "helper", prompt: "seen by nobody" });
+  await page.locator(`a[title="${id}"]`).waitFor();
+  await page.clock.runFor(10_000);
+  expect(listed()).toBe(before);
+  await show("visible");
+  await page.clock.runFor(10_000);
+  await row(page, "seen by nobody").waitFor();
+  expect(listed()).toBe(before + 1);
+});
+
+test("a narrow row says whose task it is, and from when", async () => {
+  const { page } = await open("/tasks", { width: 390 });
+  const task = row(page, "only once");
+  await task.getByText("helper", { exact: true }).waitFor();
+  const box = await task.locator(".task-agent").boundingBox();
+  expect(box?.width ?? 0).toBeGreaterThan(40);
+  expect(await task.locator(".task-created time").isVisible()).toBe(true);
 });

@@ -24,8 +24,12 @@ test("a document that is not there says so, and one that is deleted elsewhere sa
   await page.getByRole("heading", { name: "This document is not here" }).waitFor();
   await page.goto(stage.at(`/vault/documents/${id}`));
   await text(page).getByText("Soon gone.").waitFor();
+  const { title } = (await read(id)).body;
+  await page.getByRole("heading", { level: 1, name: title, exact: true }).waitFor();
   await remove(stage.gateway, id);
   await page.getByRole("heading", { name: "This document is not here" }).waitFor();
+  expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Document");
+  expect(await page.title()).toBe("Document · Gatehouse");
 });
 
 test("what is known of a document is shown, with links to its scope and its source", async () => {
@@ -96,6 +100,21 @@ test("a replacement that is refused keeps what was typed; then the text is anoth
   await text(page).getByText("The new text.").waitFor();
   await page.getByRole("heading", { level: 1, name: "After" }).waitFor();
   expect((await read(id)).body).toMatchObject({ title: "After", text: "The new text.", metadata: { n: 1 } });
+});
+
+test("a replacement that is half typed is thrown away after a question alone", async () => {
+  const { id } = await write(stage.gateway, { title: "Kept", text: "The old text." });
+  const { page } = await stage.open(`/vault/documents/${id}`);
+  await page.getByRole("button", { name: "Replace" }).click();
+  const form = page.getByRole("dialog", { name: "Replace the document" });
+  await form.getByLabel("Text", { exact: true }).fill("Half of the new");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Keep editing" }).click();
+  expect(await form.getByLabel("Text", { exact: true }).inputValue()).toBe("Half of the new");
+  await form.getByRole("button", { name: "Keep as it is" }).click();
+  await page.getByRole("button", { name: "Throw it away" }).click();
+  await form.waitFor({ state: "detached" });
+  expect((await read(id)).body.text).toBe("The old text.");
 });
 
 test("a file takes a document's place, and one that cannot be read does not", async () => {

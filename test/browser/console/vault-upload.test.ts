@@ -183,6 +183,19 @@ describe("a pasted text", () => {
     expect((await storedIn("pasted")).size).toBe(0);
   });
 
+  test("is thrown away after a question alone", async () => {
+    const { page } = await stage.open("/vault?scope=pasted");
+    await page.getByRole("button", { name: "Paste text" }).click();
+    const form = page.getByRole("dialog", { name: "Add a text to the vault" });
+    await form.getByLabel("Text", { exact: true }).fill("Long in the making.");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Keep editing" }).click();
+    expect(await form.getByLabel("Text", { exact: true }).inputValue()).toBe("Long in the making.");
+    await form.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Throw it away" }).click();
+    await form.waitFor({ state: "detached" });
+  });
+
   test("is added with its source and metadata, by keyboard alone", async () => {
     const { page } = await stage.open("/vault?scope=pasted");
     await page.getByRole("button", { name: "Paste text" }).focus();

@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { Lacking as LackingScope } from "../../parts/lacking.tsx";
 import { Empty } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
 
@@ -17,16 +18,10 @@ export function useMayStop(): boolean {
 /** Stands in place of what the server would refuse. */
 export function Lacking({ scope, what }: { readonly scope: string; readonly what: string }): JSX.Element {
   const { session } = useSession();
+  if (session.agent === null) return <LackingScope scope={scope} what={what} />;
   return (
     <Empty title={`You may not ${what}`}>
-      {session.agent === null ? (
-        <>
-          The token that you are signed in with does not have the scope <code>{scope}</code>. Sign in with one
-          that has it, or ask who issued yours.
-        </>
-      ) : (
-        <>You are signed in as the agent {session.agent}. Sign in with a token that acts as no agent.</>
-      )}
+      You are signed in as the agent {session.agent}. Sign in with a token that acts as no agent.
     </Empty>
   );
 }

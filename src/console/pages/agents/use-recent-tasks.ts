@@ -5,6 +5,8 @@ import { type Loaded, useData } from "../../state/use-data.ts";
 import { useSoon } from "../../state/use-soon.ts";
 
 const SHOWN = 10;
+/** What a busy agent begins is read so often at most: each reading is an entry in the ledger. */
+const SHORTEST_MS = 10_000;
 
 /** An agent's newest tasks. What the feed tells of them needs no reading; a task that has come does. */
 export function useRecentTasks(agent: string, isReadable: boolean): Loaded<List<Task>> {
@@ -13,7 +15,7 @@ export function useRecentTasks(agent: string, isReadable: boolean): Loaded<List<
   const { data, change, reload } = loaded;
   const known = useRef(data);
   known.current = data;
-  const soon = useSoon(reload);
+  const soon = useSoon(reload, SHORTEST_MS);
   useEffect(
     () =>
       feed.listen("task.changed", (told) => {

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import type { Approval, Task } from "../../../http/api.ts";
+import { Actor } from "../../parts/actor.tsx";
 import { Badge, Status } from "../../parts/badge.tsx";
 import { Card } from "../../parts/page.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
@@ -48,7 +49,9 @@ export function ContextCard({
             <Status status={data.status} />
             <span>Tier {data.tier}</span>
             {data.model !== null && <span class="break">{data.model}</span>}
-            <span class="break">dispatched by {data.created_by}</span>
+            <span class="break">
+              dispatched by <Actor of={data.created_by} />
+            </span>
           </div>
           <h3>Prompt</h3>
           {data.prompt === null ? (

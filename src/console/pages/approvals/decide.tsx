@@ -4,11 +4,12 @@ import type { Approval } from "../../../http/api.ts";
 import type { AnswerOf } from "../../api/client.ts";
 import { call } from "../../api/client.ts";
 import { ProblemNote } from "../../parts/problem.tsx";
+import { Unsaved } from "../../parts/unsaved.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useAction } from "../../state/use-action.ts";
 import { ApproveForm, DenyForm } from "./answer-forms.tsx";
 import { ChangeForm } from "./change-form.tsx";
-import type { Arguments } from "./json.ts";
+import { type Arguments, prettyJson } from "./json.ts";
 import { Outcome } from "./outcome.tsx";
 import { useKeys } from "./use-keys.ts";
 import { hasApproved } from "./votes.tsx";
@@ -55,6 +56,10 @@ export function Decide({
   /** Kept while the reader looks elsewhere on the page. */
   const [reason, setReason] = useState("");
   const [draft, setDraft] = useState<string | null>(null);
+  // What was typed for an approval that somebody else has decided meanwhile is of no use any more.
+  const isDirty =
+    status === "pending" &&
+    (reason.trim() !== "" || (draft !== null && draft !== prettyJson(approval.arguments)));
   const action = useAction();
   const element = useRef<HTMLElement>(null);
   const person = session.person ?? session.token?.name ?? "";
@@ -120,6 +125,7 @@ export function Decide({
   const isRefused = action.problem !== null && !isShownAtFields(stage, action.problem.fields);
   return (
     <section ref={element} class="decide card" data-stage={stage} aria-label="Decision">
+      <Unsaved isDirty={isDirty} />
       {isRefused && <ProblemNote problem={action.problem} />}
       {status !== "pending" ? (
         <div class="row-between">

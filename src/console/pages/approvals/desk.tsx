@@ -4,6 +4,7 @@ import { useLocation, useRoute } from "preact-iso";
 import type { Approval } from "../../../http/api.ts";
 import { Page, Tabs } from "../../parts/page.tsx";
 import { notify } from "../../parts/toast.tsx";
+import { askToLeave } from "../../state/leaving.ts";
 import { useSession } from "../../state/session.tsx";
 import { type ApprovalName, addressOf, keyOf, nameOf, viewOf, WAITING } from "./address.ts";
 import { ChosenPane } from "./chosen-pane.tsx";
@@ -47,6 +48,8 @@ export function Desk(): JSX.Element {
   useEffect(() => {
     if (shownKey.current === chosenKey) return;
     shownKey.current = chosenKey;
+    // Whoever was faster than this, and has begun to decide, goes on with that.
+    if (document.activeElement?.closest(".decide form")) return;
     const isMoved = movedTo.current === chosenKey;
     const place = isMoved ? '.approvals-list [aria-current="true"]' : ".decision-title";
     document.querySelector<HTMLElement>(place)?.focus({ preventScroll: true });
@@ -61,8 +64,10 @@ export function Desk(): JSX.Element {
     const index = items.findIndex((one) => keyOf(one) === chosenKey);
     const target = items[index < 0 ? 0 : index + by];
     if (!target) return false;
-    movedTo.current = keyOf(target);
-    open(target);
+    askToLeave(() => {
+      movedTo.current = keyOf(target);
+      open(target);
+    });
     return true;
   }
 

@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
 import type { Connector } from "../../../http/api.ts";
+import { Actor } from "../../parts/actor.tsx";
 import { Facts } from "../../parts/page.tsx";
-import { countText, shortId, Time } from "../../parts/text.tsx";
+import { countText, Time } from "../../parts/text.tsx";
 
 const KINDS: Readonly<Record<string, string>> = {
   builtin: "Built in",
@@ -68,8 +69,8 @@ export function ConnectorFacts({ connector }: { readonly connector: Connector })
               "Let in",
               <span key="by">
                 <Time at={authorised_at} />{" "}
-                <span class="connector-who" title={authorised_by}>
-                  by {shortId(authorised_by)}
+                <span class="connector-who">
+                  by <Actor of={authorised_by} />
                 </span>
               </span>,
             ],

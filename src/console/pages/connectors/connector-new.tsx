@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
 import { useLocation } from "preact-iso";
 import type { Connector } from "../../../http/api.ts";
-import { Card, Empty, Page, Tabs } from "../../parts/page.tsx";
+import { Lacking } from "../../parts/lacking.tsx";
+import { Card, Page, Tabs } from "../../parts/page.tsx";
 import { plural } from "../../parts/text.tsx";
 import { notify } from "../../parts/toast.tsx";
 import { useSession } from "../../state/session.tsx";
@@ -32,9 +33,7 @@ export function ConnectorNew(): JSX.Element {
   if (!can("connectors:write")) {
     return (
       <Page title="Add a connector" lead={<a href="/console/connectors">All connectors</a>}>
-        <Empty title="Your token may not add connectors">
-          That needs the scope connectors:write. Sign in with a token that has it, or ask who issued yours.
-        </Empty>
+        <Lacking scope="connectors:write" what="add connectors" />
       </Page>
     );
   }

@@ -2,8 +2,10 @@ import type { JSX } from "preact";
 import { useLocation, useRoute } from "preact-iso";
 import type { Connector } from "../../../http/api.ts";
 import { Status } from "../../parts/badge.tsx";
+import { Lacking } from "../../parts/lacking.tsx";
 import { Card, Empty, Page } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { useSession } from "../../state/session.tsx";
 import { ConnectorActions } from "./connector-actions.tsx";
 import { ConnectorError, ConnectorFacts, kindText } from "./connector-facts.tsx";
 import { Tools } from "./tools.tsx";
@@ -11,12 +13,25 @@ import { useConnectors } from "./use-connectors.ts";
 
 /** One connector: how it is, what it offers, and a way to try it. */
 export function ConnectorPage(): JSX.Element {
+  const { can } = useSession();
   const { params } = useRoute();
   const name = params.name ?? "";
+  return (
+    <Page title={name} lead={<a href="/console/connectors">All connectors</a>}>
+      {can("connectors:read") ? (
+        <OneConnector name={name} />
+      ) : (
+        <Lacking scope="connectors:read" what="read connectors" />
+      )}
+    </Page>
+  );
+}
+
+function OneConnector({ name }: { readonly name: string }): JSX.Element {
   const connectors = useConnectors();
   const connector = connectors.data?.find((one) => one.name === name);
   return (
-    <Page title={name} lead={<a href="/console/connectors">All connectors</a>}>
+    <>
       <ProblemNote problem={connectors.problem} retry={connectors.reload} />
       {connectors.data === undefined && !connectors.problem && <Loading />}
       {connectors.data !== undefined &&
@@ -40,7 +55,7 @@ export function ConnectorPage(): JSX.Element {
             It was removed, or never added.
           </Empty>
         ))}
-    </Page>
+    </>
   );
 }
 

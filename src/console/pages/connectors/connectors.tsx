@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import { useLocation } from "preact-iso";
 import type { Connector } from "../../../http/api.ts";
 import { TextField } from "../../parts/field.tsx";
+import { Lacking } from "../../parts/lacking.tsx";
 import { Empty, Page } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { plural } from "../../parts/text.tsx";
@@ -15,7 +16,6 @@ const MANY = 7;
 /** Where tools come from, and how each source is. */
 export function Connectors(): JSX.Element {
   const { can } = useSession();
-  const connectors = useConnectors();
   return (
     <Page
       title="Connectors"
@@ -28,13 +28,26 @@ export function Connectors(): JSX.Element {
         )
       }
     >
+      {can("connectors:read") ? (
+        <AllConnectors />
+      ) : (
+        <Lacking scope="connectors:read" what="read connectors" />
+      )}
+    </Page>
+  );
+}
+
+function AllConnectors(): JSX.Element {
+  const connectors = useConnectors();
+  return (
+    <>
       <ProblemNote problem={connectors.problem} retry={connectors.reload} />
       {connectors.data === undefined ? (
         !connectors.problem && <Loading />
       ) : (
         <List all={connectors.data} connectors={connectors} />
       )}
-    </Page>
+    </>
   );
 }
 

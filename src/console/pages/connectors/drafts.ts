@@ -66,6 +66,18 @@ export const EMPTY_OPENAPI: OpenApiDraft = {
   value: "",
 };
 
+/** Whether anything was typed into it. */
+export function isMcpTyped({ command, args, env, url, headers }: McpDraft): boolean {
+  const pairs = [...env, ...headers].flatMap(({ name, value }) => [name, value]);
+  return [command, args, url, ...pairs].some((text) => text !== "");
+}
+
+/** Whether anything was typed into it, or chosen. */
+export function isOpenApiTyped(draft: OpenApiDraft): boolean {
+  const fields = Object.keys(EMPTY_OPENAPI) as (keyof OpenApiDraft)[];
+  return fields.some((field) => draft[field] !== EMPTY_OPENAPI[field]);
+}
+
 /** Arguments as a program gets them: what stands in a line is one, spaces and all. */
 export function argsOf(text: string): string[] {
   return text.split(/\r?\n/).filter((line) => line !== "");

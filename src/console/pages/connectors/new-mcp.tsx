@@ -2,8 +2,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Connector } from "../../../http/api.ts";
 import { ProblemNote } from "../../parts/problem.tsx";
+import { Unsaved } from "../../parts/unsaved.tsx";
 import { CommonFields } from "./common-fields.tsx";
-import { emptyMcp, type McpDraft, mcpBody } from "./drafts.ts";
+import { emptyMcp, isMcpTyped, type McpDraft, mcpBody } from "./drafts.ts";
 import { McpFields } from "./mcp-fields.tsx";
 import { useAdding } from "./use-adding.ts";
 import { useFirstFault } from "./use-first-fault.ts";
@@ -32,6 +33,7 @@ export function NewMcp({
         if (connector) added(connector);
       }}
     >
+      <Unsaved isDirty={name !== "" || scopes !== "" || isMcpTyped(draft)} />
       {type === "stdio" && (
         <p class="note">
           The program runs on the server's machine with the rights of Gatehouse, from now until the connector

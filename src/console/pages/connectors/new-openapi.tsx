@@ -3,10 +3,11 @@ import { useState } from "preact/hooks";
 import type { Connector } from "../../../http/api.ts";
 import { TextField } from "../../parts/field.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
+import { Unsaved } from "../../parts/unsaved.tsx";
 import { AuthFields } from "./auth-fields.tsx";
 import { CommonFields } from "./common-fields.tsx";
 import { DocumentField } from "./document-field.tsx";
-import { EMPTY_OPENAPI, openApiBody } from "./drafts.ts";
+import { EMPTY_OPENAPI, isOpenApiTyped, openApiBody } from "./drafts.ts";
 import { useAdding } from "./use-adding.ts";
 import { useFirstFault } from "./use-first-fault.ts";
 
@@ -28,6 +29,7 @@ export function NewOpenApi({ added }: { readonly added: (connector: Connector) =
         if (connector) added(connector);
       }}
     >
+      <Unsaved isDirty={name !== "" || scopes !== "" || isOpenApiTyped(draft)} />
       <CommonFields
         name={name}
         scopes={scopes}

@@ -5,6 +5,7 @@ import { call } from "../../api/client.ts";
 import { ApiProblem, asProblem } from "../../api/problem.ts";
 import { TextArea } from "../../parts/field.tsx";
 import { plural } from "../../parts/text.tsx";
+import { Unsaved } from "../../parts/unsaved.tsx";
 import { type McpDraft, mcpBody } from "./drafts.ts";
 import { type PastedServer, readPaste } from "./paste.ts";
 import { PastedItem } from "./pasted-item.tsx";
@@ -120,6 +121,7 @@ export function PasteServers(): JSX.Element {
           read();
         }}
       >
+        <Unsaved isDirty={text.trim() !== ""} />
         <TextArea
           label="Configuration"
           isCode
@@ -147,6 +149,7 @@ export function PasteServers(): JSX.Element {
   const added = items.length - left.length;
   return (
     <div class="stack">
+      <Unsaved isDirty={left.length > 0} />
       <div class="row-between">
         <h2 ref={heading} tabIndex={-1}>
           {plural(items.length, "server")} found

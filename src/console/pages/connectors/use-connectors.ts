@@ -1,5 +1,6 @@
 import type { Connector } from "../../../http/api.ts";
 import type { ApiProblem } from "../../api/problem.ts";
+import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 
 export interface LoadedConnectors {
@@ -14,9 +15,13 @@ export interface LoadedConnectors {
 const PAGE = 200;
 const ON = ["connector.changed"] as const;
 
-/** All connectors of the workspace, by name. It may have 200 and the builtin ones: two pages hold them all. */
+/**
+ * All connectors of the workspace, by name. It may have 200 and the builtin ones: two pages hold them all. A token that may
+ * not read them asks for none.
+ */
 export function useConnectors(): LoadedConnectors {
-  const first = useData("GET /v1/connectors", { query: { limit: PAGE } }, ON);
+  const { can } = useSession();
+  const first = useData("GET /v1/connectors", can("connectors:read") ? { query: { limit: PAGE } } : null, ON);
   const cursor = first.data?.next_cursor ?? null;
   const rest = useData("GET /v1/connectors", cursor === null ? null : { query: { limit: PAGE, cursor } }, ON);
   const isWhole = first.data !== undefined && (cursor === null || rest.data !== undefined);

@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { LedgerEntry } from "../../../http/api.ts";
+import { Actor } from "../../parts/actor.tsx";
 import { Status } from "../../parts/badge.tsx";
 import { Facts } from "../../parts/page.tsx";
 import { countText, creditsText, durationText, Time } from "../../parts/text.tsx";
@@ -46,7 +47,7 @@ function what({
     code === null ? null : ["Code", <code>{code}</code>],
     ["Phase", <Hinted hint={phaseWords(phase)}>{phase}</Hinted>],
     ref === null ? null : ["Intent", <EntryLink seq={ref} />],
-    ["Actor", <code>{actor}</code>],
+    ["Actor", <ActorRow actor={actor} />],
     ["Came over", channelWords(channel)],
     request === null
       ? null
@@ -142,6 +143,15 @@ function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): Row[] 
     argumentsHash === undefined ? null : ["Arguments hash", <code>{argumentsHash}</code>],
     reason === undefined ? null : ["Reason hash", <code>{reason}</code>],
   ];
+}
+
+/** The name, which may be another one tomorrow, and what is hashed. */
+function ActorRow({ actor }: { readonly actor: string }): JSX.Element {
+  return (
+    <>
+      <Actor of={actor} /> <code class="small muted">{actor}</code>
+    </>
+  );
 }
 
 export function EntryLink({ seq }: { readonly seq: number }): JSX.Element {

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import type { LedgerEntry } from "../../../http/api.ts";
+import { Actor } from "../../parts/actor.tsx";
 import { Status } from "../../parts/badge.tsx";
 import { countText, creditsText, shortId, Time } from "../../parts/text.tsx";
 
@@ -45,7 +46,7 @@ export function EntryRow({ entry }: { readonly entry: LedgerEntry }): JSX.Elemen
       </span>
       <span class="entry-who cut" title={whoOf(entry)}>
         <span class="unseen">by </span>
-        {entry.oversight?.person ?? actorText(actor)}
+        {entry.oversight?.person ?? <Actor of={actor} />}
       </span>
       <span class="entry-about cut" title={aboutOf(entry).join(" · ")}>
         {aboutOf(entry).length > 0 && <span class="unseen">about </span>}
@@ -61,13 +62,6 @@ export function EntryRow({ entry }: { readonly entry: LedgerEntry }): JSX.Elemen
       </span>
     </div>
   );
-}
-
-const TOKEN = "token:";
-
-/** A token by the end of its id, which tells tokens apart; anybody else as the entry says it. */
-function actorText(actor: string): string {
-  return actor.startsWith(TOKEN) ? shortId(actor.slice(TOKEN.length)) : actor;
 }
 
 function whoOf({ actor, oversight }: LedgerEntry): string {

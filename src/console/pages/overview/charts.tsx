@@ -3,7 +3,7 @@ import type { UsageReport } from "../../../http/api.ts";
 import { Chart, type Series } from "../../parts/chart.tsx";
 import { bars, LINES, type Look } from "../../parts/chart-plot.ts";
 import { Card } from "../../parts/page.tsx";
-import { countText, creditsText, durationText } from "../../parts/text.tsx";
+import { countText, creditsText, durationText, plural } from "../../parts/text.tsx";
 import { creditSeries, errorSeries, latencySeries, sumOf, taskSeries, toolSeries } from "./chart-series.ts";
 
 const AMOUNTS = bars({ isWhole: false });
@@ -42,7 +42,7 @@ export function Charts({ report }: { readonly report: UsageReport }): JSX.Elemen
       />
       <Drawn
         title="Errors"
-        sum={countText(totals.tasks.failed + totals.models.failed + totals.tools.failed)}
+        sum={errorsText(totals)}
         series={errorSeries(report)}
         {...{ report, ...counts }}
       />
@@ -105,6 +105,15 @@ function Drawn({
       )}
     </Card>
   );
+}
+
+/** Not added up: a task that fails since its model did is one failure, and counted with both. */
+function errorsText({ tasks, models, tools }: UsageReport["totals"]): string {
+  return [
+    plural(tasks.failed, "task"),
+    plural(models.failed, "model call"),
+    plural(tools.failed, "tool call"),
+  ].join(", ");
 }
 
 function timeText(ms: number | null): string {

@@ -3,6 +3,7 @@ import { Badge } from "../../parts/badge.tsx";
 import { Card } from "../../parts/page.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { Lasting, plural, Time } from "../../parts/text.tsx";
+import { useSession } from "../../state/session.tsx";
 import type { Matter } from "./matters.ts";
 import type { Reads } from "./reads.ts";
 import { useMatters } from "./use-matters.ts";
@@ -31,7 +32,42 @@ export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
   );
 }
 
+/** What the page looks at, and the scopes that it takes. */
+const LOOKED_AT = [
+  ["calls that wait for a person", ["approvals:write"]],
+  ["connectors that cannot be reached", ["connectors:read"]],
+  ["stopped agents", ["agents:read"]],
+  ["failed tasks", ["tasks:read"]],
+  ["exceeded limits", ["ledger:read"]],
+  ["agents' budgets", ["agents:read", "ledger:read"]],
+  ["the month's budget", ["settings:write"]],
+] as const;
+
 function AllWell(): JSX.Element {
+  const { can } = useSession();
+  const unseen = LOOKED_AT.flatMap(([what, scopes]) => {
+    const missing = scopes.filter((scope) => !can(scope));
+    return missing.length === 0 ? [] : [{ what, missing }];
+  });
+  if (unseen.length > 0) {
+    return (
+      <div class="stack-small">
+        <strong>
+          {unseen.length === LOOKED_AT.length
+            ? "What needs a person is not shown to you."
+            : "Nothing that you may see needs you."}
+        </strong>
+        <p class="muted">Your token lacks the scopes for the rest:</p>
+        <ul class="unseen-matters muted">
+          {unseen.map(({ what, missing }) => (
+            <li key={what}>
+              {what}: <code>{missing.join(", ")}</code>
+            </li>
+          ))}
+        </ul>
+      </div>
+    );
+  }
   return (
     <div class="stack-small">
       <strong>Nothing needs you.</strong>

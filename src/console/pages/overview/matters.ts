@@ -26,6 +26,7 @@ export interface Failure {
 }
 
 export const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const MICROS = 1_000_000;
 
 /** `oldest`: when the one was asked that waits longest; null where that is not known. */
@@ -89,6 +90,12 @@ export function stopMatters(
     }));
 }
 
+/** Since when entries matter: midnight UTC, or the hour before now where that is longer ago. It moves twice a day. */
+export function noticesFrom(now: number): number {
+  const midnight = now - (now % DAY_MS);
+  return now - midnight < HOUR_MS ? midnight - HOUR_MS : midnight;
+}
+
 /** Of entries `limit.exceeded`, newest first: those of the last hour that are of no budget, a limit each. */
 export function limitMatters(entries: readonly LedgerEntry[], now: number): Matter[] {
   const byLimit = new Map<string, LedgerEntry[]>();
@@ -136,11 +143,17 @@ export function monthMatters({ budget, usage }: Workspace): Matter[] {
   ];
 }
 
-/** Of entries `budget.warn` and `limit.exceeded` of this UTC day: agents whose budget is as it was, the last word of each. */
-export function agentBudgetMatters(entries: readonly LedgerEntry[], agents: readonly Agent[]): Matter[] {
+/** Of entries `budget.warn` and `limit.exceeded`: agents whose budget is as it was, the last word of each on this UTC day. */
+export function agentBudgetMatters(
+  entries: readonly LedgerEntry[],
+  agents: readonly Agent[],
+  now: number,
+): Matter[] {
+  const midnight = now - (now % DAY_MS);
   const last = new Map<string, LedgerEntry>();
   for (const entry of entries) {
     if (detailOf(entry, "budget") !== "agent_day" || entry.agent === null) continue;
+    if (Date.parse(entry.ts) < midnight) continue;
     const known = last.get(entry.agent);
     if (!known || known.seq < entry.seq) last.set(entry.agent, entry);
   }
@@ -164,8 +177,8 @@ export function agentBudgetMatters(entries: readonly LedgerEntry[], agents: read
   return matters;
 }
 
-/** Of the last hour, by error. */
-export function failureMatters(failures: readonly Failure[], now: number): Matter[] {
+/** Of the last hour, by error. `isCut`: there may be more of each than these. */
+export function failureMatters(failures: readonly Failure[], now: number, isCut: boolean): Matter[] {
   const byCode = new Map<string, Failure[]>();
   for (const failure of failures) {
     if (Date.parse(failure.finishedAt) < now - HOUR_MS) continue;
@@ -179,12 +192,12 @@ export function failureMatters(failures: readonly Failure[], now: number): Matte
         .map(({ finishedAt }) => finishedAt)
         .sort()
         .at(-1) ?? null;
-    const only = found.length === 1 ? first : undefined;
+    const only = found.length === 1 && !isCut ? first : undefined;
     return {
       key: `failed ${code}`,
       tone: "bad",
       kind: "Failed",
-      title: `${plural(found.length, "task has", "tasks have")} failed in the last hour: ${name}`,
+      title: `${isCut ? `${countText(found.length)} or more tasks have` : plural(found.length, "task has", "tasks have")} failed in the last hour: ${name}`,
       text: advice,
       at,
       href: only ? `/console/tasks/${only.id}` : "/console/tasks?status=failed",

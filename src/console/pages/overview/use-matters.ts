@@ -15,6 +15,7 @@ import {
   limitMatters,
   type Matter,
   monthMatters,
+  noticesFrom,
   stopMatters,
   waitingMatters,
 } from "./matters.ts";
@@ -48,8 +49,8 @@ export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "worksp
     can("connectors:read") ? { query: { limit: MOST } } : null,
     ["connector.changed"],
   );
-  const exceeded = useNotices("limit.exceeded");
-  const warned = useNotices("budget.warn");
+  const exceeded = useNotices("limit.exceeded", now);
+  const warned = useNotices("budget.warn", now);
   const failed = useFailures();
 
   const waiting = approvals.data?.data ?? [];
@@ -60,9 +61,9 @@ export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "worksp
   const matters = inOrder([
     ...stopMatters(status, known),
     ...connectorMatters(connectors.data?.data ?? []),
-    ...failureMatters(failed.failures, now),
+    ...failureMatters(failed.failures, now, failed.isCut(now)),
     ...(workspace.data ? monthMatters(workspace.data) : []),
-    ...agentBudgetMatters([...entries, ...(warned.data?.data ?? [])], known),
+    ...agentBudgetMatters([...entries, ...(warned.data?.data ?? [])], known, now),
     ...limitMatters(entries, now),
     ...waitingMatters(count, isAll ? (waiting.at(-1)?.presented_at ?? null) : null),
   ]);
@@ -83,19 +84,21 @@ export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "worksp
 }
 
 /** The newest entries of an action, of this UTC day or of the last hour. */
-function useNotices(action: string): Loaded<List<LedgerEntry>> {
+function useNotices(action: string, now: number): Loaded<List<LedgerEntry>> {
   const { can } = useSession();
-  // An address that moved with the time would be read again each time.
-  const [from] = useState(() => {
-    const now = Date.now();
-    return new Date(Math.min(now - HOUR_MS, now - (now % (24 * HOUR_MS)))).toISOString();
-  });
+  // An address that moved with each minute would be read again each time.
+  const from = new Date(noticesFrom(now)).toISOString();
   const query = { action, from, order: "desc", limit: LATEST } as const;
   return useData("GET /v1/ledger", can("ledger:read") ? { query } : null, ["limit.exceeded", "budget.spent"]);
 }
 
 /** Tasks that have failed, of late: those that were read, and those that the feed has told of since. */
-function useFailures(): { readonly failures: readonly Failure[]; readonly read: Loaded<unknown> } {
+function useFailures(): {
+  readonly failures: readonly Failure[];
+  /** Whether more may have failed in the last hour than were read. */
+  readonly isCut: (now: number) => boolean;
+  readonly read: Loaded<unknown>;
+} {
   const { feed, can } = useSession();
   const read = useData(
     "GET /v1/tasks",
@@ -121,5 +124,9 @@ function useFailures(): { readonly failures: readonly Failure[]; readonly read: 
     for (const failure of told) byId.set(failure.id, failure);
     return [...byId.values()];
   }, [data, told]);
-  return { failures, read };
+  const last = data && data.next_cursor !== null ? data.data.at(-1) : undefined;
+  const isCut = (now: number) =>
+    told.length >= MOST ||
+    (last !== undefined && Date.parse(last.finished_at ?? last.created_at) >= now - HOUR_MS);
+  return { failures, isCut, read };
 }

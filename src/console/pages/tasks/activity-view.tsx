@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Task } from "../../../http/api.ts";
+import { Actor } from "../../parts/actor.tsx";
 import { Status } from "../../parts/badge.tsx";
 import { CopyButton } from "../../parts/code.tsx";
 import { Card } from "../../parts/page.tsx";
@@ -132,7 +133,7 @@ function ApprovalView({
     return (
       <p class="activity-note">
         <Status status={decided.decision === "approve" ? "approved" : "denied"} /> <code>{tool}</code> by{" "}
-        {decided.actor}
+        <Actor of={decided.actor} />
       </p>
     );
   }

@@ -1,6 +1,8 @@
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Loading, ProblemNote } from "../../parts/problem.tsx";
+import { Unsaved } from "../../parts/unsaved.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 import { draftOf, EMPTY_DRAFT } from "./dispatch.ts";
@@ -24,6 +26,7 @@ export function NewTask({
   readonly dispatched: (id: string) => void;
 }): JSX.Element {
   const { session } = useSession();
+  const [isDirty, setDirty] = useState(false);
   const earlier = useData("GET /v1/tasks/:id", from === null ? null : { params: { id: from } });
   const isReady = known.agents !== undefined && (from === null || earlier.data !== undefined);
   const only = known.agents?.length === 1 ? (known.agents[0]?.name ?? "") : "";
@@ -31,14 +34,15 @@ export function NewTask({
   const isThere = known.agents === null || known.agents?.some(({ name }) => name === agent) === true;
   const first = session.agent ?? (isThere && agent !== "" ? agent : only);
   return (
-    <Dialog title={from === null ? "New task" : "Run again"} close={close} isWide>
+    <Dialog title={from === null ? "New task" : "Run again"} close={close} isWide isDirty={isDirty}>
+      <Unsaved isDirty={isDirty} />
       <ProblemNote problem={known.problem ?? earlier.problem} retry={earlier.reload} />
       {isReady ? (
         <TaskForm
           key={from ?? ""}
           agents={known.agents ?? null}
           start={earlier.data ? draftOf(earlier.data) : { ...EMPTY_DRAFT, agent: first }}
-          close={close}
+          tellDirty={setDirty}
           dispatched={dispatched}
         />
       ) : (

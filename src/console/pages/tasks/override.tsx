@@ -2,10 +2,11 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Task } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
-import { Dialog } from "../../parts/dialog.tsx";
+import { CloseButton, Dialog } from "../../parts/dialog.tsx";
 import { Select, TextArea } from "../../parts/field.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
 import { notify } from "../../parts/toast.tsx";
+import { Unsaved } from "../../parts/unsaved.tsx";
 import { useAction } from "../../state/use-action.ts";
 
 type Decision = "override" | "disregard";
@@ -24,6 +25,7 @@ export function OverrideDialog({
   const [reason, setReason] = useState("");
   const [output, setOutput] = useState(task.output ?? "");
   const action = useAction();
+  const isDirty = reason !== "" || output !== (task.output ?? "");
   const fields = action.problem?.fields;
 
   async function decide(): Promise<void> {
@@ -40,7 +42,8 @@ export function OverrideDialog({
   }
 
   return (
-    <Dialog title="Override the output" close={close} isWide>
+    <Dialog title="Override the output" close={close} isWide isDirty={isDirty}>
+      <Unsaved isDirty={isDirty} />
       <form
         class="stack"
         onSubmit={(event) => {
@@ -80,9 +83,7 @@ export function OverrideDialog({
         />
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
-          <button type="button" onClick={close}>
-            Keep as it is
-          </button>
+          <CloseButton>Keep as it is</CloseButton>
           <button type="submit" class="button-main" disabled={action.isBusy || reason.trim() === ""}>
             {decision === "override" ? "Override the output" : "Disregard the output"}
           </button>

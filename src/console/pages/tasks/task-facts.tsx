@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import type { Task } from "../../../http/api.ts";
+import { Actor } from "../../parts/actor.tsx";
 import { Card, Facts } from "../../parts/page.tsx";
 import { countText, creditsText, Lasting, Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
@@ -48,7 +49,7 @@ export function TaskFacts({ task }: { readonly task: Task }): JSX.Element {
                 {countText(usage.steps)}
               </span>,
             ],
-            ["Made by", task.created_by],
+            ["Made by", <Actor key="by" of={task.created_by} />],
             ["Created", <Time key="created" at={task.created_at} whole />],
             ["Started", <Time key="started" at={task.started_at} whole />],
             ["Finished", <Time key="finished" at={task.finished_at} whole />],

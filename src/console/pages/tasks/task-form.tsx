@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Agent } from "../../../http/api.ts";
 import type { ApiProblem } from "../../api/problem.ts";
+import { CloseButton } from "../../parts/dialog.tsx";
 import { NumberField, Select, TextArea, TextField } from "../../parts/field.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
 import { useSession } from "../../state/session.tsx";
@@ -25,16 +26,21 @@ const CODE_FIELDS: Readonly<Record<string, string>> = {
 export function TaskForm({
   agents,
   start,
-  close,
+  tellDirty,
   dispatched,
 }: {
   readonly agents: readonly Agent[] | null;
   readonly start: TaskDraft;
-  readonly close: () => void;
+  /** Told whenever what is typed begins or ceases to be other than `start`. */
+  readonly tellDirty: (isDirty: boolean) => void;
   readonly dispatched: (id: string) => void;
 }): JSX.Element {
   const { session, can } = useSession();
   const [draft, setDraft] = useState(start);
+  const [first] = useState(start);
+  const isDirty = JSON.stringify(draft) !== JSON.stringify(first);
+  // At once: who types and presses Escape in one go is asked, too.
+  useLayoutEffect(() => tellDirty(isDirty), [isDirty, tellDirty]);
   const dispatcher = useRef(new Dispatcher());
   const action = useAction();
   const agent = agents?.find(({ name }) => name === draft.agent) ?? null;
@@ -125,9 +131,7 @@ export function TaskForm({
       />
       <ProblemNote problem={action.problem} />
       <div class="dialog-end">
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
+        <CloseButton>Cancel</CloseButton>
         <button
           type="submit"
           class="button-main"

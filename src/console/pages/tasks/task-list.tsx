@@ -24,7 +24,7 @@ const STATUSES: readonly TaskStatus[] = [
   "cancelled",
 ];
 const ROW_PX = 40;
-const CARD_PX = 76;
+const CARD_PX = 96;
 /** The lines above and below. */
 const FRAME_PX = 2;
 /** What of the window is left to the rows. */

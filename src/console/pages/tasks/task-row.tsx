@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Status } from "../../parts/badge.tsx";
 import { countText, creditsText, Lasting, shortId, Time } from "../../parts/text.tsx";
 import type { TaskRow } from "./rows.ts";
@@ -10,14 +10,26 @@ export function TaskRowView({
   wantTitle,
 }: {
   readonly row: TaskRow;
-  readonly wantTitle: (id: string) => void;
+  readonly wantTitle: (id: string) => () => void;
 }): JSX.Element {
   const isUnread = row.title === undefined;
+  const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (isUnread) wantTitle(row.id);
+    if (!isUnread || !frame.current) return undefined;
+    // Rows are drawn beyond what is seen of the list.
+    let leave: (() => void) | undefined;
+    const observer = new IntersectionObserver((changes) => {
+      leave?.();
+      leave = changes.at(-1)?.isIntersecting ? wantTitle(row.id) : undefined;
+    });
+    observer.observe(frame.current);
+    return () => {
+      observer.disconnect();
+      leave?.();
+    };
   }, [isUnread, row.id, wantTitle]);
   return (
-    <div class="task-row">
+    <div class="task-row" ref={frame}>
       <span class="task-status">
         <Status status={row.status} />
       </span>

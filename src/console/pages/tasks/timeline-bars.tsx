@@ -32,7 +32,7 @@ export function TimelineBars({
     <div class="timeline">
       <div class="timeline-axis" aria-hidden="true">
         {TICKS.map((part) => (
-          <span key={part}>{part === 0 ? "0" : durationText(length * part)}</span>
+          <span key={part}>{part === 0 ? "0" : axisText(length * part, length)}</span>
         ))}
       </div>
       <ol>
@@ -100,6 +100,15 @@ function SpanFacts({ span, start }: { readonly span: Span; readonly start: numbe
 /** Between 0 and 1: what people do with a task after its end is drawn at its end. */
 function part(ms: number, length: number): number {
   return Math.min(1, Math.max(0, ms / length));
+}
+
+/** A time on an axis of a length, both in milliseconds: all of an axis are in the unit that suits its end. */
+function axisText(ms: number, length: number): string {
+  if (length < 1_000) return `${Math.round(ms)} ms`;
+  if (length < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const isLong = length >= 3_600_000;
+  const small = Math.round(ms / (isLong ? 60_000 : 1_000));
+  return `${Math.floor(small / 60)}:${String(small % 60).padStart(2, "0")} ${isLong ? "h" : "min"}`;
 }
 
 function useNow(isRunning: boolean): number {

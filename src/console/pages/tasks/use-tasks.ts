@@ -8,10 +8,10 @@ import { merge, rowOf, type TaskFilter, type TaskRow, titleOf } from "./rows.ts"
 const PAGE = 200;
 /** Changes that come closer together are shown together. */
 const TOGETHER_MS = 100;
-/** Rows that come into view closer together are asked for together. */
-const TITLES_MS = 400;
-/** More prompts than this are read as one page of the list: each reading is an entry in the ledger. */
-const READ_SINGLY = 3;
+/** Rows whose prompts are not read yet are gathered for so long, and read as one page: each reading is an entry in the ledger. */
+const TITLES_MS = 3_000;
+/** Tasks that may have been made since, before those that are asked for. */
+const NEWER = 20;
 
 interface ListQuery {
   readonly agent?: string;
@@ -19,8 +19,8 @@ interface ListQuery {
 }
 
 export interface LiveTasks extends Pages<TaskRow> {
-  /** To be told of each row that is drawn without its title, which is then read, once. */
-  wantTitle(id: string): void;
+  /** To be told of each row that is in sight without its title, which is then read, once. @returns what is told when it is out of sight */
+  wantTitle(id: string): () => void;
 }
 
 /** The workspace's tasks, newest first, read page by page and changed as the feed tells. */
@@ -68,23 +68,27 @@ export function useTasks(filter: TaskFilter): LiveTasks {
   return { ...pages, wantTitle: useTitles(pages, query) };
 }
 
-function useTitles({ change }: Pages<TaskRow>, query: ListQuery): (id: string) => void {
+/** @returns what is told of a row that has come into sight without its title; that returns what is told when it is out of it */
+function useTitles({ items, change }: Pages<TaskRow>, query: ListQuery): (id: string) => () => void {
   const asked = useRef(new Set<string>());
-  const wanted = useRef<string[]>([]);
+  const wanted = useRef(new Set<string>());
   const later = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const filter = useRef(query);
-  filter.current = query;
-  useEffect(() => () => clearTimeout(later.current), []);
+  const now = useRef({ items, query });
+  now.current = { items, query };
 
   const read = useCallback(async () => {
     later.current = undefined;
+    // A page that nobody looks at reads nothing, and a row that was scrolled past is asked for when it is back.
+    if (document.visibilityState !== "visible" || wanted.current.size === 0) return;
     const ids = wanted.current;
-    wanted.current = [];
-    const titles = new Map<string, string | null>();
+    wanted.current = new Set();
+    for (const id of ids) asked.current.add(id);
+    const last = now.current.items.findLastIndex(({ id }) => ids.has(id));
+    const limit = Math.min(PAGE, last + 1 + NEWER);
+    const page = await call("GET /v1/tasks", { query: { ...now.current.query, limit } }).catch(() => null);
     // Whatever cannot be read keeps its id as its title.
-    for (const tasks of await readTasks(ids, filter.current).catch(() => [])) {
-      titles.set(tasks.id, titleOf(tasks.prompt));
-    }
+    if (page === null) return;
+    const titles = new Map(page.data.map((task) => [task.id, titleOf(task.prompt)]));
     change((rows) =>
       rows.map((row) => {
         const title = row.title === undefined ? titles.get(row.id) : undefined;
@@ -92,20 +96,24 @@ function useTitles({ change }: Pages<TaskRow>, query: ListQuery): (id: string) =
       }),
     );
   }, [change]);
+  const plan = useCallback(() => {
+    if (wanted.current.size > 0) later.current ??= setTimeout(() => void read(), TITLES_MS);
+  }, [read]);
+  useEffect(() => {
+    document.addEventListener("visibilitychange", plan);
+    return () => {
+      document.removeEventListener("visibilitychange", plan);
+      clearTimeout(later.current);
+      later.current = undefined;
+    };
+  }, [plan]);
 
   return useCallback(
     (id: string) => {
-      if (asked.current.has(id)) return;
-      asked.current.add(id);
-      wanted.current.push(id);
-      later.current ??= setTimeout(() => void read(), TITLES_MS);
+      if (!asked.current.has(id)) wanted.current.add(id);
+      plan();
+      return () => void wanted.current.delete(id);
     },
-    [read],
+    [plan],
   );
-}
-
-async function readTasks(ids: readonly string[], query: ListQuery): Promise<readonly Task[]> {
-  if (ids.length > READ_SINGLY)
-    return (await call("GET /v1/tasks", { query: { ...query, limit: PAGE } })).data;
-  return Promise.all(ids.map((id) => call("GET /v1/tasks/:id", { params: { id } })));
 }

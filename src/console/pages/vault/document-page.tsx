@@ -44,7 +44,7 @@ export function DocumentPage(): JSX.Element {
       </Page>
     );
   }
-  if (problem?.status === 404) return <Gone title={data?.title} />;
+  if (problem?.status === 404) return <Gone />;
   if (data === undefined) {
     return (
       <Page title="Document">{problem ? <ProblemNote problem={problem} retry={reload} /> : <Loading />}</Page>
@@ -167,9 +167,10 @@ function Actions({
   );
 }
 
-function Gone({ title }: { readonly title: string | undefined }): JSX.Element {
+/** Of a document that was shown until now as well: nothing of it stays, its title neither. */
+function Gone(): JSX.Element {
   return (
-    <Page title={title ?? "Document"}>
+    <Page title="Document">
       <Empty
         title="This document is not here"
         action={

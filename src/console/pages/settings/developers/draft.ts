@@ -45,6 +45,11 @@ export function newDraft(agent: string): TokenDraft {
   };
 }
 
+export function isSameDraft(one: TokenDraft, other: TokenDraft): boolean {
+  const textOf = (draft: TokenDraft) => JSON.stringify({ ...draft, scopes: [...draft.scopes].sort() });
+  return textOf(one) === textOf(other);
+}
+
 export function takesDefault({ agent, grants }: TokenDraft): boolean {
   return agent !== "" && grants === "default";
 }

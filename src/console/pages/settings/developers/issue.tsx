@@ -2,12 +2,13 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { IssuedToken } from "../../../../http/api.ts";
 import { call } from "../../../api/client.ts";
-import { Dialog } from "../../../parts/dialog.tsx";
+import { CloseButton, Dialog } from "../../../parts/dialog.tsx";
 import { Select, TextField } from "../../../parts/field.tsx";
 import { ProblemNote } from "../../../parts/problem.tsx";
+import { Unsaved } from "../../../parts/unsaved.tsx";
 import { useSession } from "../../../state/session.tsx";
 import { useAction } from "../../../state/use-action.ts";
-import { bodyOf, LIFETIMES, newDraft, scopeErrors, type TokenDraft } from "./draft.ts";
+import { bodyOf, isSameDraft, LIFETIMES, newDraft, scopeErrors, type TokenDraft } from "./draft.ts";
 import { ScopeFields } from "./scope-fields.tsx";
 
 const MODES: readonly (readonly [TokenDraft["toolsMode"], string])[] = [
@@ -29,7 +30,9 @@ export function IssueDialog({
   readonly issued: (token: IssuedToken) => void;
 }): JSX.Element {
   const { session } = useSession();
-  const [draft, setDraft] = useState(() => newDraft(session.agent ?? agent));
+  const [first] = useState(() => newDraft(session.agent ?? agent));
+  const [draft, setDraft] = useState(first);
+  const isDirty = !isSameDraft(draft, first);
   const action = useAction();
   const change = (part: Partial<TokenDraft>) => setDraft((before) => ({ ...before, ...part }));
   const errorAt = (path: string) => action.problem?.fields.get(path);
@@ -40,7 +43,8 @@ export function IssueDialog({
   }
 
   return (
-    <Dialog title="Issue a token" close={close} isWide>
+    <Dialog title="Issue a token" close={close} isWide isDirty={isDirty}>
+      <Unsaved isDirty={isDirty} />
       <form
         class="stack"
         onSubmit={(event) => {
@@ -114,9 +118,7 @@ export function IssueDialog({
         </div>
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
+          <CloseButton>Cancel</CloseButton>
           <button type="submit" class="button-main" disabled={action.isBusy}>
             Issue token
           </button>

@@ -5,6 +5,7 @@ import { call } from "../../../api/client.ts";
 import { NumberField } from "../../../parts/field.tsx";
 import { ProblemNote } from "../../../parts/problem.tsx";
 import { notify } from "../../../parts/toast.tsx";
+import { Unsaved } from "../../../parts/unsaved.tsx";
 import { useSession } from "../../../state/session.tsx";
 import { useAction } from "../../../state/use-action.ts";
 import { Choice } from "../choice.tsx";
@@ -34,7 +35,10 @@ export function LimitForm({
   const { session } = useSession();
   const [draft, setDraft] = useState<LimitDraft>({});
   const action = useAction();
-  const values: LimitValues = { ...valuesOf(workspace), ...draft };
+  const stored = valuesOf(workspace);
+  const values: LimitValues = { ...stored, ...draft };
+  // Also what is no number, and so is nothing that could be sent.
+  const isDirty = JSON.stringify(values) !== JSON.stringify(stored);
   const body = changeOf(draft, workspace);
   const isFixed = session.agent !== null;
   const change = (part: LimitDraft) => setDraft((before) => ({ ...before, ...part }));
@@ -57,6 +61,7 @@ export function LimitForm({
         void save();
       }}
     >
+      <Unsaved isDirty={isDirty} />
       <div class="form-columns">
         <NumberField
           label="Requests per minute"

@@ -1,12 +1,22 @@
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import type { Workspace } from "../../../../http/api.ts";
-import { countText, creditsText } from "../../../parts/text.tsx";
+import { countText, creditsText, Time } from "../../../parts/text.tsx";
 import { useUsage } from "../../../state/usage.ts";
 
 /** From here on a meter warns. */
 const NEAR = 0.8;
 
-export function PresentUse({ workspace }: { readonly workspace: Workspace }): JSX.Element {
+export function PresentUse({
+  workspace,
+  reload,
+  isLoading,
+}: {
+  readonly workspace: Workspace;
+  readonly reload: () => void;
+  readonly isLoading: boolean;
+}): JSX.Element {
+  const readAt = useMemo(() => workspace && new Date().toISOString(), [workspace]);
   const told = useUsage();
   const { limits, budget, usage } = workspace;
   const running = told?.tasks_running ?? usage.tasks_running;
@@ -40,6 +50,14 @@ export function PresentUse({ workspace }: { readonly workspace: Workspace }): JS
           text={`${creditsText(usage.credits_this_month)} of ${creditsText(budget.credits_per_month)} used`}
         />
       )}
+      <p class="row small muted">
+        <span>
+          Credits as of <Time at={readAt} />
+        </span>
+        <button type="button" class="button-small" disabled={isLoading} onClick={reload}>
+          Count them again
+        </button>
+      </p>
       <p class="small muted">Months are UTC's. Requests come back one by one, all of them within a minute.</p>
     </div>
   );

@@ -18,6 +18,11 @@ export function emptyDraft(scope: string): DocumentDraft {
   return { title: "", scope, type: "text/plain", text: "", source: "", metadata: "" };
 }
 
+export function isSameDraft(one: DocumentDraft, other: DocumentDraft): boolean {
+  const fields = Object.keys(one) as (keyof DocumentDraft)[];
+  return fields.every((field) => one[field] === other[field]);
+}
+
 /** A document's draft without its text. */
 export function draftOf(document: VaultDocument): DocumentDraft {
   const { title, scope, source_uri: source, metadata } = document;

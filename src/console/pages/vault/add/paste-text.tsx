@@ -2,11 +2,12 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { VaultDocument } from "../../../../http/api.ts";
 import { call } from "../../../api/client.ts";
-import { Dialog } from "../../../parts/dialog.tsx";
+import { CloseButton, Dialog } from "../../../parts/dialog.tsx";
 import { Select, TextArea } from "../../../parts/field.tsx";
 import { ProblemNote } from "../../../parts/problem.tsx";
+import { Unsaved } from "../../../parts/unsaved.tsx";
 import { useAction } from "../../../state/use-action.ts";
-import { emptyDraft, errorsOf, requestOf } from "./document-draft.ts";
+import { emptyDraft, errorsOf, isSameDraft, requestOf } from "./document-draft.ts";
 import { DocumentFields } from "./document-fields.tsx";
 import { TEXT_TYPES } from "./file-type.ts";
 
@@ -24,7 +25,9 @@ export function PasteText({
   readonly close: () => void;
   readonly added: (document: VaultDocument) => void;
 }): JSX.Element {
-  const [draft, setDraft] = useState(() => emptyDraft(scope));
+  const [first] = useState(() => emptyDraft(scope));
+  const [draft, setDraft] = useState(first);
+  const isDirty = !isSameDraft(draft, first);
   const [wrong, setWrong] = useState(NONE);
   const action = useAction();
   const errors = new Map([...(action.problem?.fields ?? NONE), ...wrong]);
@@ -41,7 +44,8 @@ export function PasteText({
   }
 
   return (
-    <Dialog title="Add a text to the vault" close={close} isWide>
+    <Dialog title="Add a text to the vault" close={close} isWide isDirty={isDirty}>
+      <Unsaved isDirty={isDirty} />
       <form
         class="stack"
         noValidate
@@ -67,9 +71,7 @@ export function PasteText({
         />
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
+          <CloseButton>Cancel</CloseButton>
           <button type="submit" class="button-main" disabled={action.isBusy}>
             Add the document
           </button>

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import type { VaultDocument } from "../../../../http/api.ts";
+import { Actor } from "../../../parts/actor.tsx";
 import { Badge } from "../../../parts/badge.tsx";
 import { CopyButton } from "../../../parts/code.tsx";
 import { Card, Facts } from "../../../parts/page.tsx";
@@ -47,7 +48,7 @@ export function DocumentFacts({
             document.source_uri === null ? "Not said" : <SourceLink key="source" uri={document.source_uri} />,
           ],
           ["Metadata", <Metadata key="metadata" of={document.metadata} />],
-          ["Added by", <Actor key="by" actor={document.created_by} canFollow={can("ledger:read")} />],
+          ["Added by", <AddedBy key="by" actor={document.created_by} canFollow={can("ledger:read")} />],
           ["Added", <Time key="added" at={document.created_at} whole />],
           ["Changed", <Time key="changed" at={document.updated_at} whole />],
           [
@@ -111,11 +112,11 @@ function Metadata({ of }: { readonly of: Pairs }): JSX.Element {
   );
 }
 
-function Actor({ actor, canFollow }: { readonly actor: string; readonly canFollow: boolean }): JSX.Element {
-  if (!canFollow) return <code class="break">{actor}</code>;
+function AddedBy({ actor, canFollow }: { readonly actor: string; readonly canFollow: boolean }): JSX.Element {
+  if (!canFollow) return <Actor of={actor} />;
   return (
-    <a class="mono break" href={`/console/ledger?${new URLSearchParams({ actor })}`}>
-      {actor}
+    <a class="break" href={`/console/ledger?${new URLSearchParams({ actor })}`}>
+      <Actor of={actor} />
     </a>
   );
 }

@@ -2,12 +2,13 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { VaultDocument } from "../../../../http/api.ts";
 import { call } from "../../../api/client.ts";
-import { Dialog } from "../../../parts/dialog.tsx";
+import { CloseButton, Dialog } from "../../../parts/dialog.tsx";
 import { Select, TextArea } from "../../../parts/field.tsx";
 import { ProblemNote } from "../../../parts/problem.tsx";
+import { Unsaved } from "../../../parts/unsaved.tsx";
 import { useAction } from "../../../state/use-action.ts";
 import { bodyOf } from "../add/body.ts";
-import { draftOf, errorsOf, fieldsOf, requestOf } from "../add/document-draft.ts";
+import { draftOf, errorsOf, fieldsOf, isSameDraft, requestOf } from "../add/document-draft.ts";
 import { DocumentFields } from "../add/document-fields.tsx";
 import { refusalOf, TEXT_TYPES, typeOf } from "../add/file-type.ts";
 import { sendDocument } from "../add/send.ts";
@@ -32,12 +33,14 @@ export function ReplaceDocument({
   readonly replaced: () => void;
 }): JSX.Element {
   const canEdit = EXACT.includes(document.content_type) && document.text.length <= LONGEST_EDITED;
-  const [draft, setDraft] = useState(() => ({
+  const [first] = useState(() => ({
     ...draftOf(document),
     ...(canEdit ? { text: document.text, type: document.content_type } : {}),
   }));
+  const [draft, setDraft] = useState(first);
   const [isFile, setIsFile] = useState(!canEdit);
   const [file, setFile] = useState<File | null>(null);
+  const isDirty = file !== null || !isSameDraft(draft, first);
   const [wrong, setWrong] = useState(NONE);
   const [share, setShare] = useState<number | null>(null);
   const action = useAction();
@@ -81,7 +84,8 @@ export function ReplaceDocument({
   }
 
   return (
-    <Dialog title="Replace the document" close={close} isWide>
+    <Dialog title="Replace the document" close={close} isWide isDirty={isDirty}>
+      <Unsaved isDirty={isDirty} />
       <form
         class="stack"
         noValidate
@@ -122,9 +126,7 @@ export function ReplaceDocument({
         )}
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
-          <button type="button" onClick={close}>
-            Keep as it is
-          </button>
+          <CloseButton>Keep as it is</CloseButton>
           <button type="submit" class="button-main" disabled={action.isBusy}>
             Replace the document
           </button>

@@ -1,0 +1,176 @@
+import type { Caller } from "../access/caller.ts";
+import { type GoodUntilParts, goodUntil } from "../access/good-until.ts";
+import { hashSecretHex } from "../access/secret.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Signal } from "../base/signal.ts";
+import type { EventReader } from "../tasks/events.ts";
+import { readCredential } from "./credential.ts";
+
+export interface OpenCallerParts extends GoodUntilParts {
+  readonly tokens: { readonly changed: Signal<void> };
+  readonly sessions: GoodUntilParts["sessions"] & { readonly changed: Signal<void> };
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Known to the command line on this machine, which has no token. */
+  readonly operatorSecret: string;
+}
+
+/** A timer is told no longer time: the wall clock, by which tokens expire, may be set meanwhile. */
+const LONGEST_WAIT_MS = 3_600_000;
+
+/** Who has opened a stream, and with what. */
+export interface Opener {
+  readonly caller: Caller;
+  /** Of its token; null where it came by a session, or is the operator. */
+  readonly secret: string | null;
+}
+
+/** All streams that were opened with one secret or session. */
+interface Standing {
+  readonly opener: Opener;
+  /** Each ends the reading of a stream. */
+  readonly streams: Set<() => void>;
+  /** Milliseconds since the Unix epoch, as last looked up. */
+  until: number;
+  /** It may be otherwise by now. */
+  isStale: boolean;
+  looking: Promise<void> | null;
+  cancelTimer: () => void;
+}
+
+/**
+ * Those who have streams open: whether they would still be let in. It is looked up when a stream begins and when a token or a
+ * session has changed, once for all streams of one secret or session; while nothing changes there is a timer for each.
+ */
+export class OpenCallers {
+  readonly #parts: OpenCallerParts;
+  readonly #standings = new Map<string, Standing>();
+  #isRoundDue = false;
+
+  constructor(parts: OpenCallerParts) {
+    this.#parts = parts;
+    parts.tokens.changed.listen(() => this.#changed());
+    parts.sessions.changed.listen(() => this.#changed());
+  }
+
+  /** Secrets and sessions that streams are open with. */
+  get size(): number {
+    return this.#standings.size;
+  }
+
+  openerOf(caller: Caller, headers: Headers): Opener {
+    const credential = readCredential(headers, this.#parts.operatorSecret);
+    return { caller, secret: credential.kind === "bearer" ? credential.secret : null };
+  }
+
+  /** Until when an opener would be let in, in milliseconds since the Unix epoch; undefined: it would not be. */
+  goodUntil({ caller, secret }: Opener): Promise<number | undefined> {
+    return goodUntil(this.#parts, caller, secret);
+  }
+
+  /**
+   * The same reader for as long as its opener is good, and nothing past that. It MUST be read or closed. Where nobody can say
+   * whether the opener is good, the reading ends as well: whoever asks again is looked at anew.
+   */
+  guard(reader: EventReader, opener: Opener): EventReader {
+    let isClosed = false;
+    const standing = this.#enter(opener);
+    const close = (): void => {
+      if (isClosed) return;
+      isClosed = true;
+      this.#leave(standing, close);
+      reader.close();
+    };
+    standing.streams.add(close);
+    // A quiet stream ends as well: nobody asks when it is read.
+    if (standing.isStale) void this.#check(standing);
+    return {
+      close,
+      next: async () => {
+        const frames = isClosed ? null : await reader.next();
+        if (frames === null) close();
+        else await this.#check(standing);
+        return isClosed ? null : frames;
+      },
+    };
+  }
+
+  #enter(opener: Opener): Standing {
+    const key = keyOf(opener);
+    const known = this.#standings.get(key);
+    if (known) return known;
+    const standing: Standing = {
+      ...{ opener, streams: new Set(), until: Number.POSITIVE_INFINITY, isStale: true, looking: null },
+      cancelTimer: () => {},
+    };
+    this.#standings.set(key, standing);
+    return standing;
+  }
+
+  #leave(standing: Standing, close: () => void): void {
+    standing.streams.delete(close);
+    if (standing.streams.size > 0) return;
+    standing.cancelTimer();
+    const key = keyOf(standing.opener);
+    if (this.#standings.get(key) === standing) this.#standings.delete(key);
+  }
+
+  #changed(): void {
+    for (const standing of this.#standings.values()) standing.isStale = true;
+    if (this.#isRoundDue || this.#standings.size === 0) return;
+    this.#isRoundDue = true;
+    // One change is told by tokens and by sessions, in one turn.
+    setImmediate(() => {
+      this.#isRoundDue = false;
+      void this.#checkAll();
+    });
+  }
+
+  async #checkAll(): Promise<void> {
+    // One by one: others are served between two looks.
+    for (const standing of [...this.#standings.values()]) await this.#check(standing);
+  }
+
+  /** Ends the streams of an opener that is not good any more. Never rejects. */
+  async #check(standing: Standing): Promise<void> {
+    while (standing.streams.size > 0 && (standing.isStale || standing.looking)) {
+      standing.looking ??= this.#look(standing).finally(() => {
+        standing.looking = null;
+      });
+      await standing.looking;
+    }
+    this.#endExpired(standing);
+  }
+
+  async #look(standing: Standing): Promise<void> {
+    standing.isStale = false;
+    try {
+      standing.until = (await this.goodUntil(standing.opener)) ?? 0;
+    } catch (error) {
+      this.#parts.log.warn("a stream ends, since its caller cannot be looked up", { error });
+      standing.until = 0;
+    }
+    this.#wait(standing);
+  }
+
+  #wait(standing: Standing): void {
+    standing.cancelTimer();
+    const ms = standing.until - this.#parts.clock.now();
+    if (ms <= 0 || ms === Number.POSITIVE_INFINITY || standing.streams.size === 0) return;
+    standing.cancelTimer = this.#parts.clock.after(Math.min(ms, LONGEST_WAIT_MS), () => {
+      this.#endExpired(standing);
+      this.#wait(standing);
+    });
+  }
+
+  #endExpired({ until, streams }: Standing): void {
+    if (this.#parts.clock.now() < until) return;
+    for (const close of [...streams]) close();
+  }
+}
+
+function keyOf({ caller: { workspaceId, actor, session }, secret }: Opener): string {
+  const by = session ? session.id : secret === null ? actor : hashSecretHex(secret);
+  return `${workspaceId} ${by}`;
+}

@@ -1,0 +1,35 @@
+/** What stands around every page, on a small screen and without a mouse. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { eventually } from "../../support/browser.ts";
+import { openConsole, type TestConsole } from "./support.ts";
+
+setDefaultTimeout(60_000);
+let stage: TestConsole;
+beforeAll(async () => {
+  stage = await openConsole();
+});
+afterAll(() => stage.close());
+
+test("the menu takes the focus when it opens, and gives it back when it closes", async () => {
+  const { page, close } = await stage.open("/settings/about", { width: 390, height: 800 });
+  const menu = page.getByRole("navigation", { name: "Pages" });
+  const hasFocus = (selector: string) =>
+    page.evaluate<boolean>(`document.activeElement.matches(${JSON.stringify(selector)})`);
+  await page.getByRole("button", { name: "Menu" }).focus();
+  for (const leave of ["key", "button"]) {
+    await page.keyboard.press("Enter");
+    await menu.waitFor();
+    await eventually(() => hasFocus("#menu li:first-child a"));
+    if (leave === "key") await page.keyboard.press("Escape");
+    else await page.getByRole("button", { name: "Menu" }).click();
+    await menu.waitFor({ state: "hidden" });
+    expect(await hasFocus(".menu-button")).toBe(true);
+  }
+  // Who goes to a page begins with that page.
+  await page.keyboard.press("Enter");
+  await eventually(() => hasFocus("#menu li:first-child a"));
+  await page.keyboard.press("Enter");
+  await page.waitForURL(stage.at());
+  await eventually(() => hasFocus("#content"));
+  await close();
+});

@@ -1,0 +1,145 @@
+/** Who has streams open, over a store of their own: how often it is looked whether they are still good, and for how long. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { Caller } from "../../src/access/caller.ts";
+import { createSessions } from "../../src/access/sessions.ts";
+import { createTokens, type Tokens } from "../../src/access/tokens.ts";
+import { createIds, systemRandom } from "../../src/base/ids.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { OpenCallers, type Opener } from "../../src/http/open-callers.ts";
+import type { Sql } from "../../src/store/db.ts";
+import type { EventReader } from "../../src/tasks/events.ts";
+import { type LedgerBench, openLedger } from "../ledger/support.ts";
+import { until } from "../tasks/support.ts";
+
+const DAY = 86_400_000;
+
+let bench: LedgerBench;
+let tokens: Tokens;
+let callers: OpenCallers;
+let looks: number;
+let isBroken: boolean;
+/** What timers were asked to wait. */
+let waits: number[];
+beforeEach(async () => {
+  bench = await openLedger();
+  const { db, clock } = bench;
+  [looks, isBroken, waits] = [0, false, []];
+  const sql: Sql = {
+    all: (text, params) => db.all(text, params),
+    run: (text, params) => db.run(text, params),
+    async get(text, params) {
+      looks += 1;
+      if (isBroken) throw new Error("the store cannot be read");
+      return db.get(text, params);
+    },
+  };
+  const after = clock.after.bind(clock);
+  clock.after = (ms, task) => {
+    waits.push(ms);
+    return after(ms, task);
+  };
+  const ids = createIds(clock, systemRandom);
+  tokens = createTokens(db, clock, ids, systemRandom);
+  const lifetimeMs = DAY;
+  const sessions = createSessions({ db, tokens, clock, ids, random: systemRandom, lifetimeMs });
+  callers = new OpenCallers({ sql, tokens, sessions, clock, log: silentLog, operatorSecret: "none" });
+});
+afterEach(() => bench.close());
+
+async function issue(
+  expiresIn: number | null = null,
+  agent: Caller["agent"] = null,
+): Promise<Opener & { readonly id: string }> {
+  const request = { name: "t", agent, scopes: ["admin"], person: null, role: null, expiresIn };
+  const { token, secret } = await bench.db.tx((tx) => tokens.issue(tx, 1, "system", request));
+  const caller = (await tokens.callerOf(1, token.id)) as Caller;
+  return { id: token.id, caller, secret };
+}
+
+/** A reader that always has something. */
+function talking(): EventReader {
+  return { next: async () => [new Uint8Array(1)], close() {} };
+}
+
+/** A reader that has nothing to read until it is closed. */
+function quiet(): EventReader & { isClosed: boolean } {
+  const over = Promise.withResolvers<null>();
+  const reader = {
+    isClosed: false,
+    next: () => over.promise,
+    close() {
+      reader.isClosed = true;
+      over.resolve(null);
+    },
+  };
+  return reader;
+}
+
+test("one that is not good is told nothing, nor one that nobody can look up", async () => {
+  const revoked = await issue();
+  await bench.db.tx((tx) => tokens.revoke(tx, 1, revoked.id));
+  expect(await callers.guard(talking(), revoked).next()).toBeNull();
+  isBroken = true;
+  expect(await callers.guard(talking(), await issue()).next()).toBeNull();
+  expect(callers.size).toBe(0);
+});
+
+test("one whose agent is archived is told nothing from then on", async () => {
+  await bench.db.run(
+    `INSERT INTO agents (id, workspace_id, name, owner, memory_scope, tier_policy, tools, max_steps, status, version,
+       created_at, updated_at) VALUES (1, 1, 'clerk', '', '', '', '', 1, 'active', 1, 0, 0)`,
+  );
+  const opener = await issue(null, { id: 1, name: "clerk" });
+  const reader = callers.guard(talking(), opener);
+  expect(await reader.next()).toHaveLength(1);
+  await bench.db.run("UPDATE agents SET archived_at = 1 WHERE id = 1");
+  tokens.forget();
+  expect(await reader.next()).toBeNull();
+});
+
+test("what was read before the token was revoked, and is given after it, is not told", async () => {
+  const opener = await issue();
+  const reader = callers.guard(talking(), opener);
+  expect(await reader.next()).toHaveLength(1);
+  await bench.db.tx((tx) => tokens.revoke(tx, 1, opener.id));
+  expect(await reader.next()).toBeNull();
+});
+
+test("nothing is told past its end by the wall clock, whatever timers say", async () => {
+  const opener = await issue(DAY);
+  const reader = callers.guard(talking(), opener);
+  expect(await reader.next()).toHaveLength(1);
+  bench.clock.setWall(bench.clock.now() + DAY);
+  expect(await reader.next()).toBeNull();
+});
+
+test("of many streams of two tokens two looks are made at each change, and none while nothing changes", async () => {
+  const openers = [await issue(), await issue()];
+  const readers = openers.flatMap((opener) =>
+    Array.from({ length: 50 }, () => callers.guard(talking(), opener)),
+  );
+  const readAll = () => Promise.all(readers.map((reader) => reader.next()));
+  for (let round = 0; round < 3; round++) await readAll();
+  expect([looks, callers.size]).toEqual([2, 2]);
+  const other = await issue();
+  await bench.db.tx((tx) => tokens.revoke(tx, 1, other.id));
+  for (let round = 0; round < 3; round++) expect(await readAll()).not.toContain(null);
+  expect(looks).toBe(4);
+  for (const reader of readers) reader.close();
+  expect(callers.size).toBe(0);
+  tokens.forget();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(looks).toBe(4);
+});
+
+test("a stream that is quiet ends at an expiry months away, for which no timer runs longer than timers can", async () => {
+  const reader = quiet();
+  callers.guard(reader, await issue(90 * DAY));
+  await until(() => waits.length > 0);
+  bench.clock.advance(90 * DAY - 1);
+  expect(reader.isClosed).toBe(false);
+  bench.clock.advance(1);
+  expect([reader.isClosed, callers.size, looks]).toEqual([true, 0, 1]);
+  // A longer one runs out at once (HTML, section 8.7; 32 bits).
+  expect(Math.max(...waits)).toBeLessThan(2 ** 31);
+});
