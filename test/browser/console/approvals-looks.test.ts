@@ -61,11 +61,16 @@ for (const scheme of ["light", "dark"] as const) {
         await check();
         await bar(page).getByRole("button", { name: "Back" }).click();
       }
+      const leave = page.getByRole("button", { name: "Leave without saving" });
       if (width === 390) {
         await page.getByRole("link", { name: "All that wait" }).click();
+        await leave.click();
         await rows(page).first().waitFor();
+        await page.getByRole("link", { name: "Decided" }).click();
+      } else {
+        await page.getByRole("link", { name: "Decided" }).click();
+        await leave.click();
       }
-      await page.getByRole("link", { name: "Decided" }).click();
       await page.getByRole("region", { name: "Decided calls" }).getByRole("link").first().click();
       await bar(page)
         .getByText(/the call was/)

@@ -171,6 +171,7 @@ test("tiers and prices are shown as they are configured, in YAML that says the s
   const tier = page.locator("section.card", {
     has: page.getByRole("heading", { name: "Tier 1", exact: true }),
   });
+  await tier.getByRole("listitem").first().waitFor();
   expect(await tier.getByRole("listitem").allTextContents()).toEqual(["up/small", "up/spare"]);
   await page.getByRole("row", { name: "up/large up 2 1 4" }).waitFor();
   const yaml = await page.getByRole("region", { name: "gatehouse.yaml" }).textContent();
