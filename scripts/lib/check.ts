@@ -157,17 +157,16 @@ async function checkAll(): Promise<Tally> {
     tally,
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
-  // Side by side: most of the one waits for a browser, and either takes minutes.
-  const outside = checkOutside();
+  // Side by side, since either takes minutes: what waits for a browser and for other processes, and the rest.
+  const beside = checkOutside().then(async (checked) => add(checked, await buildThen(checkProgram)));
   tally = add(tally, await runTests("tests", elsewhere));
-  tally = add(tally, await outside);
-  return add(tally, await buildThen(checkProgram));
+  return add(tally, await beside);
 }
 
 async function checkProgram(): Promise<Tally> {
   let tally = NOTHING;
   for (const folder of PROGRAM_TESTS) {
-    if (hasTests(folder)) tally = add(tally, await runTests(folder, [`./${folder}/`]));
+    if (hasTests(folder)) tally = add(tally, await runTests(folder, [`./${folder}/`], { isAside: true }));
   }
   tally = add(tally, await checkConformance(say));
   return add(tally, await runOnNode());
