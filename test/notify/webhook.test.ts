@@ -167,9 +167,11 @@ test("a receiver that wants no more of one (410) is sent it no more", async () =
 
 test("one that somebody asks for again while an attempt is out is sent again, whatever that attempt comes to", async () => {
   const held = Promise.withResolvers<Response>();
+  const heldAgain = Promise.withResolvers<Response>();
   receiver.answers.push(
     () => new Response(null, { status: 500 }),
     () => held.promise,
+    () => heldAgain.promise,
   );
   webhook.post(notice());
   await until(() => receiver.posted.length === 1);
@@ -183,7 +185,7 @@ test("one that somebody asks for again while an attempt is out is sent again, wh
   // It wants no more of it; who asked for it again knows better.
   held.resolve(new Response(null, { status: 410 }));
   await settled("pending", 2);
-  webhook.wake();
+  heldAgain.resolve(new Response("ok"));
   await settled("delivered", 3);
 });
 
