@@ -201,7 +201,7 @@ export class TaskService {
     const task = await this.#toCancel(caller, id);
     call.about({ task: task.id, agent: task.agent });
     if (isFinal(task.status)) throw finished(task);
-    const decision = call.decide("cancel", this.#parts.clock);
+    const decision = await call.decide("cancel", this.#parts.clock);
     const interruption = new Interruption("cancelled", decision.decidedAt, decision);
     const queued = { workspaceId: task.workspaceId, taskId: id, agentId: task.agentId };
     const putOff = await this.#interrupt(queued, interruption);

@@ -201,7 +201,7 @@ export function agentRoutes(
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
       const agent = await call.commit(async (tx, record) => {
-        tx.onCommit(() => tokens.forget());
+        tokens.changeWith(tx);
         const archived = await agents.archive(tx, workspaceId, name);
         await record({ detail: agentVersion(archived) });
         return archived;
@@ -232,8 +232,8 @@ export function agentRoutes(
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
-      const decision = call.decide("stop", clock);
       const agent = await toStop(workspaceId, name);
+      const decision = await call.decide("stop", clock);
       let stopped: Agent | undefined;
       await holdAtOnce(call, {
         decision,
@@ -267,7 +267,7 @@ export function agentRoutes(
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
-      call.decide("resume", clock);
+      await call.decide("resume", clock);
       await call.commitEarlierDecisions();
       const { id } = await agents.get(workspaceId, name);
       // Else a crash would leave tasks behind that nothing keeps from running any more.

@@ -9,8 +9,8 @@ import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
-import { unauthenticated } from "../../gate/gate.ts";
 import { holdAtOnce } from "../../gate/hold-at-once.ts";
+import { unauthenticated } from "../../gate/rights.ts";
 import { readBrowserCredential, readSignIn } from "../credential.ts";
 import { type Door, type Endpoint, endpoint } from "../endpoint.ts";
 import { dropsSecureCookies } from "../own-origin.ts";
@@ -139,8 +139,9 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
   async function endAtOnce(call: Call, id: string, detail: Readonly<Record<string, string>>): Promise<void> {
     const { workspaceId } = call.caller;
     call.about({ detail });
+    const decision = await call.decideOwn(detail, clock);
     await holdAtOnce(call, {
-      decision: call.decideOwn(detail, clock),
+      decision,
       halt: sessions.halt(id),
       write: (tx) => sessions.end(tx, workspaceId, id),
       // Streams are told by `sessions.changed`.
