@@ -1,5 +1,5 @@
 import { type Clock, timestamp } from "../base/clock.ts";
-import { invalidField } from "../base/errors.ts";
+import { invalidField, Problem } from "../base/errors.ts";
 import { type Log, redact } from "../base/log.ts";
 import type { Call } from "../gate/call.ts";
 import type { BundleParts } from "../ledger/article14/bundle.ts";
@@ -121,12 +121,12 @@ export class LedgerExports {
       abandon: release,
       stream(own, expire) {
         const { extension, contentType, chunks } = open();
-        const body = downloadStream(chunks, {
+        const body = downloadStream(whileAllowed(call, chunks), {
           clock,
           signal: request.signal,
           failed(error) {
-            const isStalled = error instanceof StalledReader;
-            log[isStalled ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
+            const isExpected = error instanceof StalledReader || error instanceof Problem;
+            log[isExpected ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
           },
           ended() {
             release();
@@ -191,6 +191,18 @@ export class LedgerExports {
       );
     }
     return { extension: "zip", contentType, chunks: chunks() };
+  }
+}
+
+/** The same chunks for as long as the caller's token or session holds. @throws Problem 401 `invalid_token` once it has ended */
+async function* whileAllowed(
+  call: Call,
+  chunks: AsyncGenerator<Uint8Array, void>,
+): AsyncGenerator<Uint8Array, void> {
+  for await (const chunk of chunks) {
+    const asked = call.requireRights();
+    if (asked) await asked;
+    yield chunk;
   }
 }
 
