@@ -112,7 +112,7 @@ export function openDoors(rooms: Rooms): Doors {
     schedules: { schedules },
     webhooks: { clock, wake: webhookDue, url: config.notify.webhook ?? null },
     tokens: { tokens, agents },
-    sessions: { sessions, links, workspaces, clock },
+    sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
     models: { door, agents },
     vault: { vault, agents, clock, quoted },
