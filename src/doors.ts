@@ -125,10 +125,10 @@ export function openDoors(rooms: Rooms): Doors {
       workspaces,
     },
     tools: { calls: tools.calls, clock },
-    proofs: { proofs, keys },
+    proofs: { proofs, keys, agents },
     rotation,
     usage: { db, clock },
-    exports: { clock, keys, payloadDays: config.ledger.payloadDays },
+    exports: { agents, clock, keys, payloadDays: config.ledger.payloadDays },
     mcp,
     workspace: {
       ...{ workspaces, budgets },

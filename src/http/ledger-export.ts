@@ -12,6 +12,7 @@ import type { StreamReply } from "./endpoint.ts";
 import { viewEntry } from "./ledger-entry.ts";
 import { type ChosenFormat, ENTRY_FORMATS, type EntryFormat } from "./ledger-format.ts";
 import { IDLE_SECONDS } from "./listen.ts";
+import type { OwnEntries } from "./own-entries.ts";
 import { encodeCursor } from "./page.ts";
 
 export interface LedgerExportParts {
@@ -26,6 +27,8 @@ export interface LedgerExportParts {
 /** What is asked for. */
 export interface LedgerSelection {
   readonly filter: Omit<EntryFilter, "oversight">;
+  /** All that the caller sees; `filter` lets nothing else through. */
+  readonly own?: OwnEntries | null | undefined;
   /** The UTC day that was asked for; `filter` has its bounds. */
   readonly date?: string | undefined;
   /** The task that was asked for; `filter` has what is known of it. */
@@ -170,7 +173,7 @@ export class LedgerExports {
     { caller }: Call,
     { signal }: Request,
     { contentType }: ChosenFormat,
-    { filter: { task: _, ...filter }, date }: LedgerSelection,
+    { filter: { task: _, ...filter }, own, date }: LedgerSelection,
     size: number,
   ): Download {
     const { workspaceId: id, workspace: name, actor, person, role } = caller;
@@ -183,6 +186,7 @@ export class LedgerExports {
         {
           workspace: { id, name },
           filter,
+          seesOnly: own ?? undefined,
           date,
           exportedBy: { actor, person: person ?? undefined, role: role ?? undefined },
           size,

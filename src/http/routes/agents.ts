@@ -115,10 +115,21 @@ export function agentRoutes(
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
       const after = decodeCursor(cursor, isAgentName);
-      const found = await agents.list(call.caller.workspaceId, limit, after);
+      const found = await visibleAgents(call.caller, limit, after);
       return { status: 200, body: page(found, limit, (agent) => agent.name, view) };
     },
   );
+
+  /** Those that a caller sees, as `agents.list` answers them: a token that acts as an agent sees its own. */
+  async function visibleAgents(
+    { workspaceId, agent: own }: Caller,
+    limit: number,
+    after: string | undefined,
+  ): Promise<readonly Agent[]> {
+    if (!own) return agents.list(workspaceId, limit, after);
+    const agent = await agents.byId(workspaceId, own.id);
+    return agent && (after === undefined || agent.name > after) ? [agent] : [];
+  }
 
   const create = endpoint(
     door,
@@ -154,7 +165,9 @@ export function agentRoutes(
     { action: "agent.read", scope: "agents:read", summary: "Read an agent", tag, status: 200 },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
-      return { status: 200, body: view(await agents.get(call.caller.workspaceId, name)) };
+      const agent = await agents.get(call.caller.workspaceId, name);
+      if (!sees(call.caller, agent)) throw noAgent(name);
+      return { status: 200, body: view(agent) };
     },
   );
 
@@ -292,6 +305,10 @@ export function agentRoutes(
     .delete("/:name", archive.handle, archive.hook)
     .post("/:name/stop", stop.handle, stop.hook)
     .post("/:name/resume", resume.handle, resume.hook);
+}
+
+function sees({ agent: own }: Caller, { id }: Agent): boolean {
+  return own === null || own.id === id;
 }
 
 function noAgent(name: string): Problem {
