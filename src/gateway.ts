@@ -199,7 +199,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data }),
     });
     const tools = await openConnectors({
-      ...{ config, db, ledger, budgets, agents, workspaces, vault, clock, ids, random, log },
+      ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
       watch({ workspaceId, connector, outcome, durationMs }) {
         const { name: workspace } = workspaces.get(workspaceId);
         metrics.connectorCalls.inc({ workspace, connector, outcome });
@@ -213,6 +213,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       budgets,
       workspaces,
       agents,
+      tokens,
       door,
       tools: tools.registry,
       clock,

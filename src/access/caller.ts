@@ -1,3 +1,5 @@
+import type { Grant } from "./grant.ts";
+
 /** All of them, or two with which to find and to call the others. */
 export type ToolsMode = "all" | "search";
 
@@ -19,6 +21,8 @@ export interface Caller {
   readonly role: string | null;
   /** The session of the browser that makes the call, where it does so by one. Times are milliseconds since the Unix epoch. */
   readonly session?: { readonly id: string; readonly expiresAt: number };
+  /** By which it is asked again whether the caller may still act. Without one it may: the operator on this machine. */
+  readonly grant?: Grant;
 }
 
 const TOKEN_ACTOR = "token:";

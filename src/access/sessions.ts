@@ -3,8 +3,9 @@ import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import { redact } from "../base/log.ts";
 import { Signal } from "../base/signal.ts";
-import type { Db, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller } from "./caller.ts";
+import { Grant } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import { createSecret, hashSecret, hashSecretHex, SESSION_PREFIX } from "./secret.ts";
 import type { Tokens } from "./tokens.ts";
@@ -72,7 +73,7 @@ export interface Sessions {
 
 export interface SessionParts {
   readonly db: Db;
-  readonly tokens: Pick<Tokens, "callerOf" | "goodUntil" | "countUse" | "changed">;
+  readonly tokens: Pick<Tokens, "callerOf" | "goodUntil" | "countUse" | "changed" | "revision">;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: RandomSource;
@@ -121,20 +122,28 @@ export function createSessions(parts: SessionParts): Sessions {
   const known = new Map<string, Known>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
-  /** Grows at each `forget`: what was read before then is not remembered after it. */
-  let generation = 0;
+  const { revision } = tokens;
 
   function forget(): void {
-    generation += 1;
     known.clear();
     changed.emit();
   }
 
+  /** Some were deleted by this transaction. */
+  function hasEnded(tx: Tx): void {
+    revision.change(tx);
+    tx.onCommit(forget);
+  }
+
   tokens.changed.listen(forget);
   /** Sessions that have ended, of which the store does not know yet. */
-  const ending = new Halts<string>(forget);
+  const ending = new Halts<string>(() => {
+    revision.changed();
+    forget();
+  });
 
   async function load(hash: string): Promise<Known | undefined> {
+    const seen = revision.settled;
     // The one query that names no workspace: which it is, is what the secret says.
     const row = await db.get<{ id: string; workspace_id: number; token_id: string; expires_at: number }>(
       "SELECT id, workspace_id, token_id, expires_at FROM sessions WHERE secret_hash = $1",
@@ -144,7 +153,20 @@ export function createSessions(parts: SessionParts): Sessions {
     const caller = await tokens.callerOf(row.workspace_id, row.token_id);
     if (!caller) return undefined;
     const { id, token_id: tokenId, expires_at: expiresAt } = row;
-    return { caller: { ...caller, session: { id, expiresAt } }, id, tokenId, expiresAt };
+    const grant = new Grant({ revision, clock }, (sql) => endOf(sql, row.workspace_id, id));
+    grant.know(expiresAt, seen);
+    return { caller: { ...caller, session: { id, expiresAt }, grant }, id, tokenId, expiresAt };
+  }
+
+  /** When a session ends; undefined if it has ended. */
+  async function endOf(sql: Sql, workspaceId: number, id: string): Promise<number | undefined> {
+    if (ending.has(id)) return undefined;
+    const row = await sql.get<Pick<Row, "expires_at">>(`SELECT s.expires_at ${OPEN} AND s.id = $3`, [
+      workspaceId,
+      clock.now(),
+      id,
+    ]);
+    return row?.expires_at;
   }
 
   function use({ caller, id, tokenId, expiresAt }: Known): Caller | undefined {
@@ -157,11 +179,12 @@ export function createSessions(parts: SessionParts): Sessions {
   }
 
   async function loadAndUse(hash: string): Promise<Caller | undefined> {
-    const before = generation;
+    const before = revision.settled;
     const entry = await load(hash);
     if (!entry) return undefined;
     if (known.size >= CACHE_LIMIT) known.clear();
-    if (generation === before) known.set(hash, entry);
+    // What was read before a change is not remembered after it.
+    if (before !== null && revision.settled === before) known.set(hash, entry);
     return use(entry);
   }
 
@@ -200,7 +223,7 @@ export function createSessions(parts: SessionParts): Sessions {
            SELECT id FROM sessions WHERE workspace_id = $1 AND token_id = $2 ORDER BY id DESC LIMIT $3)`,
         [workspaceId, tokenId, PER_TOKEN - 1],
       );
-      if (ended > 0) tx.onCommit(forget);
+      if (ended > 0) hasEnded(tx);
       await tx.run(
         `INSERT INTO sessions (id, workspace_id, token_id, secret_hash, user_agent, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)`,
@@ -236,7 +259,7 @@ export function createSessions(parts: SessionParts): Sessions {
         workspaceId,
         id,
       ]);
-      if (ended > 0) tx.onCommit(forget);
+      if (ended > 0) hasEnded(tx);
     },
 
     halt: (id) => ending.halt(id),

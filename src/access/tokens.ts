@@ -4,7 +4,18 @@ import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller, ToolsMode } from "./caller.ts";
+import { Grant, RightsRevision } from "./grant.ts";
 import { createSecret, hashSecret, hashSecretHex } from "./secret.ts";
+import {
+  callerFrom,
+  type LastUse,
+  SELECT_TOKEN,
+  secretEnd,
+  type TokenRow,
+  type TokenSecrets,
+  tokenEnd,
+  tokenFrom,
+} from "./token-rows.ts";
 
 /** A token without its secret, which is shown once and never kept. */
 export interface Token {
@@ -50,7 +61,9 @@ export interface Tokens {
    * Until when that one of a token's secrets is good, as a transaction sees it, by its hash; infinite for one that does not
    * expire, undefined for one that is not good now.
    */
-  goodUntil(tx: Tx, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;
+  goodUntil(sql: Sql, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;
+  /** Whether a token may act, whichever of its secrets is used: for work that it has left behind. One for each token. */
+  grantOf(workspaceId: number, id: string): Grant;
   /** Counts as a use of the token what is done by its session. */
   countUse(workspaceId: number, id: string): void;
   /**
@@ -78,8 +91,10 @@ export interface Tokens {
   readonly changed: Signal<void>;
   /** Emits once a token was issued, rotated or revoked, and by its id the agent that it acts as. */
   readonly tokenChanged: Signal<{ readonly workspaceId: number; readonly agentId: number | null }>;
-  /** Forgets what is remembered of secrets, after something that a token depends on has changed. */
-  forget(): void;
+  /** Counts what may have ended somebody's rights. */
+  readonly revision: RightsRevision;
+  /** Announces that this transaction changes something that tokens depend on, such as their agent. */
+  changeWith(tx: Tx): void;
   /** Writes when tokens were last used; called now and then and at the end. */
   saveLastUsed(): Promise<void>;
 }
@@ -94,28 +109,6 @@ export interface Issued {
   readonly secret: string;
 }
 
-interface Row {
-  readonly id: string;
-  readonly workspace_id: number;
-  readonly workspace: string;
-  readonly name: string;
-  readonly agent_id: number | null;
-  readonly agent: string | null;
-  readonly agent_archived_at: number | null;
-  readonly scopes: string;
-  readonly tools_mode: ToolsMode;
-  readonly person: string | null;
-  readonly role: string | null;
-  readonly expires_at: number | null;
-  readonly created_by: string;
-  readonly created_at: number;
-  readonly last_used_at: number | null;
-}
-
-const SELECT = `SELECT t.id, t.workspace_id, w.name AS workspace, t.name, t.agent_id, a.name AS agent,
-  a.archived_at AS agent_archived_at, t.scopes, t.tools_mode, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at
-  FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
-
 /** Secrets remembered, so that a call costs a hash and no query. */
 const CACHE_LIMIT = 10_000;
 
@@ -126,40 +119,48 @@ interface Known {
   readonly until: number;
 }
 
-interface LastUse {
-  readonly workspaceId: number;
-  readonly at: number;
-}
+/** Tokens whose grants are remembered. */
+const GRANT_LIMIT = 10_000;
 
 export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSource): Tokens {
   const known = new Map<string, Known>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
   const tokenChanged = new Signal<{ readonly workspaceId: number; readonly agentId: number | null }>();
-  /** Grows at each `forget`: what was read before then is not remembered after it. */
-  let generation = 0;
+  const revision = new RightsRevision();
+  const grants = new Map<string, Grant>();
 
-  function forget(): void {
-    generation += 1;
-    known.clear();
-    changed.emit();
+  function changeWith(tx: Tx): void {
+    revision.change(tx);
+    tx.onCommit(() => {
+      known.clear();
+      changed.emit();
+    });
   }
 
-  function hasChanged(workspaceId: number, agentId: number | null): void {
-    forget();
-    tokenChanged.emit({ workspaceId, agentId });
+  function grantOf(workspaceId: number, id: string): Grant {
+    const before = grants.get(id);
+    if (before) return before;
+    const grant = new Grant({ revision, clock }, (sql) => tokenEnd(sql, workspaceId, id));
+    if (grants.size >= GRANT_LIMIT) grants.clear();
+    grants.set(id, grant);
+    return grant;
   }
 
   async function load(hash: Buffer): Promise<Known | undefined> {
-    const row = await db.get<Row & { until: number | null }>(
-      `${SELECT.replace(" FROM", ", CASE WHEN t.secret_hash = $1 THEN NULL ELSE t.previous_until END AS until FROM")}
+    const seen = revision.settled;
+    const row = await db.get<TokenRow & { until: number | null }>(
+      `${SELECT_TOKEN.replace(" FROM", ", CASE WHEN t.secret_hash = $1 THEN NULL ELSE t.previous_until END AS until FROM")}
        WHERE (t.secret_hash = $1 OR t.previous_hash = $1) AND t.revoked_at IS NULL`,
       [hash],
     );
-    const caller = row && toCaller(row);
+    const caller = row && callerFrom(row);
     if (!caller) return undefined;
     const until = Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, row.until ?? Number.POSITIVE_INFINITY);
-    return { caller, tokenId: row.id, until };
+    const { workspace_id: workspaceId, id } = row;
+    const grant = new Grant({ revision, clock }, (sql) => secretEnd(sql, workspaceId, id, hash));
+    grant.know(until, seen);
+    return { caller: { ...caller, grant }, tokenId: id, until };
   }
 
   function use(entry: Known): Caller | undefined {
@@ -170,30 +171,33 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
   }
 
   async function loadAndUse(hash: string): Promise<Caller | undefined> {
-    const before = generation;
+    const before = revision.settled;
     const entry = await load(Buffer.from(hash, "hex"));
     if (!entry) return undefined;
     if (known.size >= CACHE_LIMIT) known.clear();
-    if (generation === before) known.set(hash, entry);
+    // What was read before a change is not remembered after it.
+    if (before !== null && revision.settled === before) known.set(hash, entry);
     return use(entry);
   }
 
   async function get(workspaceId: number, id: string, sql: Sql = db): Promise<Token> {
     const row = isId("tok", id)
-      ? await sql.get<Row>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`, [
-          workspaceId,
-          id,
-        ])
+      ? await sql.get<TokenRow>(
+          `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`,
+          [workspaceId, id],
+        )
       : undefined;
     if (!row) throw noToken(id);
-    return fromRow(row, used);
+    return tokenFrom(row, used);
   }
 
   return {
     changed,
     tokenChanged,
-    forget,
+    revision,
+    changeWith,
     get,
+    grantOf,
 
     authenticate(secret) {
       const hash = hashSecretHex(secret);
@@ -202,12 +206,13 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     },
 
     async callerOf(workspaceId, id) {
-      const row = await db.get<Row>(
-        `${SELECT} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`,
+      const row = await db.get<TokenRow>(
+        `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`,
         [workspaceId, id],
       );
       if (!row || (row.expires_at !== null && clock.now() >= row.expires_at)) return undefined;
-      return toCaller(row);
+      const caller = callerFrom(row);
+      return caller && { ...caller, grant: grantOf(workspaceId, id) };
     },
 
     async isGood(secret) {
@@ -216,16 +221,9 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       return entry !== undefined && clock.now() < entry.until;
     },
 
-    async goodUntil(tx, workspaceId, id, secretHash) {
-      const row = await tx.get<Secrets>(
-        `SELECT t.secret_hash, t.previous_hash, t.previous_until, t.expires_at FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id
-         WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
-        [workspaceId, id],
-      );
-      if (!row) return undefined;
-      const expires = row.expires_at ?? Number.POSITIVE_INFINITY;
-      const until = Math.min(expires, secretUntil(row, secretHash));
-      return clock.now() < until ? until : undefined;
+    async goodUntil(sql, workspaceId, id, secretHash) {
+      const until = await secretEnd(sql, workspaceId, id, secretHash);
+      return until !== undefined && clock.now() < until ? until : undefined;
     },
 
     countUse(workspaceId, id) {
@@ -233,7 +231,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     },
 
     async newestAdmin(workspaceId) {
-      const row = await db.get<Pick<Row, "id"> & Pick<Secrets, "secret_hash">>(
+      const row = await db.get<Pick<TokenRow, "id"> & Pick<TokenSecrets, "secret_hash">>(
         `SELECT id, secret_hash FROM tokens WHERE workspace_id = $1 AND revoked_at IS NULL AND agent_id IS NULL
          AND person IS NULL AND scopes LIKE $2 AND (expires_at IS NULL OR expires_at > $3) ORDER BY id DESC LIMIT 1`,
         [workspaceId, '%"admin"%', clock.now()],
@@ -282,18 +280,19 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
 
     async list(workspaceId, limit, before, agentId) {
       const own = agentId === undefined ? "" : " AND t.agent_id = $4";
-      const rows = await db.all<Row>(
-        `${SELECT} WHERE t.workspace_id = $1 AND t.id < $2 AND t.revoked_at IS NULL${own} ORDER BY t.id DESC LIMIT $3`,
+      const rows = await db.all<TokenRow>(
+        `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.id < $2 AND t.revoked_at IS NULL${own} ORDER BY t.id DESC LIMIT $3`,
         [workspaceId, before ?? "tok~", limit + 1, ...(agentId === undefined ? [] : [agentId])],
       );
-      return rows.map((row) => fromRow(row, used));
+      return rows.map((row) => tokenFrom(row, used));
     },
 
     async rotate(tx, workspaceId, id, graceMs) {
       const token = await get(workspaceId, id, tx);
       const secret = createSecret(random);
       const until = clock.now() + graceMs;
-      const row = await tx.get<Pick<Row, "agent_id">>(
+      changeWith(tx);
+      const row = await tx.get<Pick<TokenRow, "agent_id">>(
         `UPDATE tokens SET previous_hash = secret_hash, previous_until = $4, secret_hash = $3
          WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING agent_id`,
         [workspaceId, id, hashSecret(secret), until],
@@ -304,19 +303,20 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         "UPDATE sessions SET expires_at = $3 WHERE workspace_id = $1 AND token_id = $2 AND expires_at > $3",
         [workspaceId, id, until],
       );
-      tx.onCommit(() => hasChanged(workspaceId, row.agent_id));
+      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
       return { token, secret };
     },
 
     async revoke(tx, workspaceId, id) {
-      const row = await tx.get<Pick<Row, "agent_id">>(
+      changeWith(tx);
+      const row = await tx.get<Pick<TokenRow, "agent_id">>(
         `UPDATE tokens SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL
          RETURNING agent_id`,
         [workspaceId, id, clock.now()],
       );
       if (!row) throw noToken(id);
       await tx.run("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
-      tx.onCommit(() => hasChanged(workspaceId, row.agent_id));
+      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
     },
 
     async saveLastUsed() {
@@ -336,55 +336,6 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
   };
 }
 
-interface Secrets {
-  readonly secret_hash: Uint8Array;
-  readonly previous_hash: Uint8Array | null;
-  readonly previous_until: number | null;
-  readonly expires_at: number | null;
-}
-
-/** When the secret of this hash ends working; the present one never does by itself. */
-function secretUntil(
-  { secret_hash, previous_hash, previous_until }: Secrets,
-  secretHash: Uint8Array,
-): number {
-  const hash = Buffer.from(secretHash);
-  if (hash.equals(secret_hash)) return Number.POSITIVE_INFINITY;
-  return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
-}
-
 function noToken(id: string): Problem {
   return new Problem("not_found", `There is no token ${JSON.stringify(id)}.`);
-}
-
-/** Undefined where the token's agent is archived. */
-function toCaller(row: Row): Caller | undefined {
-  if (row.agent_id !== null && row.agent_archived_at !== null) return undefined;
-  return {
-    workspaceId: row.workspace_id,
-    workspace: row.workspace,
-    actor: `token:${row.id}`,
-    name: row.name,
-    agent: row.agent_id === null || row.agent === null ? null : { id: row.agent_id, name: row.agent },
-    scopes: JSON.parse(row.scopes) as string[],
-    toolsMode: row.tools_mode,
-    person: row.person,
-    role: row.role,
-  };
-}
-
-function fromRow(row: Row, used: ReadonlyMap<string, LastUse>): Token {
-  return {
-    id: row.id,
-    name: row.name,
-    agent: row.agent,
-    scopes: JSON.parse(row.scopes) as string[],
-    toolsMode: row.tools_mode,
-    person: row.person,
-    role: row.role,
-    expiresAt: row.expires_at,
-    createdBy: row.created_by,
-    createdAt: row.created_at,
-    lastUsedAt: used.get(row.id)?.at ?? row.last_used_at,
-  };
 }

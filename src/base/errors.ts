@@ -8,6 +8,7 @@ const PROBLEMS = {
   invalid_token: [401, "The token is not valid"],
   credits_exhausted: [402, "The budget is spent"],
   scope_missing: [403, "The token lacks a scope"],
+  person_required: [403, "The token names no person"],
   agent_forbidden: [403, "The token acts as another agent"],
   tier_forbidden: [403, "The agent's policy does not allow this tier"],
   model_forbidden: [403, "The agent's policy allows no model of this tier"],

@@ -1,4 +1,5 @@
 import type { Agents } from "../access/agents.ts";
+import type { Tokens } from "../access/tokens.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import { invalidField } from "../base/errors.ts";
@@ -32,6 +33,7 @@ export interface OpenConnectorsParts {
   readonly ledger: Ledger;
   readonly budgets: Budgets;
   readonly agents: Agents;
+  readonly tokens: Pick<Tokens, "grantOf">;
   readonly workspaces: Workspaces;
   readonly vault: Vault;
   readonly clock: Clock;

@@ -4,8 +4,9 @@ import { type Clock, timestamp } from "../base/clock.ts";
 import { redact } from "../base/log.ts";
 import type { Channel, Detail, Draft, Oversight } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
+import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { Facts, LateRecords } from "./late.ts";
+import { requireRights } from "./rights.ts";
 
 /** What a call is about, as its ledger entry shows it. */
 export interface Subject {
@@ -89,8 +90,23 @@ export class Call {
     this.#subject = { ...this.#subject, ...subject };
   }
 
-  /** Names the person behind a decision, which is this call's entry. */
-  decide(decision: string, clock: Clock): Decision {
+  /**
+   * Refuses the call if its caller's token or session has ended by now, as `sql` sees it. `commit`, `intend`, `record` and decisions
+   * ask by themselves; whoever changes or sends something in another way MUST ask, in the transaction that does it. Undefined if
+   * the answer is known at once.
+   * @throws Problem 401 `invalid_token`
+   */
+  requireRights(sql: Sql = this.#db): Promise<void> | undefined {
+    return requireRights(this.caller, sql);
+  }
+
+  /**
+   * Names the person behind a decision, which is this call's entry. The decision holds from here on if nothing is awaited before it
+   * takes effect: a token that ends later does not take it back.
+   * @throws Problem 401 `invalid_token`
+   */
+  async decide(decision: string, clock: Clock): Promise<Decision> {
+    await this.requireRights();
     const { person, name, role } = this.caller;
     const decidedAt = clock.now();
     const oversight: Oversight = {
@@ -103,8 +119,12 @@ export class Call {
     return this.#decision(decidedAt, clock, { ...oversight });
   }
 
-  /** What the caller decides over nothing but its own access, such as to sign out: no oversight, and it holds as a decision does. */
-  decideOwn(facts: Facts, clock: Clock): Decision {
+  /**
+   * What the caller decides over nothing but access, such as to sign out: no oversight, and it holds as a decision does.
+   * @throws Problem 401 `invalid_token`
+   */
+  async decideOwn(facts: Facts, clock: Clock): Promise<Decision> {
+    await this.requireRights();
     const decidedAt = clock.now();
     return this.#decision(decidedAt, clock, { ...facts, decided_at: timestamp(decidedAt) });
   }
@@ -132,7 +152,8 @@ export class Call {
   }
 
   /**
-   * Writes what was decided, and the decision as this call's entry, in one transaction. Where the store cannot be written,
+   * Writes what was decided, and the decision as this call's entry, in one transaction. The caller's rights counted when it was
+   * decided: what holds already is recorded. Where the store cannot be written,
    * both are kept and written once it can be: `isPutOff` says so.
    * @throws Problem 503 `ledger_unavailable` where too much is kept already
    */
@@ -163,10 +184,13 @@ export class Call {
   /**
    * Does the call's writing and records it, in one transaction. Where `work` does not call `record` itself, the entry
    * follows its writes.
+   * @throws Problem 401 `invalid_token` if the caller's rights have ended; nothing is written then
    */
   async commit<T>(work: (tx: Tx, record: Record) => Promise<T>): Promise<T> {
     let seq: number | null = null;
     const value = await this.#db.tx(async (tx) => {
+      const asked = this.requireRights(tx);
+      if (asked) await asked;
       const record: Record = async (more = {}) => {
         if (seq !== null) throw new Error("a call has one entry");
         seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
@@ -180,18 +204,27 @@ export class Call {
     return value;
   }
 
-  /** Records that what the call asks for is about to be done; resolves with the entry's seq once it is on disk. */
+  /**
+   * Records that what the call asks for is about to be done; resolves with the entry's seq once it is on disk.
+   * @throws Problem 401 `invalid_token` if the caller's rights have ended
+   */
   async intend(input: string): Promise<number> {
     if (this.#seq !== null) throw new Error("a call has one entry");
     const draft: Draft = { ...this.draft("allowed"), phase: "intent", input };
-    this.#seq = await this.#ledger.record(this.caller.workspaceId, draft);
+    this.#seq = await this.#ledger.record(this.caller.workspaceId, draft, this.#admit);
     return this.#seq;
   }
 
-  /** Records a call that wrote nothing, or one that was refused. */
+  /**
+   * Records a call that wrote nothing, or one that was refused.
+   * @throws Problem 401 `invalid_token` for one that has succeeded, if the caller's rights have ended
+   */
   async record(outcome: Draft["outcome"], code?: string): Promise<void> {
-    this.#seq = await this.#ledger.record(this.caller.workspaceId, this.draft(outcome, code));
+    const admit = outcome === "succeeded" ? this.#admit : undefined;
+    this.#seq = await this.#ledger.record(this.caller.workspaceId, this.draft(outcome, code), admit);
   }
+
+  readonly #admit = (tx: Tx): Promise<void> | undefined => this.requireRights(tx);
 
   #append(tx: Tx, draft: Draft): Promise<number> {
     if (this.#seq !== null) throw new Error("a call has one entry");

@@ -15,6 +15,7 @@ import type { LateRecords } from "./late.ts";
 import type { LimitNotices } from "./notices.ts";
 import type { RefusedCallers } from "./refused.ts";
 import { type RequestLimit, RequestLimiter } from "./requests.ts";
+import { invalidToken, requireRights, unauthenticated } from "./rights.ts";
 
 /** What a door offers: one of these stands beside each route. */
 export interface Operation {
@@ -63,7 +64,7 @@ export type Refused = Extract<Answer<never>, { readonly ok: false }>;
 export interface Gate {
   /**
    * The one way of every call: authenticate, limit, check the scope, do, record, answer. It never
-   * throws. No call succeeds before its entry is on disk: where it can't be written, the answer is 503
+   * throws. Whether the caller may still act is asked again by each transaction of the call (`Call`). No call succeeds before its entry is on disk: where it can't be written, the answer is 503
    * `ledger_unavailable`. A stop, a cancel and the end of a session alone hold from the moment at which they are decided:
    * where their entry can't be written, they succeed without one, and it is written late.
    */
@@ -74,6 +75,11 @@ export interface Gate {
    */
   identify(origin: Origin): Identified | Promise<Identified>;
   count(origin: Origin, caller: Caller, calls: number): Promise<Counted>;
+  /**
+   * Asks again whether a caller may act, after something was waited for. Undefined if that is known at once. `perform` asks by itself.
+   * @throws Problem 401 `invalid_token`
+   */
+  confirm(caller: Caller): Promise<void> | undefined;
   /** Requests that a workspace may still make at once. */
   requestsLeft(workspaceId: number): number;
   /** Refuses a call before it is asked who makes it; recorded as those of nobody knows whom are. */
@@ -187,7 +193,7 @@ export function createGate(parts: GateParts): Gate {
 
   function known(caller: Caller | undefined, origin: Origin): Identified | Promise<Refused> {
     if (caller) return { ok: true, caller };
-    return refuse(unauthenticated("invalid_token", "The token is unknown, expired or revoked."), origin);
+    return refuse(invalidToken(), origin);
   }
 
   /** Of nobody knows whom. */
@@ -229,6 +235,9 @@ export function createGate(parts: GateParts): Gate {
     const { requestId, channel } = origin;
     const call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger, late);
     try {
+      // It may have been identified long ago: a request of several calls was read since.
+      const asked = call.requireRights();
+      if (asked) await asked;
       if (operation.scope !== null && !hasScope(caller.scopes, operation.scope)) {
         throw new Problem("scope_missing", `This needs a token with the scope ${operation.scope}.`);
       }
@@ -274,6 +283,7 @@ export function createGate(parts: GateParts): Gate {
     identify,
     requestsLeft: (workspaceId) => limiter.left(workspaces.get(workspaceId), clock.monotonic()),
     turnAway: (origin, problem) => refuse(problem, origin),
+    confirm: (caller) => requireRights(caller, db),
     async count(origin, caller, calls) {
       let limit: RequestLimit | null = null;
       if (!isLimited(origin)) return { ok: true, limit };
@@ -286,11 +296,6 @@ export function createGate(parts: GateParts): Gate {
     },
     perform,
   };
-}
-
-/** 401 as RFC 6750 wants it. */
-export function unauthenticated(code: "unauthenticated" | "invalid_token", detail: string): Problem {
-  return new Problem(code, detail, { headers: { "WWW-Authenticate": "Bearer" } });
 }
 
 function rateLimited(limit: RequestLimit): Problem {

@@ -7,7 +7,6 @@ import type { Db } from "../store/db.ts";
 import { problemResponse } from "./answer.ts";
 import { openapiDocument } from "./docs/document.ts";
 import type { Door } from "./endpoint.ts";
-import type { LedgerExportParts } from "./ledger-export.ts";
 import { allowedMethods } from "./methods.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
 import { type ApprovalRouteParts, approvalRoutes } from "./routes/approvals.ts";
@@ -15,7 +14,7 @@ import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.t
 import { consoleRoutes } from "./routes/console.ts";
 import { type ConsoleLinkRouteParts, consoleLinkRoutes } from "./routes/console-links.ts";
 import { type FeedRouteParts, feedRoutes } from "./routes/events.ts";
-import { ledgerRoutes } from "./routes/ledger.ts";
+import { type LedgerRouteParts, ledgerRoutes } from "./routes/ledger.ts";
 import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./routes/ledger-proofs.ts";
 import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
@@ -52,7 +51,7 @@ export interface AppParts {
   readonly proofs: Omit<LedgerProofParts, "db" | "workspaces">;
   readonly rotation: RotationParts;
   readonly usage: UsageRouteParts;
-  readonly exports: Omit<LedgerExportParts, "db" | "log">;
+  readonly exports: Omit<LedgerRouteParts, "db" | "log">;
   readonly payloads: PayloadRouteParts;
   readonly mcp: McpRouteParts;
   readonly workspace: WorkspaceRouteParts & StopRouteParts;

@@ -113,6 +113,9 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     let reply: Reply | StreamReply | undefined;
     const result = await door.gate.call(operation, origin, async (call) => {
       const given = body && (await readBody(request, spec.bodyOptional === true, spec.bodyLimit));
+      // A body may take minutes to come.
+      const asked = body && call.requireRights();
+      if (asked) await asked;
       if (spec.slow) server?.timeout(request, 0);
       reply = await handle({
         call,

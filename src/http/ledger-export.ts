@@ -1,5 +1,5 @@
 import { type Clock, timestamp } from "../base/clock.ts";
-import { invalidField } from "../base/errors.ts";
+import { invalidField, Problem } from "../base/errors.ts";
 import { type Log, redact } from "../base/log.ts";
 import type { Call } from "../gate/call.ts";
 import type { BundleParts } from "../ledger/article14/bundle.ts";
@@ -12,6 +12,7 @@ import type { StreamReply } from "./endpoint.ts";
 import { viewEntry } from "./ledger-entry.ts";
 import { type ChosenFormat, ENTRY_FORMATS, type EntryFormat } from "./ledger-format.ts";
 import { IDLE_SECONDS } from "./listen.ts";
+import type { OwnEntries } from "./own-entries.ts";
 import { encodeCursor } from "./page.ts";
 
 export interface LedgerExportParts {
@@ -26,6 +27,8 @@ export interface LedgerExportParts {
 /** What is asked for. */
 export interface LedgerSelection {
   readonly filter: Omit<EntryFilter, "oversight">;
+  /** All that the caller sees; `filter` lets nothing else through. */
+  readonly own?: OwnEntries | null | undefined;
   /** The UTC day that was asked for; `filter` has its bounds. */
   readonly date?: string | undefined;
   /** The task that was asked for; `filter` has what is known of it. */
@@ -121,12 +124,12 @@ export class LedgerExports {
       abandon: release,
       stream(own, expire) {
         const { extension, contentType, chunks } = open();
-        const body = downloadStream(chunks, {
+        const body = downloadStream(whileAllowed(call, chunks), {
           clock,
           signal: request.signal,
           failed(error) {
-            const isStalled = error instanceof StalledReader;
-            log[isStalled ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
+            const isExpected = error instanceof StalledReader || error instanceof Problem;
+            log[isExpected ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
           },
           ended() {
             release();
@@ -170,7 +173,7 @@ export class LedgerExports {
     { caller }: Call,
     { signal }: Request,
     { contentType }: ChosenFormat,
-    { filter: { task: _, ...filter }, date }: LedgerSelection,
+    { filter: { task: _, ...filter }, own, date }: LedgerSelection,
     size: number,
   ): Download {
     const { workspaceId: id, workspace: name, actor, person, role } = caller;
@@ -183,6 +186,7 @@ export class LedgerExports {
         {
           workspace: { id, name },
           filter,
+          seesOnly: own ?? undefined,
           date,
           exportedBy: { actor, person: person ?? undefined, role: role ?? undefined },
           size,
@@ -191,6 +195,18 @@ export class LedgerExports {
       );
     }
     return { extension: "zip", contentType, chunks: chunks() };
+  }
+}
+
+/** The same chunks for as long as the caller's token or session holds. @throws Problem 401 `invalid_token` once it has ended */
+async function* whileAllowed(
+  call: Call,
+  chunks: AsyncGenerator<Uint8Array, void>,
+): AsyncGenerator<Uint8Array, void> {
+  for await (const chunk of chunks) {
+    const asked = call.requireRights();
+    if (asked) await asked;
+    yield chunk;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Detail, Draft } from "./entry.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Admit, Ledger } from "./ledger.ts";
 import { type ErasedPayload, NAMED_AT_ONCE, namesOf } from "./proof/erasure.ts";
 
 /** Why payloads were erased, as their record says it: somebody asked for it by an entry, or deleted a document. */
@@ -35,6 +35,8 @@ export async function deletePayloads(
  * Erases payloads in their order, some in each transaction, with an entry that names them; no entry where nothing was left
  * to erase.
  * @param draft The entries, but for `detail`
+ * @param admit Asked in each transaction
+ * @throws what `admit` throws; nothing more is erased then
  */
 export async function erasePayloads(
   { db, ledger }: { readonly db: Db; readonly ledger: Ledger },
@@ -42,9 +44,11 @@ export async function erasePayloads(
   payloads: readonly ErasedPayload[],
   draft: Draft,
   cause: ErasureCause,
+  admit?: Admit,
 ): Promise<void> {
   for (let at = 0; at < payloads.length; at += NAMED_AT_ONCE) {
     await db.tx(async (tx) => {
+      await admit?.(tx);
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(at, at + NAMED_AT_ONCE));
       if (erased.length === 0) return;
       await ledger.append(tx, workspaceId, { ...draft, detail: erasureDetail(erased, cause) });

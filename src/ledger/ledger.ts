@@ -16,13 +16,16 @@ export interface Ledger {
    */
   append(tx: Tx, workspaceId: number, draft: Draft): Promise<number>;
   /**
-   * Appends an entry that stands alone, such as a read's; resolves once it is on disk.
-   * @throws StoreUnavailable
+   * Appends an entry that stands alone, such as a read's; resolves once it is on disk. `admit` is asked in the entry's transaction.
+   * @throws StoreUnavailable, and what `admit` throws: no entry is appended then
    */
-  record(workspaceId: number, draft: Draft): Promise<number>;
+  record(workspaceId: number, draft: Draft, admit?: Admit): Promise<number>;
   /** Tells how long a ledger has become, once that is on disk. */
   readonly grown: Signal<Grown>;
 }
+
+/** Refuses an entry by throwing. Undefined: it is admitted at once. */
+export type Admit = (tx: Tx) => Promise<void> | undefined;
 
 export interface Grown {
   readonly workspaceId: number;
@@ -32,6 +35,7 @@ export interface Grown {
 interface Waiting {
   readonly workspaceId: number;
   readonly draft: Draft;
+  readonly admit: Admit | undefined;
   readonly resolve: (seq: number) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -111,9 +115,11 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
     const links: (readonly [number, Link])[] = [];
     const texts: Payload[] = [];
     const results: (number | Error)[] = [];
-    for (const { workspaceId, draft } of group) {
+    for (const { workspaceId, draft, admit } of group) {
       const tail = ends.get(workspaceId) ?? (await tailOf(tx, workspaceId));
       try {
+        const asked = admit?.(tx);
+        if (asked) await asked;
         const { next, payloads } = sealed(workspaceId, tail, draft, now);
         if (!starts.has(workspaceId)) starts.set(workspaceId, tail.seq);
         ends.set(workspaceId, next.tail);
@@ -159,13 +165,13 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource): Ledger
   return {
     append,
     grown,
-    record(workspaceId, draft) {
+    record(workspaceId, draft, admit) {
       return new Promise((resolve, reject) => {
         if (waiting.length >= WAITING_LIMIT) {
           reject(new StoreUnavailable(`${WAITING_LIMIT} entries are waiting to be written already`));
           return;
         }
-        waiting.push({ workspaceId, draft, resolve, reject });
+        waiting.push({ workspaceId, draft, admit, resolve, reject });
         if (waiting.length === 1) void writeWaiting();
       });
     },

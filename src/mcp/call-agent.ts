@@ -5,6 +5,7 @@ import { validator } from "../base/schema.ts";
 import type { Progress } from "../connectors/source.ts";
 import { draining } from "../tasks/accept.ts";
 import type { EventReader } from "../tasks/events.ts";
+import { agentForbidden } from "../tasks/refusals.ts";
 import { AgentArguments } from "./agent-tool.ts";
 import { denyArguments } from "./arguments.ts";
 import type { McpParts } from "./parts.ts";
@@ -71,6 +72,8 @@ async function dispatchAndWait(
         return { denied: await denyArguments(call, AgentArguments.errors(input)) };
       }
       if (!mayWait) throw parts.waits.stopped ? draining() : tooMany();
+      // Before it is looked up: whether there is such an agent is nothing that another one's token is told.
+      if (caller.agent && caller.agent.name !== agent) throw agentForbidden(caller.agent.name);
       const { tools } = await parts.agents.get(caller.workspaceId, agent);
       const reachable = parts.registry.reachable(caller.workspaceId, { tools, scopes: caller.scopes });
       const request = { agent, tools: reachable.slice(0, TOOLS).map(({ name }) => name), ...input };

@@ -137,6 +137,9 @@ export class McpDoor {
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const { caller, origin } = visit;
     const body = await asked.readBody();
+    // It may have taken minutes to come.
+    const confirming = this.#parts.gate.confirm(caller);
+    if (confirming) await confirming;
     if (Array.isArray(body) && body.length > BATCH) {
       const message = `A batch may have ${BATCH} messages.`;
       return answered(rpcResponse(400, RPC.invalidRequest, message), visit);

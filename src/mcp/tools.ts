@@ -80,10 +80,12 @@ async function call(
   shown: string,
   input: object,
 ): Promise<Result> {
-  const { names } = await parts.offers.of(context.visit.caller);
+  const { caller } = context.visit;
+  const { names } = await parts.offers.of(caller);
   // What no tool is named like is looked up as it is: the refusal, and its evidence, name it so.
   const name = names.inward(shown) ?? shown;
-  const agent = agentOf(name);
+  // A token that acts as an agent is refused agents that are there and those that are not in the same way.
+  const agent = agentOf(name) ?? (caller.agent ? agentOf(name.replace("__", ".")) : undefined);
   if (agent !== undefined) return callAgent(parts, context, agent, input);
   const progress = progressOf(context);
   const { value, ledgerSeq } = await perform(parts, context, { action: "tool.call", scope: null }, (call) =>

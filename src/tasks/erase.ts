@@ -4,7 +4,7 @@ import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../led
 import type { Ledger } from "../ledger/ledger.ts";
 import { type ErasedPayload, NAMED_AT_ONCE } from "../ledger/proof/erasure.ts";
 import { findEntry, ledgerSize, readEntries } from "../ledger/query.ts";
-import type { Db } from "../store/db.ts";
+import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { type Approval, approvalsOf } from "./approvals/rows.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
@@ -55,15 +55,16 @@ export class PayloadEraser {
     const isWhole = task?.dispatchSeq === seq;
     const asked = task && !isWhole ? await argumentsOf(db, task, seq) : null;
     const payloads = isWhole ? await payloadsOf(db, task) : [...named(target), ...(asked?.others ?? [])];
+    const admit = async (tx: Tx) => call.requireRights(tx);
     if (task) {
       const texts = isWhole ? ALL_TEXTS : textsOf(target, asked);
-      if (texts) await eraseEvents(db, task, texts);
+      if (texts) await eraseEvents(db, task, texts, admit);
       hub.erased(task.id);
     }
     const others = Math.max(0, payloads.length - NAMED_AT_ONCE);
     const cause = { reason: "requested", target_seq: seq } as const;
     const draft = call.draft("succeeded");
-    await erasePayloads({ db, ledger }, workspaceId, payloads.slice(0, others), draft, cause);
+    await erasePayloads({ db, ledger }, workspaceId, payloads.slice(0, others), draft, cause, admit);
     await call.commit(async (tx, record) => {
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(others));
       if (isWhole) await forgetFingerprint(tx, task);

@@ -19,6 +19,7 @@ import { AwaitingApproval, presentCall, verdictOf } from "./approvals/present.ts
 import { type ApprovalWithTexts, countPending, PENDING_LIMIT } from "./approvals/rows.ts";
 import { chargeTask, closeModelCall, openModelCall } from "./charges.ts";
 import { expectedCost } from "./expected-cost.ts";
+import { TOKEN_ENDED } from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { saveAnswer } from "./progress.ts";
@@ -32,7 +33,8 @@ export interface Evidence {
   readonly task: Task;
   /**
    * Stands before each call of a model or a tool, within the transaction of its intent: marks the task as running, and reads the agent
-   * anew, so that a change of it comes before the intent and holds, or comes after it. @throws AgentDenied `agent_stopped`
+   * anew, so that a change of it comes before the intent and holds, or comes after it.
+   * @throws AgentDenied `agent_stopped`, `invalid_token`
    */
   enter(tx: Tx): Promise<{
     readonly id: number;
@@ -94,7 +96,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
   });
 
   /**
-   * Begins a call once its budgets allow that. @throws AgentDenied `credits_exhausted`, which `denied` is the entry of
+   * Begins a call once its budgets allow that. @throws AgentDenied `credits_exhausted`, `invalid_token`, which `denied` is the entry of
    */
   async function begin<Seq>(
     signal: AbortSignal,
@@ -104,10 +106,17 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     try {
       return await budgets.admit(signal, (reserve) => db.tx((tx) => work(tx, reserve)));
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      await ledger.record(workspaceId, denied(error.code));
-      throw new AgentDenied(error.code, error.message);
+      throw await refused(error, denied);
     }
+  }
+
+  /** Records a call that was refused before anything was sent. @returns what to throw */
+  async function refused(error: unknown, denied: (code: string) => Draft): Promise<unknown> {
+    const isRefusal =
+      error instanceof Problem || (error instanceof AgentDenied && error.code === TOKEN_ENDED);
+    if (!isRefusal) return error;
+    await ledger.record(workspaceId, denied(error.code));
+    return error instanceof AgentDenied ? error : new AgentDenied(error.code, error.message);
   }
 
   async function beforeModelCall(call: BeforeModelCall): Promise<void> {
@@ -214,7 +223,12 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
 
   /** @returns why nobody is asked. @throws AwaitingApproval */
   async function present(call: BeforeToolCall): Promise<Deny> {
-    const isAsked = await db.tx(async (tx) => {
+    const denied = (code: string): Draft =>
+      about({
+        ...{ phase: "single", action: "tool.call", outcome: "denied", code, tool: call.tool },
+        input: JSON.stringify(call.arguments),
+      });
+    const asking = db.tx(async (tx) => {
       const { name, approvalsRequired } = await evidence.enter(tx);
       if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) return false;
       await presentCall(tx, ledger, call, {
@@ -227,6 +241,9 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       });
       await evidence.announce(tx, call);
       return true;
+    });
+    const isAsked = await asking.catch(async (error: unknown) => {
+      throw await refused(error, denied);
     });
     if (!isAsked) return { deny: "Too many calls of this workspace wait for a person already." };
     throw new AwaitingApproval(call.id);

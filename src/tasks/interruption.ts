@@ -1,3 +1,4 @@
+import type { AgentDenied } from "../agents/index.ts";
 import type { Decision } from "../gate/call.ts";
 import type { Ending } from "./finish.ts";
 import type { Retries } from "./retries.ts";
@@ -67,6 +68,9 @@ function cancelledEnding(): Ending {
   return { status: "cancelled", error: null, output: null };
 }
 
+/** Code of a refused call: the token that dispatched its task has ended. */
+export const TOKEN_ENDED = "invalid_token";
+export const TOKEN_ENDED_WORDS = "The token that dispatched the task was revoked or has expired.";
 export const AGENT_STOPPED = "The agent was stopped.";
 export const WORKSPACE_STOPPED = "The workspace was stopped.";
 
@@ -77,6 +81,12 @@ export function stoppedEnding(message = AGENT_STOPPED): Ending {
 
 export function failure(code: TaskErrorCode, message: string): Ending {
   return { status: "failed", error: { code, message }, output: null };
+}
+
+/** How a task ends whose next call was refused before anything was sent. */
+export function deniedEnding({ code, message }: AgentDenied): Ending {
+  if (code === "agent_stopped") return stoppedEnding(message);
+  return failure(code === TOKEN_ENDED ? "interrupted" : "credits_exhausted", message);
 }
 
 export function unrecorded(): Ending {

@@ -7,7 +7,7 @@ import { type ToolRegistry, textOf } from "../connectors/registry.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
 import { AwaitingApproval } from "./approvals/present.ts";
 import type { Ending } from "./finish.ts";
-import { failure, stoppedEnding } from "./interruption.ts";
+import { deniedEnding, failure } from "./interruption.ts";
 import type { OwnCall } from "./progress.ts";
 
 type Hook<Name extends keyof Hooks> = NonNullable<Hooks[Name]>;
@@ -47,10 +47,7 @@ export async function runOwnCall(run: OwnCallRun, { call, result }: OwnCall): Pr
     return endingOf(ended.status, text);
   } catch (error) {
     if (error instanceof AwaitingApproval) return "awaiting";
-    if (error instanceof AgentDenied) {
-      if (error.code === "agent_stopped") return stoppedEnding(error.message);
-      return failure("credits_exhausted", error.message);
-    }
+    if (error instanceof AgentDenied) return deniedEnding(error);
     // It waited for a budget: whoever has ended it says how.
     if (run.signal.aborted) return failure("interrupted", "The call was ended before it was made.");
     throw error;

@@ -1,4 +1,5 @@
 import type { Agents } from "../access/agents.ts";
+import type { Tokens } from "../access/tokens.ts";
 import type { Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Ids } from "../base/ids.ts";
@@ -20,6 +21,7 @@ export interface TaskParts {
   readonly budgets: Budgets;
   readonly workspaces: Workspaces;
   readonly agents: Agents;
+  readonly tokens: Pick<Tokens, "grantOf">;
   readonly door: ModelDoor;
   readonly tools: ToolRegistry;
   readonly hub: TaskEventHub;

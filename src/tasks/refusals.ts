@@ -5,6 +5,10 @@ export function noTask(id: string): Problem {
   return new Problem("not_found", `There is no task ${JSON.stringify(id)}.`);
 }
 
+export function agentForbidden(acting: string): Problem {
+  return new Problem("agent_forbidden", `This token acts as ${acting} and may dispatch to it alone.`);
+}
+
 export function notCancelled(): Problem {
   return new Problem("internal", "The task's end could not be written, so it is not known to be cancelled.");
 }

@@ -1,4 +1,6 @@
 import type { Agent } from "../access/agents.ts";
+import { tokenIdOf } from "../access/caller.ts";
+import type { Grant } from "../access/grant.ts";
 import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
 import {
   AgentDenied,
@@ -23,10 +25,13 @@ import { encodeFrame } from "./frames.ts";
 import {
   AGENT_STOPPED,
   BetweenCalls,
+  deniedEnding,
   failure,
   interruptionOf,
   type RunSignals,
   stoppedEnding,
+  TOKEN_ENDED,
+  TOKEN_ENDED_WORDS,
   unrecorded,
   WORKSPACE_STOPPED,
 } from "./interruption.ts";
@@ -64,6 +69,8 @@ export class TaskRun {
   readonly #log: EventLog;
   readonly #signal: AbortSignal;
   readonly #draining: AbortSignal;
+  /** Of the token that dispatched the task; null: the operator did. */
+  readonly #grant: Grant | null;
   #ceiling = 0;
   #saveAt = UNSAVED_BYTES;
   #policy: TierPolicy | null = null;
@@ -80,6 +87,9 @@ export class TaskRun {
     this.#log = log;
     this.#signal = signal;
     this.#draining = draining;
+    const { workspaceId, createdBy } = task;
+    const token = tokenIdOf({ actor: createdBy });
+    this.#grant = token === null ? null : parts.tokens.grantOf(workspaceId, token);
   }
 
   /** What a model call cost that could not be written, for the task's end to settle. */
@@ -282,10 +292,7 @@ export class TaskRun {
     if (event.cause instanceof BetweenCalls) return "shutdown";
     if (event.code === "cancelled") return interrupted(this.#signal);
     if (event.cause instanceof StoreUnavailable) return unrecorded();
-    if (event.cause instanceof AgentDenied) {
-      if (event.cause.code === "agent_stopped") return stoppedEnding(event.message);
-      return failure("credits_exhausted", event.message);
-    }
+    if (event.cause instanceof AgentDenied) return deniedEnding(event.cause);
     if (event.code === "denied") return failure("model_unavailable", event.message);
     if (event.code === "internal" && event.cause !== undefined) {
       this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
@@ -325,6 +332,10 @@ export class TaskRun {
     const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId, tx);
     if (!agent) throw new AgentDenied("agent_stopped", "The agent was removed.");
     if (agent.status === "stopped") throw new AgentDenied("agent_stopped", this.#whyStopped());
+    // Nothing is sent for a token that has ended, however long ago it dispatched the task.
+    const holds = this.#grant?.holds(tx) ?? true;
+    if (!(typeof holds === "boolean" ? holds : await holds))
+      throw new AgentDenied(TOKEN_ENDED, TOKEN_ENDED_WORDS);
     this.#take(agent);
     return agent;
   }

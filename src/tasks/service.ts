@@ -13,7 +13,7 @@ import { Interruption, interruptionOf } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
 import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
-import { finished, noTask, notCancelled } from "./refusals.ts";
+import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
 import { Retries } from "./retries.ts";
 import { runTask } from "./run-task.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
@@ -138,10 +138,7 @@ export class TaskService {
     call.about({ agent: request.agent, ...(request.tier === undefined ? {} : { tier: request.tier }) });
     if (this.#draining.signal.aborted) throw draining();
     if (caller.agent && caller.agent.name !== request.agent) {
-      throw new Problem(
-        "agent_forbidden",
-        `This token acts as ${caller.agent.name} and may dispatch to it alone.`,
-      );
+      throw agentForbidden(caller.agent.name);
     }
     const key = idempotencyKey === undefined ? undefined : keyOf(caller, idempotencyKey, request);
     const known = key && (await findReplay(db, key, clock.now()));
@@ -201,7 +198,7 @@ export class TaskService {
     const task = await this.#toCancel(caller, id);
     call.about({ task: task.id, agent: task.agent });
     if (isFinal(task.status)) throw finished(task);
-    const decision = call.decide("cancel", this.#parts.clock);
+    const decision = await call.decide("cancel", this.#parts.clock);
     const interruption = new Interruption("cancelled", decision.decidedAt, decision);
     const queued = { workspaceId: task.workspaceId, taskId: id, agentId: task.agentId };
     const putOff = await this.#interrupt(queued, interruption);

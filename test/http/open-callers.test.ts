@@ -92,8 +92,10 @@ test("one whose agent is archived is told nothing from then on", async () => {
   const opener = await issue(null, { id: 1, name: "clerk" });
   const reader = callers.guard(talking(), opener);
   expect(await reader.next()).toHaveLength(1);
-  await bench.db.run("UPDATE agents SET archived_at = 1 WHERE id = 1");
-  tokens.forget();
+  await bench.db.tx(async (tx) => {
+    tokens.changeWith(tx);
+    await tx.run("UPDATE agents SET archived_at = 1 WHERE id = 1");
+  });
   expect(await reader.next()).toBeNull();
 });
 
@@ -127,7 +129,7 @@ test("of many streams of two tokens two looks are made at each change, and none 
   expect(looks).toBe(4);
   for (const reader of readers) reader.close();
   expect(callers.size).toBe(0);
-  tokens.forget();
+  await bench.db.tx(async (tx) => tokens.changeWith(tx));
   await new Promise((resolve) => setImmediate(resolve));
   expect(looks).toBe(4);
 });

@@ -66,8 +66,8 @@ const CHANGES = [
     name: "that was archived",
     method: "DELETE",
     path: "/v1/agents/clerk",
-    written: [404, "agent_not_found"],
-    removed: [404, "agent_not_found"],
+    written: [401, "invalid_token"],
+    removed: [401, "invalid_token"],
   },
 ] as const;
 type Change = (typeof CHANGES)[number];

@@ -1,6 +1,8 @@
 import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
+import { tokenIdOf } from "../../access/caller.ts";
 import { type Boundary, EVERYTHING, narrow, simplify } from "../../access/memory-scope.ts";
+import type { Tokens } from "../../access/tokens.ts";
 import { ToolError } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Db, Sql } from "../../store/db.ts";
@@ -18,6 +20,7 @@ const TEXT_LENGTH = 1_000_000;
 export interface VaultToolParts {
   readonly vault: Vault;
   readonly agents: Agents;
+  readonly tokens: Pick<Tokens, "grantOf">;
   readonly db: Db;
   readonly clock: Pick<Clock, "now">;
 }
@@ -130,6 +133,8 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
           parts.db.tx(async (tx) => {
             // Reading the document may have taken a while.
             if (signal.aborted) throw notWritten();
+            if (!(await mayAct(parts, actor, tx)))
+              throw new ToolError("The token has ended; nothing was written.");
             isWriting = true;
             return work(tx, await boundaryOf(parts, actor, tx));
           }),
@@ -164,6 +169,16 @@ async function unlessAborted<Result>(
 
 function notWritten(): ToolError {
   return new ToolError("The call was cancelled; nothing was written.");
+}
+
+/** Whether the token that the call is made for still holds, as a transaction sees it. */
+async function mayAct(
+  { tokens }: VaultToolParts,
+  { workspaceId, actor }: ToolActor,
+  sql: Sql,
+): Promise<boolean> {
+  const token = tokenIdOf({ actor });
+  return token === null || tokens.grantOf(workspaceId, token).holds(sql);
 }
 
 /** `sql`: as a transaction sees it. */

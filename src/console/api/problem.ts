@@ -27,6 +27,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   offline: "Check that the server is running. This page tries again by itself.",
   scope_missing: "Sign in with a token that has this scope, or ask who issued yours.",
   agent_forbidden: "Sign in with a token that acts as no agent.",
+  person_required: "Sign in with a token that names its person.",
   agent_stopped: "Resume the agent first.",
   workspace_stopped: "Resume the workspace first.",
   credits_exhausted: "Raise the budget in Settings or in the agent, or wait until it begins anew.",

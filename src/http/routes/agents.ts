@@ -115,10 +115,21 @@ export function agentRoutes(
     },
     async ({ call, query: { limit = DEFAULT_LIMIT, cursor } }) => {
       const after = decodeCursor(cursor, isAgentName);
-      const found = await agents.list(call.caller.workspaceId, limit, after);
+      const found = await visibleAgents(call.caller, limit, after);
       return { status: 200, body: page(found, limit, (agent) => agent.name, view) };
     },
   );
+
+  /** Those that a caller sees, as `agents.list` answers them: a token that acts as an agent sees its own. */
+  async function visibleAgents(
+    { workspaceId, agent: own }: Caller,
+    limit: number,
+    after: string | undefined,
+  ): Promise<readonly Agent[]> {
+    if (!own) return agents.list(workspaceId, limit, after);
+    const agent = await agents.byId(workspaceId, own.id);
+    return agent && (after === undefined || agent.name > after) ? [agent] : [];
+  }
 
   const create = endpoint(
     door,
@@ -154,7 +165,9 @@ export function agentRoutes(
     { action: "agent.read", scope: "agents:read", summary: "Read an agent", tag, status: 200 },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
-      return { status: 200, body: view(await agents.get(call.caller.workspaceId, name)) };
+      const agent = await agents.get(call.caller.workspaceId, name);
+      if (!sees(call.caller, agent)) throw noAgent(name);
+      return { status: 200, body: view(agent) };
     },
   );
 
@@ -201,7 +214,7 @@ export function agentRoutes(
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
       const agent = await call.commit(async (tx, record) => {
-        tx.onCommit(() => tokens.forget());
+        tokens.changeWith(tx);
         const archived = await agents.archive(tx, workspaceId, name);
         await record({ detail: agentVersion(archived) });
         return archived;
@@ -232,8 +245,8 @@ export function agentRoutes(
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
-      const decision = call.decide("stop", clock);
       const agent = await toStop(workspaceId, name);
+      const decision = await call.decide("stop", clock);
       let stopped: Agent | undefined;
       await holdAtOnce(call, {
         decision,
@@ -267,7 +280,7 @@ export function agentRoutes(
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
-      call.decide("resume", clock);
+      await call.decide("resume", clock);
       await call.commitEarlierDecisions();
       const { id } = await agents.get(workspaceId, name);
       // Else a crash would leave tasks behind that nothing keeps from running any more.
@@ -292,6 +305,10 @@ export function agentRoutes(
     .delete("/:name", archive.handle, archive.hook)
     .post("/:name/stop", stop.handle, stop.hook)
     .post("/:name/resume", resume.handle, resume.hook);
+}
+
+function sees({ agent: own }: Caller, { id }: Agent): boolean {
+  return own === null || own.id === id;
 }
 
 function noAgent(name: string): Problem {

@@ -1,15 +1,18 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
+import type { Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import type { LedgerKeys } from "../../ledger/keys.ts";
 import { formatTlogProof } from "../../ledger/proof/tlog-proof.ts";
 import type { Proofs } from "../../ledger/proofs.ts";
-import { ledgerSize } from "../../ledger/query.ts";
+import { findEntry, ledgerSize } from "../../ledger/query.ts";
 import { type RotationParts, rotateKey } from "../../ledger/rotation.ts";
 import type { Db } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger-entry.ts";
+import { ownEntries, seesEntry } from "../own-entries.ts";
 import { requireOperator } from "./workspace.ts";
 
 export interface LedgerProofParts {
@@ -17,6 +20,7 @@ export interface LedgerProofParts {
   readonly proofs: Proofs;
   readonly keys: LedgerKeys;
   readonly workspaces: Workspaces;
+  readonly agents: Pick<Agents, "byId">;
 }
 
 const ConsistencyQuery = Type.Object(
@@ -28,8 +32,11 @@ const ConsistencyQuery = Type.Object(
 );
 const tag = "Ledger";
 
-/** What can be proven of the ledger, for who has its key and keeps checkpoints of it. */
-export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: LedgerProofParts) {
+/**
+ * What can be proven of the ledger to anybody who has its key and keeps checkpoints of it. A token that acts as an agent is given
+ * heads, keys and proofs between heads, which are hashes and sizes, and the proofs of its own agent's entries.
+ */
+export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces, agents }: LedgerProofParts) {
   const checkpoint = endpoint(
     door,
     {
@@ -72,7 +79,9 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: 
       status: 200,
     },
     async ({ call, params: { seq = "" }, request }) => {
-      const found = isSeq(seq) ? await proofs.inclusion(call.caller.workspaceId, Number(seq)) : undefined;
+      const found = (await isVisible(call.caller, seq))
+        ? await proofs.inclusion(call.caller.workspaceId, Number(seq))
+        : undefined;
       if (!found) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
       call.about({ detail: { what: "proof", target_seq: Number(seq) } });
       const { leaf, inclusion: hashes, head } = found;
@@ -120,6 +129,13 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces }: 
       return { status: 200, body };
     },
   );
+
+  async function isVisible(caller: Caller, seq: string): Promise<boolean> {
+    const own = await ownEntries(agents, caller);
+    if (!isSeq(seq) || !own) return isSeq(seq);
+    const entry = await findEntry(db, caller.workspaceId, Number(seq));
+    return entry !== undefined && seesEntry(own, entry);
+  }
 
   return new Elysia({ prefix: "/v1/ledger" })
     .get("/checkpoint", checkpoint.handle, checkpoint.hook)

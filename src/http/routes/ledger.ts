@@ -1,5 +1,7 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
+import type { Agents } from "../../access/agents.ts";
+import type { Caller } from "../../access/caller.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { findEntries, findEntry, type NamedTask } from "../../ledger/query.ts";
 import type { Db } from "../../store/db.ts";
@@ -8,6 +10,7 @@ import { type Door, endpoint } from "../endpoint.ts";
 import { isSeq, viewEntry } from "../ledger-entry.ts";
 import { detailOf, type LedgerExportParts, LedgerExports } from "../ledger-export.ts";
 import { chooseFormat, LEDGER_FORMATS, LEDGER_MEDIA_TYPES } from "../ledger-format.ts";
+import { type OwnEntries, ownEntries, seesEntry } from "../own-entries.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 import { instant, isDay } from "../time.ts";
 
@@ -38,8 +41,12 @@ const EntriesQuery = Type.Object(
   { additionalProperties: false },
 );
 
-export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
-  const { db } = parts;
+export interface LedgerRouteParts extends LedgerExportParts {
+  readonly agents: Pick<Agents, "byId">;
+}
+
+export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
+  const { db, agents } = parts;
   const exports = new LedgerExports(parts);
   const tag = "Ledger";
 
@@ -59,14 +66,24 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     },
     async ({ call, query, request }) => {
       const { workspaceId } = call.caller;
-      const { limit, order, agent, actor, action, tier, date, task } = query;
+      const { limit, order, actor, action, tier, date, task } = query;
+      const own = await ownEntries(agents, call.caller);
       const cursor = decodeCursor(query.cursor, isSeq);
       const after = cursor === undefined ? undefined : Number(cursor);
-      const named = task === undefined ? undefined : await namedTask(db, workspaceId, task);
-      const filter = { agent, actor, action, tier, task: named, ...timeRange(date, query.from, query.to) };
       const chosen = chooseFormat(query.format, request.headers.get("accept"));
+      const isForeign = own !== null && query.agent !== undefined && query.agent !== own.agent;
+      // A bundle with nothing in it would say, signed, that there is nothing of that agent.
+      if (isForeign && chosen.format === "article14") {
+        throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(query.agent)}.`);
+      }
+      const named = task === undefined ? undefined : await namedTask(db, call.caller, task);
+      const filter = {
+        ...{ agent: own ? own.agent : query.agent, actor, action, tier },
+        task: isForeign ? null : named,
+        ...timeRange(date, query.from, query.to, own),
+      };
       if (chosen.format !== "json") {
-        return exports.reply(call, request, chosen, { filter, date, task, order, limit, after });
+        return exports.reply(call, request, chosen, { filter, own, date, task, order, limit, after });
       }
       call.about({ detail: detailOf("json", { filter, date, task, order, limit, after }) });
       const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
@@ -91,8 +108,10 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
       status: 200,
     },
     async ({ call, params: { seq = "" } }) => {
+      const own = await ownEntries(agents, call.caller);
       const entry = isSeq(seq) ? await findEntry(db, call.caller.workspaceId, Number(seq)) : undefined;
-      if (!entry) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
+      if (!entry || !seesEntry(own, entry))
+        throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
       call.about({ detail: { target_seq: entry.seq } });
       return {
         status: 200,
@@ -106,14 +125,21 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
     .get("/:seq", read.handle, read.hook);
 }
 
-/** Null for a task that the workspace does not have. */
-async function namedTask(db: Db, workspaceId: number, id: string): Promise<NamedTask | null> {
+/** Null for a task that the workspace does not have, or that is another agent's than the one the caller acts as. */
+async function namedTask(db: Db, { workspaceId, agent }: Caller, id: string): Promise<NamedTask | null> {
   const task = await findTask(db, workspaceId, id);
-  return task ? { id: task.id, agent: task.agent, dispatchSeq: task.dispatchSeq } : null;
+  return task && (!agent || agent.id === task.agentId)
+    ? { id: task.id, agent: task.agent, dispatchSeq: task.dispatchSeq }
+    : null;
 }
 
-/** Both conditions hold where a day and a range are given. */
-function timeRange(date: string | undefined, from: string | undefined, to: string | undefined) {
+/** All conditions hold where several are given. */
+function timeRange(
+  date: string | undefined,
+  from: string | undefined,
+  to: string | undefined,
+  own: OwnEntries | null,
+) {
   let start = from === undefined ? undefined : instant("/from", from);
   let end = to === undefined ? undefined : instant("/to", to);
   if (date !== undefined) {
@@ -122,6 +148,7 @@ function timeRange(date: string | undefined, from: string | undefined, to: strin
     start = Math.max(day, start ?? day);
     end = Math.min(day + DAY_MS, end ?? day + DAY_MS);
   }
+  if (own) start = Math.max(Date.parse(own.since), start ?? 0);
   return {
     from: start === undefined ? undefined : new Date(start).toISOString(),
     to: end === undefined ? undefined : new Date(end).toISOString(),

@@ -4,21 +4,24 @@ import { type Caller, tokenIdOf } from "../../access/caller.ts";
 import { hashSecret } from "../../access/secret.ts";
 import type { Session, Sessions } from "../../access/sessions.ts";
 import type { SignInLinks, UsedLink } from "../../access/sign-in-links.ts";
+import type { Tokens } from "../../access/tokens.ts";
 import type { WorkspaceStatus, Workspaces } from "../../access/workspaces.ts";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { Call } from "../../gate/call.ts";
-import { unauthenticated } from "../../gate/gate.ts";
 import { holdAtOnce } from "../../gate/hold-at-once.ts";
+import { unauthenticated } from "../../gate/rights.ts";
 import { readBrowserCredential, readSignIn } from "../credential.ts";
 import { type Door, type Endpoint, endpoint } from "../endpoint.ts";
 import { dropsSecureCookies } from "../own-origin.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 import { endedCookie, sessionCookie } from "../session-cookie.ts";
+import { requireHeld } from "../token-authority.ts";
 
 export interface SessionRouteParts {
   readonly sessions: Sessions;
+  readonly tokens: Pick<Tokens, "get">;
   readonly links: SignInLinks;
   readonly workspaces: Pick<Workspaces, "get">;
   readonly clock: Clock;
@@ -27,7 +30,7 @@ export interface SessionRouteParts {
 const Nothing = Type.Object({}, { additionalProperties: false });
 
 /** Signing in and out, for browsers: what stands behind the cookie that the console's calls are authenticated by. */
-export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }: SessionRouteParts) {
+export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces, clock }: SessionRouteParts) {
   const { publicUrl, operatorSecret } = door;
   const statusOf = ({ workspaceId }: Caller) => workspaces.get(workspaceId).status;
   const tag = "Sessions";
@@ -139,8 +142,9 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
   async function endAtOnce(call: Call, id: string, detail: Readonly<Record<string, string>>): Promise<void> {
     const { workspaceId } = call.caller;
     call.about({ detail });
+    const decision = await call.decideOwn(detail, clock);
     await holdAtOnce(call, {
-      decision: call.decideOwn(detail, clock),
+      decision,
       halt: sessions.halt(id),
       write: (tx) => sessions.end(tx, workspaceId, id),
       // Streams are told by `sessions.changed`.
@@ -186,6 +190,8 @@ export function sessionRoutes(door: Door, { sessions, links, workspaces, clock }
           `This token acts as ${agent.name} and may manage its sessions alone.`,
         );
       }
+      const { scopes } = await tokens.get(workspaceId, session.tokenId);
+      requireHeld(call.caller, scopes);
       await endAtOnce(call, id, { session: id, token: session.tokenId });
       return { status: 204 };
     },

@@ -88,7 +88,7 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
     { ...oversight, tag, action: "oversight.stop", summary: "Stop every workspace", urgent: true },
     async ({ call }) => {
       requireOperator(call.caller.actor);
-      // All are halted before the first of them waits for anything.
+      // All are halted before any of them waits for the store.
       const stops = workspaces.list().map((each) => stopOne(parts, callIn(call, each), "node"));
       await allOf(stops);
       return answer();
@@ -115,8 +115,9 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
 async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Call, extent: Extent) {
   const { workspaceId } = call.caller;
   call.about({ detail: { extent } });
+  const decision = await call.decide("stop", clock);
   await holdAtOnce(call, {
-    decision: call.decide("stop", clock),
+    decision,
     halt: workspaces.halt(workspaceId),
     write: async (tx) => void (await workspaces.setStatus(tx, workspaceId, "stopped")),
     endWork: () => endWork(workspaceId),
@@ -126,7 +127,7 @@ async function stopOne({ workspaces, endWork, clock }: StopRouteParts, call: Cal
 async function resumeOne({ workspaces, endsWritten, clock }: StopRouteParts, call: Call, extent: Extent) {
   const { workspaceId } = call.caller;
   call.about({ detail: { extent } });
-  call.decide("resume", clock);
+  await call.decide("resume", clock);
   await call.commitEarlierDecisions();
   // Else a crash would leave tasks behind that nothing keeps from running any more.
   await endsWritten(workspaceId);

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
-import { AGENT_TOKEN_SCOPES, firstNotHeld, isScope } from "../../access/scopes.ts";
+import { AGENT_TOKEN_SCOPES, isScope } from "../../access/scopes.ts";
 import type { Issued, Token, Tokens } from "../../access/tokens.ts";
 import { optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
@@ -12,6 +12,7 @@ import { redact } from "../../base/log.ts";
 import type { Detail } from "../../ledger/entry.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+import { requireHeld, requireOwnPerson } from "../token-authority.ts";
 
 const Duration = Type.String({ pattern: DURATION_PATTERN, description: "Such as `90d`, `12h`, `10m`." });
 export const TokenCreate = Type.Object(
@@ -86,15 +87,17 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
       if (body.agent !== undefined) call.about({ agent: body.agent });
       const agent = body.agent === undefined ? null : await agents.get(caller.workspaceId, body.agent);
       const scopes = scopesOf(body.scopes, agent !== null);
-      refuseMoreThanHeld(caller, scopes);
+      const { person = null, role = null } = body;
+      requireHeld(caller, scopes);
+      requireOwnPerson(caller, { person, role });
       const issued = await call.commit(async (tx, record) => {
         const made = await tokens.issue(tx, caller.workspaceId, caller.actor, {
           name: body.name,
           agent,
           scopes,
           toolsMode: body.tools_mode,
-          person: body.person ?? null,
-          role: body.role ?? null,
+          person,
+          role,
           expiresIn: body.expires_in === undefined ? null : duration("/expires_in", body.expires_in),
         });
         await record({ detail: issueOf(made.token) });
@@ -121,7 +124,9 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
     },
     async ({ call, params: { id = "" }, body }) => {
       const { caller } = call;
-      refuseMoreThanHeld(caller, await authorityOf(caller, id));
+      const token = await manageable(caller, id);
+      requireHeld(caller, token.scopes);
+      requireOwnPerson(caller, token);
       const grace = body.grace === undefined ? 0 : duration("/grace", body.grace);
       call.about({ detail: { token: id, grace_ms: grace } });
       const issued = await call.commit((tx) => tokens.rotate(tx, caller.workspaceId, id, grace));
@@ -133,15 +138,16 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
     door,
     { action: "token.revoke", scope: "tokens:write", summary: "Revoke a token at once", tag, status: 204 },
     async ({ call, params: { id = "" } }) => {
-      await authorityOf(call.caller, id);
+      const { scopes } = await manageable(call.caller, id);
+      requireHeld(call.caller, scopes);
       call.about({ detail: { token: id } });
       await call.commit((tx) => tokens.revoke(tx, call.caller.workspaceId, id));
       return { status: 204 };
     },
   );
 
-  /** Scopes of a token that the caller may manage. A token that acts as an agent manages that agent's tokens alone. */
-  async function authorityOf(caller: Caller, id: string): Promise<readonly string[]> {
+  /** A token that acts as an agent manages only that agent's tokens. @throws Problem 403 `agent_forbidden`, 404 `not_found` */
+  async function manageable(caller: Caller, id: string): Promise<Token> {
     const token = await tokens.get(caller.workspaceId, id);
     if (caller.agent && token.agent !== caller.agent.name) {
       throw new Problem(
@@ -149,7 +155,7 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
         `This token acts as ${caller.agent.name} and may manage its tokens alone.`,
       );
     }
-    return token.scopes;
+    return token;
   }
 
   return new Elysia({ prefix: "/v1/tokens" })
@@ -180,14 +186,6 @@ function scopesOf(given: readonly string[] | undefined, hasAgent: boolean): read
     if (!isScope(scope)) throw invalidField(`/scopes/${index}`, `${JSON.stringify(scope)} is not a scope`);
   }
   return [...new Set(given)];
-}
-
-/** Nobody hands out what they do not hold, nor takes over a token that holds more. */
-function refuseMoreThanHeld(caller: Caller, scopes: readonly string[]): void {
-  const missing = firstNotHeld(caller.scopes, scopes);
-  if (missing !== undefined) {
-    throw new Problem("scope_missing", `This needs a token that has the scope ${missing} itself.`);
-  }
 }
 
 function duration(path: string, text: string): number {

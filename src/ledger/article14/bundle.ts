@@ -1,10 +1,11 @@
 import { type Clock, timestamp } from "../../base/clock.ts";
 import type { Sql } from "../../store/db.ts";
 import type { LedgerKeys } from "../keys.ts";
-import { type EntryFilter, findEntry, ledgerSize, spanOf } from "../query.ts";
+import { type EntryFilter, findEntry, ledgerSize, readEntries, spanOf } from "../query.ts";
 import { zip } from "./archive.ts";
 import { bundleFiles } from "./contents.ts";
 import { readEntryFields } from "./format/entry.ts";
+import type { Span } from "./format/erasures.ts";
 
 export interface BundleParts {
   readonly db: Pick<Sql, "all" | "get">;
@@ -18,6 +19,11 @@ export interface BundleRequest {
   readonly workspace: { readonly id: number; readonly name: string };
   /** `from` and `to` as the filter of a list has them, also where a day was asked for; `from` is the earlier one. */
   readonly filter: Omit<EntryFilter, "oversight" | "task">;
+  /**
+   * All that whoever takes the bundle away may see: an agent's entries from a time on. `filter` MUST name the agent, and no earlier
+   * time. Nothing else of other entries is in the bundle than their leaf hashes.
+   */
+  readonly seesOnly?: { readonly agent: string; readonly since: string } | undefined;
   /** The UTC day that was asked for, for the manifest. */
   readonly date?: string | undefined;
   /** Who takes the bundle away. */
@@ -56,6 +62,35 @@ export async function* openBundle(
   const newestAt = Date.parse((newest && readEntryFields(newest.bytes)?.ts) ?? "");
   const now = Math.max(clock.now(), Number.isNaN(newestAt) ? 0 : newestAt);
   // A time in which nothing happened lies between two entries.
-  const snapshot = { size, first: span.first, last: Math.max(span.last, span.first - 1), at: timestamp(now) };
+  const shown = { first: span.first, last: Math.max(span.last, span.first - 1) };
+  const range = request.seesOnly ? await widened(parts, request, request.seesOnly, size) : shown;
+  const snapshot = { size, ...range, shown, at: timestamp(now) };
   yield* zip(bundleFiles(parts, request, snapshot), now, request.signal);
+}
+
+/**
+ * The entries just outside of a range are in the bundle, to show that the period ends there. This range ends at entries that may be
+ * seen, or at the ledger's ends; what lies between them and the period is withheld like the rest.
+ */
+async function widened(
+  { db }: BundleParts,
+  { workspace, filter: { from, to } }: BundleRequest,
+  { agent, since }: { readonly agent: string; readonly since: string },
+  size: number,
+): Promise<Span> {
+  const before = await nearest({ from: since, to: from }, "desc");
+  const after = to === undefined ? undefined : await nearest({ from: to }, "asc");
+  return { first: (before ?? 0) + 1, last: (after ?? size + 1) - 1 };
+
+  async function nearest(
+    time: Pick<EntryFilter, "from" | "to">,
+    order: "asc" | "desc",
+  ): Promise<number | undefined> {
+    const span = await spanOf(db, workspace.id, time, size);
+    for await (const entries of readEntries(db, workspace.id, { agent }, { ...span, order })) {
+      const [entry] = entries;
+      if (entry) return entry.seq;
+    }
+    return undefined;
+  }
 }

@@ -6,7 +6,7 @@ import { readEdges } from "./edges.ts";
 import { entryLines, erasureLines, oversightLines } from "./evidence-files.ts";
 import { CappedList } from "./figures/capped.ts";
 import { Figures } from "./figures/figures.ts";
-import { readOverseers } from "./figures/overseers.ts";
+import { readOverseers, WITHHELD_OVERSEERS } from "./figures/overseers.ts";
 import { readEntryFields } from "./format/entry.ts";
 import type { ErasureLine } from "./format/erasures.ts";
 import { LISTED_FILES, type ListedFile } from "./format/files.ts";
@@ -36,9 +36,10 @@ export async function* bundleFiles(
   const { db, keys } = parts;
   const { workspace } = request;
   const { from, to: _, ...filter } = request.filter;
-  const source = { db, workspaceId: workspace.id, filter, snapshot };
+  const isNarrowed = request.seesOnly !== undefined;
+  const source = { db, workspaceId: workspace.id, filter, snapshot, isNarrowed };
   const tree = await signTree(parts, request, snapshot);
-  const figures = new Figures(await timeOf(snapshot.first), await timeOf(snapshot.last));
+  const figures = new Figures(await timeOf(snapshot.shown.first), await timeOf(snapshot.shown.last));
   const erasures = new CappedList<ErasureLine>(ERASURES_LISTED);
   const digests = new Map<ListedFile, BundleFileDigest>();
   const listed = (name: ListedFile, pieces: AsyncIterable<string> | Iterable<string>): ArchiveFile => ({
@@ -71,7 +72,7 @@ export async function* bundleFiles(
     about,
     figures,
     erasures,
-    overseers: await readOverseers(db, workspace.id, snapshot.last, from),
+    overseers: isNarrowed ? WITHHELD_OVERSEERS : await readOverseers(db, workspace.id, snapshot.last, from),
     checkpoints: await readCheckpoints(db, workspace.id, snapshot),
     oldestEntry: (await timestampOf(1)) ?? null,
   });

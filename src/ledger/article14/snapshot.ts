@@ -1,6 +1,7 @@
 import { signHead } from "../proofs.ts";
 import { TreeReader } from "../tiles.ts";
 import type { BundleParts, BundleRequest } from "./bundle.ts";
+import type { Span } from "./format/erasures.ts";
 import type { BundleTree } from "./format/manifest.ts";
 
 /** What a bundle is about, fixed when it begins. */
@@ -10,6 +11,8 @@ export interface Snapshot {
   /** Entries of the range; `last` is `first` - 1 where there are none. */
   readonly first: number;
   readonly last: number;
+  /** Those of them that are of the period. The same, unless the range was widened for somebody who may not see its neighbours. */
+  readonly shown: Span;
   /** When it was begun: RFC 3339. */
   readonly at: string;
 }
@@ -27,7 +30,7 @@ export interface SignedTree extends BundleTree {
 export async function signTree(
   { db, keys }: Pick<BundleParts, "db" | "keys">,
   { workspace }: Pick<BundleRequest, "workspace">,
-  { size, first, last }: Snapshot,
+  { size, first, last }: Pick<Snapshot, "size" | "first" | "last">,
 ): Promise<SignedTree> {
   const tree = new TreeReader(db, workspace.id);
   const root = await tree.root(size);

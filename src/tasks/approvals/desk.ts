@@ -66,7 +66,7 @@ export class ApprovalDesk {
   /**
    * A person's decision. It is bound to the hash of the arguments that were shown.
    * @returns whether the call is settled by it, or still waits for another person
-   * @throws Problem 404 `not_found`, 403 `agent_forbidden`, 409 `approval_decided`, 409 `approval_changed`, 422
+   * @throws Problem 404 `not_found`, 403 `agent_forbidden`, `person_required`, 409 `approval_decided`, 409 `approval_changed`, 422
    */
   async decide(
     call: Call,
@@ -90,6 +90,7 @@ export class ApprovalDesk {
       // It was ended while the store could not be written: that came first, and is written late.
       if (this.#parts.isEnding(taskId)) throw decided(undefined);
       refuseOthers(approval, request);
+      if (request.decision === "approve") refuseUnnamed(call.caller, approval);
       const seq = await record({
         input: changed,
         output: request.reason,
@@ -254,6 +255,18 @@ function refuseOthers(approval: Approval, { decision, argumentsHash }: DecisionR
   if (argumentsHash !== undefined && argumentsHash !== approval.argumentsHash) throw isOther();
   const isChanged = approval.argumentsSeq !== approval.pendingSeq;
   if (argumentsHash === undefined && isChanged && decision === "approve") throw isOther();
+}
+
+/**
+ * Where several people have to approve, only a token that names its person counts: nobody knows of another one whose it is.
+ * @throws Problem 403 `person_required`
+ */
+function refuseUnnamed({ person }: Caller, { required }: Approval): void {
+  if (required === 1 || person !== null) return;
+  throw new Problem(
+    "person_required",
+    `${required} different people have to approve this call: use a token that names its person.`,
+  );
 }
 
 function decided(approval: Approval | undefined): Problem {

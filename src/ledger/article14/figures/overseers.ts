@@ -20,6 +20,8 @@ export interface Overseer {
 }
 
 export interface Overseers {
+  /** Whoever takes the bundle away may not see the workspace's tokens: nothing can be said of them. */
+  readonly isWithheld: boolean;
   /** Those that can decide, stop and let work again: people first, then in the order of issue. */
   readonly tokens: readonly Overseer[];
   /** More of them, past the cap. */
@@ -36,6 +38,19 @@ export interface Overseers {
   /** Tokens that were issued past those that a report looks at: what they may do is in their entries alone. */
   readonly unread: number;
 }
+
+/** For a bundle that an agent's token takes away. */
+export const WITHHELD_OVERSEERS: Overseers = {
+  isWithheld: true,
+  tokens: [],
+  more: 0,
+  agentTokens: [],
+  moreAgentTokens: 0,
+  people: 0,
+  holders: new Map(),
+  others: 0,
+  unread: 0,
+};
 
 /** As the entry that issued the token names them. */
 export type Holder = Pick<Overseer, "name" | "person" | "role" | "agent">;
@@ -110,6 +125,7 @@ export async function readOverseers(
     (a, b) => Number(b.person !== null) - Number(a.person !== null) || a.seq - b.seq,
   );
   return {
+    isWithheld: false,
     tokens: sorted.slice(0, SHOWN),
     more: Math.max(0, sorted.length - SHOWN),
     agentTokens: acting.slice(0, SHOWN),

@@ -18,8 +18,10 @@ export function actorName(actor: string, { holders }: Overseers): string {
 export function deciderOf(
   name: string,
   actor: string,
-  { holders }: Overseers,
+  { holders, isWithheld }: Overseers,
 ): { readonly text: string; readonly isNamed: boolean } {
+  // The entry's own word for it: whether that is a person's name, only the token's issue says.
+  if (isWithheld) return { text: brief(name || actor, 60), isNamed: true };
   const holder = actor.startsWith(TOKEN) ? holders.get(actor.slice(TOKEN.length)) : undefined;
   if (holder?.person != null) return { text: brief(holder.person, 60), isNamed: true };
   const called = holder?.name || name || actor;

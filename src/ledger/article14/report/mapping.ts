@@ -36,7 +36,7 @@ function article14(facts: ReportFacts): readonly Provision[] {
   const [approvals, denials] = [decisions.of("approve"), decisions.of("deny")];
   const overrides = decisions.of("override");
   const { requests } = decisions;
-  const deciding = overseers.tokens.length + overseers.more;
+  const deciding = overseers.isWithheld ? "not shown" : count(overseers.tokens.length + overseers.more);
   const isIdle = calls.allModels.sent + calls.allTools.sent + calls.tasks.dispatched === 0;
   return [
     {
@@ -83,7 +83,7 @@ function article14(facts: ReportFacts): readonly Provision[] {
         "to decide, in any particular situation, not to use the high-risk AI system or to otherwise disregard, override or reverse the output of the high-risk AI system",
       evidence:
         denials + overrides + events.counts.cancelled === 0
-          ? `None: no denial, no override and no cancelled task was recorded ${where}. Tokens with the right to deny: ${count(deciding)} (section 2).`
+          ? `None: no denial, no override and no cancelled task was recorded ${where}. Tokens with the right to deny: ${deciding} (section 2).`
           : html`Denials: ${count(denials)}. Overrides: ${count(overrides)}, of which approvals of other arguments ${count(decisions.changed)} and disregarded outputs ${count(decisions.disregarded)} (section 3). Tasks cancelled by a call: ${count(events.counts.cancelled)}.`,
       missing:
         "Decisions outside of this gateway: an output that somebody read and did not follow leaves no trace here.",
@@ -94,7 +94,7 @@ function article14(facts: ReportFacts): readonly Provision[] {
         "to intervene in the operation of the high-risk AI system or interrupt the system through a ‘stop’ button or a similar procedure that allows the system to come to a halt in a safe state",
       evidence:
         decisions.of("stop") === 0
-          ? `No stop was recorded ${where}. Tokens with the right to stop: ${count(deciding)} (section 2).`
+          ? `No stop was recorded ${where}. Tokens with the right to stop: ${deciding} (section 2).`
           : html`Stops, of agents or of the whole workspace: ${count(decisions.of("stop"))}, resumptions: ${count(decisions.of("resume"))}, each with the person and the time (section 3). A stop ends what is running and queued, and refuses what comes after it until somebody resumes it.`,
       missing: "Whether the state that a stopped agent leaves behind in other systems is a safe one.",
     },
@@ -137,8 +137,9 @@ function articles12And19And26(facts: ReportFacts): readonly Provision[] {
       name: "Article 26(2)",
       wording:
         "Deployers shall assign human oversight to natural persons who have the necessary competence, training and authority, as well as the necessary support.",
-      evidence:
-        overseers.people === 0
+      evidence: overseers.isWithheld
+        ? "Not shown: who holds the workspace's tokens is not among the entries of this bundle (section 2)."
+        : overseers.people === 0
           ? "None: no token that could decide names a person (section 2)."
           : html`People that tokens which could decide name as their holders: ${count(overseers.people)}, with role, rights and expiry (section 2).`,
       missing:

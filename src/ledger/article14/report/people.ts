@@ -29,6 +29,11 @@ const OVERSEER_COLUMNS = [
 /** Who could oversee: the holders of tokens that can decide and stop. */
 export function overseersSection({ overseers }: ReportFacts): Html {
   const { tokens, more, others, unread, agentTokens, moreAgentTokens } = overseers;
+  if (overseers.isWithheld) {
+    return html`<section><h2>2. Who could oversee</h2>
+<p class="none">Not shown: this bundle was made by a token that acts as an agent, and sees only the entries about that agent. The tokens of the workspace are not among them.</p>
+</section>`;
+  }
   const left = [
     more > 0 ? `${counted(more, "more token")} that can decide` : "",
     unread > 0
@@ -108,7 +113,9 @@ function whatBecameOf(facts: ReportFacts): string {
   const { requests, changed, disregarded, refused } = decisions;
   const replaced = decisions.of("override") - changed - disregarded;
   return [
-    `Decisions: ${count(decisions.total)}, of which with no person named: ${count(unnamedDecisions(decisions, facts.overseers))}.`,
+    facts.overseers.isWithheld
+      ? `Decisions: ${count(decisions.total)}, each under the name in its entry; which of these are people's is not shown (section 2).`
+      : `Decisions: ${count(decisions.total)}, of which with no person named: ${count(unnamedDecisions(decisions, facts.overseers))}.`,
     `Calls put before people for approval: ${count(requests.presented)} = ${count(requests.approved)} approved + ${count(requests.denied)} denied + ${count(requests.expired)} expired, with nobody having decided in time + ${count(requests.withdrawn)} withdrawn, since their task ended first + ${count(requests.waiting)} ${facts.about.counts.withheld > 0 ? "on which the included entries say no more" : "still waiting at the end of the period"}${requests.unfollowed === 0 ? "" : ` + ${count(requests.unfollowed)} not followed, since too many waited at once`}.`,
     requests.earlier === 0
       ? ""

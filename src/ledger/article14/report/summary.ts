@@ -28,7 +28,15 @@ export function summary({ figures, overseers }: ReportFacts): Html {
     tile(decisions.of("stop"), "stop"),
     tile(decisions.of("resume"), "resumption"),
     tile(decisions.expired, "request that nobody decided in time", "requests that nobody decided in time"),
-    tile(overseers.tokens.length + overseers.more, "token that could decide", "tokens that could decide"),
+    ...(overseers.isWithheld
+      ? []
+      : [
+          tile(
+            overseers.tokens.length + overseers.more,
+            "token that could decide",
+            "tokens that could decide",
+          ),
+        ]),
     tile(calls.tasks.dispatched, "task dispatched", "tasks dispatched"),
     tile(calls.allModels.sent, "model call"),
     tile(calls.allTools.sent, "tool call"),

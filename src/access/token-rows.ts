@@ -1,0 +1,106 @@
+import type { Sql } from "../store/db.ts";
+import type { Caller, ToolsMode } from "./caller.ts";
+import type { Token } from "./tokens.ts";
+
+/** A token with the names of its workspace and its agent. */
+export interface TokenRow {
+  readonly id: string;
+  readonly workspace_id: number;
+  readonly workspace: string;
+  readonly name: string;
+  readonly agent_id: number | null;
+  readonly agent: string | null;
+  readonly agent_archived_at: number | null;
+  readonly scopes: string;
+  readonly tools_mode: ToolsMode;
+  readonly person: string | null;
+  readonly role: string | null;
+  readonly expires_at: number | null;
+  readonly created_by: string;
+  readonly created_at: number;
+  readonly last_used_at: number | null;
+}
+
+export const SELECT_TOKEN = `SELECT t.id, t.workspace_id, w.name AS workspace, t.name, t.agent_id, a.name AS agent,
+  a.archived_at AS agent_archived_at, t.scopes, t.tools_mode, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at
+  FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
+
+/** When a token was last used, as long as only memory knows it. */
+export interface LastUse {
+  readonly workspaceId: number;
+  readonly at: number;
+}
+
+/** When a token ends, whichever of its secrets is used; undefined if it has ended for good. The time may have passed. */
+export async function tokenEnd(sql: Sql, workspaceId: number, id: string): Promise<number | undefined> {
+  const row = await sql.get<Pick<TokenRow, "expires_at">>(
+    `SELECT t.expires_at FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id
+     WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
+    [workspaceId, id],
+  );
+  return row && (row.expires_at ?? Number.POSITIVE_INFINITY);
+}
+
+/** When one of a token's secrets ends, by its hash; undefined if it has ended for good. The time may have passed. */
+export async function secretEnd(
+  sql: Sql,
+  workspaceId: number,
+  id: string,
+  secretHash: Uint8Array,
+): Promise<number | undefined> {
+  const row = await sql.get<TokenSecrets>(
+    `SELECT t.secret_hash, t.previous_hash, t.previous_until, t.expires_at FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id
+     WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
+    [workspaceId, id],
+  );
+  return row && Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, secretUntil(row, secretHash));
+}
+
+export interface TokenSecrets {
+  readonly secret_hash: Uint8Array;
+  readonly previous_hash: Uint8Array | null;
+  readonly previous_until: number | null;
+  readonly expires_at: number | null;
+}
+
+/** When the secret of this hash ends working; the present one never does by itself. */
+function secretUntil(
+  { secret_hash, previous_hash, previous_until }: TokenSecrets,
+  secretHash: Uint8Array,
+): number {
+  const hash = Buffer.from(secretHash);
+  if (hash.equals(secret_hash)) return Number.POSITIVE_INFINITY;
+  return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
+}
+
+/** Undefined where the token's agent is archived. */
+export function callerFrom(row: TokenRow): Caller | undefined {
+  if (row.agent_id !== null && row.agent_archived_at !== null) return undefined;
+  return {
+    workspaceId: row.workspace_id,
+    workspace: row.workspace,
+    actor: `token:${row.id}`,
+    name: row.name,
+    agent: row.agent_id === null || row.agent === null ? null : { id: row.agent_id, name: row.agent },
+    scopes: JSON.parse(row.scopes) as string[],
+    toolsMode: row.tools_mode,
+    person: row.person,
+    role: row.role,
+  };
+}
+
+export function tokenFrom(row: TokenRow, used: ReadonlyMap<string, LastUse>): Token {
+  return {
+    id: row.id,
+    name: row.name,
+    agent: row.agent,
+    scopes: JSON.parse(row.scopes) as string[],
+    toolsMode: row.tools_mode,
+    person: row.person,
+    role: row.role,
+    expiresAt: row.expires_at,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+    lastUsedAt: used.get(row.id)?.at ?? row.last_used_at,
+  };
+}

@@ -1,0 +1,33 @@
+import type { Agents } from "../access/agents.ts";
+import type { Caller } from "../access/caller.ts";
+import { timestamp } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import type { StoredEntry } from "../ledger/query.ts";
+
+/**
+ * All that a token which acts as an agent sees of the ledger: the entries about its agent. A name that was freed and taken again
+ * belongs to several agents, so they begin when this one was made.
+ */
+export interface OwnEntries {
+  readonly agent: string;
+  /** RFC 3339 UTC with milliseconds, inclusive. */
+  readonly since: string;
+}
+
+/** What a caller is limited to; null: it sees the whole workspace's ledger. @throws Problem 404 `agent_not_found` */
+export async function ownEntries(
+  agents: Pick<Agents, "byId">,
+  { workspaceId, agent }: Pick<Caller, "workspaceId" | "agent">,
+): Promise<OwnEntries | null> {
+  if (!agent) return null;
+  const acting = await agents.byId(workspaceId, agent.id);
+  if (!acting) throw new Problem("agent_not_found", "The agent that this token acts as was removed.");
+  return { agent: acting.name, since: timestamp(acting.createdAt) };
+}
+
+/** Whether a caller sees an entry. */
+export function seesEntry(own: OwnEntries | null, { bytes }: Pick<StoredEntry, "bytes">): boolean {
+  if (!own) return true;
+  const { agent, ts } = JSON.parse(bytes) as { readonly agent?: string; readonly ts: string };
+  return agent === own.agent && ts >= own.since;
+}

@@ -1,0 +1,29 @@
+import type { Caller } from "../access/caller.ts";
+import { firstNotHeld, hasScope } from "../access/scopes.ts";
+import type { Token } from "../access/tokens.ts";
+import { Problem } from "../base/errors.ts";
+
+/**
+ * Nobody issues, rotates or revokes more than they hold.
+ * @throws Problem 403 `scope_missing` that names the first scope which the caller lacks
+ */
+export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: readonly string[]): void {
+  const missing = firstNotHeld(held, scopes);
+  if (missing !== undefined) {
+    throw new Problem("scope_missing", `This needs a token that has the scope ${missing} itself.`);
+  }
+}
+
+/**
+ * Nobody gets hold of a token for another person, or in another capacity, without `admin`: its decisions would count as theirs.
+ * @throws Problem 403 `scope_missing`
+ */
+export function requireOwnPerson(
+  caller: Pick<Caller, "scopes" | "person" | "role">,
+  { person, role }: Pick<Token, "person" | "role">,
+): void {
+  const isOwn = (person === null || person === caller.person) && (role === null || role === caller.role);
+  if (isOwn || hasScope(caller.scopes, "admin")) return;
+  const what = person === null || person === caller.person ? "in another role" : "for another person";
+  throw new Problem("scope_missing", `A token ${what} needs a token that has the scope admin itself.`);
+}

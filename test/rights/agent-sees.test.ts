@@ -1,0 +1,312 @@
+/** "A token that acts as an agent sees, with `agents:read` and `ledger:read`, its own agent and its own agent's entries." */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { finishedTask } from "../access/routes.ts";
+import { trustIn, Unpacked, verify } from "../ledger/verify/bundle/support.ts";
+import { connect } from "../mcp/support.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+
+/** Stands in the names of everything that the token may not see. */
+const FOREIGN = "zyxomatic";
+
+let gateway: TestGateway;
+/** Acts as `own`, with every scope. */
+let token: string;
+let tokenId: string;
+let ownTask: string;
+let foreignTask: string;
+
+interface Entry {
+  readonly seq: number;
+  readonly ts: string;
+  readonly action: string;
+  readonly agent: string | null;
+  readonly actor: string;
+}
+
+beforeAll(async () => {
+  gateway = await startGateway({ yaml: "limits: { requests_per_minute: 1000000 }\n" });
+  // The name belonged to another agent before.
+  await gateway.agent("own", { owner: `${FOREIGN} of before`, description: FOREIGN });
+  await finishedTask(gateway, "own", FOREIGN);
+  await gateway.call("DELETE", "/v1/agents/own");
+  // So that what was before is of another millisecond.
+  const before = Date.now();
+  while (Date.now() <= before + 1) await Bun.sleep(1);
+  await gateway.agent("own");
+  await gateway.agent(FOREIGN, { instructions: `the instructions of ${FOREIGN}` });
+  const issued = await gateway.call("POST", "/v1/tokens", {
+    body: { name: "own's", agent: "own", scopes: ["admin"] },
+  });
+  ({ secret: token, id: tokenId } = issued.body);
+  await gateway.token({ name: `${FOREIGN}'s`, scopes: ["admin"], person: `Ada ${FOREIGN}` });
+  for (let round = 0; round < 3; round++) {
+    foreignTask = await finishedTask(gateway, FOREIGN);
+    ownTask = await finishedTask(gateway, "own");
+  }
+  foreignTask = await finishedTask(gateway, FOREIGN);
+  // Texts of both are erased.
+  for (const entry of (await all("?action=task.dispatch", gateway.admin)).filter(isDispatch)) {
+    await gateway.call("DELETE", `/v1/ledger/${entry.seq}/payload`);
+  }
+  // More than one block of the index.
+  for (let call = 0; call < 300; call++) await gateway.call("GET", `/v1/agents/${FOREIGN}`);
+});
+afterAll(() => gateway.stop());
+
+const isDispatch = ({ action, ...rest }: Entry) =>
+  action === "task.dispatch" && "phase" in rest && rest.phase === "intent";
+const get = (path: string, by = token) => gateway.call("GET", path, { token: by });
+
+async function all(query: string, by = token): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (let cursor = ""; ; ) {
+    const { body } = await get(`/v1/ledger${query}&limit=200${cursor}`, by);
+    entries.push(...body.data);
+    if (body.next_cursor === null) return entries;
+    cursor = `&cursor=${body.next_cursor}`;
+  }
+}
+
+/** The agent's entries as somebody sees them who sees everything: the first is the one that made the agent. */
+async function expected(query = ""): Promise<number[]> {
+  const made = (await all("?agent=own&action=agent.create&order=desc", gateway.admin))[0];
+  return (await all(`?agent=own${query}`, gateway.admin))
+    .filter(({ seq, actor }) => seq >= (made?.seq ?? 0) && actor !== `token:${tokenId}`)
+    .map(({ seq }) => seq);
+}
+
+/** Of what the token was given, but for its own calls. */
+const seqsOf = (entries: readonly Entry[]) =>
+  entries.filter(({ actor }) => actor !== `token:${tokenId}`).map(({ seq }) => seq);
+
+describe("agents", () => {
+  test("the list has its own alone, on one page", async () => {
+    const { body } = await get("/v1/agents");
+    expect(body.data.map(({ name }: { name: string }) => name)).toEqual(["own"]);
+    expect(body.next_cursor).toBeNull();
+    const after = Buffer.from("own").toString("base64url");
+    expect((await get(`/v1/agents?cursor=${after}`)).body.data).toEqual([]);
+  });
+
+  test("another one is not there, as one that never was", async () => {
+    const [foreign, none] = [await get(`/v1/agents/${FOREIGN}`), await get("/v1/agents/nobody")];
+    expect([foreign.status, foreign.body.code]).toEqual([404, "agent_not_found"]);
+    expect([none.status, none.body.code]).toEqual([404, "agent_not_found"]);
+    expect(foreign.body.detail.replace(FOREIGN, "nobody")).toBe(none.body.detail);
+    expect((await get("/v1/agents/own")).body.name).toBe("own");
+  });
+});
+
+describe("the ledger", () => {
+  test("the list has its agent's entries, from when that agent was made", async () => {
+    const entries = await all("?order=asc");
+    expect(seqsOf(entries)).toEqual(await expected());
+    expect(new Set(entries.map(({ agent }) => agent))).toEqual(new Set(["own"]));
+    expect(JSON.stringify(entries)).not.toContain(FOREIGN);
+  });
+
+  test.each([
+    "&order=desc",
+    "&action=task.dispatch",
+    "&tier=1",
+    `&date=${new Date().toISOString().slice(0, 10)}`,
+  ])("with %s it has what of that is the agent's", async (query) => {
+    expect(seqsOf(await all(`?x=${query}`.replace("x=&", ""))).toSorted()).toEqual(
+      (await expected(query)).toSorted(),
+    );
+  });
+
+  test.each([`agent=${FOREIGN}`, "agent=nobody", "actor=system&agent=nobody"])(
+    "nothing is listed of %s",
+    async (query) => {
+      expect((await get(`/v1/ledger?${query}`)).body).toEqual({ data: [], next_cursor: null });
+      expect((await get(`/v1/ledger?${query}&format=ndjson`)).body).toBe(null);
+      expect(
+        String((await get(`/v1/ledger?${query}&format=csv`)).body)
+          .trim()
+          .split("\n"),
+      ).toHaveLength(1);
+    },
+  );
+
+  test("nothing is listed of another agent's task, whatever else is asked", async () => {
+    for (const query of [
+      `task=${foreignTask}`,
+      `task=${foreignTask}&agent=own`,
+      `task=${foreignTask}&agent=${FOREIGN}`,
+    ]) {
+      expect((await get(`/v1/ledger?${query}`)).body.data).toEqual([]);
+    }
+    const own = (await all(`?task=${ownTask}`)).map(({ seq }) => seq);
+    expect(own.length).toBeGreaterThan(1);
+    expect(await expected()).toEqual(expect.arrayContaining(seqsOf(await all(`?task=${ownTask}`))));
+  });
+
+  test.each(["ndjson", "csv"])("whole in %s it has the same entries", async (format) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const body = await (await fetch(`${gateway.url}/v1/ledger?format=${format}`, { headers })).text();
+    expect(body).not.toContain(FOREIGN);
+    const lines = body.trim().split("\n");
+    const entries = lines.filter((line) => format === "csv" || JSON.parse(line).actor !== `token:${tokenId}`);
+    if (format === "ndjson") expect(entries.map((line) => JSON.parse(line).seq)).toEqual(await expected());
+  });
+
+  test("each entry by its number, and its proof, is there exactly if it is about its agent", async () => {
+    const made = (await expected())[0] ?? 0;
+    const about = await all("?agent=own&order=asc", gateway.admin);
+    const listed = new Set(about.map(({ seq }) => seq).filter((seq) => seq >= made));
+    const size = Math.min(200, (await all("?order=desc", gateway.admin))[0]?.seq ?? 0);
+    for (let seq = 1; seq <= size; seq++) {
+      const [entry, proof] = [await get(`/v1/ledger/${seq}`), await get(`/v1/ledger/${seq}/proof`)];
+      expect([seq, entry.status, proof.status]).toEqual(listed.has(seq) ? [seq, 200, 200] : [seq, 404, 404]);
+      if (!listed.has(seq)) expect([entry.body.code, proof.body.code]).toEqual(["not_found", "not_found"]);
+    }
+    expect(listed.size).toBeGreaterThan(10);
+  });
+
+  test("heads, keys and proofs between heads are hashes, and there", async () => {
+    for (const path of ["checkpoint", "key", "consistency?from=1"]) {
+      const answer = await get(`/v1/ledger/${path}`);
+      expect(answer.status).toBe(200);
+      expect(JSON.stringify(answer.body)).not.toContain(FOREIGN);
+    }
+  });
+});
+
+describe("an Article 14 bundle", () => {
+  async function bundle(query = ""): Promise<Blob> {
+    const response = await fetch(`${gateway.url}/v1/ledger?format=article14${query}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(response.status).toBe(200);
+    return response.blob();
+  }
+
+  const times = async () => {
+    const seqs = await all("?order=asc");
+    const at = (index: number) => seqs[index]?.ts ?? "";
+    const others = await all(`?agent=${FOREIGN}`, gateway.admin);
+    return {
+      second: at(1),
+      last: at(-1),
+      middle: at(Math.floor(seqs.length / 2)),
+      foreign: others[3]?.ts ?? "",
+    };
+  };
+
+  test.each([
+    ["whole", async () => ""],
+    ["of a day", async () => `&date=${new Date().toISOString().slice(0, 10)}`],
+    ["from a time", async () => `&from=${(await times()).middle}`],
+    ["to a time", async () => `&to=${(await times()).middle}`],
+    [
+      "between two times of others",
+      async () => `&from=${(await times()).foreign}&to=${(await times()).middle}`,
+    ],
+    ["of an action", async () => "&action=task.dispatch"],
+    ["from before its agent was there", async () => "&from=2020-01-01T00:00:00.000Z"],
+  ])("%s verifies, counts what it withholds, and holds nothing of others", async (_, query) => {
+    const blob = await bundle(await query());
+    const { vkey } = (await get("/v1/ledger/key")).body;
+    expect(await verify(blob, trustIn(vkey))).toMatchObject({ verdict: "holds", findings: [] });
+    const { files } = await Unpacked.of(blob);
+    const text = (name: string) => new TextDecoder().decode(files[name]);
+    for (const name of Object.keys(files))
+      expect([name, text(name).includes(FOREIGN)]).toEqual([name, false]);
+    const entries = text("entries.ndjson")
+      .trim()
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+    expect(entries.length).toBeGreaterThan(0);
+    expect(new Set(entries.map(({ agent }) => agent))).toEqual(new Set(["own"]));
+    const { counts, filters, edges } = JSON.parse(text("manifest.json"));
+    expect(filters.agent).toBe("own");
+    expect(counts.included).toBe(entries.length);
+    expect(counts.withheld).toBeGreaterThan(0);
+    expect(text("leaves.txt").trim().split("\n")).toHaveLength(counts.total);
+    for (const edge of Object.values(edges) as { entry: string }[]) {
+      expect(JSON.parse(edge.entry).agent).toBe("own");
+    }
+    expect(text("report.html")).toContain("Not shown: this bundle was made by a token that acts as an agent");
+  });
+
+  test("has the entries of the period and no others of its agent", async () => {
+    const { middle } = await times();
+    const { files } = await Unpacked.of(await bundle(`&from=${middle}`));
+    const entries = new TextDecoder()
+      .decode(files["entries.ndjson"])
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(entries.every(({ ts }) => ts >= middle)).toBe(true);
+  });
+
+  test("names what was erased of its own agent's texts", async () => {
+    const { files } = await Unpacked.of(await bundle());
+    const lines = new TextDecoder().decode(files["erasures.ndjson"]).trim().split("\n");
+    // Three tasks of its own; those of the others, and of the agent before, are not named.
+    expect(lines).toHaveLength(3);
+  });
+
+  test("is not made of another agent: signed, that it has no entries would be a lie", async () => {
+    for (const agent of [FOREIGN, "nobody"]) {
+      const answer = await get(`/v1/ledger?format=article14&agent=${agent}`);
+      expect([answer.status, answer.body.code]).toEqual([404, "agent_not_found"]);
+    }
+  });
+});
+
+test("no read of the API has anything of another agent", async () => {
+  const paths = [
+    ..."agents tasks approvals?status=all schedules models tiers connectors usage tokens sessions".split(" "),
+    ..."session workspace webhooks webhooks/deliveries vault/documents vault/scopes ledger".split(" "),
+  ];
+  for (const path of paths) {
+    const answer = await get(`/v1/${path}`);
+    expect([path, answer.status, JSON.stringify(answer.body).includes(FOREIGN)]).toEqual([path, 200, false]);
+  }
+  for (const path of [`tasks/${foreignTask}`, `tasks/${foreignTask}/events`, `agents/${FOREIGN}`]) {
+    expect([path, (await get(`/v1/${path}`)).status]).toEqual([path, 404]);
+  }
+});
+
+test("over MCP it is offered its own agent alone", async () => {
+  const client = await connect(gateway, { token });
+  const { tools } = await client.ask("tools/list");
+  const { resources } = await client.ask("resources/list");
+  expect(JSON.stringify([tools, resources])).not.toContain(FOREIGN);
+  expect(tools.map(({ name }: { name: string }) => name)).toContain("agents__own");
+  // Whether there is an agent of that name, it is not told.
+  for (const agent of [FOREIGN, "nobody"]) {
+    const params = (name: string) => ({ name, arguments: { prompt: "hi" } });
+    for (const name of [`agents__${agent}`, `agents.${agent}`]) {
+      expect((await client.refusal("tools/call", params(name))).data.code).toBe("agent_forbidden");
+    }
+  }
+});
+
+test("the feed tells it of its own agent alone", async () => {
+  const abort = new AbortController();
+  const response = await fetch(`${gateway.url}/v1/events`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: abort.signal,
+  });
+  const reader = response.body?.getReader();
+  await gateway.call("PATCH", `/v1/agents/${FOREIGN}`, { body: { owner: "x" } });
+  await finishedTask(gateway, FOREIGN);
+  await gateway.call("PATCH", "/v1/agents/own", { body: { owner: "x" } });
+  let told = "";
+  while (reader && !told.includes('"name":"own"')) {
+    told += new TextDecoder().decode((await reader.read()).value);
+  }
+  abort.abort();
+  expect(told).not.toContain(FOREIGN);
+});
+
+test("a token without an agent sees everything, as before", async () => {
+  const auditor = await gateway.token({ scopes: ["ledger:read", "agents:read"] });
+  expect((await get("/v1/agents", auditor)).body.data).toHaveLength(2);
+  expect((await get("/v1/ledger/1", auditor)).status).toBe(200);
+  expect((await all(`?agent=${FOREIGN}`, auditor)).length).toBeGreaterThan(300);
+});

@@ -1,0 +1,168 @@
+/** "Nobody revokes, rotates or issues more than they hold, nor issues a token for another `person` without `admin`." */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { signIn } from "../access/session-support.ts";
+import { type Answered, startGateway, type TestGateway } from "../support/gateway.ts";
+import { type ApprovalStage, startApprovals } from "../tasks/approvals/support.ts";
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway();
+  await gateway.agent("clerk");
+});
+afterAll(() => gateway.stop());
+
+interface Issued {
+  readonly id: string;
+  readonly secret: string;
+}
+
+const post = (path: string, body: object, token?: string) =>
+  gateway.call("POST", path, { body, ...(token === undefined ? {} : { token }) });
+const issue = async (body: object): Promise<Issued> =>
+  (await post("/v1/tokens", { name: "t", scopes: ["tokens:write"], ...body })).body as Issued;
+const works = async ({ secret }: Issued) =>
+  (await gateway.call("GET", "/v1/session", { token: secret })).status === 200;
+
+function expectMissing({ status, body }: Answered, scope: string): void {
+  expect([status, body.code]).toEqual([403, "scope_missing"]);
+  expect(body.detail).toContain(scope);
+}
+
+describe("revoking and ending sessions takes what the token holds", () => {
+  test.each<[string, string[], string[], string]>([
+    ["admin", ["tokens:write"], ["admin"], "admin"],
+    ["a scope that is not held", ["tokens:write"], ["tokens:write", "settings:write"], "settings:write"],
+    ["a wider glob", ["tokens:write", "tools:vault.s*"], ["tools:vault.*"], "tools:vault.*"],
+  ])("%s is refused", async (_, held, target, missing) => {
+    const weak = await issue({ scopes: held });
+    const strong = await issue({ scopes: target });
+    const browser = await signIn(gateway, strong.secret);
+    expectMissing(await gateway.call("DELETE", `/v1/tokens/${strong.id}`, { token: weak.secret }), missing);
+    expectMissing(
+      await gateway.call("DELETE", `/v1/sessions/${browser.id}`, { token: weak.secret }),
+      missing,
+    );
+    expect([await works(strong), (await browser.ask("GET", "/v1/session")).status]).toEqual([true, 200]);
+  });
+
+  test("of an agent's token, though it acts as the same agent", async () => {
+    const weak = await issue({ agent: "clerk", scopes: ["tokens:write"] });
+    const strong = await issue({ agent: "clerk", scopes: ["tokens:write", "ledger:read"] });
+    expectMissing(
+      await gateway.call("DELETE", `/v1/tokens/${strong.id}`, { token: weak.secret }),
+      "ledger:read",
+    );
+    expect(await works(strong)).toBe(true);
+  });
+
+  test("the same, a lesser one and itself are allowed", async () => {
+    const weak = await issue({ scopes: ["tokens:write", "tasks:read"] });
+    for (const target of [await issue({ scopes: ["tokens:write", "tasks:read"] }), await issue({}), weak]) {
+      expect((await gateway.call("DELETE", `/v1/tokens/${target.id}`, { token: weak.secret })).status).toBe(
+        204,
+      );
+    }
+  });
+
+  test("whoever signed in may sign out, whatever the token holds", async () => {
+    const browser = await signIn(gateway, (await issue({ scopes: ["admin"] })).secret);
+    expect((await browser.ask("DELETE", "/v1/session")).status).toBe(204);
+  });
+});
+
+describe("a token for a person", () => {
+  const held = { scopes: ["tokens:write", "approvals:write"] };
+  const wanted = { name: "second", scopes: ["approvals:write"] };
+
+  test.each<[string, object, object]>([
+    ["another person", { person: "Ada" }, { person: "Bob" }],
+    ["any person, of a token without one", {}, { person: "Bob" }],
+    ["a person who has the token's name", { name: "Bob" }, { person: "Bob" }],
+    ["the same person in another role", { person: "Ada", role: "clerk" }, { person: "Ada", role: "head" }],
+    ["nobody, in a role that is not held", { person: "Ada" }, { role: "head" }],
+  ])("is not issued for %s without admin", async (_, holder, more) => {
+    const { secret } = await issue({ ...held, ...holder });
+    const answer = await post("/v1/tokens", { ...wanted, ...more }, secret);
+    expectMissing(answer, "admin");
+  });
+
+  test.each<[string, object]>([
+    ["another person", { person: "Bob" }],
+    ["the same person in another role", { person: "Ada", role: "head" }],
+  ])("is not taken over by rotating that of %s without admin", async (_, more) => {
+    const { secret } = await issue({ ...held, person: "Ada", role: "clerk" });
+    const theirs = await issue({ ...wanted, ...more });
+    expectMissing(await post(`/v1/tokens/${theirs.id}/rotate`, {}, secret), "admin");
+    expect(await works(theirs)).toBe(true);
+  });
+
+  test("is issued and rotated for oneself, for nobody, and for anybody by an admin", async () => {
+    const own = { person: "Ada", role: "clerk" };
+    const { secret } = await issue({ ...held, ...own });
+    const admin = await issue({ scopes: ["admin"], person: "Eve" });
+    for (const [by, more] of [
+      [secret, own],
+      [secret, {}],
+      [admin.secret, { person: "Bob", role: "head" }],
+    ] as const) {
+      const made = await post("/v1/tokens", { ...wanted, ...more }, by);
+      const rotated = await post(`/v1/tokens/${made.body.id}/rotate`, {}, by);
+      expect([made.status, rotated.status]).toEqual([201, 200]);
+    }
+  });
+
+  test("a refused one leaves no token behind, and is in the ledger", async () => {
+    const { id, secret } = await issue({ ...held, person: "Ada" });
+    await post("/v1/tokens", { ...wanted, name: "left", person: "Bob" }, secret);
+    const { data } = (await gateway.call("GET", "/v1/tokens?limit=200")).body;
+    expect(data.map(({ name }: { name: string }) => name)).not.toContain("left");
+    const entries = (await gateway.call("GET", `/v1/ledger?actor=token:${id}`)).body.data;
+    expect(entries).toMatchObject([{ action: "token.issue", outcome: "denied", code: "scope_missing" }]);
+  });
+});
+
+describe("where two people have to approve", () => {
+  let stage: ApprovalStage;
+  beforeAll(async () => {
+    stage = await startApprovals({ approvals_required: 2 });
+  });
+  afterAll(() => stage.stop());
+
+  const approve = { decision: "approve" };
+  const token = (more: object) =>
+    stage.gateway.token({ scopes: ["approvals:write", "tokens:write"], ...more });
+
+  test("one holder of two tokens is one of them, with and without a person", async () => {
+    const asked = await stage.ask();
+    const ada = await token({ person: "Ada" });
+    expect((await stage.decide(asked.path, approve, ada)).body.status).toBe("pending");
+
+    const again = await token({ person: "Ada", name: "another" });
+    expect((await stage.decide(asked.path, approve, again)).body.code).toBe("approval_decided");
+
+    const issued = async (body: object) =>
+      stage.gateway.call("POST", "/v1/tokens", {
+        token: ada,
+        body: { name: "Bob", scopes: ["approvals:write"], ...body },
+      });
+    expect((await issued({ person: "Bob" })).body.code).toBe("scope_missing");
+    const unnamed = await issued({});
+    expect(unnamed.status).toBe(201);
+    const answer = await stage.decide(asked.path, approve, unnamed.body.secret);
+    expect([answer.status, answer.body.code]).toEqual([403, "person_required"]);
+    expect(stage.tools.calls).toEqual([]);
+    expect((await stage.decide(asked.path, approve, await token({ person: "Bob" }))).body.status).toBe(
+      "approved",
+    );
+  });
+
+  test("two tokens that name no person approve nothing, and may deny", async () => {
+    const asked = await stage.ask();
+    for (const name of ["one", "two"]) {
+      const answer = await stage.decide(asked.path, approve, await token({ name }));
+      expect([answer.status, answer.body.code]).toEqual([403, "person_required"]);
+    }
+    const denied = await stage.decide(asked.path, { decision: "deny" }, await token({ name: "one" }));
+    expect(denied.body.status).toBe("denied");
+  });
+});
