@@ -34,20 +34,26 @@ async function served(client: Client, method: string, path: string, body: object
   }
 }
 
+async function taskWorks(client: Client, prompt: string): Promise<void> {
+  const task = await served(client, "POST", "/v1/tasks", { agent: "helper", prompt });
+  const { id } = (await task.json()) as { id: string };
+  await until(async () => {
+    const response = await server.call("GET", `/v1/tasks/${id}`, undefined, client);
+    const { status, error } = (await response.json()) as { status: string; error: unknown };
+    expect({ error, status }).toMatchObject({
+      error: null,
+      status: expect.stringMatching(/^(queued|running|succeeded)$/),
+    });
+    return status === "succeeded";
+  });
+}
+
 async function everythingWorks(client: Client, name: string): Promise<void> {
+  await taskWorks(client, name);
   const document = { title: name, text: `the ${name} is blue`, scope: "notes" };
   await served(client, "POST", "/v1/vault/documents", document);
   const search = await served(client, "POST", "/v1/vault/search", { query: name });
   expect(await search.json()).toMatchObject({ results: [{ title: name }] });
-  const task = await served(client, "POST", "/v1/tasks", { agent: "helper", prompt: name });
-  const { id } = (await task.json()) as { id: string };
-  await until(async () => {
-    const { status } = (await (await server.call("GET", `/v1/tasks/${id}`, undefined, client)).json()) as {
-      status: string;
-    };
-    expect(["queued", "running", "succeeded"]).toContain(status);
-    return status === "succeeded";
-  });
 }
 
 test.each([

@@ -1,6 +1,9 @@
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 
+const ROOM_WAIT_MS = 10_000;
+const ROOM_STEP_MS = 20;
+
 /**
  * Descriptors that are held open on nothing, so that connections cannot take them. What the program itself has to open
  * borrows them.
@@ -58,6 +61,17 @@ export class OpenFilesReserve {
     }
     for (const descriptor of opened) closeSync(descriptor);
     return opened.length === count;
+  }
+
+  /**
+   * Resolves when a descriptor can be opened. While clients have taken all of them, a connection to an upstream would fail
+   * though nothing is wrong with the upstream. Resolves after some seconds in any case, and when the signal aborts.
+   */
+  async untilRoom(signal?: AbortSignal | null): Promise<void> {
+    for (let waited = 0; waited < ROOM_WAIT_MS && signal?.aborted !== true; waited += ROOM_STEP_MS) {
+      if (this.hasRoom(1)) return;
+      await new Promise((resolve) => setTimeout(resolve, ROOM_STEP_MS));
+    }
   }
 
   #close(count: number): void {
