@@ -1,5 +1,6 @@
 /** Clients without a token that open connections until the process has no descriptor left for anything else. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { BINARY } from "../support/process.ts";
 import { until } from "../tasks/support.ts";
 import { Crowd, type LimitedServer, serveWithOpenFiles } from "./open-files-support.ts";
 
@@ -12,9 +13,8 @@ const HALF_A_HEAD = "GET /v1/agents HTTP/1.1\r\nHost: gatehouse\r\nX-Never: ";
 let server: LimitedServer;
 let crowd: Crowd;
 
-beforeEach(async () => {
+beforeEach(() => {
   crowd = new Crowd();
-  server = await serveWithOpenFiles(OPEN_FILES);
 });
 afterEach(async () => {
   crowd.leave();
@@ -56,26 +56,36 @@ async function everythingWorks(client: Client, name: string): Promise<void> {
   expect(await search.json()).toMatchObject({ results: [{ title: name }] });
 }
 
+async function survives(bytes: string): Promise<void> {
+  await server.call("GET", "/v1/agents", undefined, "regular");
+  await crowd.join(server.port, CLIENTS, bytes);
+  await everythingWorks("regular", "flower");
+  await everythingWorks("newcomer", "mountain");
+  // They were not waited for until each had timed out.
+  expect(crowd.open).toBeGreaterThan(CLIENTS / 4);
+  crowd.leave();
+  await everythingWorks("newcomer", "river");
+  expect((await server.call("GET", "/readyz")).status).toBe(200);
+  expect(await server.process.end("SIGTERM")).toBe(0);
+}
+
+const REFUSED = "POST /v1/tasks HTTP/1.1\r\nHost: gatehouse\r\nContent-Length: 9999999\r\n\r\n{";
+const PAGE = "GET /docs HTTP/1.1\r\nHost: gatehouse\r\n\r\n";
+
 test.each([
   ["half a head", HALF_A_HEAD],
-  [
-    "a refused call whose body is still to come",
-    "POST /v1/tasks HTTP/1.1\r\nHost: gatehouse\r\nContent-Length: 9999999\r\n\r\n{",
-  ],
+  ["a refused call whose body is still to come", REFUSED],
   ["a call, and then half a head", `GET /livez HTTP/1.1\r\nHost: gatehouse\r\n\r\n${HALF_A_HEAD}`],
-  ["pages that nobody reads", "GET /docs HTTP/1.1\r\nHost: gatehouse\r\n\r\n".repeat(20)],
+  ["pages that nobody reads", PAGE.repeat(20)],
 ])(
   "connections with %s do not end the process: clients old and new are served meanwhile",
   async (_, bytes) => {
-    await server.call("GET", "/v1/agents", undefined, "regular");
-    await crowd.join(server.port, CLIENTS, bytes);
-    await everythingWorks("regular", "flower");
-    await everythingWorks("newcomer", "mountain");
-    // They were not waited for until each had timed out.
-    expect(crowd.open).toBeGreaterThan(CLIENTS / 4);
-    crowd.leave();
-    await everythingWorks("newcomer", "river");
-    expect((await server.call("GET", "/readyz")).status).toBe(200);
-    expect(await server.process.end("SIGTERM")).toBe(0);
+    server = await serveWithOpenFiles(OPEN_FILES);
+    await survives(bytes);
   },
 );
+
+test("connections with half a head do not end the built program: clients old and new are served meanwhile", async () => {
+  server = await serveWithOpenFiles(OPEN_FILES, BINARY);
+  await survives(HALF_A_HEAD);
+});

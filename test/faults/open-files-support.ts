@@ -24,7 +24,7 @@ export interface LimitedServer {
   stop(): Promise<void>;
 }
 
-export async function serveWithOpenFiles(limit: number): Promise<LimitedServer> {
+export async function serveWithOpenFiles(limit: number, of?: Program): Promise<LimitedServer> {
   const directory = tempDir();
   const data = join(directory.path, "gatehouse-data");
   const fake = startFakeModel();
@@ -33,7 +33,7 @@ export async function serveWithOpenFiles(limit: number): Promise<LimitedServer> 
     join(data, "gatehouse.yaml"),
     `${settings(fake)}\nlimits: { requests_per_minute: 1000000, concurrent_tasks: 60 }\n`,
   );
-  const process = await serve([], { cwd: directory.path, program: await withOpenFiles(limit) });
+  const process = await serve([], { cwd: directory.path, program: await withOpenFiles(limit, of) });
   const token = readFileSync(join(data, "admin.token"), "utf8").trim();
   const { port } = new URL(process.url);
   const server: LimitedServer = {

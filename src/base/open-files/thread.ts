@@ -1,13 +1,17 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync, openSync, readlinkSync } from "node:fs";
 import { devNull } from "node:os";
 import { isOutOfOpenFiles, openFilesReserve } from "./reserve.ts";
 
-/** What a thread's event loop opens (an epoll and an eventfd with Bun 1.4.5). Without them Bun ends the whole process. */
-const EVENT_LOOP = 2;
-/** What a thread opens soon afterwards: its program, and a database with its log. Without them it fails, and only it. */
+/** What a thread opens soon after its start: its program, and a database with its log. Without them it fails, and only it. */
 const PER_THREAD = 16;
+/**
+ * What a thread's event loop opens at once with Bun 1.4.5, as Linux names it. Without them Bun ends the whole process.
+ */
+const EVENT_LOOP = ["anon_inode:[eventpoll]", "anon_inode:[eventfd]"];
+/** Other threads open a file for a moment, now and then, and may take a number that the event loop would have had. */
+const NUMBERS = 8;
 /** How long the event loop may take to come up. It takes about 1 ms; only a machine that stands still takes longer. */
-const START_MS = 5_000;
+const START_MS = 1_000;
 const NAP_MS = 0.2;
 
 /** The process has no descriptors left for what was to be opened. It may have some soon. */
@@ -17,16 +21,17 @@ export class OutOfOpenFiles extends Error {
 
 /**
  * Starts a thread, with descriptors from the reserve. Bun ends the process if a thread that starts finds none, and only
- * this thread accepts connections: it waits here until the new thread has its own, so no connection can take them.
+ * this thread accepts connections: it waits here until the new thread has its own, so no connection can take them. On
+ * systems without `/proc` it does not wait.
  *
  * @throws OutOfOpenFiles if few are left: the thread would start, and then fail
  */
 export function startThread(program: URL): Worker {
   if (!openFilesReserve.hasRoom(PER_THREAD)) throw noneLeft();
-  return openFilesReserve.lend(EVENT_LOOP, () => {
-    const next = nextDescriptors(EVENT_LOOP);
+  return openFilesReserve.lend(NUMBERS, () => {
+    const next = nextDescriptors(NUMBERS);
     const worker = new Worker(program);
-    waitUntilOpen(next);
+    waitForEventLoop(next);
     return worker;
   });
 }
@@ -48,18 +53,23 @@ function noneLeft(): OutOfOpenFiles {
   return new OutOfOpenFiles("no descriptors are left for a thread");
 }
 
-function waitUntilOpen(descriptors: readonly number[]): void {
+function waitForEventLoop(descriptors: readonly number[]): void {
+  if (process.platform !== "linux") return;
   const nobody = new Int32Array(new SharedArrayBuffer(4));
   const deadline = performance.now() + START_MS;
-  while (!descriptors.every(isOpen) && performance.now() < deadline) Atomics.wait(nobody, 0, 0, NAP_MS);
+  for (;;) {
+    const opened = new Set(descriptors.map(nameOf));
+    if (EVENT_LOOP.every((name) => opened.has(name)) || performance.now() > deadline) return;
+    Atomics.wait(nobody, 0, 0, NAP_MS);
+  }
 }
 
-function isOpen(descriptor: number): boolean {
+/** What the system calls an open descriptor; null if there is none of this number. */
+function nameOf(descriptor: number): string | null {
   try {
-    fstatSync(descriptor);
-    return true;
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    return false;
+    return null;
   }
 }
 
