@@ -7,6 +7,7 @@ import type { Workspaces } from "./access/workspaces.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Ids, RandomSource } from "./base/ids.ts";
 import type { Log } from "./base/log.ts";
+import { countOpenFiles } from "./base/open-files/count.ts";
 import type { Config } from "./config/config.ts";
 import { isLoopback } from "./config/listen.ts";
 import type { OpenedConnectors } from "./connectors/open.ts";
@@ -15,6 +16,7 @@ import type { Budgets } from "./gate/budget.ts";
 import type { Gate } from "./gate/gate.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
+import type { ConnectionPlan } from "./http/connections/plan.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { OpenCallers } from "./http/open-callers.ts";
 import type { Readiness } from "./http/routes/system.ts";
@@ -51,6 +53,8 @@ export interface Rooms {
   readonly random: RandomSource;
   readonly log: Log;
   readonly readiness: Readiness;
+  /** Null if the system sets no limit of open files, or does not tell it. */
+  readonly plan: ConnectionPlan | null;
   /** The URL below which browsers find the console; null where the server listens nowhere. */
   consoleUrl(): string | null;
   /** Told when something is to be posted to the webhook. */
@@ -92,7 +96,7 @@ export function openDoors(rooms: Rooms): Doors {
   }));
 
   const operatorSecret = createSecret(random);
-  const streams = new OpenStreams();
+  const streams = new OpenStreams(rooms.plan?.streamsPerWorkspace, rooms.plan?.streams);
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
     door: { gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
@@ -162,6 +166,12 @@ export function openDoors(rooms: Rooms): Doors {
           metrics.connectorUp.set(labels, connector.status === "ready" ? 1 : 0);
         }
         metrics.residentBytes.set(process.memoryUsage.rss());
+        const openFiles = countOpenFiles();
+        if (openFiles !== null) metrics.openFiles.set(openFiles);
+        if (rooms.plan) {
+          metrics.openFilesLimit.set(rooms.plan.openFiles);
+          metrics.connectionsLimit.set(rooms.plan.connections);
+        }
       },
     },
   });

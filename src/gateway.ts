@@ -7,6 +7,8 @@ import { type Clock, every, systemClock, within } from "./base/clock.ts";
 import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
+import { openFilesLimit } from "./base/open-files/count.ts";
+import { startFetchThread } from "./base/open-files/thread.ts";
 import { type Config, publicUrl } from "./config/config.ts";
 import { openConnectors } from "./connectors/open.ts";
 import { reportLostCalls } from "./connectors/open-calls.ts";
@@ -19,6 +21,7 @@ import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
+import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
@@ -242,16 +245,20 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       tools: tools.registry,
     });
+    const plan = planConnections(openFilesLimit());
     let listener: Listener | null = null;
     let isDraining = false;
     const { app, mcp, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
-      ...{ feed, openedTasks, schedules, clock, ids, random, log, sessions, links },
+      ...{ feed, openedTasks, schedules, clock, ids, random, log, sessions, links, plan },
       consoleUrl: () => listener && consoleUrl(config, listener.port),
       webhookDue: () => webhook?.wake(),
       readiness: {
         isDraining: () => isDraining,
-        failing: async () => ((await canWrite()) ? [] : ["store"]),
+        failing: async () => [
+          ...((await canWrite()) ? [] : ["store"]),
+          ...(listener?.connections?.isExhausted ? ["open_files"] : []),
+        ],
       },
     });
 
@@ -298,6 +305,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       operatorSecret,
       work,
       async start() {
+        if (plan) checkPlan(plan);
         await work();
         await checkpoints.recordRule();
         checkpoints.start();
@@ -305,10 +313,12 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         forgetting.start();
         expiry.start();
         runs.start();
-        listener = listen(app, config.listen);
+        await startFetchThread();
+        listener = listen(app, config.listen, { plan, metrics, ids, clock, log });
         const url = publicUrl(config, listener.port);
         writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
         endHousekeeping = every(clock, HOUSEKEEPING_MS, () => void keepHouse());
+        if (plan) reportPlan(plan, log);
         log.info("gatehouse is ready", { url, data: config.dataDir });
         return url;
       },

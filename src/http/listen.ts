@@ -1,5 +1,12 @@
+import type { Clock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
+import type { Ids } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
 import type { App } from "./app.ts";
+import { endsWork, isCall, noRoom } from "./connections/admission.ts";
+import { ConnectionGuard } from "./connections/guard.ts";
+import type { ConnectionPlan } from "./connections/plan.ts";
+import type { Metrics } from "./metrics.ts";
 
 /**
  * Bytes of a body that Bun refuses by itself, with a bare 413: out of reach, so that each endpoint refuses by its own
@@ -16,14 +23,39 @@ export interface Listener {
   readonly port: number;
   /** The address as this machine reaches it. */
   readonly url: string;
+  /** What keeps connections below their cap; null if the system sets no limit, or does not tell it. */
+  readonly connections: ConnectionGuard | null;
   /** Takes no new connections. */
   refuse(): void;
   /** Waits a little for the answers that are on their way, then ends what is still open. */
   close(): Promise<void>;
 }
 
+export interface ListenerParts {
+  readonly plan: ConnectionPlan | null;
+  readonly metrics: Pick<Metrics, "answered" | "callsWithoutRoom" | "connectionsClosed">;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 /** @throws OperatorError when the address cannot be listened on */
-export function listen(app: App, address: { readonly host: string; readonly port: number }): Listener {
+export function listen(
+  app: App,
+  address: { readonly host: string; readonly port: number },
+  { plan, metrics, ids, clock, log }: ListenerParts,
+): Listener {
+  let connections: ConnectionGuard | null = null;
+  const refuse = () => {
+    metrics.answered["4xx"].inc();
+    metrics.callsWithoutRoom.inc();
+    return noRoom(ids);
+  };
+  // Elysia asks this at each request which function answers it.
+  app.wrap((answer, request) => {
+    if (connections === null || !isCall(request.url)) return answer;
+    return connections.admit(request) || endsWork(request.url) ? answer : refuse;
+  });
   try {
     app.listen({
       hostname: address.host,
@@ -42,7 +74,11 @@ export function listen(app: App, address: { readonly host: string; readonly port
   }
   const server = app.server;
   if (!server?.port) throw new Error("the server did not start");
+  connections =
+    plan &&
+    new ConnectionGuard({ server, plan, clock, log, closed: (n) => metrics.connectionsClosed.inc(n) });
   return {
+    connections,
     port: server.port,
     url: `http://${localHost(address.host)}:${server.port}`,
     refuse: () => void server.stop(false),
@@ -51,6 +87,7 @@ export function listen(app: App, address: { readonly host: string; readonly port
         await new Promise((resolve) => setTimeout(resolve, CLOSE_STEP_MS));
       }
       await server.stop(true);
+      connections?.stop();
     },
   };
 }

@@ -102,6 +102,27 @@ export function createMetrics() {
       registers,
     }),
     mcpSessions: new Gauge({ name: "gatehouse_mcp_sessions", help: "MCP sessions open now", registers }),
+    connectionsClosed: new Counter({
+      name: "gatehouse_connections_closed_total",
+      help: "Connections without a call that were closed to make room",
+      registers,
+    }),
+    callsWithoutRoom: new Counter({
+      name: "gatehouse_calls_without_room_total",
+      help: "Calls that were refused because as many were open as there may be connections",
+      registers,
+    }),
+    connectionsLimit: new Gauge({
+      name: "gatehouse_connections_limit",
+      help: "Connections past which those without a call are closed",
+      registers,
+    }),
+    openFiles: new Gauge({ name: "process_open_fds", help: "Open file descriptors", registers }),
+    openFilesLimit: new Gauge({
+      name: "process_max_fds",
+      help: "File descriptors that may be open at once",
+      registers,
+    }),
     residentBytes: new Gauge({
       name: "process_resident_memory_bytes",
       help: "Resident memory size in bytes",

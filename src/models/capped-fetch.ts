@@ -1,4 +1,5 @@
 import { capBody } from "../base/capped-body.ts";
+import { openFilesReserve } from "../base/open-files/reserve.ts";
 
 /**
  * Bytes of one event of a streamed answer, and of an answer that is no stream, such as an error. The longest honest event
@@ -11,7 +12,9 @@ const MOST_BYTES = 16 * 1024 * 1024;
  * an event without an end for ever, and 2 GB of an error.
  */
 export const cappedFetch: typeof fetch = Object.assign(
-  async (input: string | URL | Request, init?: RequestInit | BunFetchRequestInit): Promise<Response> =>
-    capBody(await fetch(input, init), MOST_BYTES, () => new RangeError("The answer is too large.")),
+  async (input: string | URL | Request, init?: RequestInit | BunFetchRequestInit): Promise<Response> => {
+    if (!openFilesReserve.hasRoom(1)) await openFilesReserve.untilRoom(init?.signal);
+    return capBody(await fetch(input, init), MOST_BYTES, () => new RangeError("The answer is too large."));
+  },
   { preconnect: fetch.preconnect },
 );

@@ -1,4 +1,6 @@
 import { Problem } from "../base/errors.ts";
+import { openFilesReserve } from "../base/open-files/reserve.ts";
+import { OutOfOpenFiles, startThread } from "../base/open-files/thread.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import {
   type JobFailure,
@@ -11,6 +13,9 @@ import {
 
 /** How long a thread may take to close its connection before it is ended all the same. */
 const LEAVE_MS = 1_000;
+
+/** What a thread says that cannot read its program, since connections took the last descriptors. */
+const OUT_OF_FILES = /^\w*:? ?(?:EMFILE|ENFILE)\b/;
 
 /** A job that the user can mend: which field is at fault, and why. */
 export class JobRefused extends Error {
@@ -97,22 +102,35 @@ export class WorkerThread {
     while (this.#running.size < this.#options.atOnce) {
       const job = this.#waiting.shift();
       if (!job) break;
+      const worker = this.#openFor(job);
+      if (!worker) continue;
       const id = this.#nextId++;
       clearTimeout(this.#idle);
       this.#running.set(id, job);
-      this.#open().postMessage({ id, job: job.name, request: job.request });
+      worker.postMessage({ id, job: job.name, request: job.request });
     }
     if (this.#timer === undefined && this.#running.size > 0) {
       this.#timer = setTimeout(() => this.#overdue(), this.#options.timeoutMs);
     }
   }
 
+  /** Null if no thread can be started now: the job is refused. */
+  #openFor(job: Job): Worker | null {
+    try {
+      return this.#open();
+    } catch (error) {
+      job.reject(error instanceof OutOfOpenFiles ? tooMuch() : error);
+      return null;
+    }
+  }
+
   #open(): Worker {
     if (this.#worker) return this.#worker;
-    const worker = new Worker(this.#options.program);
+    const worker = startThread(this.#options.program);
     this.#worker = worker;
     const failed = (why: string) => {
-      if (this.#worker === worker) this.#end(new Error(`a vault worker failed: ${why}`));
+      if (this.#worker !== worker) return;
+      this.#end(OUT_OF_FILES.test(why) ? tooMuch() : new Error(`a vault worker failed: ${why}`));
     };
     worker.onmessage = (message: MessageEvent<JobReply>) => {
       if (this.#worker === worker) this.#settle(message.data);
@@ -202,5 +220,6 @@ export function tooMuch(): Problem {
 
 function errorOf({ message, field, isStore }: JobFailure): Error {
   if (field !== null) return new JobRefused(field, message);
+  if (isStore && openFilesReserve.isShort) return tooMuch();
   return isStore ? new StoreUnavailable(message) : new Error(message);
 }

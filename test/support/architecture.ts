@@ -53,7 +53,10 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^croner$/, places: ["tasks/schedules/cron.ts"] },
   { packages: /^csv-stringify$/, places: ["ledger/article14/**", "http/ledger-csv.ts"] },
   { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**", "console/pages/vault/**"] },
-  { packages: /^ipaddr\.js$/, places: ["config/address-range.ts", "connectors/outbound/**"] },
+  {
+    packages: /^ipaddr\.js$/,
+    places: ["config/address-range.ts", "connectors/outbound/**", "http/connections/**"],
+  },
   { packages: /^@apidevtools\/.+$/, places: ["connectors/openapi/**"] },
   { packages: /^@zip\.js\/zip\.js$/, places: ["ledger/article14/format/zip.ts"] },
   { packages: /^@noble\/hashes$/, places: ["ledger/verify/bundle/**"] },

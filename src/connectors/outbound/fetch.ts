@@ -1,4 +1,5 @@
 import { lookup } from "node:dns/promises";
+import { openFilesReserve } from "../../base/open-files/reserve.ts";
 import { isAddress } from "../../config/address-range.ts";
 import { ConnectorError } from "../source.ts";
 import { type AddressRules, createAddressRules } from "./addresses.ts";
@@ -85,6 +86,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 
   /** One request, to the first address that takes the connection. */
   async function send(url: URL, request: Outgoing): Promise<Response> {
+    if (!openFilesReserve.hasRoom(1)) await openFilesReserve.untilRoom(request.signal);
     const addresses = await addressesOf(url, rules, resolve, request.signal);
     const [first = "", ...others] = addresses;
     // A stream can be sent once.

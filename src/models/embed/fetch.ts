@@ -1,3 +1,5 @@
+import { openFilesReserve } from "../../base/open-files/reserve.ts";
+
 /** Bytes an answer may have: 256 vectors of 8,192 numbers of 22 characters are 46 MB. The SDK alone would read 2 GB. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
@@ -7,6 +9,7 @@ export function boundedFetch(mostBytes: number = MOST_BYTES): typeof fetch {
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
+    if (!openFilesReserve.hasRoom(1)) await openFilesReserve.untilRoom(init?.signal);
     const response = await fetch(input, init);
     if (!response.body) return response;
     let bytes = 0;

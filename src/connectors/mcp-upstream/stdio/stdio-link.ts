@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
+import { openFilesReserve } from "../../../base/open-files/reserve.ts";
 import type { StdioTransport } from "../../definition.ts";
 import { ConnectorError } from "../../source.ts";
 import { shown } from "../faults.ts";
@@ -14,6 +15,8 @@ import { Said } from "./said.ts";
 const LINE_LIMIT = 16 * 1024 * 1024;
 /** Bytes that wait for a child that does not read. */
 const QUEUE_LIMIT = 64 * 1024 * 1024;
+/** Descriptors that a child takes while it starts: two for each pipe, and one to hear of its end. */
+const PER_CHILD = 8;
 /** How long what a child wrote before it ended is waited for: one of its own children may hold the pipe open. */
 const DRAIN_MS = 500;
 
@@ -48,7 +51,9 @@ export class StdioLink extends Link {
       let child: ChildProcessWithoutNullStreams;
       try {
         // Detached: a group of its own, which can be ended as a whole, and which Ctrl-C in our terminal does not reach.
-        child = spawn(command, args, { env, stdio: "pipe", detached: true, windowsHide: true });
+        child = openFilesReserve.lend(PER_CHILD, () =>
+          spawn(command, args, { env, stdio: "pipe", detached: true, windowsHide: true }),
+        );
       } catch (error) {
         reject(this.#cannotStart(error));
         return;

@@ -1,0 +1,29 @@
+import { Problem } from "../../base/errors.ts";
+import type { Ids } from "../../base/ids.ts";
+import { problemResponse } from "../answer.ts";
+
+const RETRY_SECONDS = 1;
+/** What ends work is let in whatever else is open: it makes room. */
+const ENDS_WORK = /\/(?:stop|cancel)$/;
+
+/**
+ * Whether a request counts as a call: it may take long, and its connection is not closed meanwhile. Pages, probes and
+ * metrics are answered at once, to anybody.
+ */
+export function isCall(url: string): boolean {
+  const path = url.indexOf("/", "https://".length);
+  return url.startsWith("/v1/", path) || url.startsWith("/mcp", path);
+}
+
+export function endsWork(url: string): boolean {
+  return ENDS_WORK.test(url);
+}
+
+/** The answer to a call for which there is no room. It is given before anybody asks who calls, and not recorded. */
+export function noRoom(ids: Ids): Response {
+  const requestId = ids("req");
+  const problem = new Problem("rate_limited", "The server has as many calls open as it can hold.", {
+    headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
+  });
+  return problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);
+}

@@ -1,0 +1,126 @@
+import type { Server } from "bun";
+import { type Clock, every } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { countOpenFiles } from "../../base/open-files/count.ts";
+import { openFilesReserve } from "../../base/open-files/reserve.ts";
+import { IdleConnectionFinder } from "./idle-connections.ts";
+import { type InboundSockets, openInboundSockets } from "./inbound-sockets.ts";
+import { OpenRequests } from "./open-requests.ts";
+import type { ConnectionPlan } from "./plan.ts";
+
+const LOOK_MS = 250;
+/** Of the time at most one part in so many is spent on looking at each connection. */
+const LOOK_SHARE = 20;
+/** Ends so many more connections than it has to, so that the next clients find room. */
+const ROOM = 1 / 8;
+/** While it closes connections, it is logged once in this time. */
+const LOG_MS = 60_000;
+/** One for the list of descriptors. */
+const FOR_LOOKING = 1;
+
+/** The guard of one listening server. */
+export interface ConnectionGuardParts {
+  readonly server: Pick<Server<unknown>, "requestIP" | "closeIdleConnections" | "port">;
+  readonly plan: ConnectionPlan;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called with how many connections were closed. */
+  closed(count: number): void;
+}
+
+/**
+ * Keeps clients' connections below the plan's number, and descriptors free for the program itself. `Bun.serve` accepts
+ * whatever comes until the process has no descriptor left, and shows only connections that have sent a whole head. So this
+ * looks at the descriptors four times a second, and past the cap ends connections that have no call.
+ */
+export class ConnectionGuard {
+  readonly #parts: ConnectionGuardParts;
+  readonly #sockets: InboundSockets | null = openInboundSockets();
+  readonly #requests: OpenRequests;
+  readonly #finder = new IdleConnectionFinder();
+  readonly #endLooking: () => void;
+  #nextList = 0;
+  #nextLog = 0;
+
+  constructor(parts: ConnectionGuardParts) {
+    this.#parts = parts;
+    this.#requests = new OpenRequests((request) => parts.server.requestIP(request));
+    openFilesReserve.resize(parts.plan.reserve);
+    this.#endLooking = every(parts.clock, LOOK_MS, () => this.look());
+  }
+
+  /** False if as many calls are open as there may be connections. Else the call counts as open until it is over. */
+  admit(request: Request): boolean {
+    const { connections } = this.#parts.plan;
+    if (this.#requests.atMost >= connections && this.#requests.sweep().length >= connections) return false;
+    this.#requests.add(request);
+    if (this.#finder.isLooking) this.#noteCall(request);
+    return true;
+  }
+
+  /** True while the descriptors that are kept for the program itself are not all there. */
+  get isExhausted(): boolean {
+    return openFilesReserve.isShort;
+  }
+
+  /** Ends connections without a call if there are too many, or too few descriptors are left. */
+  look(): void {
+    openFilesReserve.refill();
+    const { plan, clock } = this.#parts;
+    const open = countOpenFiles();
+    // Most of the time: too few of any kind for there to be too many connections.
+    if (open === null || open <= plan.connections) {
+      this.#finder.forget();
+      return;
+    }
+    const now = clock.monotonic();
+    if (now < this.#nextList) return;
+    this.#relieve(open);
+    openFilesReserve.refill();
+    this.#nextList = clock.monotonic() + (clock.monotonic() - now) * LOOK_SHARE;
+  }
+
+  /** Gives the reserve back. */
+  stop(): void {
+    this.#endLooking();
+    openFilesReserve.resize(0);
+  }
+
+  #noteCall(request: Request): void {
+    const client = this.#parts.server.requestIP(request);
+    if (client) this.#finder.noteCall(client);
+  }
+
+  #relieve(openFiles: number): void {
+    const { server, plan } = this.#parts;
+    if (!this.#sockets || server.port === undefined) {
+      if (openFiles >= plan.openFiles) this.#report(server.closeIdleConnections());
+      return;
+    }
+    const { open, idle } = this.#finder.look(
+      this.#listed(this.#sockets, server.port),
+      this.#requests.sweep(),
+    );
+    const tooMany = open > plan.connections ? open - plan.connections * (1 - ROOM) : 0;
+    const own = plan.openFiles - plan.connections;
+    const left = plan.openFiles - openFiles;
+    const tooFewLeft = left < own * ROOM ? 2 * own * ROOM - left : 0;
+    const ended = idle.slice(0, Math.ceil(Math.max(tooMany, tooFewLeft)));
+    for (const socket of ended) this.#sockets.end(socket);
+    if (ended.length > 0) this.#report(ended.length);
+  }
+
+  #listed(sockets: InboundSockets, port: number) {
+    return openFilesReserve.lend(FOR_LOOKING, () => sockets.list(port));
+  }
+
+  #report(count: number): void {
+    const { clock, log, plan, closed } = this.#parts;
+    closed(count);
+    if (clock.monotonic() < this.#nextLog) return;
+    this.#nextLog = clock.monotonic() + LOG_MS;
+    log.warn("connections without a call were closed, since there are too many", {
+      ...{ closed: count, connections: plan.connections, open_files: plan.openFiles },
+    });
+  }
+}

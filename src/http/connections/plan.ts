@@ -1,0 +1,58 @@
+import { OperatorError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+
+/** How the descriptors of the process are shared out between clients and the program itself. */
+export interface ConnectionPlan {
+  /** Descriptors that the process may have open. */
+  readonly openFiles: number;
+  /** Clients' connections. Past that, connections without a call are closed and new calls are refused. */
+  readonly connections: number;
+  /** Event streams of all workspaces, and of one: both are connections too. */
+  readonly streams: number;
+  readonly streamsPerWorkspace: number;
+  /** Descriptors that connections cannot take, even for a moment. */
+  readonly reserve: number;
+}
+
+/** Files, threads and the store need some 60; the rest is for upstreams (256 requests), child processes (7 each) and files. */
+const MOST_OWN = 1_024;
+const OWN_SHARE = 3 / 8;
+const MOST_RESERVED = 64;
+const RESERVED_SHARE = 1 / 16;
+/** Each stream also holds two blocks of 64 KiB at most. */
+const MOST_STREAMS = 10_000;
+const MOST_STREAMS_PER_WORKSPACE = 2_000;
+/** A server that many clients use wants more. */
+const COMFORTABLE = 4_096;
+
+/** With fewer, too little is left to serve anybody: the program itself opens some 60. */
+const FEWEST_OPEN_FILES = 128;
+
+/** Without a limit (null) there is no plan, and only the caps on streams apply. */
+export function planConnections(openFiles: number | null): ConnectionPlan | null {
+  if (openFiles === null) return null;
+  const own = Math.min(MOST_OWN, Math.floor(openFiles * OWN_SHARE));
+  const connections = openFiles - own;
+  return {
+    openFiles,
+    connections,
+    streams: Math.min(MOST_STREAMS, Math.floor((connections * 3) / 4)),
+    streamsPerWorkspace: Math.min(MOST_STREAMS_PER_WORKSPACE, Math.floor(connections / 2)),
+    reserve: Math.min(MOST_RESERVED, Math.floor(openFiles * RESERVED_SHARE)),
+  };
+}
+
+const RAISE = `raise it to ${COMFORTABLE} or more (ulimit -n, or LimitNOFILE= in a systemd unit)`;
+
+/** @throws OperatorError if the limit is too low for a server */
+export function checkPlan({ openFiles }: ConnectionPlan): void {
+  if (openFiles >= FEWEST_OPEN_FILES) return;
+  throw new OperatorError(`the limit of open files is ${openFiles}, too low for a server`, RAISE);
+}
+
+/** Logs how many connections there may be, loudly if they are few. */
+export function reportPlan({ openFiles, connections, streams, reserve }: ConnectionPlan, log: Log): void {
+  const numbers = { open_files: openFiles, connections, streams, reserve };
+  if (openFiles >= COMFORTABLE) log.info("connections are capped by the limit of open files", numbers);
+  else log.warn(`the limit of open files is low, so few clients can connect at once; ${RAISE}`, numbers);
+}

@@ -1,0 +1,103 @@
+/** Descriptors of a process that has none left: in a process of its own, since they are all of this one's as well. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+
+const MODULES = join(import.meta.dir, "..", "..", "src", "base", "open-files");
+
+const PRELUDE = `
+import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
+import { openFilesReserve as reserve, isOutOfOpenFiles } from "${MODULES}/reserve.ts";
+import { startThread } from "${MODULES}/thread.ts";
+const taken = [];
+function takeAll() {
+  for (;;) try { taken.push(openSync("/dev/null", "r")); } catch (error) {
+    if (!isOutOfOpenFiles(error)) throw error;
+    return;
+  }
+}
+const giveBack = (count) => { while (count-- > 0) closeSync(taken.pop()); };
+const say = (value) => writeSync(1, JSON.stringify(value) + "\\n");
+`;
+
+/** Runs a program that may open 96 files. @returns what it said, and its exit code */
+async function withFewFiles(program: string): Promise<{ said: unknown[]; code: number }> {
+  const command = [
+    "/bin/sh",
+    "-c",
+    'ulimit -n 96 && exec "$@"',
+    "sh",
+    process.execPath,
+    "-e",
+    PRELUDE + program,
+  ];
+  const child = Bun.spawn(command, { stdout: "pipe", stderr: "inherit" });
+  const text = await new Response(child.stdout).text();
+  const said = text
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  return { said, code: await child.exited };
+}
+
+test("what is held cannot be taken, and is lent to what needs it", async () => {
+  const { said, code } = await withFewFiles(`
+    reserve.resize(8);
+    takeAll();
+    say([reserve.held, reserve.isShort, reserve.hasRoom(1)]);
+    try { readdirSync("/"); } catch (error) { say(error.code); }
+    say(reserve.lend(1, () => readdirSync("/").length > 0));
+    say([reserve.held, reserve.isShort]);
+    reserve.lend(3, () => takeAll());
+    say([reserve.held, reserve.isShort]);
+    giveBack(3);
+    reserve.refill();
+    say([reserve.held, reserve.isShort]);
+    reserve.resize(0);
+    say([reserve.held, reserve.hasRoom(8), reserve.hasRoom(9)]);
+  `);
+  expect(said).toEqual([
+    [8, false, false],
+    "EMFILE",
+    true,
+    [8, false],
+    [5, true],
+    [8, false],
+    [0, true, false],
+  ]);
+  expect(code).toBe(0);
+});
+
+test("a thread is refused where few descriptors are left, and does not end the process", async () => {
+  const { said, code } = await withFewFiles(`
+    const program = new URL("data:text/javascript,postMessage(1)");
+    reserve.resize(8);
+    takeAll();
+    try { startThread(program); } catch (error) { say(error.name); }
+    giveBack(15);
+    try { startThread(program); } catch (error) { say(error.name); }
+    giveBack(1);
+    const worker = startThread(program);
+    // It has its own by now: all others may go.
+    takeAll();
+    worker.onmessage = () => { say("it runs"); process.exit(0); };
+    worker.onerror = ({ message }) => { say(message); process.exit(0); };
+  `);
+  expect(said).toEqual(["OutOfOpenFiles", "OutOfOpenFiles", "it runs"]);
+  expect(code).toBe(0);
+});
+
+test("who waits for a descriptor goes on when there is one", async () => {
+  const { said, code } = await withFewFiles(`
+    reserve.resize(8);
+    takeAll();
+    const waiting = reserve.untilRoom().then(() => say("room"));
+    say(await Promise.race([waiting, Bun.sleep(1).then(() => "none yet")]));
+    giveBack(1);
+    await waiting;
+    takeAll();
+    await reserve.untilRoom(AbortSignal.abort());
+    say("aborted");
+  `);
+  expect(said).toEqual(["none yet", "room", "aborted"]);
+  expect(code).toBe(0);
+});
