@@ -1,7 +1,7 @@
 import { mayUseTool } from "../access/scopes.ts";
 import { defineTool, type Tool, ToolError } from "../agents/index.ts";
 import { type FieldError, Problem } from "../base/errors.ts";
-import { matchesAny } from "../base/glob.ts";
+import { matchesAny, restrictsTool } from "../base/glob.ts";
 import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { Catalogue, CatalogueTool } from "./catalogue.ts";
@@ -48,7 +48,7 @@ export class ToolRegistry {
 
   /** Whether a person has to approve a call, by the agent's own globs or else by what the connector marks. */
   needsApproval(workspaceId: number, name: string, approvals: readonly string[] | null): boolean {
-    if (approvals !== null) return matchesAny(approvals, name);
+    if (approvals !== null) return restrictsTool(approvals, name);
     return this.catalogue.find(workspaceId, name)?.offered.destructive === true;
   }
 

@@ -28,7 +28,9 @@ function matches(glob: string, text: string): boolean {
 }
 
 function allowed({ models }: TierPolicy, name: string): boolean {
-  return models.allow.some((glob) => matches(glob, name)) && !models.deny.some((glob) => matches(glob, name));
+  const own = name.slice(name.indexOf("/") + 1);
+  const denied = (glob: string) => matches(glob, name) || (!glob.includes("/") && matches(glob, own));
+  return models.allow.some((glob) => matches(glob, name)) && !models.deny.some(denied);
 }
 
 function tiersOf(given: Readonly<Record<string, readonly string[]>>): Tiers {
