@@ -7,7 +7,7 @@ import {
   type Deny,
   type Hooks,
 } from "../agents/index.ts";
-import { cost } from "../base/credits.ts";
+import { cost, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 import { isToolName } from "../connectors/registry.ts";
@@ -76,7 +76,7 @@ class RightsChanged extends Error {
  * on before the outcome is.
  */
 export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
-  const { db, ledger, budgets, outputs, clock, watch } = parts;
+  const { db, ledger, budgets, estimates, clock, watch } = parts;
   const { task } = evidence;
   const { workspaceId } = task;
   const payer = { workspaceId, agent: { id: task.agentId, name: task.agent } };
@@ -111,7 +111,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
   }
 
   async function beforeModelCall(call: BeforeModelCall): Promise<void> {
-    const { model, step, attempt, messages, signal } = call;
+    const { model, step, attempt, signal } = call;
     const denied = (code: string): Draft =>
       about({ phase: "single", action: "model.call", outcome: "denied", code, model });
     modelIntent = await begin(signal, denied, async (tx, reserve): Promise<number | null> => {
@@ -124,8 +124,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       const reserved = await reserve(tx, {
         spender: { workspaceId, agent },
         owner: task.id,
-        expected: () =>
-          expectedCost(parts.door.price(model), agent.instructions, messages, outputs.expected(model)),
+        expected: () => expectedCost(parts.door.price(model), estimates, model, () => call.sentBytes()),
       });
       const seq = await ledger.append(
         tx,
@@ -151,17 +150,16 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     if (status === "failed") await evidence.refreshPolicy();
   }
 
-  async function recordModelCall(
-    ref: number,
-    { model, step, status, usage, text, toolCalls, durationMs, reason }: AfterModelCall,
-  ): Promise<void> {
+  async function recordModelCall(ref: number, call: AfterModelCall): Promise<void> {
+    const { model, step, status, usage, text, toolCalls, durationMs, reason } = call;
     // The upstream's own words stay out of log and ledger: they may repeat its secrets.
     if (reason !== undefined) parts.log.warn("a model call failed", { task: task.id, model, reason });
     const { inputTokens, outputTokens } = usage;
-    const credits = cost(parts.door.price(model), inputTokens, outputTokens);
+    const price = parts.door.price(model);
+    const credits = cost(price, inputTokens, outputTokens);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     watch.modelCall(model, status, durationMs, credits);
-    if (status === "succeeded") outputs.note(model, outputTokens);
+    learn(call, price);
     const work = async (tx: Tx): Promise<void> => {
       const detail = {
         duration_ms: Math.round(durationMs),
@@ -210,6 +208,16 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       evidence.owe({ ...charge, steps: 0, ref });
       throw error;
     }
+  }
+
+  /** A part of an answer says nothing of its length, unless it is longer than what is expected already. */
+  function learn({ model, status, usage, sentBytes }: AfterModelCall, price: Price): void {
+    const { inputTokens, outputTokens, estimated } = usage;
+    if (status === "succeeded" || outputTokens > estimates.output(model)) {
+      estimates.noteOutput(model, outputTokens);
+    }
+    if (estimated || price.input === 0) return;
+    estimates.noteInput(model, { sentBytes: sentBytes(), inputTokens });
   }
 
   /** @returns why nobody is asked. @throws AwaitingApproval */

@@ -10,7 +10,7 @@ import type { ModelDoor } from "../models/door.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { TaskEventHub } from "./events.ts";
-import type { RecentOutputs } from "./expected-cost.ts";
+import type { TokenEstimates } from "./expected-cost.ts";
 import type { Task } from "./task.ts";
 
 /** What running tasks takes; put together in the composition root. */
@@ -24,7 +24,7 @@ export interface TaskParts {
   readonly tools: ToolRegistry;
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;
-  readonly outputs: RecentOutputs;
+  readonly estimates: TokenEstimates;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
