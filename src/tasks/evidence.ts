@@ -15,8 +15,9 @@ import type { Reserve } from "../gate/budget.ts";
 import { recordUsage, UNKNOWN_TOOL } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
-import { AwaitingApproval, presentCall, verdictOf } from "./approvals/present.ts";
-import { type ApprovalWithTexts, countPending, PENDING_LIMIT } from "./approvals/rows.ts";
+import { askPeople } from "./approvals/ask.ts";
+import { verdictOf } from "./approvals/present.ts";
+import type { Approval, ApprovalWithTexts } from "./approvals/rows.ts";
 import { chargeTask, closeModelCall, openModelCall } from "./charges.ts";
 import { expectedCost } from "./expected-cost.ts";
 import type { OwedCharge } from "./lost.ts";
@@ -49,6 +50,11 @@ export interface Evidence {
   allowsTool(tool: string): boolean;
   /** Whether a person has to approve a call of this tool. */
   needsApproval(tool: string): boolean;
+  /**
+   * The hash of what a call of this tool would reach (`definitionHash`); undefined where it has changed since the run took the
+   * tool up, or is not there any more.
+   */
+  definitionOf(tool: string): string | undefined;
   /** What was asked of people for this task before the run, by the call's id. */
   readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
   /** Saves the events so far and that a call waits for a person, which its readers are told once it is on disk. */
@@ -220,26 +226,6 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     estimates.noteInput(model, { sentBytes: sentBytes(), inputTokens });
   }
 
-  /** @returns why nobody is asked. @throws AwaitingApproval */
-  async function present(call: BeforeToolCall): Promise<Deny> {
-    const isAsked = await db.tx(async (tx) => {
-      const { name, approvalsRequired } = await evidence.enter(tx);
-      if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) return false;
-      await presentCall(tx, ledger, call, {
-        task,
-        agent: name,
-        required: approvalsRequired,
-        now: clock.now(),
-        expiresMs: parts.approvalExpiresMs,
-        draft: about({ phase: "single", action: "tool.call", outcome: "pending" }),
-      });
-      await evidence.announce(tx, call);
-      return true;
-    });
-    if (!isAsked) return { deny: "Too many calls of this workspace wait for a person already." };
-    throw new AwaitingApproval(call.id);
-  }
-
   async function beforeToolCall(call: BeforeToolCall): Promise<Deny | undefined> {
     for (;;) {
       try {
@@ -256,16 +242,18 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     await evidence.refreshPolicy();
     if (!evidence.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
     const asked = evidence.asked.get(call.id);
-    const verdict = asked === undefined ? null : verdictOf(asked, call);
+    const verdict = asked === undefined ? null : verdictOf(asked, call, evidence.definitionOf(call.tool));
     if (verdict?.kind === "denied") return verdict.deny;
-    if (verdict === null && evidence.needsApproval(call.tool)) return present(call);
-    const intent = await intendTool(call, verdict?.kind === "approved" ? verdict.decisionSeq : undefined);
+    if (verdict?.kind === "changed") return askPeople(parts, evidence, task, call, asked);
+    if (verdict === null && evidence.needsApproval(call.tool))
+      return askPeople(parts, evidence, task, call, asked);
+    const intent = await intendTool(call, verdict === null ? undefined : asked);
     toolIntents.set(call.id, intent);
     return undefined;
   }
 
-  /** @param approval seq of the decision that approved the call. @throws RightsChanged */
-  async function intendTool(call: BeforeToolCall, approval: number | undefined): Promise<ToolIntent> {
+  /** @param approval by which a person has approved the call. @throws RightsChanged */
+  async function intendTool(call: BeforeToolCall, approval: Approval | undefined): Promise<ToolIntent> {
     const price = budgets.toolPrice(call.tool);
     const input = JSON.stringify(call.arguments);
     const draft = about({ phase: "intent", action: "tool.call", outcome: "allowed", tool: call.tool, input });
@@ -274,14 +262,15 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       const agent = await evidence.enter(tx);
       // It may have waited for its budget since it was decided on.
       const isAsked = approval === undefined && evidence.needsApproval(call.tool);
-      if (isAsked || !evidence.allowsTool(call.tool)) throw new RightsChanged();
+      const isOther = approval !== undefined && evidence.definitionOf(call.tool) !== approval.definitionHash;
+      if (isAsked || isOther || !evidence.allowsTool(call.tool)) throw new RightsChanged();
       // What costs nothing needs no budget, a spent one neither.
       if (price > 0) {
         const spender = { workspaceId, agent };
         await reserve(tx, { spender, owner: task.id, expected: () => price });
       }
       const facts = {
-        ...(approval === undefined ? {} : { approval_seq: approval }),
+        ...(approval === undefined ? {} : { approval_seq: approval.decisionSeq ?? undefined }),
         ...(price === 0 ? {} : { price }),
       };
       const detail = Object.keys(facts).length === 0 ? undefined : facts;
