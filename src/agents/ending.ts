@@ -14,12 +14,14 @@ export type Ending =
       readonly failure: ModelFailure;
       readonly error: unknown;
       readonly usage?: ProviderUsage;
+      /** The stream broke: the provider did not say that it failed. */
+      readonly isBroken?: true;
     }
   | { readonly status: "cancelled" };
 
 export const CANCELLED: Ending = { status: "cancelled" };
 
-export function failedEnding(error: unknown): Ending {
+export function failedEnding(error: unknown): Extract<Ending, { status: "failed" }> {
   return { status: "failed", failure: describeFailure(error), error };
 }
 
@@ -56,7 +58,8 @@ export interface EndedRequest {
 export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest): Usage {
   const given = ending.status === "cancelled" ? undefined : ending.usage;
   if (ending.status === "failed" && given === undefined && received.bytes === 0) {
-    if (!wasOpened || !LOST.has(ending.failure.reason)) return NOTHING_USED;
+    const isLost = ending.isBroken === true || LOST.has(ending.failure.reason);
+    if (!wasOpened || !isLost) return NOTHING_USED;
   }
   const [input, output] = countsOf(given, sent.sentBytes, received.bytes);
   return {

@@ -56,7 +56,7 @@ export async function* callModel(
   } catch (error) {
     hasLeft = false;
     if (error instanceof RunFailure) exceeded = error;
-    if (exceeded || !run.signal.aborted) ending = failedEnding(error);
+    if (exceeded || !run.signal.aborted) ending = { ...failedEnding(error), isBroken: true };
   } finally {
     upstream.close(ending.status === "succeeded");
     // The reader of the events left at a yield: nobody is to be told if the hook fails, but it is still called.
