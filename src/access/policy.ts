@@ -1,4 +1,4 @@
-import { matchesAny } from "../base/glob.ts";
+import { isGlob, matchesAny, restrictsModel } from "../base/glob.ts";
 
 /** Of an agent: the tiers it may use, and globs of models allowed and denied. */
 export interface TierPolicy {
@@ -15,5 +15,10 @@ export function allowsTier(policy: TierPolicy, tier: number): boolean {
 
 /** What is denied stays denied, whatever is allowed. */
 export function allowsModel(policy: TierPolicy, model: string): boolean {
-  return matchesAny(policy.models.allow, model) && !matchesAny(policy.models.deny, model);
+  return matchesAny(policy.models.allow, model) && !restrictsModel(policy.models.deny, model);
+}
+
+/** A pattern, stored by an older version, that is not a glob and therefore denies every model. */
+export function unreadableDeny({ models }: TierPolicy): string | undefined {
+  return models.deny.find((pattern) => !isGlob(pattern));
 }

@@ -20,7 +20,7 @@ export type NamedScope = (typeof NAMED_SCOPES)[number];
 
 const ADMIN = "admin";
 const TOOLS = "tools:";
-const TOOLS_FORM = /^tools:[A-Za-z0-9_.*-]{1,200}$/;
+const TOOLS_FORM = /^tools:[A-Za-z0-9_.*?-]{1,200}$/;
 
 /** A token without its own list, but with an agent, gets these. */
 export const AGENT_TOKEN_SCOPES: readonly string[] = [

@@ -2,9 +2,7 @@ import type { LanguageModelV3Usage, LanguageModelV4Usage } from "@ai-sdk/provide
 import type { FinishReason } from "./events.ts";
 import { CUT, describeFailure, INTERRUPTED, MODEL_ERROR, type ModelFailure } from "./failure.ts";
 import type { Received, StreamPart } from "./received.ts";
-import type { Run } from "./run.ts";
-import type { ModelRequest } from "./upstream.ts";
-import { estimateTokens, NO_USAGE, promptBytes, type Usage } from "./usage.ts";
+import { estimateTokens, NO_USAGE, type Usage } from "./usage.ts";
 
 type ProviderUsage = LanguageModelV3Usage | LanguageModelV4Usage;
 
@@ -16,12 +14,14 @@ export type Ending =
       readonly failure: ModelFailure;
       readonly error: unknown;
       readonly usage?: ProviderUsage;
+      /** The stream broke: the provider did not say that it failed. */
+      readonly isBroken?: true;
     }
   | { readonly status: "cancelled" };
 
 export const CANCELLED: Ending = { status: "cancelled" };
 
-export function failedEnding(error: unknown): Ending {
+export function failedEnding(error: unknown): Extract<Ending, { status: "failed" }> {
   return { status: "failed", failure: describeFailure(error), error };
 }
 
@@ -39,30 +39,87 @@ export function endingOf(part: StreamPart | undefined): Ending | undefined {
   return { status: "failed", failure: unified === "error" ? MODEL_ERROR : INTERRUPTED, error, usage };
 }
 
+/** What is known of one question when it has ended. */
+export interface EndedRequest {
+  readonly ending: Ending;
+  readonly received: Pick<Received, "bytes">;
+  /** Bytes that were sent, and those of them that are content; asked for only where they matter. */
+  readonly sentBytes: () => number;
+  readonly contentBytes: () => number;
+  /** Whether the provider had begun to answer. */
+  readonly wasOpened: boolean;
+}
+
 /**
- * What an answer is charged. The provider's own count where there is one, an estimate where there is none; a failed
- * attempt of which nothing came costs nothing, a cancelled one what it was asked and what had come.
+ * What an answer is charged: the provider's own count if that can be true, else an estimate from what was sent and received. An
+ * attempt that the provider refused costs nothing. One that broke off or fell silent after the provider had begun to answer
+ * costs what was sent, and so does a cancelled one: the provider has read it.
  */
-export function usageOf(run: Run, request: ModelRequest, ending: Ending, received: Received): Usage {
+export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest): Usage {
   const given = ending.status === "cancelled" ? undefined : ending.usage;
-  const input = count(given?.inputTokens.total);
-  const output = count(given?.outputTokens.total);
-  if (input !== undefined && output !== undefined) {
-    return { inputTokens: input, outputTokens: output, estimated: false };
+  if (ending.status === "failed" && given === undefined && received.bytes === 0) {
+    const isLost = ending.isBroken === true || LOST.has(ending.failure.reason);
+    if (!wasOpened || !isLost) return NOTHING_USED;
   }
-  if (ending.status === "failed" && received.bytes === 0) return NO_USAGE;
+  const [input, output] = countsOf(given, sent.sentBytes, received.bytes);
   return {
-    inputTokens: input ?? estimateTokens(promptBytes(run.settings.instructions, request.messages)),
+    inputTokens: input ?? estimateTokens(sent.contentBytes()),
     outputTokens: output ?? estimateTokens(received.bytes),
-    estimated: true,
+    estimated: input === undefined || output === undefined,
   };
 }
 
+/** Nobody has counted anything: that nothing was used is an estimate too. */
+const NOTHING_USED: Usage = { ...NO_USAGE, estimated: true };
+
+/** Why an answer ends that the provider had begun, and did not refuse. */
+const LOST: ReadonlySet<string> = new Set(["cut", "timeout", "connection"]);
+
+type Counts = readonly [input: number | undefined, output: number | undefined];
+
+/** What the provider counted; undefined for what it did not count, or cannot have counted right. */
+function countsOf(given: ProviderUsage | undefined, sentBytes: () => number, receivedBytes: number): Counts {
+  if (given === undefined) return [undefined, undefined];
+  const { inputTokens, outputTokens, raw } = given;
+  // Some servers count what came from their cache apart from the rest, or reasoning apart from the answer.
+  const input = count(inputTokens.total, inputTokens.cacheRead, raw, INPUT_FIELDS);
+  const output = count(outputTokens.total, outputTokens.reasoning, raw, OUTPUT_FIELDS);
+  // What a server sends that counts nothing, but has to send a number.
+  if (input === 0 && output === 0) return [undefined, undefined];
+  return [credible(input, sentBytes), credible(output, () => receivedBytes)];
+}
+
+/** What the dialects call their counts. */
+const INPUT_FIELDS = ["prompt_tokens", "input_tokens", "promptTokenCount"];
+const OUTPUT_FIELDS = ["completion_tokens", "output_tokens", "candidatesTokenCount", "thoughtsTokenCount"];
+
 /** No model takes or gives a thousandth of this in one call: a greater count is a fault, and would be charged as one. */
 const TOKENS_LIMIT = 1_000_000_000;
+/** Far more than any token has: the longest of known models have 128. */
+const MOST_BYTES_PER_TOKEN = 4_096;
 
-/** Providers pass on what servers say, which need not be a number of tokens. What is none is as good as not given. */
-function count(tokens: number | undefined): number | undefined {
-  if (tokens === undefined || !Number.isSafeInteger(tokens)) return undefined;
-  return tokens >= 0 && tokens <= TOKENS_LIMIT ? tokens : undefined;
+/**
+ * The count, as far as it is one: providers pass on what servers report, which may be anything, and turn a missing or `null`
+ * count into 0, which would make the call free.
+ */
+function count(
+  total: number | undefined,
+  part: number | undefined,
+  raw: ProviderUsage["raw"],
+  fields: readonly string[],
+): number | undefined {
+  if (!isCount(total)) return undefined;
+  if (total === 0 && raw !== undefined && !fields.some((field) => typeof raw[field] === "number"))
+    return undefined;
+  return isCount(part) ? Math.max(total, part) : total;
+}
+
+function isCount(tokens: number | undefined): tokens is number {
+  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= TOKENS_LIMIT;
+}
+
+/** The count, unless it is too small for so many bytes. */
+function credible(tokens: number | undefined, bytes: () => number): number | undefined {
+  if (tokens === undefined || tokens >= MOST_BYTES_PER_TOKEN) return tokens;
+  return tokens >= Math.floor(bytes() / MOST_BYTES_PER_TOKEN) ? tokens : undefined;
 }

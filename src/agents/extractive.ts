@@ -9,7 +9,8 @@ import type {
 import { composeAnswer } from "./extractive-answer.ts";
 import { type PlannedCall, planCalls } from "./extractive-plan.ts";
 import { currentTurn, textOfPrompt } from "./extractive-turn.ts";
-import { estimateTokens, utf8Bytes } from "./usage.ts";
+import { textBytes } from "./request-size.ts";
+import { estimateTokens } from "./usage.ts";
 
 const TEXT_ID = "answer";
 
@@ -59,10 +60,10 @@ function think(options: LanguageModelV4CallOptions): Thought {
 
 /** There is no tokenizer: four bytes count as a token. */
 function usageOf(input: string, output: string): LanguageModelV4Usage {
-  const total = estimateTokens(utf8Bytes(output));
+  const total = estimateTokens(textBytes(output));
   return {
     inputTokens: {
-      total: estimateTokens(utf8Bytes(input)),
+      total: estimateTokens(textBytes(input)),
       noCache: undefined,
       cacheRead: undefined,
       cacheWrite: undefined,

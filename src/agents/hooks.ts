@@ -8,6 +8,11 @@ export interface BeforeModelCall {
   readonly attempt: number;
   /** The conversation as it will be sent, without the instructions. */
   readonly messages: readonly Message[];
+  /**
+   * Bytes of all that will be sent: instructions, messages, results and the definitions of the tools on offer, as JSON. Measured
+   * when it is first asked for.
+   */
+  sentBytes(): number;
   readonly signal: AbortSignal;
 }
 
@@ -18,6 +23,8 @@ export interface AfterModelCall {
   readonly status: "succeeded" | "failed" | "cancelled";
   /** What to charge: of a failed attempt an estimate if anything had come, of a cancelled one an estimate so far. */
   readonly usage: Usage;
+  /** As the hook before the call had it. */
+  sentBytes(): number;
   /** What came, complete or not. */
   readonly text: string;
   /** Empty unless succeeded. With `text` it makes the assistant message of this step. */

@@ -49,4 +49,4 @@ export {
   type ToolFlags,
   type TypedToolDefinition,
 } from "./tool.ts";
-export { estimateTokens, promptBytes, type Usage } from "./usage.ts";
+export type { Usage } from "./usage.ts";

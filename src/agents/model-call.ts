@@ -4,6 +4,7 @@ import type { AgentEvent, FinishReason } from "./events.ts";
 import type { ModelFailure } from "./failure.ts";
 import type { ToolCall } from "./message.ts";
 import { Received } from "./received.ts";
+import { contentBytes, requestBytes } from "./request-size.ts";
 import { isPromise, type Run } from "./run.ts";
 import { type ModelRequest, Upstream } from "./upstream.ts";
 import { NO_USAGE, type Usage } from "./usage.ts";
@@ -29,7 +30,11 @@ export type ModelCall =
  * Asks one model once, between its two hooks. Yields what it says while it says it; what goes wrong upstream is in the
  * value returned. @throws RunFailure when the run is cancelled, a hook fails or a cap is exceeded.
  */
-export async function* callModel(run: Run, request: ModelRequest): AsyncGenerator<AgentEvent, ModelCall> {
+export async function* callModel(
+  run: Run,
+  asked: Omit<ModelRequest, "sentBytes" | "contentBytes">,
+): AsyncGenerator<AgentEvent, ModelCall> {
+  const request = measured(run, asked);
   await before(run, request);
   const startedAt = run.settings.now();
   const received = new Received(run);
@@ -51,7 +56,7 @@ export async function* callModel(run: Run, request: ModelRequest): AsyncGenerato
   } catch (error) {
     hasLeft = false;
     if (error instanceof RunFailure) exceeded = error;
-    if (exceeded || !run.signal.aborted) ending = failedEnding(error);
+    if (exceeded || !run.signal.aborted) ending = { ...failedEnding(error), isBroken: true };
   } finally {
     upstream.close(ending.status === "succeeded");
     // The reader of the events left at a yield: nobody is to be told if the hook fails, but it is still called.
@@ -64,7 +69,9 @@ export async function* callModel(run: Run, request: ModelRequest): AsyncGenerato
   /** The after-hook and the charge; on each way out once. */
   async function report(): Promise<ModelCall> {
     const usage =
-      ending === CANCELLED && !upstream.wasAsked ? NO_USAGE : usageOf(run, request, ending, received);
+      ending === CANCELLED && !upstream.wasAsked
+        ? NO_USAGE
+        : usageOf({ ...request, ending, received, wasOpened: upstream.wasOpened });
     run.charge(usage);
     const { text } = received;
     const toolCalls = ending.status === "succeeded" ? received.toolCalls() : [];
@@ -80,9 +87,24 @@ export async function* callModel(run: Run, request: ModelRequest): AsyncGenerato
   }
 }
 
-async function before(run: Run, { candidate, step, attempt, messages }: ModelRequest): Promise<void> {
+function measured(run: Run, asked: Omit<ModelRequest, "sentBytes" | "contentBytes">): ModelRequest {
+  const { instructions } = run.settings;
+  const content = () => ({ instructions, messages: asked.messages, tools: run.offeredTools() });
+  let bytes: number | undefined;
+  return {
+    ...asked,
+    sentBytes() {
+      bytes ??= requestBytes(content());
+      return bytes;
+    },
+    contentBytes: () => contentBytes(content()),
+  };
+}
+
+async function before(run: Run, request: ModelRequest): Promise<void> {
+  const { candidate, step, attempt, messages, sentBytes } = request;
   try {
-    const info = { step, model: candidate.id, attempt, messages, signal: run.signal };
+    const info = { step, model: candidate.id, attempt, messages, sentBytes, signal: run.signal };
     const done = run.settings.hooks.beforeModelCall?.(info);
     if (isPromise(done)) await done;
   } catch (cause) {
@@ -100,11 +122,11 @@ interface Told {
 }
 
 async function after(run: Run, request: ModelRequest, ending: Ending, told: Told): Promise<void> {
-  const { candidate, step, attempt } = request;
+  const { candidate, step, attempt, sentBytes } = request;
   const { status } = ending;
   const error = ending.status === "failed" ? { error: ending.error, reason: ending.failure.reason } : {};
   try {
-    const info = { step, model: candidate.id, attempt, status, ...told, ...error };
+    const info = { step, model: candidate.id, attempt, status, sentBytes, ...told, ...error };
     const done = run.settings.hooks.afterModelCall?.(info);
     if (isPromise(done)) await done;
   } catch (cause) {

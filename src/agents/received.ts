@@ -1,8 +1,8 @@
 import type { LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { RunFailure } from "./errors.ts";
 import type { JsonValue, ToolCall } from "./message.ts";
+import { textBytes } from "./request-size.ts";
 import type { Run } from "./run.ts";
-import { utf8Bytes } from "./usage.ts";
 
 export type StreamPart = LanguageModelV3StreamPart | LanguageModelV4StreamPart;
 type ToolCallPart = Extract<StreamPart, { type: "tool-call" }>;
@@ -34,18 +34,18 @@ export class Received {
         return part.delta;
       case "reasoning-delta":
         this.#run.receive(part.delta.length);
-        this.#reasoningBytes += utf8Bytes(part.delta);
+        this.#reasoningBytes += textBytes(part.delta);
         return undefined;
       case "tool-input-delta":
         this.#run.receive(part.delta.length);
-        this.#argumentBytes += utf8Bytes(part.delta);
+        this.#argumentBytes += textBytes(part.delta);
         return undefined;
       case "tool-call":
         // What the provider runs itself is not ours to run.
         if (part.providerExecuted === true) return undefined;
         this.#run.receive(part.input.length);
         this.#calls.push(part);
-        this.#callBytes += utf8Bytes(part.input);
+        this.#callBytes += textBytes(part.input);
         if (this.#calls.length > MAX_TOOL_CALLS) {
           throw new RunFailure("internal", `The model asked for more than ${MAX_TOOL_CALLS} tools at once.`);
         }
@@ -67,7 +67,7 @@ export class Received {
 
   /** Everything generated, for an estimate: arguments come as deltas, as a whole, or both. */
   get bytes(): number {
-    return utf8Bytes(this.text) + this.#reasoningBytes + Math.max(this.#argumentBytes, this.#callBytes);
+    return textBytes(this.text) + this.#reasoningBytes + Math.max(this.#argumentBytes, this.#callBytes);
   }
 
   /** The calls under ids of this run. To be asked once: each time gives new ids. */

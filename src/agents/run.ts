@@ -2,6 +2,7 @@ import { RunFailure } from "./errors.ts";
 import type { Hooks, Policy } from "./hooks.ts";
 import type { Message } from "./message.ts";
 import type { NamedModel } from "./model.ts";
+import type { Tool } from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
 import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
@@ -37,6 +38,12 @@ export class Run {
 
   get usage(): Usage {
     return this.#usage;
+  }
+
+  /** The tools that a model is offered at this moment. */
+  offeredTools(): readonly Tool[] {
+    const { toolbox, policy } = this.settings;
+    return toolbox.tools.filter((tool) => policy.allowTool?.(tool.name) ?? true);
   }
 
   charge(usage: Usage): void {

@@ -11,6 +11,10 @@ export interface ModelRequest {
   /** From 1 within the step. */
   readonly attempt: number;
   readonly messages: readonly Message[];
+  /** Bytes of what is sent (`requestBytes`). Measured when it is first asked for. */
+  readonly sentBytes: () => number;
+  /** Those of them that are not JSON's or the dialect's. */
+  readonly contentBytes: () => number;
 }
 
 /** The part of a stream's reader that is used here; the libraries' own types differ between Bun and Node. */
@@ -37,13 +41,15 @@ export class Upstream {
     return this.#wasAsked;
   }
 
+  /** Whether the provider has begun to answer: it has taken the prompt. */
+  get wasOpened(): boolean {
+    return this.#reader !== undefined;
+  }
+
   /** Sends the prompt. Rejects with the provider's error, or when the run is cancelled, whatever the provider does. */
   async open({ candidate, messages }: ModelRequest): Promise<void> {
-    const { instructions, toolbox, policy } = this.#run.settings;
-    const tools = toProviderTools(
-      toolbox.tools.filter((tool) => policy.allowTool?.(tool.name) ?? true),
-      toolbox,
-    );
+    const { instructions, toolbox } = this.#run.settings;
+    const tools = toProviderTools(this.#run.offeredTools(), toolbox);
     const { signal } = this.#controller;
     const options = {
       prompt: toProviderPrompt(instructions, messages, toolbox),

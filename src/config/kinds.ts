@@ -116,7 +116,7 @@ export const PLACEHOLDERS: ReadonlyMap<string, NameKind> = new Map([
     ),
   ],
   ["<model>", name("<provider>/<model>", MODEL_PATTERN)],
-  ["<tool>", name("a glob of tools, such as github.*, github.search or *", "^[A-Za-z0-9_.*-]{1,128}$")],
+  ["<tool>", name("a glob of tools, such as github.*, github.search or *", "^[A-Za-z0-9_.*?-]{1,128}$")],
   ["<tier>", name("a positive whole number as the tier", "^[1-9][0-9]{0,8}$")],
   ["<header>", name("a header's name (letters, digits, - and _)", "^[A-Za-z0-9][A-Za-z0-9_-]{0,126}$")],
 ]);

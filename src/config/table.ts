@@ -112,7 +112,7 @@ export const TABLE = {
   }),
   toolPrice: setting("tools.<tool>", creditPrice, {
     defaultText: "0",
-    help: "The price of a call of each tool that the glob matches, in credits; the first glob that matches counts.",
+    help: "The price of a call of each tool that the glob matches (`*`: any characters, `?`: one), in credits; the first that matches counts.",
   }),
 
   embeddingsModel: setting("embeddings.model", embeddingModelName, {

@@ -5,10 +5,12 @@ import { Signal } from "../base/signal.ts";
 import { argumentCheck } from "./arguments/check.ts";
 import type { BuiltinTool, ToolActor } from "./builtin/tool.ts";
 import type { OfferedTool, SourceCall, ToolAnswer } from "./source.ts";
+import type { ConnectorOrigin } from "./tool-definition.ts";
 
 /** A tool of a workspace, ready to be called. */
 export interface CatalogueTool {
   readonly connector: string;
+  readonly origin: ConnectorOrigin | BuiltinOrigin;
   /** `<connector>.<tool>` */
   readonly name: string;
   readonly offered: OfferedTool;
@@ -20,6 +22,11 @@ export interface CatalogueTool {
   validate(input: JsonObject): readonly FieldError[];
   /** `input` is valid. @throws ToolError (a ConnectorError among them) with a message for whoever called */
   call(actor: ToolActor, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
+}
+
+/** Builtin connectors are part of the program. */
+export interface BuiltinOrigin extends Omit<ConnectorOrigin, "kind"> {
+  readonly kind: "builtin";
 }
 
 /** How the calls of one connector's tools are made. */
@@ -40,6 +47,7 @@ export class Catalogue {
   constructor(builtin: readonly BuiltinTool[]) {
     this.#builtin = builtin.map((tool) => ({
       connector: tool.connector,
+      origin: { id: 0, name: tool.connector, kind: "builtin", authorisedBy: "system", authorisedAt: 0 },
       name: `${tool.connector}.${tool.offered.name}`,
       offered: tool.offered,
       isAuthorised: true,
@@ -79,12 +87,13 @@ export class Catalogue {
   /** Puts what a connector offers in the place of what it offered before. `scopes` are globs over its own tools' names. */
   put(
     workspaceId: number,
-    connector: string,
+    origin: ConnectorOrigin,
     scopes: readonly string[],
     offered: readonly OfferedTool[],
     call: CallTool,
   ): void {
-    const tools = offered.map((tool) => catalogued(connector, scopes, tool, call));
+    const { name: connector } = origin;
+    const tools = offered.map((tool) => catalogued(origin, scopes, tool, call));
     const connectors = this.#workspaces.get(workspaceId) ?? new Map<string, readonly CatalogueTool[]>();
     connectors.set(connector, tools);
     this.#workspaces.set(workspaceId, connectors);
@@ -113,14 +122,15 @@ export class Catalogue {
 }
 
 function catalogued(
-  connector: string,
+  origin: ConnectorOrigin,
   scopes: readonly string[],
   offered: OfferedTool,
   call: CallTool,
 ): CatalogueTool {
   return {
-    connector,
-    name: `${connector}.${offered.name}`,
+    connector: origin.name,
+    origin,
+    name: `${origin.name}.${offered.name}`,
     offered,
     isAuthorised: matchesAny(scopes, offered.name),
     isWaitedFor: false,

@@ -292,7 +292,7 @@ export class Connectors {
 
   #show(live: LiveConnector): void {
     const { workspaceId, name, scopes } = live.stored;
-    this.#parts.catalogue.put(workspaceId, name, scopes, live.tools, (tool, input, context) =>
+    this.#parts.catalogue.put(workspaceId, live.stored, scopes, live.tools, (tool, input, context) =>
       live.call(tool, input, context),
     );
     this.#parts.changed(workspaceId, name);

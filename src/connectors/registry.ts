@@ -1,11 +1,12 @@
 import { mayUseTool } from "../access/scopes.ts";
 import { defineTool, type Tool, ToolError } from "../agents/index.ts";
 import { type FieldError, Problem } from "../base/errors.ts";
-import { matchesAny } from "../base/glob.ts";
+import { matchesAny, restrictsTool } from "../base/glob.ts";
 import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { Catalogue, CatalogueTool } from "./catalogue.ts";
 import type { ContentBlock, ToolAnswer } from "./source.ts";
+import { definitionHash } from "./tool-definition.ts";
 
 /** Whose rights a tool is used with: the agent's, narrowed by the token's. */
 export interface ToolUser {
@@ -48,8 +49,14 @@ export class ToolRegistry {
 
   /** Whether a person has to approve a call, by the agent's own globs or else by what the connector marks. */
   needsApproval(workspaceId: number, name: string, approvals: readonly string[] | null): boolean {
-    if (approvals !== null) return matchesAny(approvals, name);
+    if (approvals !== null) return restrictsTool(approvals, name);
     return this.catalogue.find(workspaceId, name)?.offered.destructive === true;
+  }
+
+  /** The hash of what stands behind a tool's name at this moment (`definitionHash`). */
+  definitionOf(workspaceId: number, name: string): string | undefined {
+    const tool = this.catalogue.find(workspaceId, name);
+    return tool && definitionHash(tool);
   }
 
   /** Whether a call that may have been made can be made again without harm, by what the connector says of the tool. */

@@ -53,10 +53,10 @@ export const ConnectorCreate = Type.Object(
     name: Type.String({ pattern: CONNECTOR_NAME, maxLength: CONNECTOR_NAME_LENGTH }),
     kind: Type.Enum(["mcp", "openapi"]),
     scopes: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_.*-]+$" }), {
+      Type.Array(Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_.*?-]+$" }), {
         minItems: 1,
         maxItems: 100,
-        description: "Globs over its own tools' names; default all.",
+        description: "Globs over its own tools' names (`*`: any characters, `?`: one); default all.",
       }),
     ),
     transport: Type.Optional(Transport),

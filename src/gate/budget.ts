@@ -3,7 +3,7 @@ import type { Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import { toCredits } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
-import { glob } from "../base/glob.ts";
+import { matchesAny } from "../base/glob.ts";
 import { type Place, Reservations } from "../limits/reservations.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import { recordSpending, spentThisMonth, spentToday } from "./spending.ts";
@@ -99,7 +99,7 @@ export class Budgets {
 
   /** What a call of a tool costs, in micro-credits. */
   toolPrice(tool: string): number {
-    return this.#parts.toolPrices.find(({ pattern }) => glob(pattern)(tool))?.micros ?? 0;
+    return this.#parts.toolPrices.find(({ pattern }) => matchesAny([pattern], tool))?.micros ?? 0;
   }
 
   /** @throws Problem 402 `credits_exhausted` where a budget is spent, whatever is reserved of it. */

@@ -1,4 +1,4 @@
-import { allowsModel, allowsTier, type TierPolicy } from "../access/policy.ts";
+import { allowsModel, allowsTier, type TierPolicy, unreadableDeny } from "../access/policy.ts";
 import { Problem } from "../base/errors.ts";
 import type { Tier } from "../config/config.ts";
 
@@ -44,7 +44,15 @@ export class Tiers {
       throw new Problem("tier_forbidden", `The agent's policy does not allow tier ${tier}.`);
     const models = configured.models.filter((model) => allowsModel(policy, model));
     if (models.length === 0) {
-      throw new Problem("model_forbidden", `The agent's policy allows none of the models of tier ${tier}.`);
+      const unreadable = unreadableDeny(policy);
+      const why =
+        unreadable === undefined
+          ? ""
+          : ` Its models.deny holds ${JSON.stringify(unreadable)}, which is not a pattern and denies every model.`;
+      throw new Problem(
+        "model_forbidden",
+        `The agent's policy allows none of the models of tier ${tier}.${why}`,
+      );
     }
     return models;
   }

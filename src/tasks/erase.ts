@@ -25,6 +25,8 @@ interface Target {
   readonly seq: number;
   readonly action: string;
   readonly phase: string;
+  readonly outcome: string;
+  readonly detail?: { readonly call?: string };
   readonly task?: string;
   readonly input_hash?: string;
   readonly output_hash?: string;
@@ -122,13 +124,10 @@ async function argumentsOf(db: Db, task: Task, seq: number): Promise<CallArgumen
   const ids = new Set([...task.toolsCalled.map(({ id }) => id), ...asked.map(({ callId }) => callId)]);
   for (const id of ids) {
     const approval = asked.find(({ callId }) => callId === id);
-    const changes = approval ? await changesOf(db, approval) : [];
+    const shown = approval ? await presentationsOf(db, approval) : [];
+    const changes = approval ? await changesOf(db, approval, shown) : [];
     const called = task.toolsCalled.find((call) => call.id === id);
-    const seqs = [
-      ...(approval ? [approval.pendingSeq] : []),
-      ...changes,
-      ...(called ? [called.intentSeq] : []),
-    ];
+    const seqs = [...shown, ...changes, ...(called ? [called.intentSeq] : [])];
     if (!seqs.includes(seq)) continue;
     return {
       id,
@@ -138,20 +137,39 @@ async function argumentsOf(db: Db, task: Task, seq: number): Promise<CallArgumen
   return null;
 }
 
+/** All entries that have shown a call to people. */
+async function presentationsOf(db: Db, approval: Approval): Promise<readonly number[]> {
+  const { workspaceId, callId, firstSeq, pendingSeq } = approval;
+  const shown = new Set([firstSeq, pendingSeq]);
+  if (shown.size === 1) return [...shown];
+  const span = { first: firstSeq, last: pendingSeq, order: "asc" } as const;
+  for await (const entries of readEntries(db, workspaceId, { action: "tool.call" }, span)) {
+    for (const { seq, bytes } of entries) {
+      const { outcome, detail } = JSON.parse(bytes) as Target;
+      if (outcome === "pending" && detail?.call === callId) shown.add(seq);
+    }
+  }
+  return [...shown];
+}
+
 /** All entries by which people put other arguments into a call, also those that were put away again. */
-async function changesOf(db: Db, { workspaceId, taskId, pendingSeq }: Approval): Promise<number[]> {
+async function changesOf(
+  db: Db,
+  { workspaceId, taskId, firstSeq, pendingSeq }: Approval,
+  shown: readonly number[],
+): Promise<number[]> {
   const task = await findTask(db, workspaceId, taskId);
   const last = task ? await lastSeq(db, task) : pendingSeq;
   const changes: number[] = [];
   const filter = { action: "oversight.approve" };
   for await (const entries of readEntries(db, workspaceId, filter, {
-    first: pendingSeq,
+    first: firstSeq,
     last,
     order: "asc",
   })) {
     for (const { seq, bytes } of entries) {
       const { oversight, input_hash: input } = JSON.parse(bytes) as Target;
-      if (oversight?.target_seq === pendingSeq && input !== undefined) changes.push(seq);
+      if (input !== undefined && shown.includes(oversight?.target_seq ?? 0)) changes.push(seq);
     }
   }
   return changes;

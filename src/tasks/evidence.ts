@@ -7,7 +7,7 @@ import {
   type Deny,
   type Hooks,
 } from "../agents/index.ts";
-import { cost } from "../base/credits.ts";
+import { cost, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 import { isToolName } from "../connectors/registry.ts";
@@ -15,8 +15,9 @@ import type { Reserve } from "../gate/budget.ts";
 import { recordUsage, UNKNOWN_TOOL } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Tx } from "../store/db.ts";
-import { AwaitingApproval, presentCall, verdictOf } from "./approvals/present.ts";
-import { type ApprovalWithTexts, countPending, PENDING_LIMIT } from "./approvals/rows.ts";
+import { askPeople } from "./approvals/ask.ts";
+import { verdictOf } from "./approvals/present.ts";
+import type { Approval, ApprovalWithTexts } from "./approvals/rows.ts";
 import { chargeTask, closeModelCall, openModelCall } from "./charges.ts";
 import { expectedCost } from "./expected-cost.ts";
 import { TOKEN_ENDED } from "./interruption.ts";
@@ -51,6 +52,11 @@ export interface Evidence {
   allowsTool(tool: string): boolean;
   /** Whether a person has to approve a call of this tool. */
   needsApproval(tool: string): boolean;
+  /**
+   * The hash of what a call of this tool would reach (`definitionHash`); undefined where it has changed since the run took the
+   * tool up, or is not there any more.
+   */
+  definitionOf(tool: string): string | undefined;
   /** What was asked of people for this task before the run, by the call's id. */
   readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
   /** Saves the events so far and that a call waits for a person, which its readers are told once it is on disk. */
@@ -78,7 +84,7 @@ class RightsChanged extends Error {
  * on before the outcome is.
  */
 export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
-  const { db, ledger, budgets, outputs, clock, watch } = parts;
+  const { db, ledger, budgets, estimates, clock, watch } = parts;
   const { task } = evidence;
   const { workspaceId } = task;
   const payer = { workspaceId, agent: { id: task.agentId, name: task.agent } };
@@ -120,7 +126,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
   }
 
   async function beforeModelCall(call: BeforeModelCall): Promise<void> {
-    const { model, step, attempt, messages, signal } = call;
+    const { model, step, attempt, signal } = call;
     const denied = (code: string): Draft =>
       about({ phase: "single", action: "model.call", outcome: "denied", code, model });
     modelIntent = await begin(signal, denied, async (tx, reserve): Promise<number | null> => {
@@ -133,8 +139,7 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       const reserved = await reserve(tx, {
         spender: { workspaceId, agent },
         owner: task.id,
-        expected: () =>
-          expectedCost(parts.door.price(model), agent.instructions, messages, outputs.expected(model)),
+        expected: () => expectedCost(parts.door.price(model), estimates, model, () => call.sentBytes()),
       });
       const seq = await ledger.append(
         tx,
@@ -160,17 +165,16 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     if (status === "failed") await evidence.refreshPolicy();
   }
 
-  async function recordModelCall(
-    ref: number,
-    { model, step, status, usage, text, toolCalls, durationMs, reason }: AfterModelCall,
-  ): Promise<void> {
+  async function recordModelCall(ref: number, call: AfterModelCall): Promise<void> {
+    const { model, step, status, usage, text, toolCalls, durationMs, reason } = call;
     // The upstream's own words stay out of log and ledger: they may repeat its secrets.
     if (reason !== undefined) parts.log.warn("a model call failed", { task: task.id, model, reason });
     const { inputTokens, outputTokens } = usage;
-    const credits = cost(parts.door.price(model), inputTokens, outputTokens);
+    const price = parts.door.price(model);
+    const credits = cost(price, inputTokens, outputTokens);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     watch.modelCall(model, status, durationMs, credits);
-    if (status === "succeeded") outputs.note(model, outputTokens);
+    learn(call, price);
     const work = async (tx: Tx): Promise<void> => {
       const detail = {
         duration_ms: Math.round(durationMs),
@@ -221,32 +225,31 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     }
   }
 
-  /** @returns why nobody is asked. @throws AwaitingApproval */
-  async function present(call: BeforeToolCall): Promise<Deny> {
-    const denied = (code: string): Draft =>
-      about({
-        ...{ phase: "single", action: "tool.call", outcome: "denied", code, tool: call.tool },
-        input: JSON.stringify(call.arguments),
-      });
-    const asking = db.tx(async (tx) => {
-      const { name, approvalsRequired } = await evidence.enter(tx);
-      if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) return false;
-      await presentCall(tx, ledger, call, {
-        task,
-        agent: name,
-        required: approvalsRequired,
-        now: clock.now(),
-        expiresMs: parts.approvalExpiresMs,
-        draft: about({ phase: "single", action: "tool.call", outcome: "pending" }),
-      });
-      await evidence.announce(tx, call);
-      return true;
-    });
-    const isAsked = await asking.catch(async (error: unknown) => {
-      throw await refused(error, denied);
-    });
-    if (!isAsked) return { deny: "Too many calls of this workspace wait for a person already." };
-    throw new AwaitingApproval(call.id);
+  /**
+   * Puts a call before people. @param before the same call as it was presented earlier
+   * @returns why nobody is asked. @throws AwaitingApproval
+   */
+  async function present(call: BeforeToolCall, before: Approval | undefined): Promise<Deny> {
+    try {
+      return await askPeople(parts, evidence, task, call, before);
+    } catch (error) {
+      throw await refused(error, (code) =>
+        about({
+          ...{ phase: "single", action: "tool.call", outcome: "denied", code, tool: call.tool },
+          input: JSON.stringify(call.arguments),
+        }),
+      );
+    }
+  }
+
+  /** A part of an answer says nothing of its length, unless it is longer than what is expected already. */
+  function learn({ model, status, usage, sentBytes }: AfterModelCall, price: Price): void {
+    const { inputTokens, outputTokens, estimated } = usage;
+    if (status === "succeeded" || outputTokens > estimates.output(model)) {
+      estimates.noteOutput(model, outputTokens);
+    }
+    if (estimated || price.input === 0) return;
+    estimates.noteInput(model, { sentBytes: sentBytes(), inputTokens });
   }
 
   async function beforeToolCall(call: BeforeToolCall): Promise<Deny | undefined> {
@@ -265,16 +268,17 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
     await evidence.refreshPolicy();
     if (!evidence.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
     const asked = evidence.asked.get(call.id);
-    const verdict = asked === undefined ? null : verdictOf(asked, call);
+    const verdict = asked === undefined ? null : verdictOf(asked, call, evidence.definitionOf(call.tool));
     if (verdict?.kind === "denied") return verdict.deny;
-    if (verdict === null && evidence.needsApproval(call.tool)) return present(call);
-    const intent = await intendTool(call, verdict?.kind === "approved" ? verdict.decisionSeq : undefined);
+    if (verdict?.kind === "changed") return present(call, asked);
+    if (verdict === null && evidence.needsApproval(call.tool)) return present(call, asked);
+    const intent = await intendTool(call, verdict === null ? undefined : asked);
     toolIntents.set(call.id, intent);
     return undefined;
   }
 
-  /** @param approval seq of the decision that approved the call. @throws RightsChanged */
-  async function intendTool(call: BeforeToolCall, approval: number | undefined): Promise<ToolIntent> {
+  /** @param approval by which a person has approved the call. @throws RightsChanged */
+  async function intendTool(call: BeforeToolCall, approval: Approval | undefined): Promise<ToolIntent> {
     const price = budgets.toolPrice(call.tool);
     const input = JSON.stringify(call.arguments);
     const draft = about({ phase: "intent", action: "tool.call", outcome: "allowed", tool: call.tool, input });
@@ -283,14 +287,15 @@ export function evidenceHooks(parts: TaskParts, evidence: Evidence) {
       const agent = await evidence.enter(tx);
       // It may have waited for its budget since it was decided on.
       const isAsked = approval === undefined && evidence.needsApproval(call.tool);
-      if (isAsked || !evidence.allowsTool(call.tool)) throw new RightsChanged();
+      const isOther = approval !== undefined && evidence.definitionOf(call.tool) !== approval.definitionHash;
+      if (isAsked || isOther || !evidence.allowsTool(call.tool)) throw new RightsChanged();
       // What costs nothing needs no budget, a spent one neither.
       if (price > 0) {
         const spender = { workspaceId, agent };
         await reserve(tx, { spender, owner: task.id, expected: () => price });
       }
       const facts = {
-        ...(approval === undefined ? {} : { approval_seq: approval }),
+        ...(approval === undefined ? {} : { approval_seq: approval.decisionSeq ?? undefined }),
         ...(price === 0 ? {} : { price }),
       };
       const detail = Object.keys(facts).length === 0 ? undefined : facts;

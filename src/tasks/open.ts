@@ -5,13 +5,13 @@ import { TaskCalls } from "./approvals/calls.ts";
 import { ApprovalDesk } from "./approvals/desk.ts";
 import { PayloadEraser } from "./erase.ts";
 import { TaskEventHub } from "./events.ts";
-import { RecentOutputs } from "./expected-cost.ts";
+import { TokenEstimates } from "./expected-cost.ts";
 import { PayloadExpiry } from "./expire.ts";
 import type { TaskParts } from "./parts.ts";
 import { QuotedPayloads } from "./quoted.ts";
 import { TaskService } from "./service.ts";
 
-export interface OpenTasksParts extends Omit<TaskParts, "hub" | "answers" | "outputs"> {
+export interface OpenTasksParts extends Omit<TaskParts, "hub" | "answers" | "estimates"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   /** Tasks that this process runs at once. */
@@ -37,8 +37,8 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const { db, ledger, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } = parts;
   const hub = new TaskEventHub(db);
   const answers = new CallAnswers();
-  const outputs = new RecentOutputs();
-  const tasks = new TaskService({ ...parts, hub, answers, outputs }, { nodeCeiling, queueLimit, notices });
+  const estimates = new TokenEstimates();
+  const tasks = new TaskService({ ...parts, hub, answers, estimates }, { nodeCeiling, queueLimit, notices });
   const desk = new ApprovalDesk({
     ...parts,
     hub,

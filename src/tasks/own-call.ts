@@ -5,6 +5,7 @@ import { abandonable } from "../connectors/abandonable.ts";
 import type { ToolActor } from "../connectors/builtin/tool.ts";
 import { type ToolRegistry, textOf } from "../connectors/registry.ts";
 import type { ToolAnswer } from "../connectors/source.ts";
+import { definitionHash } from "../connectors/tool-definition.ts";
 import { AwaitingApproval } from "./approvals/present.ts";
 import type { Ending } from "./finish.ts";
 import { deniedEnding, failure } from "./interruption.ts";
@@ -79,6 +80,11 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
   const denied = await run.before({ id, tool: name, arguments: input, signal });
   if (denied) return refused("refused_by_host", `The call was denied: ${denied.deny}`);
   if (signal.aborted) return refused("cancelled", "The call was cancelled before it was made.");
+  // What was checked, and may have been approved, is `tool`.
+  const current = tools.catalogue.find(actor.workspaceId, name);
+  if (current !== tool && (!current || definitionHash(current) !== definitionHash(tool))) {
+    return refused("refused_by_host", `The tool ${name} has changed.`);
+  }
   const began = clock.monotonic();
   const ended = (
     status: "succeeded" | "failed" | "unknown",

@@ -11,7 +11,7 @@ import type { ModelDoor } from "../models/door.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { TaskEventHub } from "./events.ts";
-import type { RecentOutputs } from "./expected-cost.ts";
+import type { TokenEstimates } from "./expected-cost.ts";
 import type { Task } from "./task.ts";
 
 /** What running tasks takes; put together in the composition root. */
@@ -26,7 +26,7 @@ export interface TaskParts {
   readonly tools: ToolRegistry;
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;
-  readonly outputs: RecentOutputs;
+  readonly estimates: TokenEstimates;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;

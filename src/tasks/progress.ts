@@ -111,7 +111,7 @@ export async function loadProgress(
 /** A person may have approved other arguments: from then on they are the call's. */
 function asDecided(call: ToolCall, approval: ApprovalWithTexts | undefined): ToolCall {
   if (approval?.status !== "approved" || approval.arguments === null) return call;
-  if (approval.argumentsSeq === approval.pendingSeq) return call;
+  if (approval.argumentsSeq === approval.firstSeq) return call;
   return { ...call, arguments: JSON.parse(approval.arguments) as JsonValue };
 }
 

@@ -80,6 +80,8 @@ export class TaskRun {
   #started = false;
   #asked: ReadonlyMap<string, ApprovalWithTexts> = new Map();
   #owed: OwedCharge | null = null;
+  /** The definitions of the tools as the run has taken them up: those are what is called. */
+  readonly #taken = new Map<string, string | undefined>();
 
   constructor(parts: TaskParts, task: Task, log: EventLog, { signal, draining }: RunSignals) {
     this.#parts = parts;
@@ -127,6 +129,10 @@ export class TaskRun {
     let taskTools: ReturnType<typeof tools.resolve>;
     try {
       models = door.open(() => this.#policy ?? agent.tierPolicy, tier);
+      // Only a run that goes on from a decision makes calls that were approved.
+      if (asked.size > 0) {
+        for (const name of named) this.#taken.set(name, tools.definitionOf(workspaceId, name));
+      }
       taskTools = tools.resolve(
         workspaceId,
         named,
@@ -186,6 +192,7 @@ export class TaskRun {
     const { tools } = this.#parts;
     const { workspaceId } = this.#task;
     return evidenceHooks(this.#parts, {
+      definitionOf: (tool) => this.#definitionOf(tool),
       task: this.#task,
       enter: (tx) => this.#enter(tx),
       refreshPolicy: () => this.#refreshPolicy(),
@@ -199,6 +206,12 @@ export class TaskRun {
         this.#owed = charge;
       },
     });
+  }
+
+  #definitionOf(tool: string): string | undefined {
+    const hash = this.#parts.tools.definitionOf(this.#task.workspaceId, tool);
+    const taken = this.#taken.get(tool);
+    return taken === undefined || taken === hash ? hash : undefined;
   }
 
   async #runOwnCall(
@@ -387,7 +400,7 @@ export class TaskRun {
 /** Whether a person was asked for a call before the run, and has left its arguments as they were. */
 function isAsAsked(approval: ApprovalWithTexts | undefined): boolean {
   if (!approval) return false;
-  return approval.status !== "approved" || approval.argumentsSeq === approval.pendingSeq;
+  return approval.status !== "approved" || approval.argumentsSeq === approval.firstSeq;
 }
 
 /** What the signal makes of a run that was broken off. */

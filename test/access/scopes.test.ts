@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { firstNotHeld, hasScope, isScope, mayUseTool } from "../../src/access/scopes.ts";
-import { glob } from "../../src/base/glob.ts";
+import { matchesAny } from "../../src/base/glob.ts";
 
 describe("what is no scope", () => {
   test.each([
@@ -29,12 +29,12 @@ test("a scope is had by itself or by admin, never by another", () => {
 });
 
 test("no tool can be reached through a glob that was handed out and not through those held", () => {
-  const pattern = fc.stringMatching(/^[ab.*]{1,6}$/);
+  const pattern = fc.stringMatching(/^[ab.*?]{1,6}$/);
   const held = fc.array(pattern, { maxLength: 3 });
   fc.assert(
     fc.property(held, pattern, fc.stringMatching(/^[ab.]{0,6}$/), (globs, wanted, tool) => {
       const scopes = globs.map((each) => `tools:${each}`);
-      if (firstNotHeld(scopes, [`tools:${wanted}`]) !== undefined || !glob(wanted)(tool)) return;
+      if (firstNotHeld(scopes, [`tools:${wanted}`]) !== undefined || !matchesAny([wanted], tool)) return;
       expect(mayUseTool(scopes, tool)).toBe(true);
     }),
     { numRuns: 20_000 },

@@ -133,7 +133,34 @@ describe("when all fail", () => {
     expect(failed?.code).toBe("model_unavailable");
     expect(failed?.cause).toBeInstanceOf(AggregateError);
     expect(Object.keys(failed ?? {})).not.toContain("cause");
-    expect(failed?.usage).toEqual({ inputTokens: 0, outputTokens: 0, estimated: false });
+    expect(failed?.usage).toEqual({ inputTokens: 0, outputTokens: 0, estimated: true });
+  });
+});
+
+describe("an attempt that failed before its first word costs", () => {
+  const usageAfter = async (first: Parameters<typeof scripted>[1]) => {
+    const model = [scripted("a", first), scripted("b", [{ refuse: httpError(500) }])];
+    const [failed] = only(await collect(runAgent({ model, prompt: "12345678" })), "agent.failed");
+    return failed?.usage;
+  };
+
+  test.each([
+    ["the provider cannot be reached", { refuse: Object.assign(new Error(), { code: "ECONNREFUSED" }) }],
+    ["it never begins to answer", { refuse: timeout }],
+    ["it says so itself", [{ type: "error" as const, error: httpError(500) }]],
+  ])("nothing if %s", async (_name, script) => {
+    expect(await usageAfter([script])).toEqual({ inputTokens: 0, outputTokens: 0, estimated: true });
+  });
+
+  test.each([
+    ["the stream falls silent", [{ type: "break" as const, error: timeout }]],
+    ["the stream is cut", []],
+    [
+      "the connection breaks",
+      [{ type: "break" as const, error: Object.assign(new Error(), { code: "ECONNRESET" }) }],
+    ],
+  ])("what was sent if %s", async (_name, script) => {
+    expect(await usageAfter([script])).toEqual({ inputTokens: 2, outputTokens: 0, estimated: true });
   });
 });
 

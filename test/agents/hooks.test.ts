@@ -58,7 +58,7 @@ test("hooks come in order, each once", async () => {
     "asked 2 test/a 1 succeeded",
   ]);
   expect(calls[0]?.error).toMatchObject({ statusCode: 500 });
-  expect(calls[0]?.usage).toEqual({ inputTokens: 0, outputTokens: 0, estimated: false });
+  expect(calls[0]?.usage).toEqual({ inputTokens: 0, outputTokens: 0, estimated: true });
   expect(calls[1]).toMatchObject({
     text: "hm",
     toolCalls: [

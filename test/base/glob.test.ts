@@ -1,18 +1,24 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { covers, glob, matchesAny } from "../../src/base/glob.ts";
+import { covers, isGlob, matchesAny, restrictsModel, restrictsTool } from "../../src/base/glob.ts";
+
+const glob = (pattern: string) => (text: string) => matchesAny([pattern], text);
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
 /** The same meaning as an expression, which backtracks, but on texts this short may. */
 function oracle(pattern: string): RegExp {
-  const escaped = pattern.split("*").map((part) => part.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"));
-  return new RegExp(`^${escaped.join("[^]*")}$`);
+  const escaped = pattern.replace(/[\\^$.+()[\]{}|/-]/g, "\\$&");
+  return new RegExp(`^${escaped.replaceAll("*", "[^]*").replaceAll("?", "[^*]")}$`);
 }
 
 /** Few letters, so that patterns match now and then. */
 const text = fc.string({ unit: fc.constantFrom("a", "b", ".", "/", "\n"), maxLength: 12 });
-const pattern = fc.string({ unit: fc.constantFrom("a", "b", ".", "/", "\n", "*", "*"), maxLength: 8 });
+const pattern = fc.string({
+  unit: fc.constantFrom("a", "b", ".", "/", "?", "*", "*"),
+  minLength: 1,
+  maxLength: 8,
+});
 
 describe("a pattern", () => {
   test.each([
@@ -23,13 +29,19 @@ describe("a pattern", () => {
     ["ab*ba", "aba", false],
     ["a*b*a", "aba", true],
     ["*", "", true],
-    ["", "", true],
-    ["", "a", false],
     ["**", "anything/at all", true],
     ["ollama/*", "ollama/llama3.2:latest", true],
     ["a.c", "abc", false],
     ["[ab]", "a", false],
-    ["?", "a", false],
+    ["[ab]", "[ab]", false],
+    ["?", "a", true],
+    ["?", "", false],
+    ["?", "ab", false],
+    ["gpt-?", "gpt-5", true],
+    ["gpt-?*", "gpt-5-mini", true],
+    ["*-?ini", "gpt-5-mini", true],
+    ["*?b?*", "ab", false],
+    ["*?b?*", "xaabc", true],
     ["VAULT.*", "vault.search", false],
     ["*aab", "aaab", true],
     ["*ab*ab*", "abab", true],
@@ -69,11 +81,20 @@ test("no pattern at all matches nothing", () => {
 test("a pattern that is covered matches nothing that its cover does not", () => {
   /** A pattern, a part of it replaced by a star, and a text that it matches: what stands for its own stars. */
   const covered = fc
-    .tuple(pattern, fc.nat(8), fc.nat(8), fc.array(text, { minLength: 9, maxLength: 9 }))
-    .map(([inner, from, length, fillings]) => ({
+    .tuple(
+      pattern,
+      fc.nat(8),
+      fc.nat(8),
+      fc.constantFrom("*", "?"),
+      fc.array(text, { minLength: 9, maxLength: 9 }),
+    )
+    .map(([inner, from, length, wildcard, fillings]) => ({
       inner,
-      outer: `${inner.slice(0, from)}*${inner.slice(from + length)}`,
-      on: inner.split("*").reduce((before, part, index) => `${before}${fillings[index] ?? ""}${part}`),
+      outer: `${inner.slice(0, from)}${wildcard}${inner.slice(from + length)}`,
+      on: inner
+        .replaceAll("?", "b")
+        .split("*")
+        .reduce((before, part, index) => `${before}${fillings[index] ?? ""}${part}`),
     }));
   let holds = 0;
   fc.assert(
@@ -86,4 +107,48 @@ test("a pattern that is covered matches nothing that its cover does not", () => 
     { numRuns: 5_000 },
   );
   expect(holds).toBeGreaterThan(1_000);
+});
+
+describe("what is not a glob", () => {
+  test.each(["openai/gpt-[45]*", "{a,b}", "!openai/*", "a b", "a,b", "^a$", "a\\b", "é", "", " a", "a "])(
+    "%p grants nothing, and restricts everything",
+    (given) => {
+      expect(isGlob(given)).toBe(false);
+      expect(matchesAny([given], given)).toBe(false);
+      expect(restrictsModel([given], "up/any")).toBe(true);
+      expect(restrictsTool([given], "up.any")).toBe(true);
+    },
+  );
+});
+
+describe("what restricts", () => {
+  test.each([
+    [["openai/GPT-4*"], "openai/gpt-4o", true],
+    [["openai/gpt-4*"], "openai/GPT-4o", true],
+    [["gpt-4*"], "openai/gpt-4o", true],
+    [["GPT-?"], "openai/gpt-5", true],
+    [["openai"], "openai/gpt-5", false],
+    [["up/small"], "up/smaller", false],
+    [[], "up/small", false],
+  ])("%p denies the model %p: %p", (patterns, model, expected) => {
+    expect(restrictsModel(patterns, model)).toBe(expected);
+  });
+
+  test.each([
+    [["github.Delete_*"], "github.delete_repo", true],
+    [["delete_*"], "github.delete_repo", true],
+    [["github__delete_*"], "github.delete_repo", true],
+    [["github.delete_rep?"], "github.delete_repo", true],
+    [["github.search_*"], "github.delete_repo", false],
+    [[], "github.delete_repo", false],
+  ])("%p demands an approval for %p: %p", (patterns, tool, expected) => {
+    expect(restrictsTool(patterns, tool)).toBe(expected);
+  });
+});
+
+test("a part of a pattern that stands for many names is not covered by one that stands for one character", () => {
+  expect(covers(["vault.?"], "vault.*")).toBe(false);
+  expect(covers(["vault.??"], "vault.?*")).toBe(false);
+  expect(covers(["vault.?"], "vault.?")).toBe(true);
+  expect(covers(["vault.*"], "vault.?")).toBe(true);
 });

@@ -9,10 +9,16 @@ import type { ConnectorDefinition } from "../../src/connectors/definition.ts";
 import { openSecretKey } from "../../src/connectors/secrets/key.ts";
 import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
 import type { OfferedTool, ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
+import type { ConnectorOrigin } from "../../src/connectors/tool-definition.ts";
 import { Call } from "../../src/gate/call.ts";
 import { LateRecords } from "../../src/gate/late.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
+
+/** A connector that a test's tools come from. */
+export function origin(name: string): ConnectorOrigin {
+  return { id: 1, name, kind: "mcp", authorisedBy: "tests", authorisedAt: 0 };
+}
 
 export type LedgerEntry = Draft & { readonly seq: number };
 

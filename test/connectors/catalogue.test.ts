@@ -6,6 +6,7 @@ import { Catalogue } from "../../src/connectors/catalogue.ts";
 import { ToolRegistry, textOf } from "../../src/connectors/registry.ts";
 import type { OfferedTool } from "../../src/connectors/source.ts";
 import { FakeClock } from "../support/clock.ts";
+import { origin } from "./bench.ts";
 
 const tool = (name: string, more: Partial<OfferedTool> = {}): OfferedTool => ({
   name,
@@ -29,8 +30,8 @@ beforeEach(() => {
 
 describe("the catalogue", () => {
   test("knows a workspace's own tools and the builtin ones, and nothing of another workspace", () => {
-    catalogue.put(1, "up", ["*"], [tool("b"), tool("a")], call);
-    catalogue.put(2, "other", ["*"], [tool("c")], call);
+    catalogue.put(1, origin("up"), ["*"], [tool("b"), tool("a")], call);
+    catalogue.put(2, origin("other"), ["*"], [tool("c")], call);
     expect(names(catalogue.list(1))).toEqual(["time.now", "up.a", "up.b"]);
     expect(names(catalogue.list(2))).toEqual(["other.c", "time.now"]);
     expect(names(catalogue.list(3))).toEqual(["time.now"]);
@@ -44,7 +45,7 @@ describe("the catalogue", () => {
   test("lists nothing outside of a connector's scopes, and knows it all the same, as not authorised", () => {
     catalogue.put(
       1,
-      "up",
+      origin("up"),
       ["get_*", "list"],
       [tool("get_a"), tool("list"), tool("list_all"), tool("drop")],
       call,
@@ -55,8 +56,8 @@ describe("the catalogue", () => {
   });
 
   test("has what was put last, and nothing after it was dropped; it tells of both, and not of nothing", () => {
-    catalogue.put(1, "up", ["*"], [tool("a")], call);
-    catalogue.put(1, "up", ["*"], [tool("b")], call);
+    catalogue.put(1, origin("up"), ["*"], [tool("a")], call);
+    catalogue.put(1, origin("up"), ["*"], [tool("b")], call);
     expect(names(catalogue.list(1))).toEqual(["time.now", "up.b"]);
     expect(catalogue.find(1, "up.a")).toBeUndefined();
     catalogue.drop(1, "up");
@@ -67,17 +68,17 @@ describe("the catalogue", () => {
   });
 
   test("gives one list until something changes: who compares looks at no tool", () => {
-    catalogue.put(1, "up", ["*"], [tool("a")], call);
+    catalogue.put(1, origin("up"), ["*"], [tool("a")], call);
     const list = catalogue.list(1);
-    catalogue.put(2, "up", ["*"], [tool("a")], call);
+    catalogue.put(2, origin("up"), ["*"], [tool("a")], call);
     expect(catalogue.list(1)).toBe(list);
-    catalogue.put(1, "more", ["*"], [], call);
+    catalogue.put(1, origin("more"), ["*"], [], call);
     expect(catalogue.list(1)).not.toBe(list);
   });
 
   test("checks arguments against the tool's schema, compiled at the first call", () => {
     const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] } as const;
-    catalogue.put(1, "up", ["*"], [tool("add", { inputSchema: schema })], call);
+    catalogue.put(1, origin("up"), ["*"], [tool("add", { inputSchema: schema })], call);
     const found = catalogue.find(1, "up.add");
     expect(found?.validate({ n: 1 })).toEqual([]);
     expect(found?.validate({ n: "1" }).map(({ path }) => path)).toEqual(["/n"]);
@@ -86,7 +87,7 @@ describe("the catalogue", () => {
 
   test("lists a harmful pattern as its upstream says it, and does not match it", () => {
     const schema = { type: "object", properties: { a: { type: "string", pattern: "^(a+)+$" } } } as const;
-    catalogue.put(1, "up", ["*"], [tool("match", { inputSchema: schema })], call);
+    catalogue.put(1, origin("up"), ["*"], [tool("match", { inputSchema: schema })], call);
     const found = catalogue.find(1, "up.match");
     expect(found?.offered.inputSchema).toBe(schema);
     expect(found?.validate({ a: `${"a".repeat(100)}!` })).toEqual([]);
@@ -106,7 +107,7 @@ const codeOf = (work: () => unknown) => {
 describe("the registry", () => {
   const user = { tools: ["*"], scopes: ["tools:*"] };
   beforeEach(() =>
-    catalogue.put(1, "up", ["get_*"], [tool("get_a"), tool("drop", { destructive: true })], call),
+    catalogue.put(1, origin("up"), ["get_*"], [tool("get_a"), tool("drop", { destructive: true })], call),
   );
 
   test.each([
@@ -147,7 +148,7 @@ describe("the registry", () => {
     const authorised = fc.uniqueArray(fc.constantFrom("*", "get_*", "drop", "none"), { maxLength: 2 });
     fc.assert(
       fc.property(globs, scopes, authorised, (tools, held, granted) => {
-        catalogue.put(1, "up", granted, [tool("get_a"), tool("drop")], call);
+        catalogue.put(1, origin("up"), granted, [tool("get_a"), tool("drop")], call);
         const by = { tools, scopes: held };
         const reachable = names(registry.reachable(1, by));
         for (const name of ["up.get_a", "up.drop", "time.now"]) {

@@ -15,7 +15,7 @@ import { Budgets } from "../../src/gate/budget.ts";
 import { UsageTally } from "../../src/gate/usage/tally.ts";
 import type { Tx } from "../../src/store/db.ts";
 import { type Gate, gate, until } from "../tasks/support.ts";
-import { type CallBench, openCallBench, said, tool } from "./bench.ts";
+import { type CallBench, openCallBench, origin, said, tool } from "./bench.ts";
 
 interface Held extends Gate {
   readonly begun: Promise<void>;
@@ -88,7 +88,7 @@ async function call(name: string, abort = new AbortController()): Promise<ToolAn
 }
 
 /** Lets an upstream in whose only tool, `up.echo`, is called so. */
-const upstream = (answer: CallTool) => catalogue.put(1, "up", ["*"], [tool("echo")], answer);
+const upstream = (answer: CallTool) => catalogue.put(1, origin("up"), ["*"], [tool("echo")], answer);
 
 function outcome() {
   const [intent, ended, ...more] = bench.entries();
@@ -252,7 +252,7 @@ describe("a call that costs something", () => {
   let sent: Gate[];
   beforeEach(() => {
     sent = [];
-    catalogue.put(1, "paid", ["*"], [tool("echo")], async () => {
+    catalogue.put(1, origin("paid"), ["*"], [tool("echo")], async () => {
       const held = gate();
       sent.push(held);
       await held.opened;
@@ -311,7 +311,7 @@ describe("a call that costs something", () => {
 
   test("is made with what its connector offers under that name by now", async () => {
     const answer = await justBefore(async () =>
-      catalogue.put(1, "paid", ["*"], [tool("echo")], async () => said("new")),
+      catalogue.put(1, origin("paid"), ["*"], [tool("echo")], async () => said("new")),
     );
     expect(answer).toEqual(said("new"));
     expect(sent).toHaveLength(0);

@@ -87,6 +87,20 @@ test("a denied call is not made: the answer says why, and the task is cancelled,
   });
 });
 
+test("a call that was shown for another connector of the same name is shown again, and made where it was approved for", async () => {
+  const asking = await ask();
+  const other = startScriptedMcp(["send"]);
+  await gateway.call("DELETE", "/v1/connectors/up");
+  await addConnector(gateway, "up", other.url);
+  const refused = await gateway.call("POST", asking.path, { body: { decision: "approve" } });
+  expect([refused.status, refused.body.code]).toEqual([409, "approval_changed"]);
+  expect([upstream.calls, other.calls]).toEqual([[], []]);
+  await decide(asking.path, { decision: "approve" });
+  expect((await answerOf(asking)).result.isError).not.toBe(true);
+  expect([upstream.calls.length, other.calls.length]).toEqual([0, 1]);
+  await other.close();
+});
+
 test("one that nobody decides on counts as denied after a day", async () => {
   const asking = await ask();
   clock.advance(24 * HOUR + 10_000);

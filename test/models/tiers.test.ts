@@ -22,13 +22,17 @@ const routes = fc.dictionary(fc.constantFrom("1", "2", "3", "4"), fc.array(model
 });
 
 /** The same rules said another way: a glob as an anchored expression. */
-function matches(glob: string, text: string): boolean {
+function matches(glob: string, text: string, flags = ""): boolean {
   const source = glob.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
-  return new RegExp(`^${source.join(".*")}$`).test(text);
+  return new RegExp(`^${source.join(".*")}$`, flags).test(text);
 }
 
 function allowed({ models }: TierPolicy, name: string): boolean {
-  return models.allow.some((glob) => matches(glob, name)) && !models.deny.some((glob) => matches(glob, name));
+  const own = name.slice(name.indexOf("/") + 1);
+  // Nothing at all is not a pattern, and denies everything.
+  const denied = (glob: string) =>
+    glob === "" || matches(glob, name, "i") || (!glob.includes("/") && matches(glob, own, "i"));
+  return models.allow.some((glob) => matches(glob, name)) && !models.deny.some(denied);
 }
 
 function tiersOf(given: Readonly<Record<string, readonly string[]>>): Tiers {

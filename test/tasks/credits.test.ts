@@ -37,7 +37,6 @@ const script = (model: string, input: number, output: number) =>
 type Row = [tier: number, model: string, input: number, output: number, credits: number];
 const TABLE: Row[] = [
   [1, "free", 1_000_000, 1_000_000, 0],
-  [2, "cent", 0, 0, 0],
   [2, "cent", 1, 0, 0.00001],
   [2, "cent", 1000, 1000, 0.03],
   [2, "cent", 123_456_789, 987_654_321, 20_987.65431],

@@ -36,7 +36,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ledger_unavailable: "Nothing was done. Free space on the server's disk, then try again.",
   draining: "The server is about to stop. Try again once it is back.",
   approval_decided: "Somebody has decided already. The list shows what is left.",
-  approval_changed: "Somebody has changed the arguments. Look at them again, then decide.",
+  approval_changed: "The arguments or the tool have changed. Look at the call again, then decide.",
   connector_exists: "Choose another name.",
   connector_limit: "Remove a connector that is not used any more.",
   tool_forbidden: "Use a token whose tools: scopes cover it, or a connector whose scopes let it through.",

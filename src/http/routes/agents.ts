@@ -8,6 +8,7 @@ import type { Tokens } from "../../access/tokens.ts";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import { GLOB_HINT, isGlob } from "../../base/glob.ts";
 import type { Budgets } from "../../gate/budget.ts";
 import { holdAtOnce } from "../../gate/hold-at-once.ts";
 import { StoreUnavailable } from "../../store/db.ts";
@@ -23,7 +24,10 @@ const MemoryScope = Type.String({
   maxLength: MEMORY_SCOPE_LENGTH,
   description: "A slash path of up to 16 segments, or `/` for the whole workspace.",
 });
-const Globs = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 200 });
+const Globs = Type.Array(
+  Type.String({ minLength: 1, maxLength: 200, description: "`*`: any characters; `?`: exactly one." }),
+  { maxItems: 200 },
+);
 const Fields = {
   owner: Type.String({ minLength: 1, maxLength: 200, description: "Who answers for this agent." }),
   memory_scope: Type.Union([MemoryScope, Type.Array(MemoryScope, { minItems: 1, maxItems: 32 })], {
@@ -341,8 +345,10 @@ function fieldsOf(body: Static<typeof AgentChange>, before = OPEN_POLICY): Parti
     ...(body.description === undefined ? {} : { description: body.description }),
     ...(body.instructions === undefined ? {} : { instructions: body.instructions }),
     ...(body.tier_policy === undefined ? {} : { tierPolicy: policyOf(body.tier_policy, before) }),
-    ...(body.tools === undefined ? {} : { tools: body.tools }),
-    ...(body.approvals === undefined ? {} : { approvals: body.approvals }),
+    ...(body.tools === undefined ? {} : { tools: globs("/tools", body.tools) }),
+    ...(body.approvals === undefined
+      ? {}
+      : { approvals: body.approvals && globs("/approvals", body.approvals) }),
     ...(body.approvals_required === undefined ? {} : { approvalsRequired: body.approvals_required }),
     ...(body.max_steps === undefined ? {} : { maxSteps: body.max_steps }),
     ...(body.budget === undefined ? {} : { creditsPerDay: budgetOf(body.budget.credits_per_day) }),
@@ -356,13 +362,21 @@ function paths(scope: string | string[]): string[] {
 /** Only what is named changes: a policy given new tiers keeps the models that it denies. */
 function policyOf(given: Static<typeof Fields.tier_policy>, before: TierPolicy): TierPolicy {
   refuseTwice("/tier_policy/tiers", given.tiers);
+  const { allow, deny } = given.models ?? {};
   return {
     tiers: given.tiers ?? before.tiers,
     models: {
-      allow: given.models?.allow ?? before.models.allow,
-      deny: given.models?.deny ?? before.models.deny,
+      allow: allow ? globs("/tier_policy/models/allow", allow) : before.models.allow,
+      deny: deny ? globs("/tier_policy/models/deny", deny) : before.models.deny,
     },
   };
+}
+
+/** @throws Problem 422 for a pattern that would be taken for something else than its author means */
+function globs(path: string, patterns: string[]): string[] {
+  const place = patterns.findIndex((pattern) => !isGlob(pattern));
+  if (place !== -1) throw invalidField(`${path}/${place}`, GLOB_HINT);
+  return patterns;
 }
 
 function budgetOf(credits: number | null): number | null {

@@ -60,6 +60,13 @@ export const DecisionBody = Type.Object(
         description: "The `arguments_hash` that was shown: with others by now, it is 409.",
       }),
     ),
+    definition_hash: Type.Optional(
+      Type.String({
+        pattern: "^[0-9a-f]{64}$",
+        description:
+          "The `definition_hash` that was shown: if the tool or its connector has changed, it is 409.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -129,6 +136,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
         ...(body.reason === undefined ? {} : { reason: body.reason }),
         ...(body.arguments === undefined ? {} : { arguments: body.arguments }),
         ...(body.arguments_hash === undefined ? {} : { argumentsHash: body.arguments_hash }),
+        ...(body.definition_hash === undefined ? {} : { definitionHash: body.definition_hash }),
       });
       const status = !isSettled ? "pending" : body.decision === "approve" ? "approved" : "denied";
       return {
@@ -200,6 +208,7 @@ export function viewApproval(approval: PastApproval) {
     tool: approval.tool,
     arguments: approval.arguments === null ? null : (JSON.parse(approval.arguments) as unknown),
     arguments_hash: approval.argumentsHash,
+    definition_hash: approval.definitionHash,
     presented_at: timestamp(approval.presentedAt),
     expires_at: timestamp(approval.expiresAt),
     status,

@@ -4,7 +4,7 @@ import type { Agent, Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
 import { timestamp } from "../../base/clock.ts";
-import { matchesAny } from "../../base/glob.ts";
+import { matchesAny, restrictsTool } from "../../base/glob.ts";
 import type { Catalogue, CatalogueTool } from "../../connectors/catalogue.ts";
 import { type Connector, isConnectorName } from "../../connectors/connector.ts";
 import type { Connectors } from "../../connectors/connectors.ts";
@@ -133,6 +133,6 @@ function viewTool({ name, offered }: CatalogueTool, agent: Agent | null) {
     description,
     input_schema: inputSchema,
     destructive,
-    approval: agent?.approvals == null ? destructive : matchesAny(agent.approvals, name),
+    approval: agent?.approvals == null ? destructive : restrictsTool(agent.approvals, name),
   };
 }

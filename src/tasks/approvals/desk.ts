@@ -1,16 +1,17 @@
 import type { Caller } from "../../access/caller.ts";
 import { timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
+import { definitionHash } from "../../connectors/tool-definition.ts";
 import type { Call } from "../../gate/call.ts";
 import type { Draft, Oversight } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { saveEvents } from "../event-store.ts";
-import { encodeFrame } from "../frames.ts";
+import { encodeFrame, type TaskEvents } from "../frames.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Queued } from "../scheduler.ts";
-import { findOpenTask, markDecided, raiseEventCeiling } from "../store.ts";
+import { findOpenTask, findTask, markDecided, raiseEventCeiling } from "../store.ts";
 import { type ApprovalFilter, type ApprovalPage, listApprovals } from "./history.ts";
-import { argumentsHashOf } from "./present.ts";
+import { argumentsHashOf, presentCall } from "./present.ts";
 import {
   type Approval,
   addVote,
@@ -27,9 +28,19 @@ export interface DecisionRequest {
   readonly arguments?: Readonly<Record<string, unknown>>;
   /** The arguments that the person was shown, by their hash: others are not decided on. */
   readonly argumentsHash?: string;
+  /** The definition of the tool that the person was shown, by its hash: another is not decided on. */
+  readonly definitionHash?: string;
 }
 
-export type DeskParts = Pick<TaskParts, "db" | "ledger" | "hub" | "clock" | "tools" | "log" | "watch"> & {
+/** The tool or its connector is not what was presented: thrown out of the decision's transaction, of which nothing lasts. */
+class DefinitionChanged extends Error {
+  override readonly name = "DefinitionChanged";
+}
+
+export type DeskParts = Pick<
+  TaskParts,
+  "db" | "ledger" | "hub" | "clock" | "tools" | "log" | "watch" | "approvalExpiresMs"
+> & {
   /** Lets a task go on that was decided about, once it is queued in the store. */
   goOn(queued: Queued): Promise<void>;
   /** Whether somebody has ended the task already, though its end may not be written yet. */
@@ -64,7 +75,8 @@ export class ApprovalDesk {
   }
 
   /**
-   * A person's decision. It is bound to the hash of the arguments that were shown.
+   * A person's decision. It is bound to the hash of the arguments that were shown, and to that of the tool and its connector. A
+   * call whose tool has changed since it was presented is not approved: it is presented again.
    * @returns whether the call is settled by it, or still waits for another person
    * @throws Problem 404 `not_found`, 403 `agent_forbidden`, `person_required`, 409 `approval_decided`, 409 `approval_changed`, 422
    */
@@ -83,27 +95,90 @@ export class ApprovalDesk {
     if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide on.`);
     call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
     const changed = this.#changedArguments(found, request);
-    const settled = await call.commit(async (tx, record) => {
-      const approval = await findApproval(tx, workspaceId, taskId, callId);
-      if (approval?.status !== "pending") throw decided(approval);
-      if (approval.expiresAt <= clock.now()) throw expired();
-      // It was ended while the store could not be written: that came first, and is written late.
-      if (this.#parts.isEnding(taskId)) throw decided(undefined);
-      refuseOthers(approval, request);
-      if (request.decision === "approve") refuseUnnamed(call.caller, approval);
-      const seq = await record({
-        input: changed,
-        output: request.reason,
-        oversight: this.#oversight(call, approval, changed === undefined ? request.decision : "change"),
-      });
-      if (changed !== undefined) {
-        await changeArguments(tx, approval, seq, await argumentsHashOf(tx, workspaceId, seq));
-      }
-      tx.onCommit(() => this.#parts.watch.approvalChanged(workspaceId, taskId, callId));
-      return this.#settle(tx, approval, request.decision, call, seq);
-    });
+    const settled = await this.#bound(found, () =>
+      call.commit(async (tx, record) => {
+        const approval = await findApproval(tx, workspaceId, taskId, callId);
+        if (approval?.status !== "pending") throw decided(approval);
+        if (approval.expiresAt <= clock.now()) throw expired();
+        // It was ended while the store could not be written: that came first, and is written late.
+        if (this.#parts.isEnding(taskId)) throw decided(undefined);
+        refuseOthers(approval, request);
+        if (request.decision === "approve") refuseUnnamed(call.caller, approval);
+        this.#refuseOtherDefinition(approval, request);
+        const { definitionHash } = approval;
+        const seq = await record({
+          ...(definitionHash === null ? {} : { detail: { definition_hash: definitionHash } }),
+          input: changed,
+          output: request.reason,
+          oversight: this.#oversight(call, approval, changed === undefined ? request.decision : "change"),
+        });
+        if (changed !== undefined) {
+          await changeArguments(tx, approval, seq, await argumentsHashOf(tx, workspaceId, seq));
+        }
+        tx.onCommit(() => this.#parts.watch.approvalChanged(workspaceId, taskId, callId));
+        return this.#settle(tx, approval, request.decision, call, seq);
+      }),
+    );
     if (settled.queued) await this.#parts.goOn(settled.queued);
     return { approval: found, isSettled: settled.isSettled };
+  }
+
+  /** @throws Problem 409 `approval_changed` once a call whose tool has changed is presented again */
+  async #bound<Result>(
+    { workspaceId, taskId, callId }: Approval,
+    decide: () => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      return await decide();
+    } catch (error) {
+      if (!(error instanceof DefinitionChanged)) throw error;
+    }
+    await this.#parts.db.tx((tx) => this.#presentAgain(tx, workspaceId, taskId, callId));
+    throw new Problem(
+      "approval_changed",
+      "The tool or its connector has changed since the call was presented. Review the call again, then approve it.",
+    );
+  }
+
+  /**
+   * A denial needs no tool to be what it was. One that is gone is not called, whatever is decided.
+   * @throws DefinitionChanged
+   */
+  #refuseOtherDefinition(
+    { workspaceId, tool, definitionHash }: Approval,
+    { decision }: DecisionRequest,
+  ): void {
+    if (decision === "deny") return;
+    const now = this.#parts.tools.definitionOf(workspaceId, tool);
+    if (now !== undefined && now !== definitionHash) throw new DefinitionChanged();
+  }
+
+  /** Presents a call with the tool as it is now. One whose arguments were erased can only be denied. */
+  async #presentAgain(tx: Tx, workspaceId: number, taskId: string, callId: string): Promise<void> {
+    const { ledger, tools, clock, watch, approvalExpiresMs: expiresMs } = this.#parts;
+    const approval = await findApproval(tx, workspaceId, taskId, callId);
+    const task = await findTask(tx, workspaceId, taskId);
+    if (approval?.status !== "pending" || approval.arguments === null || !task) return;
+    const tool = tools.catalogue.find(workspaceId, approval.tool);
+    if (!tool || definitionHash(tool) === approval.definitionHash) return;
+    const { agent, required, arguments: input } = approval;
+    const draft = { channel: "system", actor: task.createdBy, tier: task.tier } as const;
+    const presentation = {
+      task,
+      callId,
+      arguments: input,
+      tool,
+      agent,
+      required,
+      now: clock.now(),
+      expiresMs,
+      draft,
+    };
+    await presentCall(tx, ledger, presentation, approval);
+    const data = { call_id: callId, tool: tool.name, arguments: JSON.parse(input) as unknown };
+    await this.#tell(tx, approval, "approval.required", data);
+    await watch.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
+    tx.onCommit(() => watch.approvalChanged(workspaceId, taskId, callId));
   }
 
   /** Denies what nobody has decided on in time. Called every few seconds. */
@@ -177,30 +252,39 @@ export class ApprovalDesk {
   /** The task goes back into the queue, and its readers are told. */
   async #queue(
     tx: Tx,
-    { workspaceId, taskId, callId }: Approval,
+    approval: Approval,
     decision: "approve" | "deny",
     actor: string,
   ): Promise<Queued | null> {
+    const { workspaceId, taskId, callId } = approval;
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     tx.onCommit(() => this.#parts.watch.taskChanged(workspaceId, taskId));
-    const log = this.#parts.hub.find(taskId);
-    if (log) {
-      const data = { call_id: callId, decision, actor };
-      const from = log.savedUpTo;
-      // Nobody else writes while the task waits: the frame that is stored is the one that readers get once it is.
-      const id = log.nextId;
-      const frame = encodeFrame(id, "approval.decided", data);
-      await saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
-      await raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
-      tx.onCommit(() => {
-        // The process stops, and its streams have ended: who resumes reads it from the store.
-        if (log.closed) return;
-        log.publish("approval.decided", data);
-        log.saved(id);
-      });
-    }
+    await this.#tell(tx, approval, "approval.decided", { call_id: callId, decision, actor });
     return { workspaceId, taskId, agentId: task.agentId };
+  }
+
+  /** Tells the readers of a task that waits, once it is on disk. */
+  async #tell<Name extends "approval.decided" | "approval.required">(
+    tx: Tx,
+    { workspaceId, taskId }: Approval,
+    name: Name,
+    data: TaskEvents[Name],
+  ): Promise<void> {
+    const log = this.#parts.hub.find(taskId);
+    if (!log) return;
+    const from = log.savedUpTo;
+    // Nobody else writes while the task waits: the frame that is stored is the one that readers get once it is.
+    const id = log.nextId;
+    const frame = encodeFrame(id, name, data);
+    await saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
+    await raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
+    tx.onCommit(() => {
+      // The process stops, and its streams have ended: who resumes reads it from the store.
+      if (log.closed) return;
+      log.publish(name, data);
+      log.saved(id);
+    });
   }
 
   #oversight({ caller }: Call, approval: Approval, decision: string): Oversight {
@@ -251,7 +335,11 @@ function textOf(given: unknown): string | null {
  * somebody has put in their place are approved by their hash alone.
  * @throws Problem 409 `approval_changed`
  */
-function refuseOthers(approval: Approval, { decision, argumentsHash }: DecisionRequest): void {
+function refuseOthers(
+  approval: Approval,
+  { decision, argumentsHash, definitionHash: shown }: DecisionRequest,
+): void {
+  if (shown !== undefined && shown !== approval.definitionHash) throw isOther();
   if (argumentsHash !== undefined && argumentsHash !== approval.argumentsHash) throw isOther();
   const isChanged = approval.argumentsSeq !== approval.pendingSeq;
   if (argumentsHash === undefined && isChanged && decision === "approve") throw isOther();
@@ -285,6 +373,6 @@ function expired(): Problem {
 function isOther(): Problem {
   return new Problem(
     "approval_changed",
-    "The arguments are others by now: look at them again, and name their arguments_hash.",
+    "What is asked has changed. Review the call again, and send its new arguments_hash and definition_hash.",
   );
 }

@@ -1,10 +1,18 @@
 import type { BeforeToolCall, Deny } from "../../agents/index.ts";
+import { timestamp } from "../../base/clock.ts";
+import type { CatalogueTool } from "../../connectors/catalogue.ts";
+import { definitionHash } from "../../connectors/tool-definition.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Sql, Tx } from "../../store/db.ts";
-import { markAwaiting } from "../store.ts";
 import type { Task } from "../task.ts";
-import { type ApprovalStatus, type ApprovalWithTexts, insertApproval } from "./rows.ts";
+import {
+  type Approval,
+  type ApprovalStatus,
+  type ApprovalWithTexts,
+  insertApproval,
+  presentAgain,
+} from "./rows.ts";
 
 /** Ends a run that waits for a person: the task keeps what it has come to, and no slot. */
 export class AwaitingApproval extends Error {
@@ -15,13 +23,21 @@ export class AwaitingApproval extends Error {
   }
 }
 
-/** What a person has decided on a call, for the run that comes to it again. */
+/** What a person has decided on a call, for the run that comes to it again. `changed`: it is to be presented again. */
 export type Verdict =
   | { readonly kind: "approved"; readonly decisionSeq: number }
+  | { readonly kind: "changed" }
   | { readonly kind: "denied"; readonly deny: Deny };
 
-/** Null where nobody has decided yet. */
-export function verdictOf(approval: ApprovalWithTexts, call: BeforeToolCall): Verdict | null {
+/**
+ * Null if nobody has decided yet.
+ * @param definition the hash of what would be called (`definitionHash`)
+ */
+export function verdictOf(
+  approval: ApprovalWithTexts,
+  call: BeforeToolCall,
+  definition: string | undefined,
+): Verdict | null {
   if (approval.status === "pending") return null;
   const { decisionSeq, reason } = approval;
   if (approval.status !== "approved" || decisionSeq === null) {
@@ -31,6 +47,7 @@ export function verdictOf(approval: ApprovalWithTexts, call: BeforeToolCall): Ve
   if (JSON.stringify(call.arguments) !== approval.arguments) {
     return { kind: "denied", deny: { deny: "What was approved are other arguments." } };
   }
+  if (definition === undefined || definition !== approval.definitionHash) return { kind: "changed" };
   return { kind: "approved", decisionSeq };
 }
 
@@ -42,44 +59,59 @@ function wordsOf(status: ApprovalStatus, reason: string | null): string {
 
 /** How a call is put before people. */
 export interface Presentation {
-  readonly task: Task;
+  readonly task: Pick<Task, "workspaceId" | "id">;
+  readonly callId: string;
+  /** JSON of the arguments. */
+  readonly arguments: string;
+  readonly tool: CatalogueTool;
   readonly agent: string;
   readonly required: number;
   readonly now: number;
   readonly expiresMs: number;
-  /** The entry that shows it, but for its outcome and texts. */
-  readonly draft: Draft;
+  /** Who asks: of the entry that shows it. */
+  readonly draft: Pick<Draft, "channel" | "actor" | "tier">;
 }
 
-/** Records what is asked, and that the task waits. */
+/** Records what is asked. `before`: the same call as it was presented earlier. */
 export async function presentCall(
   tx: Tx,
   ledger: Ledger,
-  call: BeforeToolCall,
-  { task, agent, required, now, expiresMs, draft }: Presentation,
+  presentation: Presentation,
+  before: Approval | undefined,
 ): Promise<void> {
+  const { task, callId, tool, agent, required, now, expiresMs, draft } = presentation;
   const { workspaceId, id: taskId } = task;
+  const { origin } = tool;
+  const hash = definitionHash(tool);
   const pendingSeq = await ledger.append(tx, workspaceId, {
     ...draft,
+    agent,
+    task: taskId,
     phase: "single",
+    action: "tool.call",
     outcome: "pending",
     code: "approval_required",
-    tool: call.tool,
-    input: JSON.stringify(call.arguments),
+    tool: tool.name,
+    input: presentation.arguments,
+    detail: {
+      call: callId,
+      definition_hash: hash,
+      connector_kind: origin.kind,
+      connector_authorised_by: origin.authorisedBy,
+      ...(origin.kind === "builtin" ? {} : { connector_authorised_at: timestamp(origin.authorisedAt) }),
+      ...(before === undefined ? {} : { presented_before: before.pendingSeq }),
+    },
   });
-  await insertApproval(tx, {
-    workspaceId,
-    taskId,
-    callId: call.id,
-    agent,
-    tool: call.tool,
+  const presented = {
     pendingSeq,
     argumentsHash: await argumentsHashOf(tx, workspaceId, pendingSeq),
+    definitionHash: hash,
     required,
     presentedAt: now,
     expiresAt: now + expiresMs,
-  });
-  if (!(await markAwaiting(tx, workspaceId, taskId))) throw new Error("a task that asks is not running");
+  };
+  if (before) await presentAgain(tx, before, presented);
+  else await insertApproval(tx, { workspaceId, taskId, callId, agent, tool: tool.name, ...presented });
 }
 
 /** The salted hash of an entry's arguments, which is what a decision on them is bound to. */

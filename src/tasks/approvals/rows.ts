@@ -16,8 +16,12 @@ export interface Approval {
   readonly callId: string;
   readonly agent: string;
   readonly tool: string;
-  /** Seq of the entry that shows what is asked. */
+  /** Seq of the entry that shows what is asked: the last one, where the call was presented again. */
   readonly pendingSeq: number;
+  /** Seq of the entry that presented the call first. */
+  readonly firstSeq: number;
+  /** Of the connector and the tool that were shown (`definitionHash`); null in an approval of an older version. */
+  readonly definitionHash: string | null;
   /** Seq of the entry whose payload holds the arguments that count. */
   readonly argumentsSeq: number;
   /** The salted hash in that entry, hex. */
@@ -46,6 +50,8 @@ interface Row {
   readonly agent: string;
   readonly tool: string;
   readonly pending_seq: number;
+  readonly first_seq: number | null;
+  readonly definition_hash: string | null;
   readonly arguments_seq: number;
   readonly arguments_hash: string;
   readonly required: number;
@@ -57,7 +63,8 @@ interface Row {
   readonly reason: string | null;
 }
 
-const SELECT = `SELECT a.workspace_id, a.task_id, a.call_id, a.agent, a.tool, a.pending_seq, a.arguments_seq,
+const SELECT = `SELECT a.workspace_id, a.task_id, a.call_id, a.agent, a.tool, a.pending_seq, a.first_seq,
+  a.definition_hash, a.arguments_seq,
   a.arguments_hash, a.required, a.presented_at, a.expires_at, a.status, a.decision_seq,
   (SELECT p.body FROM payloads p
     WHERE p.workspace_id = a.workspace_id AND p.seq = a.arguments_seq AND p.kind = 'input') AS arguments,
@@ -119,12 +126,12 @@ export async function expiredApprovals(
 
 export async function insertApproval(
   tx: Tx,
-  approval: Omit<Approval, "argumentsSeq" | "status" | "decisionSeq">,
+  approval: Omit<Approval, "argumentsSeq" | "firstSeq" | "status" | "decisionSeq">,
 ): Promise<void> {
   await tx.run(
     `INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash,
-       required, presented_at, expires_at, status)
-     VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, 'pending')`,
+       required, presented_at, expires_at, status, definition_hash)
+     VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, 'pending', $11)`,
     [
       approval.workspaceId,
       approval.taskId,
@@ -136,8 +143,40 @@ export async function insertApproval(
       approval.required,
       approval.presentedAt,
       approval.expiresAt,
+      approval.definitionHash,
     ],
   );
+}
+
+/** A call as it is presented again. */
+export type Presented = Pick<
+  Approval,
+  "pendingSeq" | "argumentsHash" | "definitionHash" | "required" | "presentedAt" | "expiresAt"
+>;
+
+/** The call waits again, as the entry `pendingSeq` shows it. What people have said of it before counts no more. */
+export async function presentAgain(
+  tx: Tx,
+  { workspaceId, taskId, callId }: Approval,
+  presented: Presented,
+): Promise<void> {
+  const key = [workspaceId, taskId, callId];
+  await tx.run(
+    `UPDATE approvals SET first_seq = COALESCE(first_seq, pending_seq), pending_seq = $4, arguments_seq = $4,
+       arguments_hash = $5, definition_hash = $6, required = $7, presented_at = $8, expires_at = $9,
+       status = 'pending', decision_seq = NULL
+     WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3`,
+    [
+      ...key,
+      presented.pendingSeq,
+      presented.argumentsHash,
+      presented.definitionHash,
+      presented.required,
+      presented.presentedAt,
+      presented.expiresAt,
+    ],
+  );
+  await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
 }
 
 /** Settles it. */
@@ -232,6 +271,8 @@ function fromRow(row: Row): ApprovalWithTexts {
     agent: row.agent,
     tool: row.tool,
     pendingSeq: row.pending_seq,
+    firstSeq: row.first_seq ?? row.pending_seq,
+    definitionHash: row.definition_hash,
     argumentsSeq: row.arguments_seq,
     argumentsHash: row.arguments_hash,
     required: row.required,

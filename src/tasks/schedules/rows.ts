@@ -24,10 +24,11 @@ interface Row {
   readonly last_at: number | null;
   readonly last_task: string | null;
   readonly last_code: string | null;
+  readonly agent_id: number | null;
 }
 
 const COLUMNS = `workspace_id, id, name, agent, prompt, cron, timezone, tier, tools, metadata, missed, status, version,
-  created_by, runs_as, created_at, updated_at, next_at, last_at, last_task, last_code`;
+  created_by, runs_as, created_at, updated_at, next_at, last_at, last_task, last_code, agent_id`;
 
 export async function countSchedules(sql: Sql, workspaceId: number): Promise<number> {
   const row = await sql.get<{ count: number }>(
@@ -40,8 +41,8 @@ export async function countSchedules(sql: Sql, workspaceId: number): Promise<num
 export async function insertSchedule(tx: Tx, schedule: Schedule): Promise<void> {
   await tx.run(
     `INSERT INTO schedules (workspace_id, id, name, agent, prompt, cron, timezone, tier, tools, metadata, missed, status,
-       version, created_by, runs_as, created_at, updated_at, next_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+       version, created_by, runs_as, created_at, updated_at, next_at, agent_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
     [
       schedule.workspaceId,
       schedule.id,
@@ -61,6 +62,7 @@ export async function insertSchedule(tx: Tx, schedule: Schedule): Promise<void> 
       schedule.createdAt,
       schedule.updatedAt,
       schedule.nextAt,
+      schedule.agentId,
     ],
   );
 }
@@ -69,7 +71,8 @@ export async function insertSchedule(tx: Tx, schedule: Schedule): Promise<void> 
 export async function updateSchedule(tx: Tx, schedule: Schedule): Promise<void> {
   await tx.run(
     `UPDATE schedules SET name = $3, agent = $4, prompt = $5, cron = $6, timezone = $7, tier = $8, tools = $9,
-       metadata = $10, missed = $11, status = $12, version = $13, runs_as = $14, updated_at = $15, next_at = $16
+       metadata = $10, missed = $11, status = $12, version = $13, runs_as = $14, updated_at = $15, next_at = $16,
+       agent_id = $17
      WHERE workspace_id = $1 AND id = $2`,
     [
       schedule.workspaceId,
@@ -88,6 +91,7 @@ export async function updateSchedule(tx: Tx, schedule: Schedule): Promise<void> 
       schedule.runsAs,
       schedule.updatedAt,
       schedule.nextAt,
+      schedule.agentId,
     ],
   );
 }
@@ -105,18 +109,18 @@ export async function findSchedule(sql: Sql, workspaceId: number, id: string): P
   return row && fromRow(row);
 }
 
-/** Newest first, before the id `before`; one more than `limit` when there are more. With `agent`, that agent's alone. */
+/** Newest first, before the id `before`; one more than `limit` when there are more. With `agentId`, only that agent's. */
 export async function listSchedules(
   sql: Sql,
   workspaceId: number,
   limit: number,
   before: string | undefined,
-  agent?: string,
+  agentId?: number,
 ): Promise<Schedule[]> {
-  const own = agent === undefined ? "" : " AND agent = $4";
+  const own = agentId === undefined ? "" : " AND agent_id = $4";
   const rows = await sql.all<Row>(
     `SELECT ${COLUMNS} FROM schedules WHERE workspace_id = $1 AND id < $2${own} ORDER BY id DESC LIMIT $3`,
-    [workspaceId, before ?? "sch~", limit + 1, ...(agent === undefined ? [] : [agent])],
+    [workspaceId, before ?? "sch~", limit + 1, ...(agentId === undefined ? [] : [agentId])],
   );
   return rows.map(fromRow);
 }
@@ -136,6 +140,19 @@ export async function nextDue(sql: Sql): Promise<number | null> {
     "SELECT MIN(next_at) AS next FROM schedules WHERE next_at IS NOT NULL",
   );
   return row?.next ?? null;
+}
+
+/** Whether a task that was made for a schedule is its agent's, and not that of another agent of the same name. */
+export async function isOfAgent(
+  tx: Tx,
+  { workspaceId, agentId }: Pick<Schedule, "workspaceId" | "agentId">,
+  task: string,
+): Promise<boolean> {
+  const row = await tx.get<{ agent_id: number }>(
+    "SELECT agent_id FROM tasks WHERE workspace_id = $1 AND id = $2",
+    [workspaceId, task],
+  );
+  return row?.agent_id === agentId;
 }
 
 /**
@@ -160,6 +177,7 @@ function fromRow(row: Row): Schedule {
   return {
     workspaceId: row.workspace_id,
     id: row.id,
+    agentId: row.agent_id,
     name: row.name,
     agent: row.agent,
     prompt: row.prompt,

@@ -13,7 +13,7 @@ import type { Db } from "../../store/db.ts";
 import type { Dispatched } from "../accept.ts";
 import type { TaskService } from "../service.ts";
 import { nextTime } from "./cron.ts";
-import { dueSchedules, nextDue, settleRun } from "./rows.ts";
+import { dueSchedules, isOfAgent, nextDue, settleRun } from "./rows.ts";
 import type { LastRun, Schedule } from "./schedule.ts";
 
 export interface ScheduleRunsParts {
@@ -138,6 +138,9 @@ export class ScheduleRuns {
     const answer = await gate.perform<Dispatched>(DISPATCH, origin, { caller, limit: null }, async (call) => {
       call.about({ agent, detail });
       return tasks.dispatch(call, request, `schedule:${id}:${at}`, async (tx, task) => {
+        if (!(await isOfAgent(tx, schedule, task))) {
+          throw new Problem("agent_not_found", `The agent ${agent} that was scheduled is archived.`);
+        }
         const settled = await settleRun(tx, schedule, { at, task, code: null }, this.#then(schedule, null));
         if (!settled) throw new Problem("not_found", "The schedule was changed or deleted meanwhile.");
       });

@@ -26,6 +26,8 @@ export interface ScheduleFields {
 export interface Schedule extends ScheduleFields {
   readonly workspaceId: number;
   readonly id: string;
+  /** The agent that was meant: another one of its name is not. Null for one that was gone before this was kept. */
+  readonly agentId: number | null;
   /** Grows by one with each change. */
   readonly version: number;
   readonly createdBy: string;

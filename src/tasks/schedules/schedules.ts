@@ -47,7 +47,7 @@ export class Schedules {
     const id = ids("sch");
     const now = clock.now();
     return this.#commit(call, id, async (tx) => {
-      const nextAt = await this.#check(tx, caller, fields, now);
+      const { nextAt, agentId } = await this.#check(tx, caller, fields, now);
       if ((await countSchedules(tx, caller.workspaceId)) >= SCHEDULE_LIMIT) {
         throw new Problem("schedule_limit", `A workspace may have ${SCHEDULE_LIMIT} schedules.`);
       }
@@ -55,6 +55,7 @@ export class Schedules {
         ...fields,
         workspaceId: caller.workspaceId,
         id,
+        agentId,
         version: 1,
         createdBy: caller.actor,
         runsAs: caller.actor,
@@ -77,7 +78,7 @@ export class Schedules {
 
   /** Newest first, before the id `before`; one more than `limit` when there are more. */
   list({ workspaceId, agent }: Caller, limit: number, before: string | undefined): Promise<Schedule[]> {
-    return listSchedules(this.#parts.db, workspaceId, limit, before, agent?.name);
+    return listSchedules(this.#parts.db, workspaceId, limit, before, agent?.id);
   }
 
   /**
@@ -92,12 +93,13 @@ export class Schedules {
       const before = await this.#find(tx, caller, id);
       call.about({ agent: before.agent });
       const fields: ScheduleFields = { ...before, ...change };
-      const fresh = await this.#check(tx, caller, fields, now);
+      const { nextAt: fresh, agentId } = await this.#check(tx, caller, fields, now);
       const isSameTime =
         before.status === "active" && before.cron === fields.cron && before.timezone === fields.timezone;
       const after: Schedule = {
         ...before,
         ...fields,
+        agentId,
         version: before.version + 1,
         runsAs: caller.actor,
         updatedAt: now,
@@ -139,14 +141,19 @@ export class Schedules {
 
   async #find(sql: Sql, { workspaceId, agent }: Caller, id: string): Promise<Schedule> {
     const schedule = await findSchedule(sql, workspaceId, id);
-    if (!schedule || (agent && agent.name !== schedule.agent)) {
+    if (!schedule || (agent && agent.id !== schedule.agentId)) {
       throw new Problem("not_found", `There is no schedule ${JSON.stringify(id)}.`);
     }
     return schedule;
   }
 
-  /** @returns its first time after `now` */
-  async #check(sql: Sql, caller: Caller, fields: ScheduleFields, now: number): Promise<number> {
+  /** @returns its first time after `now`, and the agent that it names */
+  async #check(
+    sql: Sql,
+    caller: Caller,
+    fields: ScheduleFields,
+    now: number,
+  ): Promise<{ readonly nextAt: number; readonly agentId: number }> {
     const { agents, door, tools } = this.#parts;
     const problem = cronProblem(fields.cron);
     if (problem !== undefined) throw invalidField("/cron", problem);
@@ -164,6 +171,6 @@ export class Schedules {
     const agent = await agents.get(caller.workspaceId, fields.agent, sql);
     door.tiers.route(agent.tierPolicy, fields.tier ?? door.tiers.lowest(agent.tierPolicy));
     tools.find(caller.workspaceId, fields.tools, { tools: agent.tools, scopes: caller.scopes });
-    return next;
+    return { nextAt: next, agentId: agent.id };
   }
 }

@@ -15,9 +15,9 @@ beforeAll(async () => {
     description: MARKUP,
     instructions: `${MARKUP}\n`.repeat(30),
     memory_scope: ["a".repeat(200), "b", "c", "d/e"],
-    tools: ["*", MARKUP, "x".repeat(200)],
-    approvals: [MARKUP, "vault.*"],
-    tier_policy: { tiers: [1, 9], models: { allow: ["*"], deny: ["up/spare", MARKUP, "y".repeat(200)] } },
+    tools: ["*", "x".repeat(200)],
+    approvals: ["vault.*"],
+    tier_policy: { tiers: [1, 9], models: { allow: ["*"], deny: ["up/spare", "y".repeat(200)] } },
   });
 });
 afterAll(() => stage.close());

@@ -60,7 +60,10 @@ const POLICIES: readonly (readonly [string, object])[] = [
   ["one-provider", { models: { allow: ["other/*"] } }],
   ["denied-wins", { models: { allow: ["up/small", "*"], deny: ["up/*"] } }],
   ["inside", { tiers: [1, 7], models: { allow: ["*/*a*"], deny: ["*2026"] } }],
-  ["exact", { models: { allow: ["up/spare"], deny: ["UP/SPARE", "up/spar"] } }],
+  ["exact", { models: { allow: ["up/spare", "UP/*"], deny: ["up/spar"] } }],
+  ["any-case", { models: { deny: ["UP/SPARE"] } }],
+  ["one-character", { models: { deny: ["up/s????"] } }],
+  ["own-name", { models: { deny: ["sp*"] } }],
 ];
 
 test.each(POLICIES)("the matrix and the server agree on the policy %s", async (name, tier_policy) => {

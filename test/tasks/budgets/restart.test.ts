@@ -66,15 +66,15 @@ test("a model's call is charged what was reserved for it, and where nothing was,
   expect(await reservations(gateway)).toBe(1);
   await crash();
   const task = await ended(gateway, first);
-  expect(task).toMatchObject({ status: "succeeded", credits_consumed: 2.004 });
+  expect(task).toMatchObject({ status: "succeeded", credits_consumed: 2.296 });
   expect(await ended(gateway, second)).toMatchObject({ status: "succeeded", credits_consumed: 1 });
   const lost = (await ledger(gateway)).filter(({ code }) => code === "interrupted");
   expect(lost.map(({ action, credits, detail }) => [action, credits ?? 0, detail?.usage ?? "none"])).toEqual([
-    ["model.call", 1_004_000, "estimated"],
+    ["model.call", 1_296_000, "estimated"],
     ["model.call", 0, "none"],
   ]);
   expect(await reservations(gateway)).toBe(0);
-  expect(await spent(gateway)).toBe(3_004_000);
+  expect(await spent(gateway)).toBe(3_296_000);
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
 
@@ -87,8 +87,8 @@ test("what a crash has charged counts against the budget: a task that goes on is
   await crash();
   const task = await ended(gateway, id);
   expect(task).toMatchObject({ status: "failed", error: { code: "credits_exhausted" } });
-  expect(task.credits_consumed).toBe(1.001);
-  expect(await spent(gateway)).toBe(1_001_000);
+  expect(task.credits_consumed).toBe(1.289);
+  expect(await spent(gateway)).toBe(1_289_000);
   const told = (await ledger(gateway)).filter(({ action }) => action === "limit.exceeded");
   expect(told).toHaveLength(1);
 });

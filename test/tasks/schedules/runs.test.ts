@@ -258,3 +258,32 @@ test("one that is deleted or paused does not run", async () => {
   expect(await tasks()).toHaveLength(1);
   expect((await read(paused)).last_run).toBeNull();
 });
+
+describe("an agent that was archived, and another one of its name:", () => {
+  test("the schedule is not run by the other one, and is paused", async () => {
+    const id = await schedule();
+    expect((await call("DELETE", "/v1/agents/helper")).status).toBe(204);
+    await gateway.agent("helper", { instructions: "Do as somebody else says." });
+    await reach(id, "2026-01-02T04:00:00Z");
+    expect(await tasks()).toEqual([]);
+    expect(await read(id)).toMatchObject({
+      status: "paused",
+      last_run: { task: null, code: "agent_not_found" },
+    });
+    // Whoever has looked names the agent again.
+    expect((await call("PATCH", `/v1/schedules/${id}`, { status: "active", agent: "helper" })).status).toBe(
+      200,
+    );
+    await reach(id, "2026-01-02T05:00:00Z");
+    expect(await tasks()).toHaveLength(1);
+  });
+
+  test("a token of the other one does not see it", async () => {
+    const id = await schedule();
+    await call("DELETE", "/v1/agents/helper");
+    await gateway.agent("helper");
+    const token = await gateway.token({ agent: "helper" });
+    expect((await call("GET", `/v1/schedules/${id}`, undefined, token)).status).toBe(404);
+    expect((await call("GET", "/v1/schedules", undefined, token)).body.data).toEqual([]);
+  });
+});

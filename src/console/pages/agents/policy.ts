@@ -1,4 +1,4 @@
-import { matchesAny } from "../../../base/glob.ts";
+import { matchesAny, restrictsModel } from "../../../base/glob.ts";
 import type { Tier } from "../../../http/api.ts";
 
 /** Of an agent: the tiers it may use, and globs of the models that it may. */
@@ -22,7 +22,7 @@ export function verdictOn(policy: Policy, { tier, models }: Tier, model: string)
   const place = models.findIndex(({ name }) => name === model) + 1;
   if (place === 0) return { kind: "absent" };
   if (!policy.tiers.includes(tier)) return { kind: "tier", place };
-  const denying = policy.deny.find((pattern) => matchesAny([pattern], model));
+  const denying = policy.deny.find((pattern) => restrictsModel([pattern], model));
   if (denying !== undefined) return { kind: "pattern", place, pattern: denying };
   if (!matchesAny(policy.allow, model)) return { kind: "pattern", place, pattern: null };
   return { kind: "allowed", place };

@@ -1,4 +1,4 @@
-import { matchesAny } from "../../../base/glob.ts";
+import { matchesAny, restrictsTool } from "../../../base/glob.ts";
 import type { Tool } from "../../../http/api.ts";
 
 /** Of an agent: globs of the tools that it may use, and of those that need approval; null: all that are destructive. */
@@ -22,7 +22,7 @@ export function accessTo(tools: readonly Tool[], policy: ToolPolicy): readonly T
     .map(({ name, destructive }) => ({
       name,
       isAllowed: matchesAny(policy.tools, name),
-      needsApproval: policy.approvals === null ? destructive : matchesAny(policy.approvals, name),
+      needsApproval: policy.approvals === null ? destructive : restrictsTool(policy.approvals, name),
       isDestructive: destructive,
     }))
     .sort((one, other) => (one.name < other.name ? -1 : 1));

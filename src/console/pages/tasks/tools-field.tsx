@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { matchesAny } from "../../../base/glob.ts";
+import { matchesAny, restrictsTool } from "../../../base/glob.ts";
 import type { Agent, Connector } from "../../../http/api.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Check, Lines, linesOf, TextField } from "../../parts/field.tsx";
@@ -99,7 +99,7 @@ function ToolList({
 
 /** By the agent's own globs, or else by what the connector marks. */
 function needsApproval(tool: Tool, agent: Agent | null): boolean {
-  return agent?.approvals ? matchesAny(agent.approvals, tool.name) : tool.approval;
+  return agent?.approvals ? restrictsTool(agent.approvals, tool.name) : tool.approval;
 }
 
 function TypedTools({ tools, error, change }: ToolsProps): JSX.Element {

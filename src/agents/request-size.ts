@@ -1,0 +1,128 @@
+import type { Message, ToolCall } from "./message.ts";
+import type { Tool } from "./tool.ts";
+
+/** What a model is sent in one request. */
+export interface RequestContent {
+  readonly instructions: string | undefined;
+  readonly messages: readonly Message[];
+  /** Those whose definitions are sent. */
+  readonly tools: readonly Tool[];
+}
+
+/** How a part is measured: what JSON and a provider's dialect put around it, and how a text counts. */
+interface Measure {
+  readonly message: number;
+  readonly call: number;
+  readonly tool: number;
+  text(text: string): number;
+  /** Sizes of tools, for all steps of a run, and of their schemas, which all runs share. */
+  readonly known: WeakMap<object, number>;
+}
+
+/** Counts at least what any provider's dialect needs: roles, types, quotes, names, the keys of a tool's definition. */
+const WIRE: Measure = { message: 64, call: 192, tool: 160, text: jsonBytes, known: new WeakMap() };
+const CONTENT: Measure = { message: 0, call: 0, tool: 0, text: textBytes, known: new WeakMap() };
+
+/**
+ * Bytes that a request to a model takes: instructions, messages, tool calls and results, and the definitions of all tools that
+ * are offered, as JSON. Providers bill all of it. No less than what is sent, whatever the provider's dialect, but for the
+ * request's own head (its model and options), which is shorter than 512 bytes.
+ */
+export function requestBytes(content: RequestContent): number {
+  return sum(content, WIRE);
+}
+
+/** The same without what JSON adds: what there is for a model to read. */
+export function contentBytes(content: RequestContent): number {
+  return sum(content, CONTENT);
+}
+
+function sum({ instructions, messages, tools }: RequestContent, measure: Measure): number {
+  let bytes = instructions === undefined ? 0 : measure.message + measure.text(instructions);
+  for (const message of messages) bytes += messageBytes(message, measure);
+  for (const tool of tools) bytes += toolBytes(tool, measure);
+  return bytes;
+}
+
+function messageBytes(message: Message, measure: Measure): number {
+  switch (message.role) {
+    case "user":
+      return measure.message + measure.text(message.text);
+    case "assistant": {
+      let bytes = measure.message + measure.text(message.text);
+      for (const call of message.toolCalls) bytes += callBytes(call, measure);
+      return bytes;
+    }
+    case "tool": {
+      let bytes = measure.message;
+      for (const { id, output } of message.results) {
+        bytes += measure.call + measure.text(id) + valueBytes(output, measure);
+      }
+      return bytes;
+    }
+  }
+}
+
+function callBytes({ id, arguments: input, signatures }: ToolCall, measure: Measure): number {
+  const signed = signatures === undefined ? 0 : valueBytes(signatures, measure);
+  return measure.call + measure.text(id) + valueBytes(input, measure) + signed;
+}
+
+function toolBytes(tool: Tool, measure: Measure): number {
+  return once(measure, tool, ({ name, description, inputSchema }) => {
+    const schema = once(measure, inputSchema, (value) => textBytes(JSON.stringify(value)));
+    return measure.tool + measure.text(name) + measure.text(description) + schema;
+  });
+}
+
+function once<Value extends object>(
+  { known }: Measure,
+  value: Value,
+  size: (value: Value) => number,
+): number {
+  let bytes = known.get(value);
+  if (bytes === undefined) {
+    bytes = size(value);
+    known.set(value, bytes);
+  }
+  return bytes;
+}
+
+/** Some dialects carry a value as JSON within a string, where its quotes are escaped once more. */
+function valueBytes(value: unknown, measure: Measure): number {
+  return measure.text(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** Bytes of the text in UTF-8, without encoding it. A lone surrogate half counts as its replacement character, three. */
+export function textBytes(text: string): number {
+  return scan(text, 0);
+}
+
+/** Bytes of the text as a JSON string's content: quotes, backslashes and control characters are escaped. */
+export function jsonBytes(text: string): number {
+  return scan(text, 1);
+}
+
+/** @param escaped 1: with what JSON adds, else 0 */
+function scan(text: string, escaped: 0 | 1): number {
+  let bytes = text.length;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    if (unit < 0x80) {
+      if (unit >= 0x20 && unit !== 0x22 && unit !== 0x5c) continue;
+      bytes += escaped * (unit < 0x20 && !isShort(unit) ? 5 : 1);
+    } else if (unit < 0x800) bytes += 1;
+    else if (unit < 0xd800 || unit >= 0xe000) bytes += 2;
+    else if (unit < 0xdc00 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00) {
+      // Both halves of a pair make four bytes together; their two units are counted already.
+      bytes += 2;
+      index += 1;
+    } else bytes += 2 + 3 * escaped;
+  }
+  return bytes;
+}
+
+/** Backspace, tab, line feed, form feed and carriage return have two-character escapes; other control characters take six. */
+function isShort(unit: number): boolean {
+  return unit >= 0x08 && unit <= 0x0d && unit !== 0x0b;
+}

@@ -1,0 +1,21 @@
+import type { Migration } from "../migrate.ts";
+
+/**
+ * What people have decided on is known by itself, and not by a name that something else may have by now.
+ *
+ * Approvals: `definition_hash` is of the connector and the tool that people were shown; null in approvals of before, which stand for none.
+ * `first_seq` is the entry that presented the call first; null while `pending_seq` is that entry.
+ *
+ * Schedules: `agent_id` is the agent that was named; null where it was archived before this migration.
+ */
+export const APPROVED_DEFINITIONS: Migration = {
+  name: "what approvals are given for",
+  sql: `
+ALTER TABLE approvals ADD COLUMN definition_hash TEXT;
+ALTER TABLE approvals ADD COLUMN first_seq INTEGER;
+
+ALTER TABLE schedules ADD COLUMN agent_id INTEGER;
+UPDATE schedules SET agent_id = (SELECT a.id FROM agents a
+  WHERE a.workspace_id = schedules.workspace_id AND a.name = schedules.agent AND a.archived_at IS NULL);
+`,
+};

@@ -1,0 +1,291 @@
+/** An approval is given for what was shown: the connector and the tool as they were. What has changed since is shown again. */
+import { Database } from "bun:sqlite";
+import { afterEach, describe, expect, test } from "bun:test";
+import { databasePath } from "../../../src/store/directory.ts";
+import { addConnector } from "../../mcp/support.ts";
+import { allEvents } from "../../support/events.ts";
+import { type ScriptedMcp, startScriptedMcp } from "../../support/scripted-mcp.ts";
+import { dispatch, ended, held, ledger, openEvents, unsettled, until } from "../support.ts";
+import { type ApprovalStage, type Asked, startApprovals } from "./support.ts";
+
+let stage: ApprovalStage;
+let others: ScriptedMcp[] = [];
+afterEach(async () => {
+  await stage.stop();
+  await Promise.all(others.map((other) => other.close()));
+  others = [];
+});
+
+const SCHEMA = {
+  type: "object",
+  properties: { to: { type: "string" }, copies: { type: "integer" } },
+  required: ["to"],
+  additionalProperties: false,
+};
+const SEND = { name: "send", inputSchema: SCHEMA };
+
+/** Puts another connector in the place of `up`, of the same name and with the same tool. */
+async function swap(): Promise<ScriptedMcp> {
+  const other = startScriptedMcp([SEND]);
+  others.push(other);
+  expect((await stage.gateway.call("DELETE", "/v1/connectors/up")).status).toBe(204);
+  await addConnector(stage.gateway, "up", other.url);
+  return other;
+}
+
+async function refreshAs(tool: object): Promise<void> {
+  stage.tools.list([tool]);
+  expect((await stage.gateway.call("POST", "/v1/connectors/up/refresh")).status).toBe(200);
+}
+
+type Shown = Asked & { readonly definition_hash: string | null };
+const shown = async (task: string): Promise<Shown | undefined> =>
+  ((await stage.pending()) as Shown[]).find((each) => each.task === task);
+const approve = (path: string, more: object = {}, token?: string) =>
+  stage.decide(path, { decision: "approve", ...more }, token);
+const outcome = (answer: { status: number; body: { code?: string; status?: string } }) => [
+  answer.status,
+  answer.body.code ?? answer.body.status,
+];
+const CHANGED = [409, "approval_changed"];
+
+test("asked of one connector, another is not called: it is shown again, and called when it is approved", async () => {
+  stage = await startApprovals();
+  const asked = (await stage.ask()) as Shown;
+  const other = await swap();
+  const refused = await approve(asked.path);
+  expect(outcome(refused)).toEqual(CHANGED);
+  expect(refused.body.detail).toContain("changed");
+  expect([stage.tools.calls, other.calls]).toEqual([[], []]);
+  expect((await stage.task(asked.task)).status).toBe("awaiting_approval");
+
+  const again = await shown(asked.task);
+  expect(again?.definition_hash).toMatch(/^[0-9a-f]{64}$/);
+  expect(again?.definition_hash).not.toBe(asked.definition_hash);
+  expect(again?.arguments_hash).not.toBe(asked.arguments_hash);
+  // What was shown first is approved by nobody any more.
+  expect(outcome(await approve(asked.path, { arguments_hash: asked.arguments_hash }))).toEqual(CHANGED);
+  expect(outcome(await approve(asked.path, { definition_hash: asked.definition_hash }))).toEqual(CHANGED);
+  const { arguments_hash, definition_hash } = again ?? asked;
+  expect(outcome(await approve(asked.path, { arguments_hash, definition_hash }))).toEqual([200, "approved"]);
+  const task = await ended(stage.gateway, asked.task);
+  expect(task).toMatchObject({ status: "succeeded", tools_called: [{ status: "succeeded" }] });
+  expect([stage.tools.calls, other.calls]).toEqual([[], [{ name: "send", input: { to: "all" } }]]);
+  expect(unsettled(await ledger(stage.gateway))).toEqual([]);
+
+  const events = await allEvents(await openEvents(stage.gateway, asked.task));
+  expect(events.map(({ event }) => event).filter((name) => name?.startsWith("approval."))).toEqual([
+    "approval.required",
+    "approval.required",
+    "approval.decided",
+  ]);
+});
+
+test("the ledger says for which definition was asked, and which was approved", async () => {
+  stage = await startApprovals();
+  const asked = (await stage.ask()) as Shown;
+  await swap();
+  await approve(asked.path);
+  const again = await shown(asked.task);
+  await approve(asked.path);
+  await ended(stage.gateway, asked.task);
+  const entries = (await ledger(stage.gateway)).filter(({ task }) => task === asked.task);
+  const [first, second] = [String(asked.definition_hash), String(again?.definition_hash)];
+  const hashes = entries.flatMap(({ action, outcome, detail }) =>
+    detail?.definition_hash === undefined ? [] : [[action, outcome, detail.definition_hash]],
+  );
+  expect(hashes).toEqual([
+    ["tool.call", "pending", first],
+    ["tool.call", "pending", second],
+    ["oversight.approve", "succeeded", second],
+  ]);
+  const refused = entries.filter(
+    ({ action, outcome }) => action === "oversight.approve" && outcome !== "succeeded",
+  );
+  expect(refused.map(({ outcome, code }) => [outcome, code])).toEqual([["denied", "approval_changed"]]);
+});
+
+test.each([
+  ["schema", { ...SEND, inputSchema: { ...SCHEMA, properties: { to: { type: "string" } } } }],
+  ["description", { ...SEND, description: "Sends it to the whole world." }],
+  ["annotations", { ...SEND, annotations: { destructiveHint: true } }],
+])("a tool that has another %s since it was shown is shown again", async (_name, tool) => {
+  stage = await startApprovals();
+  const asked = await stage.ask();
+  await refreshAs(tool);
+  expect(outcome(await approve(asked.path))).toEqual(CHANGED);
+  expect(stage.tools.calls).toEqual([]);
+  expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+  await ended(stage.gateway, asked.task);
+  expect(stage.tools.calls).toHaveLength(1);
+});
+
+test("a refresh that changes nothing asks nobody again", async () => {
+  stage = await startApprovals();
+  const asked = await stage.ask();
+  await refreshAs({ ...SEND });
+  expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+});
+
+test("a tool that is not there any more is not called, though it was approved", async () => {
+  stage = await startApprovals();
+  const asked = await stage.ask();
+  await stage.gateway.call("DELETE", "/v1/connectors/up");
+  expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+  expect((await ended(stage.gateway, asked.task)).tools_called).toMatchObject([{ status: "denied" }]);
+  expect(stage.tools.calls).toEqual([]);
+});
+
+test("a denial needs no tool to be what it was, and shows nothing again", async () => {
+  stage = await startApprovals();
+  const asked = await stage.ask();
+  const other = await swap();
+  expect(outcome(await stage.decide(asked.path, { decision: "deny" }))).toEqual([200, "denied"]);
+  await ended(stage.gateway, asked.task);
+  expect(other.calls).toEqual([]);
+});
+
+test("other arguments are held to the definition too", async () => {
+  stage = await startApprovals();
+  const asked = await stage.ask();
+  const other = await swap();
+  expect(outcome(await approve(asked.path, { arguments: { to: "one" } }))).toEqual(CHANGED);
+  expect(outcome(await approve(asked.path, { arguments: { to: "one" } }))).toEqual([200, "approved"]);
+  await ended(stage.gateway, asked.task);
+  expect(other.calls).toEqual([{ name: "send", input: { to: "one" } }]);
+});
+
+describe("two people", () => {
+  const person = (name: string) => stage.gateway.token({ scopes: ["approvals:write"], person: name });
+
+  test("both have to say yes to what is shown again: a yes to what was shown before does not count", async () => {
+    stage = await startApprovals({ approvals_required: 2 });
+    const asked = await stage.ask();
+    const [ann, bo] = [await person("Ann"), await person("Bo")];
+    expect(outcome(await approve(asked.path, {}, ann))).toEqual([200, "pending"]);
+    const other = await swap();
+    expect(outcome(await approve(asked.path, {}, bo))).toEqual(CHANGED);
+    expect(outcome(await approve(asked.path, {}, bo))).toEqual([200, "pending"]);
+    expect(other.calls).toEqual([]);
+    expect(outcome(await approve(asked.path, {}, ann))).toEqual([200, "approved"]);
+    await ended(stage.gateway, asked.task);
+    expect(other.calls).toHaveLength(1);
+  });
+
+  test("arguments that the first has changed stay changed when the call is shown again", async () => {
+    stage = await startApprovals({ approvals_required: 2 });
+    const asked = await stage.ask();
+    const [ann, bo] = [await person("Ann"), await person("Bo")];
+    expect(outcome(await approve(asked.path, { arguments: { to: "one" } }, ann))).toEqual([200, "pending"]);
+    const other = await swap();
+    const { arguments_hash } = (await shown(asked.task)) ?? asked;
+    expect(outcome(await approve(asked.path, { arguments_hash }, bo))).toEqual(CHANGED);
+    expect(await shown(asked.task)).toMatchObject({ arguments: { to: "one" } });
+    expect(outcome(await approve(asked.path, {}, bo))).toEqual([200, "pending"]);
+    expect(outcome(await approve(asked.path, {}, ann))).toEqual([200, "approved"]);
+    await ended(stage.gateway, asked.task);
+    expect(other.calls).toEqual([{ name: "send", input: { to: "one" } }]);
+  });
+});
+
+describe("between the approval and the call", () => {
+  /** One task at a time: an approved one waits for its turn while another holds it. */
+  async function approvedAndWaiting(): Promise<{ asked: Asked; goOn: () => void }> {
+    stage = await startApprovals(
+      {},
+      { tiers: { 1: ["a"], 2: ["slow"] }, limits: { concurrent_tasks: 1, enforcement: "enforced" } },
+    );
+    const asked = await stage.ask();
+    const hold = held();
+    stage.upstream.script("slow", hold.script);
+    await dispatch(stage.gateway, { agent: "careful", tier: 2 });
+    await hold.asked;
+    expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+    expect((await stage.task(asked.task)).status).toBe("queued");
+    return { asked, goOn: hold.open };
+  }
+
+  const waiting = (asked: Asked) => until(async () => (await shown(asked.task)) !== undefined);
+
+  test("the connector is replaced: the call is not made, and shown again", async () => {
+    const { asked, goOn } = await approvedAndWaiting();
+    const other = await swap();
+    goOn();
+    await waiting(asked);
+    expect([stage.tools.calls, other.calls]).toEqual([[], []]);
+    expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+    const task = await ended(stage.gateway, asked.task);
+    expect(task).toMatchObject({ status: "succeeded", tools_called: [{ status: "succeeded" }] });
+    expect([stage.tools.calls.length, other.calls.length]).toEqual([0, 1]);
+    expect(unsettled(await ledger(stage.gateway))).toEqual([]);
+  });
+
+  test("the tool gets another schema: the call is not made, and shown again", async () => {
+    const { asked, goOn } = await approvedAndWaiting();
+    await refreshAs({ ...SEND, description: "other" });
+    goOn();
+    await waiting(asked);
+    expect(stage.tools.calls).toEqual([]);
+  });
+
+  test("nothing changes: the call is made", async () => {
+    const { asked, goOn } = await approvedAndWaiting();
+    goOn();
+    await ended(stage.gateway, asked.task);
+    expect(stage.tools.calls).toHaveLength(1);
+  });
+});
+
+describe("after a restart", () => {
+  test("what was shown and has not changed is approved", async () => {
+    stage = await startApprovals();
+    const asked = await stage.ask();
+    await stage.restart();
+    expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+    await ended(stage.gateway, asked.task);
+    expect(stage.tools.calls).toHaveLength(1);
+  });
+
+  test("a connector that was replaced before it is not taken for the one that was shown", async () => {
+    stage = await startApprovals();
+    const asked = await stage.ask();
+    const other = await swap();
+    await stage.restart();
+    expect(outcome(await approve(asked.path))).toEqual(CHANGED);
+    expect(other.calls).toEqual([]);
+    expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+    await ended(stage.gateway, asked.task);
+    expect(other.calls).toHaveLength(1);
+  });
+
+  test("what an older version asked, without saying for which definition, is shown again", async () => {
+    stage = await startApprovals();
+    const asked = await stage.ask();
+    const file = new Database(databasePath(stage.gateway.dataDir));
+    file.run("UPDATE approvals SET definition_hash = NULL");
+    file.close();
+    expect(outcome(await approve(asked.path))).toEqual(CHANGED);
+    expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+  });
+});
+
+test("arguments that were shown twice are erased wherever they are", async () => {
+  stage = await startApprovals();
+  const asked = await stage.ask();
+  await swap();
+  await approve(asked.path);
+  await stage.decide(asked.path, { decision: "deny" });
+  await ended(stage.gateway, asked.task);
+  const presented = (await ledger(stage.gateway)).filter(
+    ({ task, outcome }) => task === asked.task && outcome === "pending",
+  );
+  expect(presented).toHaveLength(2);
+  const answer = await stage.gateway.call("DELETE", `/v1/ledger/${presented[1]?.seq}/payload`);
+  expect(answer.status).toBe(204);
+  const file = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
+  const left = file
+    .query("SELECT seq FROM payloads WHERE kind = 'input' AND seq IN (?, ?)")
+    .all(presented[0]?.seq ?? 0, presented[1]?.seq ?? 0);
+  file.close();
+  expect(left).toEqual([]);
+});

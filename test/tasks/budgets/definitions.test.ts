@@ -1,0 +1,81 @@
+/** What a budget reserves for a call counts all that is sent, the definitions of its tools too. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { dispatch, ended, ledger, run, type Stage, startStage, unsettled } from "../support.ts";
+import { reservations, spent } from "./support.ts";
+
+setDefaultTimeout(120_000);
+
+const TOOLS = 100;
+const TASKS = 40;
+const BUDGET = 12;
+const BYTES_PER_TOKEN = 4;
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await startStage({ tiers: { 1: ["paid"] }, prices: { paid: [0.5, 0.5] } });
+  const created = await stage.gateway.call("POST", "/v1/connectors", {
+    body: { name: "large", kind: "openapi", base_url: "https://api.example.org", spec: largeDocument() },
+  });
+  expect([created.status, created.body.tools.length]).toEqual([201, TOOLS]);
+  // Counts as an honest provider does: the definitions of the tools as well.
+  stage.upstream.script("paid", ({ body }) => ({
+    chunks: ["ok"],
+    usage: { prompt_tokens: Math.ceil(JSON.stringify(body).length / BYTES_PER_TOKEN), completion_tokens: 1 },
+  }));
+});
+afterEach(() => stage.stop());
+
+const tools = Array.from({ length: TOOLS }, (_, index) => `large.tool_${index}`);
+
+function largeDocument(): object {
+  const paths = tools.map((_, index) => {
+    const operation = {
+      operationId: `tool_${index}`,
+      description: `${index} ${"what this tool does and when to call it ".repeat(20)}`,
+      parameters: [{ name: "query", in: "query", schema: { type: "string", description: "q".repeat(100) } }],
+      responses: { 200: { description: "fine" } },
+    };
+    return [`/${index}`, { get: operation }] as const;
+  });
+  return { openapi: "3.0.3", info: { title: "t", version: "1" }, paths: Object.fromEntries(paths) };
+}
+
+const BUDGETS = [
+  ["an agent's day", { credits_per_day: BUDGET }, null],
+  ["a workspace's month", null, BUDGET],
+] as const;
+
+test.each(BUDGETS)(
+  "40 tasks at once with 100 large tools spend no more of %s than it is and one call beyond it",
+  async (_name, budget, month) => {
+    await stage.gateway.agent("busy", budget === null ? {} : { budget });
+    if (month !== null) {
+      await stage.gateway.call("PATCH", "/v1/workspace", { body: { budget: { credits_per_month: month } } });
+    }
+    const ids = await Promise.all(
+      Array.from({ length: TASKS }, () => dispatch(stage.gateway, { agent: "busy", tools })),
+    );
+    const tasks = await Promise.all(ids.map((id) => ended(stage.gateway, id)));
+    const most = Math.max(...tasks.map((task) => task.credits_consumed));
+    // A tenth of the budget at least: otherwise nothing here would be put to the test.
+    expect(most).toBeGreaterThan(BUDGET / 10);
+    expect(await spent(stage.gateway)).toBeLessThanOrEqual((BUDGET + most) * 1e6);
+    for (const task of tasks)
+      expect(task.error?.code ?? task.status).toMatch(/^(succeeded|credits_exhausted)$/);
+    // None is refused before the budget is spent.
+    expect(await spent(stage.gateway)).toBeGreaterThanOrEqual(BUDGET * 1e6);
+    expect(await reservations(stage.gateway)).toBe(0);
+    expect(unsettled(await ledger(stage.gateway))).toEqual([]);
+  },
+);
+
+test("what is reserved for a call is no less than what it is charged, from the first call on", async () => {
+  await stage.gateway.agent("budgeted", { budget: { credits_per_day: 1_000 } });
+  for (const listed of [tools, tools.slice(0, 10), [], tools.slice(50), tools]) {
+    const task = await run(stage.gateway, { agent: "budgeted", tools: listed, prompt: "p".repeat(5_000) });
+    const calls = (await ledger(stage.gateway)).filter((entry) => entry.task === task.id);
+    const reserved = calls.find(({ action, phase }) => action === "model.call" && phase === "intent");
+    const charged = calls.find(({ action, phase }) => action === "model.call" && phase === "outcome");
+    expect(Number(reserved?.detail?.reserved)).toBeGreaterThanOrEqual(charged?.credits ?? Number.NaN);
+  }
+});

@@ -1,0 +1,140 @@
+/** A provider that reports no usage that can be true is charged by an estimate, which the ledger says; never 0 as reported. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Behaviour } from "../support/fake-model.ts";
+import { dispatch, type Entry, ended, held, ledger, run, type Stage, startStage } from "./support.ts";
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await startStage({
+    tiers: { 1: ["paid"], 2: ["paid", "spare"] },
+    prices: { paid: [1, 1], spare: [0, 0] },
+  });
+  await stage.gateway.agent("plain");
+});
+afterAll(() => stage.stop());
+
+const PROMPT = "12345678";
+const ANSWER = "123456789";
+
+/** A stream as some server writes it, with this in place of its last `usage`. */
+function answering(usage: string): Behaviour {
+  const chunk = (rest: string) =>
+    `data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"paid",${rest}}\n\n`;
+  const stream =
+    chunk(`"choices":[{"index":0,"delta":{"role":"assistant","content":"${ANSWER}"},"finish_reason":null}]`) +
+    chunk(`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]${usage}`) +
+    "data: [DONE]\n\n";
+  return { rawBytes: [new TextEncoder().encode(stream)], delayMs: 0 };
+}
+
+async function outcomesOf(task: string): Promise<readonly Entry[]> {
+  return (await ledger(stage.gateway)).filter(
+    (entry) => entry.task === task && entry.action === "model.call" && entry.phase === "outcome",
+  );
+}
+
+const counts = (input: string, output: string) =>
+  `,"usage":{"prompt_tokens":${input},"completion_tokens":${output},"total_tokens":0}`;
+
+describe("usage that cannot be true is charged by an estimate of what was sent and came back", () => {
+  test.each([
+    ["left out", ""],
+    ["null", `,"usage":null`],
+    ["of null", counts("null", "null")],
+    ["of nothing but zeros", counts("0", "0")],
+    ["negative", counts("-5", "-5")],
+    ["not whole", counts("0.5", "0.5")],
+    ["beyond all numbers", counts("1e300", "1e300")],
+    ["without its fields", `,"usage":{"total_tokens":9}`],
+  ])("%s", async (_name, usage) => {
+    stage.upstream.script("paid", answering(usage));
+    const task = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
+    expect(task).toMatchObject({
+      status: "succeeded",
+      output: ANSWER,
+      usage: { input_tokens: 2, output_tokens: 3 },
+      credits_consumed: 0.005,
+    });
+    const [outcome] = await outcomesOf(task.id);
+    expect(outcome?.detail?.usage).toBe("estimated");
+    expect(outcome?.credits).toBe(5_000);
+  });
+
+  test("half of it missing", async () => {
+    stage.upstream.script("paid", answering(counts("null", "7")));
+    const one = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
+    stage.upstream.script("paid", answering(counts("7", "null")));
+    const other = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
+    expect([one.usage, other.usage]).toEqual([
+      { input_tokens: 2, output_tokens: 7, steps: 1 },
+      { input_tokens: 7, output_tokens: 3, steps: 1 },
+    ]);
+    expect((await outcomesOf(one.id))[0]?.detail?.usage).toBe("estimated");
+    expect((await outcomesOf(other.id))[0]?.detail?.usage).toBe("estimated");
+  });
+
+  test("too small for what was sent", async () => {
+    stage.upstream.script("paid", answering(counts("1", "1")));
+    const task = await run(stage.gateway, { agent: "plain", prompt: "x".repeat(40_000) });
+    expect(task.usage).toEqual({ input_tokens: 10_000, output_tokens: 1, steps: 1 });
+    expect((await outcomesOf(task.id))[0]?.detail?.usage).toBe("estimated");
+  });
+
+  test("what is text in place of a number breaks the answer off, and what had come is charged", async () => {
+    stage.upstream.script("paid", answering(counts('"many"', '"more"')));
+    const task = await run(stage.gateway, { agent: "plain", tier: 2, prompt: PROMPT });
+    expect(task).toMatchObject({ status: "succeeded", model: "up/spare", credits_consumed: 0.005 });
+    expect((await outcomesOf(task.id)).map(({ outcome, detail }) => [outcome, detail?.usage])).toEqual([
+      ["failed", "estimated"],
+      ["succeeded", "reported"],
+    ]);
+  });
+});
+
+test("a small count that can be true is taken as reported, and one of what came from a cache is not forgotten", async () => {
+  stage.upstream.script("paid", answering(counts("1", "1")));
+  const small = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
+  expect(small.usage).toMatchObject({ input_tokens: 1, output_tokens: 1 });
+  expect((await outcomesOf(small.id))[0]?.detail?.usage).toBe("reported");
+  const cached = `,"usage":{"prompt_tokens":3,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":900},"completion_tokens_details":{"reasoning_tokens":800}}`;
+  stage.upstream.script("paid", answering(cached));
+  const task = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
+  expect(task.usage).toMatchObject({ input_tokens: 900, output_tokens: 800 });
+});
+
+describe("what failed is charged", () => {
+  test("nothing when the provider refuses it, and the ledger does not call that reported", async () => {
+    stage.upstream.script("paid", { status: 500 });
+    const task = await run(stage.gateway, { agent: "plain", tier: 2, prompt: PROMPT });
+    const [refused] = await outcomesOf(task.id);
+    expect(refused).toMatchObject({ outcome: "failed", credits: 0, detail: { usage: "estimated" } });
+  });
+
+  test.each([
+    ["it was cut off before its first word", { cutAfter: 0 }],
+    ["it ended before its first word", { noFinish: true }],
+  ] as const)("what was sent when %s", async (_name, behaviour) => {
+    stage.upstream.script("paid", { chunks: [], ...behaviour });
+    const task = await run(stage.gateway, { agent: "plain", tier: 2, prompt: PROMPT });
+    expect(task.model).toBe("up/spare");
+    const [lost] = await outcomesOf(task.id);
+    expect(lost).toMatchObject({
+      outcome: "failed",
+      credits: 2_000,
+      detail: { input_tokens: 2, output_tokens: 0, usage: "estimated" },
+    });
+  });
+
+  test("what was sent and had come when it is cancelled", async () => {
+    const hold = held({ chunks: ["1234", "5678"] });
+    stage.upstream.script("paid", hold.script);
+    const id = await dispatch(stage.gateway, { agent: "plain", prompt: PROMPT });
+    await hold.asked;
+    await stage.gateway.call("POST", `/v1/tasks/${id}/cancel`);
+    hold.open();
+    await ended(stage.gateway, id);
+    const [outcome] = await outcomesOf(id);
+    expect(outcome).toMatchObject({ outcome: "cancelled", detail: { input_tokens: 2, usage: "estimated" } });
+    expect(outcome?.credits).toBeGreaterThanOrEqual(2_000);
+  });
+});
