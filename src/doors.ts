@@ -120,6 +120,7 @@ export function openDoors(rooms: Rooms): Doors {
     approvals: { desk },
     connectors: {
       connectors: tools.connectors,
+      programs: tools.programs,
       catalogue: tools.registry.catalogue,
       agents,
       workspaces,

@@ -15,6 +15,7 @@ const PROBLEMS = {
   origin_forbidden: [403, "The request comes from another site"],
   cross_origin: [403, "The request comes from a page of another origin"],
   insecure_origin: [403, "The page was opened without HTTPS"],
+  operator_only: [403, "Only the operator may do this"],
   scope_forbidden: [403, "The memory scope is outside of the boundary"],
   not_found: [404, "Not found"],
   agent_not_found: [404, "No such agent"],

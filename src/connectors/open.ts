@@ -19,6 +19,7 @@ import { LazySource } from "./lazy-source.ts";
 import type { CallWatch } from "./live.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
+import { ProgramRules } from "./programs.ts";
 import { ToolRegistry } from "./registry.ts";
 import { openSecretKey } from "./secrets/key.ts";
 import { createMask } from "./secrets/mask.ts";
@@ -46,6 +47,7 @@ export interface OpenConnectorsParts {
 /** The whole of the connectors, put together: what there is, who may use it, and calls outside of tasks. */
 export interface OpenedConnectors {
   readonly connectors: Connectors;
+  readonly programs: ProgramRules;
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
   /** Keeps the store's note of which calls have ended, and its statistics of them. Called every few seconds. */
@@ -58,6 +60,7 @@ export interface OpenedConnectors {
 export async function openConnectors(parts: OpenConnectorsParts): Promise<OpenedConnectors> {
   const { config, db, ledger, budgets, agents, workspaces, clock, ids, log, watch } = parts;
   const outbound = createOutbound({ allow: config.connectors.allowAddresses });
+  const programs = new ProgramRules(config.connectors.stdio, db, workspaces);
   const catalogue = new Catalogue(builtinTools(parts));
   const registry = new ToolRegistry(catalogue);
   const connectors = new Connectors({
@@ -69,7 +72,14 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     watch,
     changed: parts.changed,
     definitions: definitionStore(parts),
-    check: (definition) => checkDefinition(definition, outbound, config.connectors.stdio),
+    admit: (definition, caller) => {
+      checkAddresses(definition, outbound);
+      return programs.admit(definition, caller);
+    },
+    check: async (definition, stored) => {
+      checkAddresses(definition, outbound);
+      await programs.check(definition, stored);
+    },
     openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
@@ -79,6 +89,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
   const calls = new DirectCalls(given);
   return {
     connectors,
+    programs,
     registry,
     calls,
     async keepHouse() {
@@ -127,14 +138,11 @@ function definitionStore({ config, random }: OpenConnectorsParts): DefinitionSto
   };
 }
 
-/** What configuration refuses is refused when a connector is let in, and at each start. @throws Problem 422 */
-function checkDefinition(definition: ConnectorDefinition, outbound: Outbound, mayStart: boolean): void {
+/** Addresses are checked when a connector is created, and at each start. @throws Problem 422 */
+function checkAddresses(definition: ConnectorDefinition, outbound: Outbound): void {
   if (definition.kind === "mcp") {
     const { transport } = definition;
     if (transport.type !== "stdio") checkUrl("/transport/url", transport.url, outbound);
-    else if (!mayStart) {
-      throw invalidField("/transport/type", "stdio is switched off here (connectors.stdio)");
-    }
     return;
   }
   const { spec, baseUrl } = definition;

@@ -94,9 +94,19 @@ export type ConnectorFault =
  */
 export class ConnectorError extends ToolError {
   readonly fault: ConnectorFault;
+  /**
+   * What the connector's program wrote on its standard error before it failed, masked. A program can spell a secret in a way that
+   * no mask finds: MUST be shown only to callers who may add such connectors.
+   */
+  readonly output: string | undefined;
 
-  constructor(fault: ConnectorFault, message: string, options?: { readonly cause?: unknown }) {
+  constructor(
+    fault: ConnectorFault,
+    message: string,
+    options?: { readonly cause?: unknown; readonly output?: string | undefined },
+  ) {
     super(message, options);
     this.fault = fault;
+    this.output = options?.output;
   }
 }

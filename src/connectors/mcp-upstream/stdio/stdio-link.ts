@@ -134,9 +134,11 @@ export class StdioLink extends Link {
     const how = signal === null ? `with code ${code}` : `by ${signal}`;
     const end = (): void => {
       cancel();
-      const said = this.#said.tail();
-      const text = `The program of the connector ${this.parts.name} ended ${how}${said && `. It said: ${said}`}`;
-      this.lose(new ConnectorError("unreachable", said ? text : `${text}.`));
+      const output = this.#said.tail() || undefined;
+      const { name, log } = this.parts;
+      if (!this.closed) log.warn("a connector's program ended", { connector: name, how, output });
+      const text = `The program of the connector ${name} ended ${how}.`;
+      this.lose(new ConnectorError("unreachable", text, { output }));
     };
     const cancel = this.parts.clock.after(DRAIN_MS, end);
     child.once("close", end);
