@@ -30,7 +30,7 @@ import { whileWritable } from "./models/embed/while-writable.ts";
 import { Announcements } from "./notify/announce.ts";
 import { openWebhook } from "./notify/open.ts";
 import type { Db } from "./store/db.ts";
-import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
+import { closeFiles, databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
 import { Forgetting } from "./store/forgetting.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { proveWritable } from "./store/prove.ts";
@@ -99,6 +99,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   if (isOpenToOthers(config.dataDir)) {
     log.warn("others may read the data directory; chmod 700 it", { data: config.dataDir });
   }
+  const open = closeFiles(config.dataDir);
+  if (open.length > 0)
+    log.warn("others may read files of the data directory; chmod 600 them", { files: open });
   const lock = lockDirectory(config.dataDir);
   if (!lock) throw new DirectoryInUse(config.dataDir);
   let opened: Db | undefined;

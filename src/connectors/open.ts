@@ -17,6 +17,7 @@ import type { ConnectorDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
 import type { CallWatch } from "./live.ts";
+import { openProgramUsers, type ProgramUsers } from "./mcp-upstream/stdio/program-users.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
 import { ProgramRules } from "./programs.ts";
@@ -61,6 +62,8 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
   const { config, db, ledger, budgets, agents, workspaces, clock, ids, log, watch } = parts;
   const outbound = createOutbound({ allow: config.connectors.allowAddresses });
   const programs = new ProgramRules(config.connectors.stdio, db, workspaces);
+  const { dataDir } = config;
+  const programUsers = openProgramUsers({ dataDir, stdioUser: config.connectors.stdioUser });
   const catalogue = new Catalogue(builtinTools(parts));
   const registry = new ToolRegistry(catalogue);
   const connectors = new Connectors({
@@ -80,7 +83,8 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
       checkAddresses(definition, outbound);
       await programs.check(definition, stored);
     },
-    openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told),
+    openSource: (name, definition, told) =>
+      openSource(parts, { outbound, programUsers }, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
   const open = new OpenCalls(db);
@@ -106,7 +110,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
 
 function openSource(
   { config, clock, random, log }: OpenConnectorsParts,
-  outbound: Outbound,
+  { outbound, programUsers }: { readonly outbound: Outbound; readonly programUsers: ProgramUsers | null },
   name: string,
   definition: ConnectorDefinition,
   { toolsChanged, pinOrigin }: SourceListener,
@@ -117,7 +121,7 @@ function openSource(
   return new LazySource(async () => {
     if (definition.kind === "mcp") {
       const { mcpSource } = await import("./mcp-upstream/source.ts");
-      return mcpSource({ name }, definition, { ...given, toolsChanged });
+      return mcpSource({ name }, definition, { ...given, programUsers, toolsChanged });
     }
     const { openApiSource } = await import("./openapi/source.ts");
     return openApiSource({ name }, definition, { ...given, pinOrigin });

@@ -2,7 +2,7 @@
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
@@ -26,6 +26,8 @@ const log: Log = { debug: () => {}, info: note, warn: note, error: note };
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
   outside = mkdtempSync(join(tmpdir(), "gatehouse-outside-"));
+  // Programs may run as users of their own.
+  chmodSync(outside, 0o777);
   logged = [];
   gateway = await startGateway({ dataDir, log });
   isRunning = true;
@@ -268,7 +270,6 @@ describe("what a program writes on standard error", () => {
   async function ended() {
     const path = join(outside, "program.js");
     writeFileSync(path, PROGRAM);
-    Bun.spawnSync(["chmod", "755", outside]);
     const transport = { ...fake(), args: [path] };
     expect((await create({ transport })).body.status).toBe("ready");
     const client = await connect(gateway);

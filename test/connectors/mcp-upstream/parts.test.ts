@@ -25,7 +25,7 @@ describe("a child's environment", () => {
       { PATH: "/bin", SYSTEMROOT: "C:\\Windows" },
     ],
   ] as const)("%s", (_, command, declared, platform, expected) => {
-    expect(childEnvironment({ type: "stdio", command, args: [], env: declared }, own, platform)).toEqual(
+    expect(childEnvironment({ type: "stdio", command, args: [], env: declared }, own, { platform })).toEqual(
       expected,
     );
   });

@@ -71,6 +71,7 @@ export function open(transport: McpDefinition["transport"], given: Given = {}): 
       random: systemRandom,
       log: { ...silentLog, debug: at("debug"), warn: at("warn"), info: at("info"), error: at("error") },
       timeoutMs: 20_000,
+      programUsers: null,
       toolsChanged: () => {},
       ...given,
     },
