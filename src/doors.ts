@@ -13,6 +13,7 @@ import type { OpenedConnectors } from "./connectors/open.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
 import type { Gate } from "./gate/gate.ts";
+import { LoopGuard } from "./gate/loops.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
 import type { Metrics } from "./http/metrics.ts";
@@ -72,8 +73,12 @@ export function openDoors(rooms: Rooms): Doors {
   const { sessions, links, consoleUrl } = rooms;
   const { tasks, desk, quoted, eraser } = openedTasks;
   const { proofs, keys, rotation } = ledgers;
+  const { instance } = keys;
+  const loops = new LoopGuard(instance, clock, log);
   const mcp = new LazyMcpDoor(async () => ({
     gate,
+    loops,
+    instance,
     registry: tools.registry,
     calls: tools.calls,
     agents,
@@ -97,6 +102,7 @@ export function openDoors(rooms: Rooms): Doors {
   const app = createApp({
     door: { gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
     log,
+    loops,
     db,
     agents: {
       ...{ agents, budgets, tokens, clock },

@@ -116,7 +116,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     }
     const workspaces = await openWorkspaces(db, clock, config.limits);
     const { notify, dataDir } = config;
-    const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log });
+    const instance = () => ledgers.keys.instance;
+    const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
     const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
     const ledgers = await openLedger({
       db,
@@ -181,6 +182,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
     });
 
+    let listener: Listener | null = null;
     const door = await createModelDoor(config, clock);
     const forgetting = new Forgetting({ db, clock, log });
     const guarded = (made: Embedder | null) => made && whileWritable(made, () => proveWritable(db, clock));
@@ -203,6 +205,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     });
     const tools = await openConnectors({
       ...{ config, db, ledger, budgets, agents, workspaces, vault, clock, ids, random, log },
+      instance: instance(),
+      listening: () => listener?.port ?? null,
       watch({ workspaceId, connector, outcome, durationMs }) {
         const { name: workspace } = workspaces.get(workspaceId);
         metrics.connectorCalls.inc({ workspace, connector, outcome });
@@ -244,7 +248,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       tools: tools.registry,
     });
-    let listener: Listener | null = null;
     let isDraining = false;
     const { app, mcp, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },

@@ -43,6 +43,7 @@ const PROBLEMS = {
   internal: [500, "Internal error"],
   draining: [503, "The server is shutting down"],
   ledger_unavailable: [503, "The ledger cannot be written"],
+  loop_detected: [508, "The request leads back here"],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;

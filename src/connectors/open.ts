@@ -20,6 +20,7 @@ import type { CallWatch } from "./live.ts";
 import { openProgramUsers, type ProgramUsers } from "./mcp-upstream/stdio/program-users.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
+import { ownAddress } from "./outbound/own-address.ts";
 import { ProgramRules } from "./programs.ts";
 import { ToolRegistry } from "./registry.ts";
 import { openSecretKey } from "./secrets/key.ts";
@@ -29,7 +30,11 @@ import { secretsOf } from "./secrets/secrets-of.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
 
 export interface OpenConnectorsParts {
-  readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors">;
+  readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors" | "listen">;
+  /** This Gatehouse's id, which its requests carry. */
+  readonly instance: string;
+  /** The port that the server listens on; null while it does not. */
+  readonly listening: () => number | null;
   readonly db: Db;
   readonly ledger: Ledger;
   readonly budgets: Budgets;
@@ -60,7 +65,11 @@ export interface OpenedConnectors {
 /** @throws OperatorError where the key of the secrets cannot be had */
 export async function openConnectors(parts: OpenConnectorsParts): Promise<OpenedConnectors> {
   const { config, db, ledger, budgets, agents, workspaces, clock, ids, log, watch } = parts;
-  const outbound = createOutbound({ allow: config.connectors.allowAddresses });
+  const outbound = createOutbound({
+    allow: config.connectors.allowAddresses,
+    instance: parts.instance,
+    own: ownAddress(config.listen, parts.listening),
+  });
   const programs = new ProgramRules(config.connectors.stdio, db, workspaces);
   const { dataDir } = config;
   const programUsers = openProgramUsers({ dataDir, stdioUser: config.connectors.stdioUser });
@@ -109,7 +118,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
 }
 
 function openSource(
-  { config, clock, random, log }: OpenConnectorsParts,
+  { config, instance, clock, random, log }: OpenConnectorsParts,
   { outbound, programUsers }: { readonly outbound: Outbound; readonly programUsers: ProgramUsers | null },
   name: string,
   definition: ConnectorDefinition,
@@ -121,7 +130,7 @@ function openSource(
   return new LazySource(async () => {
     if (definition.kind === "mcp") {
       const { mcpSource } = await import("./mcp-upstream/source.ts");
-      return mcpSource({ name }, definition, { ...given, programUsers, toolsChanged });
+      return mcpSource({ name }, definition, { ...given, instance, programUsers, toolsChanged });
     }
     const { openApiSource } = await import("./openapi/source.ts");
     return openApiSource({ name }, definition, { ...given, pinOrigin });

@@ -11,6 +11,8 @@ export interface McpParts {
   readonly fetch: OutboundFetch;
   /** Of the definition's secrets: whatever an upstream says goes through it before anybody sees it. */
   readonly mask: Mask;
+  /** This Gatehouse's id, which each request carries, so that one that comes back is known. */
+  readonly instance: string;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
