@@ -81,6 +81,24 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     expect(up.logged.map(({ message }) => message)).not.toContain("a connector's program ended");
   });
 
+  test("is not started, and says why, if its home cannot be made", async () => {
+    using data = directory();
+    using temporary = directory();
+    const before = process.env.TMPDIR;
+    process.env.TMPDIR = join(temporary.path, "file");
+    await Bun.write(process.env.TMPDIR, "");
+    try {
+      const transport = { type: "stdio", command: "/bin/sh", args: ["-c", "id"], env: {} } as const;
+      await using up = open(transport, { programUsers: users(data.path) });
+      expect(await faultOf(up.list())).toMatch(
+        /^unavailable: No program is started: its home .* cannot be made: E/,
+      );
+    } finally {
+      if (before === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = before;
+    }
+  });
+
   test.skipIf(!NOBODY)("runs as the user that connectors.stdio_user names, by name or number", async () => {
     using data = directory();
     for (const name of ["nobody", String(NOBODY?.uid)]) {
@@ -187,6 +205,8 @@ describe("homes", () => {
     const parent = join(made, "..");
     rmSync(parent, { recursive: true });
     symlinkSync("/tmp", parent);
-    expect(new ProgramHomes("/data", temporary.path).make(uid, gid)).rejects.toThrow("is not a directory");
+    expect(new ProgramHomes("/data", temporary.path).make(uid, gid)).rejects.toThrow(
+      "is not a directory of the server's user; remove it",
+    );
   });
 });

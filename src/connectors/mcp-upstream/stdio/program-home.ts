@@ -3,7 +3,6 @@ import { chmodSync, chownSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, r
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { OperatorError } from "../../../base/errors.ts";
 
 /**
  * Home directories of programs that run as users without one. They are outside the data directory, each readable only by its
@@ -20,7 +19,7 @@ export class ProgramHomes {
     this.#parent = join(temporary, `gatehouse-programs-${key}`);
   }
 
-  /** @throws OperatorError if another user made the parent directory */
+  /** @throws Error if another user made the parent directory, or it cannot be made */
   async make(uid: number, gid: number): Promise<string> {
     this.#swept ??= this.#sweep();
     await this.#swept;
@@ -52,7 +51,7 @@ export class ProgramHomes {
     // Names in a directory that everybody writes to can be taken by anybody.
     const found = lstatSync(this.#parent);
     if (!found.isDirectory() || found.uid !== process.geteuid?.()) {
-      throw new OperatorError(`${this.#parent} is not a directory of this user`, "remove it");
+      throw new Error(`${this.#parent} is not a directory of the server's user; remove it`);
     }
     // Whatever umask made of it: programs pass through it, and list nothing.
     chmodSync(this.#parent, 0o711);

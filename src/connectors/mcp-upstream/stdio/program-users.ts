@@ -51,7 +51,9 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUsers | null {
   const users = named ? new NamedUser(named, homes) : new OwnUsers(homes);
   return {
     async take() {
-      const user = await users.take();
+      const user = await users.take().catch((error: unknown) => {
+        throw asConnectorError(error);
+      });
       if (!canRead(dataDir, user)) return user;
       await user.release();
       throw new ConnectorError(
@@ -76,6 +78,16 @@ function unusable(name: string, why: string): OperatorError {
     `connectors.stdio_user is ${name}, ${why}`,
     "name an unprivileged user of this machine, or leave connectors.stdio_user out",
     2,
+  );
+}
+
+/** The file system's errors name what could not be made; nothing of them is secret. */
+function asConnectorError(error: unknown): ConnectorError {
+  if (error instanceof ConnectorError) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  return new ConnectorError(
+    "unavailable",
+    `No program is started: its home directory cannot be made: ${why}.`,
   );
 }
 
@@ -122,8 +134,11 @@ class OwnUsers implements ProgramUsers {
     try {
       const home = await this.#homes.make(uid, uid);
       const release = async (): Promise<void> => {
-        await this.#homes.remove(home);
-        this.#taken.delete(uid);
+        try {
+          await this.#homes.remove(home);
+        } finally {
+          this.#taken.delete(uid);
+        }
       };
       return { uid, gid: uid, home, release };
     } catch (error) {
