@@ -2,8 +2,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { VIA_HEADER, VIA_META } from "../../src/base/via.ts";
 import { connect, hello, post, request } from "../mcp/support.ts";
+import { startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
-import { ledger, until } from "../tasks/support.ts";
+import { dispatch, ended, ledger, until, yamlOf } from "../tasks/support.ts";
 
 const OWN = "The URL leads to this Gatehouse itself.";
 const closing: (() => Promise<unknown>)[] = [];
@@ -219,6 +220,26 @@ describe("two Gatehouses that connect each other", () => {
     expect(await toolsOf(b, "a")).toEqual(builtin.map((name) => `a.${name}`));
   });
 
+  test("know the way of a task's calls by its dispatch, so that no agents call each other in a ring", async () => {
+    const model = startFakeModel();
+    closing.push(() => model.close());
+    model.script("m", ({ body }, index) =>
+      index === 0
+        ? { toolCalls: [{ name: "a__time__now", arguments: {} }] }
+        : { chunks: [JSON.stringify(body)] },
+    );
+    const a = await start();
+    const b = await start(yamlOf(model.url, { tiers: { 1: ["m"] } }));
+    await create(b, "a", mcp(a, `${a.url}/mcp`));
+    await b.agent("worker");
+    const headers = { [VIA_HEADER]: await instanceOf(a) };
+    const id = await dispatch(b, { agent: "worker", tools: ["a.time__now"] }, { headers });
+    const task = await ended(b, id);
+    expect(task.tools_called).toMatchObject([{ tool: "a.time__now", status: "failed" }]);
+    expect(task.output).toContain("leads back to this Gatehouse");
+    expect((await ledger(a)).map(({ action }) => action)).not.toContain("tool.call");
+  });
+
   test("call each other's tools, and refuse a call that has come from themselves", async () => {
     const { a, b } = await two();
     const client = await connect(a);
@@ -229,7 +250,8 @@ describe("two Gatehouses that connect each other", () => {
       body: { arguments: {} },
     });
     expect(JSON.stringify(returning.body)).toContain("leads back to this Gatehouse");
-    expect(await writtenByLoop(a)).not.toContain("tool.call");
+    // Of A's own call: its intent and its outcome.
+    expect((await ledger(a)).filter(({ action }) => action === "tool.call")).toHaveLength(2);
   });
 });
 
