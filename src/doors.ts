@@ -14,6 +14,7 @@ import type { OpenedConnectors } from "./connectors/open.ts";
 import type { FeedHub } from "./feed/hub.ts";
 import type { Budgets } from "./gate/budget.ts";
 import type { Gate } from "./gate/gate.ts";
+import { LoopGuard } from "./gate/loops.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
 import type { ConnectionPlan } from "./http/connections/plan.ts";
@@ -76,8 +77,12 @@ export function openDoors(rooms: Rooms): Doors {
   const { sessions, links, consoleUrl } = rooms;
   const { tasks, desk, quoted, eraser } = openedTasks;
   const { proofs, keys, rotation } = ledgers;
+  const { instance } = keys;
+  const loops = new LoopGuard(instance, clock, log);
   const mcp = new LazyMcpDoor(async () => ({
     gate,
+    loops,
+    instance,
     registry: tools.registry,
     calls: tools.calls,
     agents,
@@ -101,6 +106,7 @@ export function openDoors(rooms: Rooms): Doors {
   const app = createApp({
     door: { gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
     log,
+    loops,
     db,
     agents: {
       ...{ agents, budgets, tokens, clock },
@@ -124,6 +130,7 @@ export function openDoors(rooms: Rooms): Doors {
     approvals: { desk },
     connectors: {
       connectors: tools.connectors,
+      programs: tools.programs,
       catalogue: tools.registry.catalogue,
       agents,
       workspaces,

@@ -33,7 +33,7 @@ import { whileWritable } from "./models/embed/while-writable.ts";
 import { Announcements } from "./notify/announce.ts";
 import { openWebhook } from "./notify/open.ts";
 import type { Db } from "./store/db.ts";
-import { databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
+import { closeFiles, databasePath, isOpenToOthers, prepareDirectory } from "./store/directory.ts";
 import { Forgetting } from "./store/forgetting.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { proveWritable } from "./store/prove.ts";
@@ -102,6 +102,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   if (isOpenToOthers(config.dataDir)) {
     log.warn("others may read the data directory; chmod 700 it", { data: config.dataDir });
   }
+  const open = closeFiles(config.dataDir);
+  if (open.length > 0)
+    log.warn("others may read files of the data directory; chmod 600 them", { files: open });
   const lock = lockDirectory(config.dataDir);
   if (!lock) throw new DirectoryInUse(config.dataDir);
   let opened: Db | undefined;
@@ -116,7 +119,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     }
     const workspaces = await openWorkspaces(db, clock, config.limits);
     const { notify, dataDir } = config;
-    const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log });
+    const instance = () => ledgers.keys.instance;
+    const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
     const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
     const ledgers = await openLedger({
       db,
@@ -181,6 +185,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
     });
 
+    let listener: Listener | null = null;
     const door = await createModelDoor(config, clock);
     const forgetting = new Forgetting({ db, clock, log });
     const guarded = (made: Embedder | null) => made && whileWritable(made, () => proveWritable(db, clock));
@@ -203,6 +208,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     });
     const tools = await openConnectors({
       ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
+      instance: instance(),
+      listening: () => listener?.port ?? null,
       watch({ workspaceId, connector, outcome, durationMs }) {
         const { name: workspace } = workspaces.get(workspaceId);
         metrics.connectorCalls.inc({ workspace, connector, outcome });
@@ -246,7 +253,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       tools: tools.registry,
     });
     const plan = planConnections(openFilesLimit());
-    let listener: Listener | null = null;
     let isDraining = false;
     const { app, mcp, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },

@@ -16,6 +16,7 @@ const PROBLEMS = {
   origin_forbidden: [403, "The request comes from another site"],
   cross_origin: [403, "The request comes from a page of another origin"],
   insecure_origin: [403, "The page was opened without HTTPS"],
+  operator_only: [403, "Only the operator may do this"],
   scope_forbidden: [403, "The memory scope is outside of the boundary"],
   not_found: [404, "Not found"],
   agent_not_found: [404, "No such agent"],
@@ -43,6 +44,7 @@ const PROBLEMS = {
   internal: [500, "Internal error"],
   draining: [503, "The server is shutting down"],
   ledger_unavailable: [503, "The ledger cannot be written"],
+  loop_detected: [508, "The request leads back here"],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;

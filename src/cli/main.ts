@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { OperatorError } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
+import { hideMemory } from "./hide-memory.ts";
 import { allowClosedOutput } from "./output.ts";
 import { createProgram } from "./program.ts";
 
@@ -12,6 +13,8 @@ const WRONG_USAGE = 2;
 export async function main(argv: readonly string[]): Promise<void> {
   // Whatever the program writes is its owner's alone.
   process.umask(0o077);
+  // Verbs as well: their environment may hold the master key, and they may start connectors' programs themselves.
+  hideMemory();
   allowClosedOutput();
   try {
     await createProgram().parseAsync(argv, { from: "user" });

@@ -1,7 +1,10 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { createLog } from "../base/log.ts";
 import type { Gateway } from "../gateway.ts";
+import { hideMemory } from "./hide-memory.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
 
@@ -27,6 +30,11 @@ async function serve(options: ConfigOptions): Promise<void> {
   const opened: { gateway: Gateway | null } = { gateway: null };
   stopOnSignals(opened);
   const { config } = await resolveConfig(options);
+  if (process.platform === "linux" && !hideMemory()) {
+    createLog(config.logLevel, systemClock).warn(
+      "other processes of this user can read this server's memory and environment",
+    );
+  }
   // Loaded when it is needed: most verbs never do, and it is most of the program.
   const { openGateway } = await import("../gateway.ts");
   const gateway = await openGateway(config, { handOverAdmin: (secret) => handOver(secret, config.dataDir) });

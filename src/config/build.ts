@@ -23,6 +23,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
   const webhook = found.take(TABLE.webhook);
   const notifySecret = found.take(TABLE.webhookSecret);
   const checkpointFile = found.take(TABLE.checkpointFile);
+  const stdioUser = found.take(TABLE.connectorStdioUser);
   const base =
     found.origin(TABLE.checkpointFile) === "file" && places.file ? dirname(places.file) : places.cwd;
   return {
@@ -56,6 +57,7 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     connectors: {
       timeoutMs: found.need(TABLE.connectorTimeout),
       stdio: found.need(TABLE.connectorStdio),
+      ...(stdioUser === undefined ? {} : { stdioUser }),
       allowAddresses: found.take(TABLE.allowAddresses) ?? [],
     },
     mcpFixtures: found.need(TABLE.mcpFixtures),

@@ -61,11 +61,15 @@ export interface LimitDefaults {
   readonly queuedTasks: number;
 }
 
+export type StdioRule = "operator" | "all" | "none";
+
 export interface ConnectorSettings {
   /** How long a call may go on without a sign of life. */
   readonly timeoutMs: number;
-  /** Whether connectors may start programs on this machine. */
-  readonly stdio: boolean;
+  /** Who may add connectors that start programs on this machine. */
+  readonly stdio: StdioRule;
+  /** The user that such programs run as, by name or number. Unset: see the reference. */
+  readonly stdioUser?: string;
   /** Addresses and CIDR ranges that may be reached although they are link-local or metadata addresses. */
   readonly allowAddresses: readonly string[];
 }

@@ -109,10 +109,12 @@ function isValue(value: unknown): value is SettingValue {
 }
 
 /** What was found and what is expected. Shows the file's text, never what a variable put into it. */
-function mismatch(row: Pick<Setting, "form" | "secret" | "expects">, tree: Tree): string {
+function mismatch(row: Pick<Setting, "form" | "secret" | "expects" | "retired">, tree: Tree): string {
   const expected = `expected ${row.expects}`;
   if (tree.form !== "scalar") return `is ${tree.form === "map" ? "a mapping" : "a list"}; ${expected}`;
   if (tree.value === null || tree.value === "") return `has no value; ${expected}`;
+  const advice = row.retired?.get(String(tree.value).toLowerCase());
+  if (advice !== undefined) return `is ${String(tree.value)}, which is no longer taken; ${advice}`;
   const quotes =
     row.form !== "number" && row.form !== "boolean" && typeof tree.value !== "string" ? ", in quotes" : "";
   // A URL that is not one cannot be told apart from its password.

@@ -10,6 +10,8 @@ export interface Kind<Schema extends TSchema = TSchema> {
   readonly form: "text" | "number" | "boolean" | "url" | "list";
   readonly schema: Schema;
   readonly expects: string;
+  /** Values that an earlier version took, as text, each with what to write now. */
+  readonly retired?: ReadonlyMap<string, string>;
   /** Of a `list`: what each of its entries has to be. */
   readonly item?: { readonly form: "text"; readonly expects: string };
 }
@@ -29,6 +31,23 @@ export const trueOrFalse = { form: "boolean", schema: Type.Boolean(), expects: "
 export function oneOf<Values extends string[]>(...values: Values) {
   return { form: "text", schema: Type.Enum<Values>(values), expects: `one of ${values.join(", ")}` } as const;
 }
+
+/** Who may add connectors that start programs on this machine. Was true or false before. */
+export const stdioRule = {
+  ...oneOf("operator", "all", "none"),
+  retired: new Map([
+    ["true", "write operator, or all if every workspace may start programs on this machine"],
+    ["1", "write operator, or all if every workspace may start programs on this machine"],
+    ["false", "write none"],
+    ["0", "write none"],
+  ]),
+};
+
+/** A user of the machine, as a name or a number. */
+export const systemUser = text(
+  "a user of this machine, by name or number",
+  "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$",
+);
 
 /** One line of text that matches the pattern. `expects` says in words what the pattern takes. */
 export function text(expects: string, pattern = "^[^\\x00-\\x1f\\x7f]+$", maxLength = 4096) {

@@ -6,6 +6,8 @@ import {
   listenAddress,
   modelList,
   oneOf,
+  stdioRule,
+  systemUser,
   text,
   trueOrFalse,
   wholeNumber,
@@ -123,9 +125,14 @@ export const TABLE = {
     default: 60_000,
     help: "How long a tool call to a connector may go on without a sign of life, in milliseconds.",
   }),
-  connectorStdio: setting("connectors.stdio", trueOrFalse, {
-    default: true,
-    help: "Whether connectors may start programs on this machine, as MCP servers over stdio.",
+  connectorStdio: setting("connectors.stdio", stdioRule, {
+    default: "operator",
+    help: "Who may add connectors that start programs on this machine (MCP servers over stdio): the `operator`, which is the command line and admin tokens of the workspace `default`; `all` workspaces, which then meet on this machine; or `none`, which also starts none of those that exist. Tokens that act as an agent never may.",
+  }),
+  connectorStdioUser: setting("connectors.stdio_user", systemUser, {
+    defaultText:
+      "one of the numbers 60706 to 61183 for each program, with an empty home directory, if the server runs as root; else the server's own user",
+    help: "The user that connectors' programs run as, with the home directory that `/etc/passwd` names for it. Only a server that runs as root can choose one; root itself is refused.",
   }),
   allowAddresses: setting("connectors.allow_addresses", addressList, {
     defaultText: "none",

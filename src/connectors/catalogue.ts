@@ -135,6 +135,6 @@ function catalogued(
     isAuthorised: matchesAny(scopes, offered.name),
     isWaitedFor: false,
     validate: argumentCheck(offered.inputSchema),
-    call: (_actor, input, context) => call(offered, input, context),
+    call: ({ via }, input, context) => call(offered, input, via ? { ...context, via } : context),
   };
 }

@@ -18,6 +18,8 @@ export interface Connector {
   readonly status: ConnectorStatus;
   /** Why it is not `ready`. */
   readonly error: string | null;
+  /** What its program wrote on standard error before it failed: for callers who may add such connectors. Not stored. */
+  readonly output?: string | undefined;
   /** Globs over its own tools' names: a tool outside of them is neither listed nor callable. */
   readonly scopes: readonly string[];
   readonly authorisedBy: string;

@@ -1,15 +1,17 @@
+import type { Caller } from "../access/caller.ts";
 import type { Clock } from "../base/clock.ts";
 import { invalidField, Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Call } from "../gate/call.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Db } from "../store/db.ts";
+import { type Db, StoreUnavailable } from "../store/db.ts";
 import { keepAuthOrigin } from "./auth-origin.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Connector, ConnectorStatus, StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition, OpenApiDefinition } from "./definition.ts";
 import { type CallWatch, LiveConnector, type Said } from "./live.ts";
+import { programOf } from "./programs.ts";
 import { type ConnectorRequest, definitionOf } from "./request.ts";
 import {
   countConnectors,
@@ -55,8 +57,13 @@ export interface ConnectorParts {
   readonly watch: CallWatch;
   /** Told that a connector has come or gone, or that its status or its tools are others. */
   changed(workspaceId: number, name: string): void;
-  /** Refuses what configuration does not allow. @throws Problem 422 that names the field */
-  check(definition: ConnectorDefinition): void;
+  /**
+   * The definition as it is kept, if configuration allows it and the caller may add it.
+   * @throws Problem 422 that names the field, 403 `operator_only`
+   */
+  admit(definition: ConnectorDefinition, caller: Caller): ConnectorDefinition;
+  /** Checks a stored definition before it is used. @throws Problem whose detail says why it is disabled */
+  check(definition: ConnectorDefinition, stored: StoredConnector): Promise<void>;
   /** What cannot be made now is said in the error's message. @throws ConnectorError */
   openSource(name: string, definition: ConnectorDefinition, told: SourceListener): ToolSource;
 }
@@ -77,7 +84,7 @@ export class Connectors {
   /** Takes up what is stored. Asks no upstream: what it offered last is what there is, until the first call reaches it. */
   async load(workspaceIds: readonly number[]): Promise<void> {
     for (const workspaceId of workspaceIds) {
-      for (const stored of await loadConnectors(this.#parts.db, workspaceId)) this.#takeUp(stored);
+      for (const stored of await loadConnectors(this.#parts.db, workspaceId)) await this.#restore(stored);
     }
   }
 
@@ -110,14 +117,13 @@ export class Connectors {
   /**
    * Lets a connector in. Its authorisation is on disk before a program is started or a server asked for its tools; where
    * it cannot be reached then, it is there all the same, as `unreachable`. An OpenAPI document is read before.
-   * @throws Problem 409 `connector_exists`, `connector_limit`, 422 `validation_failed`
+   * @throws Problem 403 `operator_only`, 409 `connector_exists`, `connector_limit`, 422 `validation_failed`
    */
   async create(call: Call, request: ConnectorRequest): Promise<Connector> {
     const { workspaceId, actor } = call.caller;
     const { name, kind, scopes = ["*"] } = request;
     call.about({ detail: { connector: name, kind, scopes: scopes.join(" ") } });
-    const asked = definitionOf(request);
-    this.#parts.check(asked);
+    const asked = this.#parts.admit(definitionOf(request), call.caller);
     this.#refuseTaken(workspaceId, name);
     const { definition, offered } =
       asked.kind === "openapi"
@@ -141,7 +147,7 @@ export class Connectors {
       if (!inserted) throw taken(name);
       return inserted;
     });
-    const live = this.#takeUp(stored);
+    const live = this.#takeUp(stored, definition);
     if (definition.kind === "mcp") await this.#relistBehind(live);
     return live.connector;
   }
@@ -207,17 +213,33 @@ export class Connectors {
     }
   }
 
-  #takeUp(stored: StoredConnector): LiveConnector {
-    const { db, log, clock, watch, definitions, changed } = this.#parts;
-    const { sealed, ...known } = stored;
-    const { workspaceId, id, name } = known;
-    const statusChanged = () => changed(workspaceId, name);
-    const parts = { log, watch, now: () => clock.monotonic(), statusChanged };
-    let live: LiveConnector;
+  /** Takes up what an earlier process stored. What configuration forbids, or nobody can read any more, is disabled. */
+  async #restore(stored: StoredConnector): Promise<void> {
+    const { definitions, log } = this.#parts;
+    const { workspaceId, name } = stored;
     try {
-      const definition = definitions.open(workspaceId, name, sealed);
-      this.#parts.check(definition);
-      const source = this.#parts.openSource(name, definition, {
+      const definition = definitions.open(workspaceId, name, stored.sealed);
+      await this.#parts.check(definition, stored);
+      // Nobody has asked a disabled connector how it is now. Of a program, older versions stored what it wrote.
+      const isUnknown = stored.status === "disabled" || (programOf(definition) && stored.error !== null);
+      const before = isUnknown ? { ...NOTHING_YET, tools: stored.tools } : {};
+      this.#takeUp({ ...stored, ...before }, definition);
+    } catch (error) {
+      if (error instanceof StoreUnavailable) throw error;
+      const why = error instanceof Error ? error.message : "unknown";
+      log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
+      this.#takeUp({ ...stored, status: "disabled", error: why }, null);
+    }
+  }
+
+  /** `definition` null: it is disabled. */
+  #takeUp(stored: StoredConnector, definition: ConnectorDefinition | null): LiveConnector {
+    const { db, log, clock, watch, definitions, changed } = this.#parts;
+    const { sealed: _, ...known } = stored;
+    const { workspaceId, id, name } = known;
+    const source =
+      definition &&
+      this.#parts.openSource(name, definition, {
         toolsChanged: () => void this.#inBackground(() => this.#relist(live)),
         pinOrigin: async (authOrigin) => {
           if (definition.kind !== "openapi") return;
@@ -225,14 +247,13 @@ export class Connectors {
           await keepAuthOrigin(db, { workspaceId, id, name }, pinned);
         },
       });
-      // What disabled it before is over; how it is now, nobody has asked yet.
-      const before = stored.status === "disabled" ? { ...NOTHING_YET, tools: stored.tools } : {};
-      live = new LiveConnector({ ...known, ...before }, source, parts);
-    } catch (error) {
-      const why = error instanceof Error ? error.message : "unknown";
-      log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
-      live = new LiveConnector({ ...known, status: "disabled", error: why }, null, parts);
-    }
+    const statusChanged = () => changed(workspaceId, name);
+    const live = new LiveConnector(known, source, {
+      log,
+      watch,
+      now: () => clock.monotonic(),
+      statusChanged,
+    });
     const own = this.#live.get(workspaceId) ?? new Map<string, LiveConnector>();
     own.set(name, live);
     this.#live.set(workspaceId, own);

@@ -7,6 +7,8 @@ export interface StdioTransport {
   readonly args: readonly string[];
   /** The child's whole environment; where `command` is found on PATH, PATH and HOME are added. */
   readonly env: Readonly<Record<string, string>>;
+  /** Who had it added, which decides where `connectors.stdio` is `operator`. Undefined in definitions that were stored before it was recorded. */
+  readonly addedBy?: "operator" | "workspace";
 }
 
 /** A server that speaks MCP over HTTP: `http` is Streamable HTTP, `sse` the older HTTP+SSE. */

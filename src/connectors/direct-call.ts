@@ -268,7 +268,7 @@ export class DirectCalls {
       if (intent === null) return await notBegun(call, text, wait, agent);
       const began = clock.monotonic();
       const { progress } = context;
-      const source = { signal, callId, ...(progress ? { progress } : {}) };
+      const source = { signal, callId, via: call.via, ...(progress ? { progress } : {}) };
       let isSent = false;
       const { answer, outcome, code } = await this.#outcome(signal, tool.isWaitedFor, () => {
         isSent = true;

@@ -47,6 +47,7 @@ export class LiveConnector {
   readonly #parts: LiveParts;
   #status: ConnectorStatus;
   #error: string | null;
+  #output: string | undefined;
   #tools: readonly OfferedTool[];
   #ended = false;
   #listing: Promise<unknown> = Promise.resolve();
@@ -63,7 +64,8 @@ export class LiveConnector {
 
   get connector(): Connector {
     const { name, kind, scopes, authorisedBy, authorisedAt } = this.stored;
-    return { name, kind, scopes, authorisedBy, authorisedAt, status: this.#status, error: this.#error };
+    const known = { name, kind, scopes, authorisedBy, authorisedAt };
+    return { ...known, status: this.#status, error: this.#error, output: this.#output };
   }
 
   get tools(): readonly OfferedTool[] {
@@ -112,7 +114,7 @@ export class LiveConnector {
       this.#is("ready", null);
       return true;
     } catch (error) {
-      this.#is("unreachable", this.#wordsOf(error));
+      this.#is("unreachable", this.#wordsOf(error), outputOf(error));
       return false;
     }
   }
@@ -140,7 +142,7 @@ export class LiveConnector {
     } catch (error) {
       ended("failed");
       if (error instanceof ConnectorError) {
-        if (UNHEALTHY.has(error.fault)) this.#is("unreachable", error.message);
+        if (UNHEALTHY.has(error.fault)) this.#is("unreachable", error.message, error.output);
         throw error;
       }
       throw new ConnectorError("invalid_answer", this.#wordsOf(error), { cause: error });
@@ -153,7 +155,7 @@ export class LiveConnector {
     await this.#source?.close();
   }
 
-  #is(status: ConnectorStatus, error: string | null): void {
+  #is(status: ConnectorStatus, error: string | null, output?: string): void {
     const isOther = status !== this.#status;
     if (isOther) {
       this.#parts.log.info("a connector's status has changed", {
@@ -165,6 +167,7 @@ export class LiveConnector {
     }
     this.#status = status;
     this.#error = error;
+    this.#output = output;
     if (isOther) this.#parts.statusChanged();
   }
 
@@ -174,4 +177,8 @@ export class LiveConnector {
     this.#parts.log.error("a connector failed here", { connector: this.stored.name, error });
     return `The connector ${this.stored.name} failed.`;
   }
+}
+
+function outputOf(error: unknown): string | undefined {
+  return error instanceof ConnectorError ? error.output : undefined;
 }

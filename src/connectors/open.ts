@@ -18,8 +18,11 @@ import type { ConnectorDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
 import type { CallWatch } from "./live.ts";
+import { openProgramUsers, type ProgramUsers } from "./mcp-upstream/stdio/program-users.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
+import { ownAddress } from "./outbound/own-address.ts";
+import { ProgramRules } from "./programs.ts";
 import { ToolRegistry } from "./registry.ts";
 import { openSecretKey } from "./secrets/key.ts";
 import { createMask } from "./secrets/mask.ts";
@@ -28,7 +31,11 @@ import { secretsOf } from "./secrets/secrets-of.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
 
 export interface OpenConnectorsParts {
-  readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors">;
+  readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors" | "listen">;
+  /** This Gatehouse's id, which its requests carry. */
+  readonly instance: string;
+  /** The port that the server listens on; null while it does not. */
+  readonly listening: () => number | null;
   readonly db: Db;
   readonly ledger: Ledger;
   readonly budgets: Budgets;
@@ -48,6 +55,7 @@ export interface OpenConnectorsParts {
 /** The whole of the connectors, put together: what there is, who may use it, and calls outside of tasks. */
 export interface OpenedConnectors {
   readonly connectors: Connectors;
+  readonly programs: ProgramRules;
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
   /** Keeps the store's note of which calls have ended, and its statistics of them. Called every few seconds. */
@@ -59,7 +67,14 @@ export interface OpenedConnectors {
 /** @throws OperatorError where the key of the secrets cannot be had */
 export async function openConnectors(parts: OpenConnectorsParts): Promise<OpenedConnectors> {
   const { config, db, ledger, budgets, agents, workspaces, clock, ids, log, watch } = parts;
-  const outbound = createOutbound({ allow: config.connectors.allowAddresses });
+  const outbound = createOutbound({
+    allow: config.connectors.allowAddresses,
+    instance: parts.instance,
+    own: ownAddress(config.listen, parts.listening),
+  });
+  const programs = new ProgramRules(config.connectors.stdio, db, workspaces);
+  const { dataDir } = config;
+  const programUsers = openProgramUsers({ dataDir, stdioUser: config.connectors.stdioUser });
   const catalogue = new Catalogue(builtinTools(parts));
   const registry = new ToolRegistry(catalogue);
   const connectors = new Connectors({
@@ -71,8 +86,16 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     watch,
     changed: parts.changed,
     definitions: definitionStore(parts),
-    check: (definition) => checkDefinition(definition, outbound, config.connectors.stdio),
-    openSource: (name, definition, told) => openSource(parts, outbound, name, definition, told),
+    admit: (definition, caller) => {
+      checkAddresses(definition, outbound);
+      return programs.admit(definition, caller);
+    },
+    check: async (definition, stored) => {
+      checkAddresses(definition, outbound);
+      await programs.check(definition, stored);
+    },
+    openSource: (name, definition, told) =>
+      openSource(parts, { outbound, programUsers }, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
   const open = new OpenCalls(db);
@@ -81,6 +104,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
   const calls = new DirectCalls(given);
   return {
     connectors,
+    programs,
     registry,
     calls,
     async keepHouse() {
@@ -96,8 +120,8 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
 }
 
 function openSource(
-  { config, clock, random, log }: OpenConnectorsParts,
-  outbound: Outbound,
+  { config, instance, clock, random, log }: OpenConnectorsParts,
+  { outbound, programUsers }: { readonly outbound: Outbound; readonly programUsers: ProgramUsers | null },
   name: string,
   definition: ConnectorDefinition,
   { toolsChanged, pinOrigin }: SourceListener,
@@ -108,7 +132,7 @@ function openSource(
   return new LazySource(async () => {
     if (definition.kind === "mcp") {
       const { mcpSource } = await import("./mcp-upstream/source.ts");
-      return mcpSource({ name }, definition, { ...given, toolsChanged });
+      return mcpSource({ name }, definition, { ...given, instance, programUsers, toolsChanged });
     }
     const { openApiSource } = await import("./openapi/source.ts");
     return openApiSource({ name }, definition, { ...given, pinOrigin });
@@ -129,14 +153,11 @@ function definitionStore({ config, random }: OpenConnectorsParts): DefinitionSto
   };
 }
 
-/** What configuration refuses is refused when a connector is let in, and at each start. @throws Problem 422 */
-function checkDefinition(definition: ConnectorDefinition, outbound: Outbound, mayStart: boolean): void {
+/** Addresses are checked when a connector is created, and at each start. @throws Problem 422 */
+function checkAddresses(definition: ConnectorDefinition, outbound: Outbound): void {
   if (definition.kind === "mcp") {
     const { transport } = definition;
     if (transport.type !== "stdio") checkUrl("/transport/url", transport.url, outbound);
-    else if (!mayStart) {
-      throw invalidField("/transport/type", "stdio is switched off here (connectors.stdio)");
-    }
     return;
   }
   const { spec, baseUrl } = definition;

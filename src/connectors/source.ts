@@ -1,4 +1,5 @@
 import { type JsonObject, type JsonSchema, ToolError } from "../agents/index.ts";
+import type { Via } from "../base/via.ts";
 
 /**
  * What a tool says about itself, as MCP has it (specification 2025-11-25, `ToolAnnotations`). Hints, never guarantees:
@@ -25,6 +26,8 @@ export interface OfferedTool {
   readonly annotations?: ToolAnnotations;
   /** It may destroy or change something outside; decides on whether a person has to approve. */
   readonly destructive: boolean;
+  /** The Gatehouses that a call of it passes behind this one, nearest first. */
+  readonly path?: Via;
   /** What its source needs to call it, and nobody else reads: the upstream's own name, an operation's method and path. */
   readonly binding?: JsonObject;
 }
@@ -55,6 +58,8 @@ export interface SourceCall {
   /** Aborts when the caller gives up: the upstream is told. */
   readonly signal: AbortSignal;
   readonly callId: string;
+  /** The Gatehouses that the call had passed before it came here. */
+  readonly via?: Via;
   readonly progress?: (progress: Progress) => void;
 }
 
@@ -94,9 +99,19 @@ export type ConnectorFault =
  */
 export class ConnectorError extends ToolError {
   readonly fault: ConnectorFault;
+  /**
+   * What the connector's program wrote on its standard error before it failed, masked. A program can spell a secret in a way that
+   * no mask finds: MUST be shown only to callers who may add such connectors.
+   */
+  readonly output: string | undefined;
 
-  constructor(fault: ConnectorFault, message: string, options?: { readonly cause?: unknown }) {
+  constructor(
+    fault: ConnectorFault,
+    message: string,
+    options?: { readonly cause?: unknown; readonly output?: string | undefined },
+  ) {
     super(message, options);
     this.fault = fault;
+    this.output = options?.output;
   }
 }

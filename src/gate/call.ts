@@ -2,6 +2,7 @@ import { isAgentName } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { type Clock, timestamp } from "../base/clock.ts";
 import { redact } from "../base/log.ts";
+import type { Via } from "../base/via.ts";
 import type { Channel, Detail, Draft, Oversight } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
@@ -42,6 +43,8 @@ export class Call {
   readonly caller: Caller;
   readonly requestId: string;
   readonly channel: Channel;
+  /** The Gatehouses that it has passed before. */
+  readonly via: Via;
   readonly #action: string;
   readonly #db: Db;
   readonly #ledger: Ledger;
@@ -51,7 +54,7 @@ export class Call {
   #isPutOff = false;
 
   constructor(
-    from: { caller: Caller; requestId: string; channel: Channel; action: string },
+    from: { caller: Caller; requestId: string; channel: Channel; action: string; via?: Via | undefined },
     db: Db,
     ledger: Ledger,
     late: LateRecords,
@@ -59,6 +62,7 @@ export class Call {
     this.caller = from.caller;
     this.requestId = from.requestId;
     this.channel = from.channel;
+    this.via = from.via ?? [];
     this.#action = from.action;
     this.#db = db;
     this.#ledger = ledger;

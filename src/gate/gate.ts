@@ -7,6 +7,7 @@ import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { Via } from "../base/via.ts";
 import type { Channel } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
@@ -48,6 +49,8 @@ export interface Origin {
   readonly credential: Credential;
   /** The peer's address, to tell floods apart. */
   readonly source: string;
+  /** The Gatehouses that the request has passed before. */
+  readonly via?: Via;
 }
 
 export type Answer<T> = (
@@ -232,8 +235,8 @@ export function createGate(parts: GateParts): Gate {
   ): Promise<Answer<T>> {
     const { caller } = admitted;
     let { limit } = admitted;
-    const { requestId, channel } = origin;
-    const call = new Call({ caller, requestId, channel, action: operation.action }, db, ledger, late);
+    const { requestId, channel, via } = origin;
+    const call = new Call({ caller, requestId, channel, via, action: operation.action }, db, ledger, late);
     try {
       // It may have been identified long ago: a request of several calls was read since.
       const asked = call.requireRights();

@@ -2,6 +2,8 @@ import { Elysia } from "elysia";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { readVia } from "../base/via.ts";
+import type { LoopGuard } from "../gate/loops.ts";
 import type { RotationParts } from "../ledger/rotation.ts";
 import type { Db } from "../store/db.ts";
 import { problemResponse } from "./answer.ts";
@@ -34,6 +36,7 @@ import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./rou
 export interface AppParts {
   readonly door: Door;
   readonly log: Log;
+  readonly loops: LoopGuard;
   readonly db: Db;
   readonly agents: AgentRouteParts;
   readonly tasks: TaskRouteParts;
@@ -62,6 +65,13 @@ export interface AppParts {
 export function createApp(parts: AppParts) {
   const { door } = parts;
   const app = new Elysia({ name: "gatehouse" })
+    // Before anything else, whatever the path: nothing of it is counted or recorded.
+    .onRequest(({ request }) => {
+      const problem = parts.loops.refusal(readVia(request.headers));
+      if (problem === null) return;
+      const requestId = door.ids("req");
+      return problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);
+    })
     .use(systemRoutes(parts.system))
     .use(consoleRoutes(door))
     .use(agentRoutes(door, parts.agents))

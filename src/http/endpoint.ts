@@ -4,6 +4,7 @@ import Type, { type Static, type TObject, type TProperties, type TSchema } from 
 import type { NamedScope } from "../access/scopes.ts";
 import type { Ids } from "../base/ids.ts";
 import { type Validator, validator } from "../base/schema.ts";
+import { readVia } from "../base/via.ts";
 import type { Call } from "../gate/call.ts";
 import type { Gate } from "../gate/gate.ts";
 import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
@@ -100,6 +101,7 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       requestId,
       channel: "rest",
       credential,
+      via: readVia(request.headers),
       get source() {
         return server?.requestIP(request)?.address ?? "local";
       },

@@ -1,8 +1,9 @@
 import { Problem } from "../base/errors.ts";
+import { readVia } from "../base/via.ts";
 import type { Credential, Origin } from "../gate/gate.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
 import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
-import { cancelledBy, countCalls, initializeOf, requestIdsOf } from "./messages.ts";
+import { cancelledBy, countCalls, initializeOf, requestIdsOf, viaOf } from "./messages.ts";
 import { Offers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
@@ -85,6 +86,7 @@ export class McpDoor {
       requestId: asked.requestId,
       channel: "mcp",
       credential: asked.credential,
+      via: readVia(asked.request.headers),
       // Asked for where it is needed: the system's answer to it costs each request 1 µs.
       get source() {
         return asked.source;
@@ -135,9 +137,17 @@ export class McpDoor {
   }
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
-    const { caller, origin } = visit;
     const body = await asked.readBody();
-    // It may have taken minutes to come.
+    const via = viaOf(body);
+    const loop = this.#parts.loops.refusal(via);
+    // Nothing of a loop is recorded: it would be kept alive by that.
+    if (loop) return { limit: null, ledgerSeq: null, outcome: { problem: loop } };
+    return this.#take(asked, via.length === 0 ? visit : visit.having(via), body);
+  }
+
+  async #take(asked: McpRequest, visit: Visit, body: unknown): Promise<McpAnswer> {
+    const { caller, origin } = visit;
+    // The body may have taken minutes to come.
     const confirming = this.#parts.gate.confirm(caller);
     if (confirming) await confirming;
     if (Array.isArray(body) && body.length > BATCH) {

@@ -1,4 +1,5 @@
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+import { readMeta, VIA_META, type Via } from "../base/via.ts";
 
 /** Looks into what a client posted, before the SDK judges it. */
 
@@ -36,6 +37,14 @@ export function requestIdsOf(body: unknown): RequestId[] {
     .filter((message) => typeof field(message, "method") === "string")
     .map((message) => field(message, "id"))
     .filter(isRequestId);
+}
+
+/** The Gatehouses that a body's requests have passed, as far as they name them themselves. */
+export function viaOf(body: unknown): Via {
+  if (!Array.isArray(body)) return readMeta(field(field(body, "params"), "_meta"), VIA_META);
+  return [
+    ...new Set(body.flatMap((message) => readMeta(field(field(message, "params"), "_meta"), VIA_META))),
+  ];
 }
 
 function messagesOf(body: unknown): readonly unknown[] {

@@ -1,6 +1,7 @@
 import type { Agent, Agents } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { hasScope } from "../access/scopes.ts";
+import type { Via } from "../base/via.ts";
 import type { CatalogueTool } from "../connectors/catalogue.ts";
 import type { ToolRegistry, ToolUser } from "../connectors/registry.ts";
 import { AGENTS, agentTool, agentToolName } from "./agent-tool.ts";
@@ -17,6 +18,8 @@ export interface Offer {
   readonly reachable: readonly ToolView[];
   /** Of all tools of the workspace, so that a name means the same for every token. */
   readonly names: ToolNames;
+  /** The Gatehouses that calls pass behind this one, of tools that have any, by the listed name. */
+  readonly paths: ReadonlyMap<string, Via>;
 }
 
 /** Agents that are offered as tools. */
@@ -59,7 +62,7 @@ export class Offers {
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
     const known = await this.#known(workspaceId);
     // Removed since it was authenticated: nothing can be reached.
-    if (agent === undefined) return { reachable: [], listed: [], names: known.names };
+    if (agent === undefined) return { reachable: [], listed: [], names: known.names, paths: new Map() };
     const key = JSON.stringify([agent?.id, agent?.version, caller.scopes, caller.toolsMode]);
     const kept = known.offers.get(key);
     if (kept) return kept;
@@ -93,9 +96,12 @@ export class Offers {
 
   #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): Offer {
     const user: ToolUser = { tools: agent?.tools ?? ["*"], scopes: caller.scopes };
-    const tools = this.#registry
-      .reachable(caller.workspaceId, user)
-      .map((tool) => viewTool(names.outward(tool.name) ?? tool.name, tool));
+    const paths = new Map<string, Via>();
+    const tools = this.#registry.reachable(caller.workspaceId, user).map((tool) => {
+      const name = names.outward(tool.name) ?? tool.name;
+      if (tool.offered.path) paths.set(name, tool.offered.path);
+      return viewTool(name, tool);
+    });
     const dispatched = hasScope(caller.scopes, "tasks:write")
       ? agents.filter(({ id }) => agent === null || id === agent.id)
       : [];
@@ -105,6 +111,6 @@ export class Offers {
     const reachable = [...tools, ...agentTools, ...(this.#fixtures?.tools ?? [])].sort((a, b) =>
       a.name < b.name ? -1 : 1,
     );
-    return { reachable, listed: caller.toolsMode === "search" ? FINDING_TOOLS : reachable, names };
+    return { reachable, listed: caller.toolsMode === "search" ? FINDING_TOOLS : reachable, names, paths };
   }
 }

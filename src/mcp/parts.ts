@@ -6,6 +6,7 @@ import type { Log } from "../base/log.ts";
 import type { DirectCalls } from "../connectors/direct-call.ts";
 import type { ToolRegistry } from "../connectors/registry.ts";
 import type { Gate } from "../gate/gate.ts";
+import type { LoopGuard } from "../gate/loops.ts";
 import type { TaskService } from "../tasks/service.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { Fixtures } from "./fixtures/fixtures.ts";
@@ -13,6 +14,9 @@ import type { Fixtures } from "./fixtures/fixtures.ts";
 /** What the MCP door stands on; put together in the composition root. */
 export interface McpParts {
   readonly gate: Gate;
+  readonly loops: LoopGuard;
+  /** This Gatehouse's id. */
+  readonly instance: string;
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
   readonly agents: Agents;

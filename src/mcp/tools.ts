@@ -1,5 +1,6 @@
 import type { JsonObject } from "../agents/index.ts";
 import { invalidField } from "../base/errors.ts";
+import { PATH_META } from "../base/via.ts";
 import { agentOf } from "./agent-tool.ts";
 import { denyArguments } from "./arguments.ts";
 import { callAgent } from "./call-agent.ts";
@@ -17,10 +18,29 @@ export type ToolParts = McpParts & { readonly offers: Offers; readonly waits: Wa
 
 export async function listTools(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
   const { caller } = context.visit;
-  const { value, ledgerSeq } = await perform(parts, context, { action: "tool.list", scope: null }, async () =>
-    page((await parts.offers.of(caller)).listed, params.cursor),
+  const { value, ledgerSeq } = await perform(
+    parts,
+    context,
+    { action: "tool.list", scope: null },
+    async () => {
+      const { listed, paths } = await parts.offers.of(caller);
+      return page(isGatehouse(context) ? withPaths(listed, paths, parts.instance) : listed, params.cursor);
+    },
   );
   return withLedger(value, ledgerSeq);
+}
+
+/** Only another Gatehouse's requests name the Gatehouses that they have passed. */
+function isGatehouse({ visit }: RequestContext): boolean {
+  return (visit.origin.via?.length ?? 0) > 0;
+}
+
+/** Another Gatehouse leaves out what leads back to it: two that connect each other would list their tools without end. */
+function withPaths(listed: Offer["listed"], paths: Offer["paths"], instance: string): Offer["listed"] {
+  return listed.map((tool) => ({
+    ...tool,
+    _meta: { [PATH_META]: [instance, ...(paths.get(tool.name) ?? [])] },
+  }));
 }
 
 /** A cursor is the name of the last tool of the page before: tools that come or go between two pages harm nothing. */

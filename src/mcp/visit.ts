@@ -1,4 +1,5 @@
 import type { Caller } from "../access/caller.ts";
+import type { Via } from "../base/via.ts";
 import type { Origin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 
@@ -13,5 +14,10 @@ export class Visit {
     this.origin = origin;
     this.caller = caller;
     this.limit = limit;
+  }
+
+  /** The same request, whose messages name the Gatehouses that they have passed. */
+  having(via: Via): Visit {
+    return new Visit({ ...this.origin, via }, this.caller, this.limit);
   }
 }

@@ -1,11 +1,14 @@
 import type { Clock } from "../base/clock.ts";
 import { VERSION } from "../base/version.ts";
+import { VIA_HEADER, viaText } from "../base/via.ts";
 import { signPost } from "./signature.ts";
 
 export interface Receiver {
   /** May carry credentials: shown nowhere but for its origin. */
   readonly url: string;
   readonly secret: Uint8Array;
+  /** This Gatehouse's id, so that a URL which leads back to it is noticed there. */
+  instance(): string;
 }
 
 /** What a receiver made of one post. Its words are this program's: an answer's own text may hold anything. */
@@ -23,7 +26,7 @@ const TIMEOUT_MS = 15_000;
 
 /** Posts a body once, signed. Never throws. */
 export async function post(
-  { url, secret }: Receiver,
+  { url, secret, instance }: Receiver,
   { id, body }: { readonly id: string; readonly body: string },
   clock: Clock,
   closing: AbortSignal,
@@ -39,6 +42,7 @@ export async function post(
       headers: {
         "content-type": "application/json",
         "user-agent": `gatehouse/${VERSION}`,
+        [VIA_HEADER]: viaText([instance()]),
         "webhook-id": id,
         "webhook-timestamp": String(seconds),
         "webhook-signature": signPost(secret, { id, seconds, body }),

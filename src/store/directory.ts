@@ -1,8 +1,10 @@
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../base/errors.ts";
 
 const DATABASE_FILE = "gatehouse.db";
+/** What Gatehouse itself writes, apart from key files, which are refused if others may use them. */
+const OWN_FILES = /^(?:gatehouse\.(?:db|lock)(?:-[a-z]+)?|server\.json|admin\.token)$/;
 
 /** Makes the data directory, readable by its owner alone; one that exists keeps its mode. @throws OperatorError */
 export function prepareDirectory(directory: string): void {
@@ -20,6 +22,25 @@ export function prepareDirectory(directory: string): void {
 /** Whether others than its owner may look into it: it holds a configuration with keys, and everybody's prompts. */
 export function isOpenToOthers(directory: string): boolean {
   return (statSync(directory).mode & 0o077) !== 0;
+}
+
+/**
+ * Takes access to Gatehouse's own files away from everybody but their owner: a copy of a data directory may have brought other modes
+ * along.
+ * @returns the names of files that stay open to others, since they belong to another user
+ */
+export function closeFiles(directory: string): string[] {
+  return readdirSync(directory).filter((name) => {
+    const path = join(directory, name);
+    const stats = OWN_FILES.test(name) ? lstatSync(path, { throwIfNoEntry: false }) : undefined;
+    if (!stats?.isFile() || (stats.mode & 0o077) === 0) return false;
+    try {
+      chmodSync(path, 0o600);
+      return false;
+    } catch {
+      return true;
+    }
+  });
 }
 
 export function databasePath(directory: string): string {

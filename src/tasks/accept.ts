@@ -50,7 +50,7 @@ export async function acceptTask(
   const id = ids("task");
   call.about({ task: id });
   // There before the task can be seen, so that whoever finds it also finds its events.
-  hub.open(id, FIRST_EVENT);
+  hub.open(id, FIRST_EVENT, call.via);
   let raced: string | undefined;
   try {
     raced = await call.commit(async (tx, record) => {

@@ -1,3 +1,4 @@
+import type { Via } from "../base/via.ts";
 import { encodeFrame, type TaskEventName, type TaskEvents } from "./frames.ts";
 
 /** Deltas that may each have a frame of their own. Past that a frame waits until it is worth its overhead. */
@@ -16,6 +17,8 @@ const JOINED_TEXT = 8_192;
  * at once, and 23 MB (20,274 frames) when each comes in its own turn.
  */
 export class EventLog {
+  /** The Gatehouses that the task's dispatch had passed: its calls pass them too. */
+  readonly via: Via;
   readonly #frames: Uint8Array[] = [];
   /** Id of the first frame that is held; later ones count up from it. */
   #firstId: number;
@@ -31,7 +34,8 @@ export class EventLog {
   #textLength = 0;
   #deltas = 0;
 
-  constructor(firstId: number) {
+  constructor(firstId: number, via: Via = []) {
+    this.via = via;
     this.#firstId = firstId;
     this.#savedUpTo = firstId - 1;
   }

@@ -1,3 +1,4 @@
+import type { Via } from "../base/via.ts";
 import type { Db } from "../store/db.ts";
 import { EventLog } from "./event-log.ts";
 import { nextEvents } from "./event-store.ts";
@@ -22,11 +23,14 @@ export class TaskEventHub {
     this.#db = db;
   }
 
-  /** The log of a task that has not finished; made at its first reader or at its start. `firstId` is 2: 1 is `task.created`. */
-  open(taskId: string, firstId: number): EventLog {
+  /**
+   * The log of a task that has not finished; made at its first reader or at its start. `firstId` is 2: 1 is `task.created`.
+   * @param via the Gatehouses that its dispatch had passed; after a restart nobody knows them any more
+   */
+  open(taskId: string, firstId: number, via: Via = []): EventLog {
     const known = this.#logs.get(taskId);
     if (known) return known;
-    const log = new EventLog(firstId);
+    const log = new EventLog(firstId, via);
     this.#logs.set(taskId, log);
     return log;
   }

@@ -137,7 +137,7 @@ export class TaskRun {
         workspaceId,
         named,
         { tools: agent.tools, scopes },
-        { workspaceId, agentId, actor: this.#task.createdBy },
+        { workspaceId, agentId, actor: this.#task.createdBy, via: this.#log.via },
       );
     } catch (error) {
       if (error instanceof Problem) return failure("model_unavailable", error.message);
@@ -223,7 +223,7 @@ export class TaskRun {
     this.#publish({ type: "tool.call", ...own.call });
     const run = {
       ...{ tools, clock, log, signal: this.#signal, before: beforeToolCall, after: afterToolCall },
-      actor: { workspaceId, agentId, actor: createdBy },
+      actor: { workspaceId, agentId, actor: createdBy, via: this.#log.via },
       answered: (answer: ToolAnswer) => answers.put(id, answer),
       ended: (call: ToolCall, status: string, durationMs: number) =>
         this.#log.publish("tool.result", {

@@ -1,5 +1,13 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fromSources } from "../support/process.ts";
 import { AGENT, type Desk, openDesk, SECRET } from "./support.ts";
@@ -65,6 +73,19 @@ describe("the first admin token", () => {
     expect(readFileSync(`/proc/${server.pid}/cmdline`, "utf8")).not.toContain("gth_");
     expect(server.stderr()).not.toContain("gth_");
   });
+});
+
+test("every file of the data directory is its owner's alone, also those of a copy that came with other modes", async () => {
+  const modes = () =>
+    Object.fromEntries(readdirSync(data).map((name) => [name, statSync(join(data, name)).mode & 0o077]));
+  const server = await desk.serve();
+  expect(statSync(data).mode & 0o777).toBe(0o700);
+  expect(Object.keys(modes())).toContain("server.json");
+  expect(Object.values(modes()).filter((bits) => bits !== 0)).toEqual([]);
+  await server.end("SIGKILL");
+  for (const name of readdirSync(data)) if (!/\.(key|so)$/.test(name)) chmodSync(join(data, name), 0o644);
+  await desk.serve();
+  expect(Object.values(modes()).filter((bits) => bits !== 0)).toEqual([]);
 });
 
 describe("serve is refused, with the next step and no stack,", () => {

@@ -8,25 +8,44 @@ const RANGE = "an IP address or a range such as 169.254.169.254 or fe80::/10";
 const key = Buffer.from(Array.from({ length: 32 }, (_, index) => index * 8));
 
 const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
+  ...(
+    [
+      ["true", "write operator, or all if every workspace may start programs on this machine"],
+      ["1", "write operator, or all if every workspace may start programs on this machine"],
+      ["false", "write none"],
+      ["0", "write none"],
+    ] as const
+  ).flatMap(([text, advice]): [string, Given, string][] => [
+    [
+      `connectors.stdio as ${text}, which an earlier version took`,
+      { yaml: `connectors: { stdio: ${text} }` },
+      `connectors.stdio (F:1): is ${text}, which is no longer taken; ${advice}`,
+    ],
+    [
+      `connectors.stdio as ${text} in a variable`,
+      { env: { GATEHOUSE_CONNECTORS_STDIO: text } },
+      `connectors.stdio (GATEHOUSE_CONNECTORS_STDIO): is ${text}, which is no longer taken; ${advice}`,
+    ],
+  ]),
   [
-    "a quoted true",
-    { yaml: 'connectors: { stdio: "true" }' },
-    'connectors.stdio (F:1): is "true"; expected true or false',
-  ],
-  [
-    "a number for true or false",
-    { yaml: "connectors: { stdio: 1 }" },
-    "connectors.stdio (F:1): is 1; expected true or false",
-  ],
-  [
-    "no value for true or false",
+    "no value for who may start programs",
     { yaml: "connectors: { stdio: }" },
-    "connectors.stdio (F:1): has no value; expected true or false",
+    "connectors.stdio (F:1): has no value; expected one of operator, all, none",
   ],
   [
-    "another word in a variable",
+    "another word for who may start programs",
     { env: { GATEHOUSE_CONNECTORS_STDIO: "off" } },
-    'connectors.stdio (GATEHOUSE_CONNECTORS_STDIO): is "off"; expected true or false',
+    'connectors.stdio (GATEHOUSE_CONNECTORS_STDIO): is "off"; expected one of operator, all, none',
+  ],
+  [
+    "a user that no system has",
+    { yaml: "connectors: { stdio_user: 'a b' }" },
+    'connectors.stdio_user (F:1): is "a b"; expected a user of this machine, by name or number',
+  ],
+  [
+    "another word for true or false",
+    { env: { GATEHOUSE_MCP_FIXTURES: "off" } },
+    'mcp_fixtures (GATEHOUSE_MCP_FIXTURES): is "off"; expected true or false',
   ],
   [
     "true for text",
@@ -116,30 +135,39 @@ describe("taken", () => {
     expect(fromFile.config.masterKey).toBe(text);
   });
 
+  test.each(["operator", "all", "none"] as const)("connectors.stdio as %s", (rule) => {
+    const env = { GATEHOUSE_CONNECTORS_STDIO: rule };
+    expect(load({ env }).config.connectors.stdio).toBe(rule);
+    expect(load({ yaml: `connectors: { stdio: ${rule} }` }).config.connectors.stdio).toBe(rule);
+  });
+
+  test.each(["mcp", "www-data", "1000"])("connectors.stdio_user as %s", (user) => {
+    const yaml = `connectors: { stdio_user: "${user}" }`;
+    expect(load({ yaml }).config.connectors.stdioUser).toBe(user);
+  });
+
   test.each([
     ["true", true],
     ["1", true],
     ["TRUE", true],
     ["false", false],
     ["0", false],
-    ["", true],
-  ])("connectors.stdio as %j in a variable", (text, expected) => {
-    expect(load({ env: { GATEHOUSE_CONNECTORS_STDIO: text } }).config.connectors.stdio).toBe(expected);
-    const yaml = `connectors: { stdio: "\${STDIO}" }`;
-    if (text !== "") expect(load({ yaml, env: { STDIO: text } }).config.connectors.stdio).toBe(expected);
+    ["", false],
+  ])("true or false as %j in a variable", (text, expected) => {
+    expect(load({ env: { GATEHOUSE_MCP_FIXTURES: text } }).config.mcpFixtures).toBe(expected);
   });
 
   test("addresses and ranges, of both families", () => {
     const yaml =
-      'connectors: { stdio: false, allow_addresses: [169.254.169.254, "fe80::/10", "::ffff:10.0.0.1"] }';
+      'connectors: { stdio: none, allow_addresses: [169.254.169.254, "fe80::/10", "::ffff:10.0.0.1"] }';
     const { config, values } = load({ yaml });
     expect(config.connectors).toEqual({
       timeoutMs: 60_000,
-      stdio: false,
+      stdio: "none",
       allowAddresses: ["169.254.169.254", "fe80::/10", "::ffff:10.0.0.1"],
     });
     const shown = new Map(showConfig(values).map((row) => [row.key, row.value]));
-    expect(shown.get("connectors.stdio")).toBe(false);
+    expect(shown.get("connectors.stdio")).toBe("none");
     expect(shown.get("connectors.allow_addresses")).toEqual(config.connectors.allowAddresses);
   });
 

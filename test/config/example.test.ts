@@ -44,7 +44,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
       [2, { tier: 2, name: "standard", models: ["openai/gpt-5-mini", "local/llama3.2"] }],
     ]),
     embeddings: { model: "local/nomic-embed-text" },
-    connectors: { timeoutMs: 60_000, stdio: true, allowAddresses: [] },
+    connectors: { timeoutMs: 60_000, stdio: "operator", allowAddresses: [] },
     mcpFixtures: false,
     limits: {
       requestsPerMinute: 600,

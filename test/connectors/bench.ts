@@ -119,7 +119,8 @@ export async function openConnectorBench(): Promise<ConnectorBench> {
       open: (_workspaceId, name, sealed) =>
         JSON.parse(Buffer.from(unseal(key, sealed, name)).toString()) as ConnectorDefinition,
     },
-    check: () => {},
+    admit: (definition) => definition,
+    check: async () => {},
     openSource(name, _definition, { toolsChanged }) {
       opened.push({ name, toolsChanged });
       return {

@@ -149,7 +149,7 @@ describe("the key of the secrets", () => {
     const transport = { type: "stdio", command: process.execPath, args: [FAKE_STDIO] };
     await gateway.call("POST", "/v1/connectors", { body: { name: "child", kind: "mcp", transport } });
     await addConnector(gateway, "up", upstream.url);
-    writeFileSync(join(dataDir, "gatehouse.yaml"), "connectors: { stdio: false }\n");
+    writeFileSync(join(dataDir, "gatehouse.yaml"), "connectors: { stdio: none }\n");
     await restart();
     expect((await shown("child")).status).toBe("disabled");
     expect((await shown("up")).status).toBe("ready");

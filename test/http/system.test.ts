@@ -22,15 +22,24 @@ describe("probes", () => {
 });
 
 describe("metrics", () => {
+  let otherAdmin: Promise<string>;
+  beforeAll(() => {
+    otherAdmin = gateway.workspace("metrics");
+  });
   const forwarded: readonly (readonly [header: string, value: string])[] = [
     ["x-forwarded-for", "203.0.113.9"],
     ["x-forwarded-for", "127.0.0.1"],
     ["x-forwarded-for", ""],
     ["forwarded", "for=203.0.113.9"],
     ["x-real-ip", "203.0.113.9"],
+    ["via", "1.1 proxy"],
+    // A connector of another Gatehouse on this machine.
+    ["gatehouse-via", "0123456789abcdef"],
+    // A page whose name was made to lead here (DNS rebinding).
+    ["host", "attacker.example:8420"],
   ];
   describe.each(forwarded.map(([header, value]) => ({ header, value })))(
-    "from behind a proxy ($header: $value)",
+    "that somebody else has asked for ($header: $value)",
     ({ header, value }) => {
       const ask = (token: string | null) =>
         gateway.call("GET", "/metrics", { token, headers: { [header]: value } });
@@ -46,6 +55,10 @@ describe("metrics", () => {
         const answer = await ask(await gateway.token({ scopes: [...NAMED_SCOPES, "tools:*"] }));
         expect([answer.status, answer.body.code]).toEqual([403, "scope_missing"]);
         expect(answer.body.detail).toContain("admin");
+      });
+      test("are refused to an admin of another workspace, since they are about all of them", async () => {
+        const answer = await ask(await otherAdmin);
+        expect([answer.status, answer.body.code]).toEqual([403, "operator_only"]);
       });
       test("are an admin's, and the call is recorded", async () => {
         const answer = await ask(gateway.admin);

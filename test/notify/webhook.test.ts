@@ -52,7 +52,8 @@ function open(): Webhook {
   const log: Log = { ...silentLog, error: (message, fields) => void said.push({ message, ...fields }) };
   const ids = createIds(clock, systemRandom);
   const random = (bytes: Uint8Array) => void bytes.fill(drawn);
-  return new Webhook({ url: receiver.url, secret: SECRET, db, clock, ids, random, log });
+  const instance = () => "0123456789abcdef";
+  return new Webhook({ instance, url: receiver.url, secret: SECRET, db, clock, ids, random, log });
 }
 
 async function close(which: Webhook): Promise<void> {

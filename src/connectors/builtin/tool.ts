@@ -2,6 +2,7 @@ import type { Static, TSchema } from "typebox";
 import { type JsonObject, type JsonSchema, ToolError } from "../../agents/index.ts";
 import { type FieldError, Problem } from "../../base/errors.ts";
 import { validator } from "../../base/schema.ts";
+import type { Via } from "../../base/via.ts";
 import type { OfferedTool, SourceCall, ToolAnnotations, ToolAnswer } from "../source.ts";
 
 /** On whose behalf a tool acts. */
@@ -11,6 +12,8 @@ export interface ToolActor {
   readonly agentId: number | null;
   /** As the ledger names who asked for it. */
   readonly actor: string;
+  /** Of a task's calls: the Gatehouses that its dispatch had passed. */
+  readonly via?: Via;
 }
 
 /** A tool that is always there, and acts with the rights of whoever calls it. */

@@ -101,7 +101,8 @@ export class Connection {
   }
 
   #unavailable(what: string, why = ""): ConnectorError {
-    return new ConnectorError("unavailable", `The connector ${this.#parts.name} ${what}.${why}`);
+    const { output } = this.#fault ?? {};
+    return new ConnectorError("unavailable", `The connector ${this.#parts.name} ${what}.${why}`, { output });
   }
 
   /** What came of a call, for the breaker. */

@@ -50,5 +50,6 @@ export function isUnavailable(error: unknown): error is ConnectorError {
 
 /** The same fault, with a sentence more. */
 export function adding(fault: ConnectorError, sentence: string): ConnectorError {
-  return new ConnectorError(fault.fault, `${fault.message} ${sentence}`, { cause: fault.cause });
+  const { cause, output } = fault;
+  return new ConnectorError(fault.fault, `${fault.message} ${sentence}`, { cause, output });
 }

@@ -7,6 +7,7 @@ import {
   type JSONRPCRequest,
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
+import { VIA_META } from "../../base/via.ts";
 import { ConnectorError } from "../source.ts";
 import { closed, NotTaken } from "./faults.ts";
 import type { UpstreamParts } from "./parts.ts";
@@ -79,10 +80,16 @@ export abstract class Link implements Transport {
   async #request(request: JSONRPCRequest): Promise<void> {
     this.#open.add(Number(request.id));
     try {
-      await this.write(request);
+      await this.write(this.#marked(request));
     } catch (error) {
       this.fail(request.id, this.asFault(error));
     }
+  }
+
+  /** The request with the Gatehouses that it has passed, this one last. The SDK makes the handshake's, which names none. */
+  #marked(request: JSONRPCRequest): JSONRPCRequest {
+    const meta = { [VIA_META]: [this.parts.instance], ...request.params?._meta };
+    return { ...request, params: { ...request.params, _meta: meta } };
   }
 
   /** Ends it: what is out fails now, the promise resolves when nothing of it is left. */

@@ -3,6 +3,7 @@ import type { RandomSource } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { OutboundFetch } from "../outbound/fetch.ts";
 import type { Mask } from "../secrets/mask.ts";
+import type { ProgramUsers } from "./stdio/program-users.ts";
 
 /** What an upstream MCP server's source is given. */
 export interface McpParts {
@@ -10,6 +11,8 @@ export interface McpParts {
   readonly fetch: OutboundFetch;
   /** Of the definition's secrets: whatever an upstream says goes through it before anybody sees it. */
   readonly mask: Mask;
+  /** This Gatehouse's id, which each request carries, so that one that comes back is known. */
+  readonly instance: string;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;
@@ -19,6 +22,8 @@ export interface McpParts {
   readonly handshakeMs?: number;
   /** Where programs are found by name: PATH and HOME are taken from it. Default: the process's own. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Who programs run as. Null: the server's own user. */
+  readonly programUsers: ProgramUsers | null;
   /** The upstream has said that its tools are others now: they should be asked for anew. */
   readonly toolsChanged: () => void;
 }

@@ -1,5 +1,6 @@
 import type { Result } from "@modelcontextprotocol/sdk/types.js";
 import type { JsonObject } from "../../agents/index.ts";
+import { VIA_META } from "../../base/via.ts";
 import type { McpDefinition } from "../definition.ts";
 import {
   ConnectorError,
@@ -81,7 +82,12 @@ class McpSource implements ToolSource {
   async call(tool: OfferedTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
     const { timeoutMs } = this.#parts;
     const own = tool.binding?.name;
-    const params = { name: typeof own === "string" ? own : tool.name, arguments: input };
+    const via = context.via ?? [];
+    const params = {
+      name: typeof own === "string" ? own : tool.name,
+      arguments: input,
+      ...(via.length > 0 ? { _meta: { [VIA_META]: [...via, this.#parts.instance] } } : {}),
+    };
     return this.#connection.use(context.signal, async (session) => {
       const result = await session.request("tools/call", params, {
         signal: context.signal,

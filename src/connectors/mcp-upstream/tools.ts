@@ -1,4 +1,5 @@
 import type { JsonObject, JsonSchema } from "../../agents/index.ts";
+import { MOST_HOPS, PATH_META, readMeta } from "../../base/via.ts";
 import { ConnectorError, type OfferedTool, type ToolAnnotations } from "../source.ts";
 import { offeredNames } from "./names.ts";
 import type { UpstreamParts } from "./parts.ts";
@@ -26,8 +27,10 @@ export interface Listed {
   readonly leftOut: readonly string[];
 }
 
+type ListParts = Pick<UpstreamParts, "name" | "mask" | "instance">;
+
 /** All pages of an upstream's tools. @throws ConnectorError */
-export async function listTools(ask: AskPage, parts: Pick<UpstreamParts, "name" | "mask">): Promise<Listed> {
+export async function listTools(ask: AskPage, parts: ListParts): Promise<Listed> {
   const leftOut: string[] = [];
   const found: JsonObject[] = [];
   const seen = new Set<string>();
@@ -60,7 +63,7 @@ export async function listTools(ask: AskPage, parts: Pick<UpstreamParts, "name" 
   }
 }
 
-function offer(found: readonly JsonObject[], leftOut: string[], parts: Pick<UpstreamParts, "mask">): Listed {
+function offer(found: readonly JsonObject[], leftOut: string[], parts: ListParts): Listed {
   const own = new Map<string, JsonObject>();
   for (const tool of found) {
     const { name } = tool;
@@ -83,8 +86,18 @@ function offer(found: readonly JsonObject[], leftOut: string[], parts: Pick<Upst
       leftOut.push(`the tool ${name}, which is called as a task alone`);
       continue;
     }
+    const path = readMeta(tool._meta, PATH_META);
+    if (path.includes(parts.instance) || path.length >= MOST_HOPS) {
+      leftOut.push(`the tool ${name}, which leads back to this Gatehouse`);
+      continue;
+    }
     // The binding is what the upstream is asked with, and MUST stay as it is.
-    const offered = { ...describe(parts.mask.json(tool)), name, binding: { name: ownName } };
+    const offered = {
+      ...describe(parts.mask.json(tool)),
+      name,
+      ...(path.length > 0 ? { path } : {}),
+      binding: { name: ownName },
+    };
     length += lengthOf(offered);
     if (length > LIST_LIMIT) {
       leftOut.push(`the tool ${name} and those behind it: together they are too large`);

@@ -1,9 +1,10 @@
 import type { JsonObject } from "../../agents/index.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import type { Via } from "../../base/via.ts";
 import type { OpenApiDefinition } from "../definition.ts";
 import { asConnectorError } from "../outbound/errors.ts";
-import type { OutboundFetch } from "../outbound/fetch.ts";
+import type { OutboundFetch, OutboundInit } from "../outbound/fetch.ts";
 import type { Mask } from "../secrets/mask.ts";
 import { ConnectorError, type OfferedTool, type ToolAnswer, type ToolSource } from "../source.ts";
 import { answerOf } from "./answer/answer.ts";
@@ -97,7 +98,7 @@ export function openApiSource(
     return new ConnectorError(error.fault, `${who}: ${shown(error.message)}`);
   }
 
-  async function ask(url: string | URL, init?: RequestInit): Promise<Response> {
+  async function ask(url: string | URL, init?: OutboundInit): Promise<Response> {
     try {
       return await fetch(url, init);
     } catch (error) {
@@ -161,7 +162,12 @@ export function openApiSource(
     return { ...mask.json(told), name, destructive, ...(binding ? { binding } : {}) };
   }
 
-  async function call(tool: OfferedTool, input: JsonObject, signal: AbortSignal): Promise<ToolAnswer> {
+  async function call(
+    tool: OfferedTool,
+    input: JsonObject,
+    signal: AbortSignal,
+    via: Via,
+  ): Promise<ToolAnswer> {
     let request: ApiRequest;
     try {
       request = requestFor(tool, input);
@@ -171,13 +177,13 @@ export function openApiSource(
       const text = `Nothing was sent: ${shown(error.message)}.`;
       return { content: [{ type: "text", text }], isError: true };
     }
-    const response = await ask(request.url, { ...request.init, signal });
+    const response = await ask(request.url, { ...request.init, signal, via });
     return answerOf(response, request.url, mask, signal);
   }
 
   return {
     list: (signal) => within(signal, list),
-    call: (tool, input, { signal }) => within(signal, (limited) => call(tool, input, limited)),
+    call: (tool, input, { signal, via = [] }) => within(signal, (limited) => call(tool, input, limited, via)),
     async close() {
       closing.abort();
       await Promise.all(open);

@@ -1,10 +1,12 @@
 import { lookup } from "node:dns/promises";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
+import { VIA_HEADER, type Via, viaText } from "../../base/via.ts";
 import { isAddress } from "../../config/address-range.ts";
 import { ConnectorError } from "../source.ts";
 import { type AddressRules, createAddressRules } from "./addresses.ts";
 import { codeOf } from "./errors.ts";
 import { holdUntilRead } from "./held.ts";
+import type { OwnAddress } from "./own-address.ts";
 import { Slots } from "./slots.ts";
 import { checkUrl, forbidden, plainHost } from "./url.ts";
 
@@ -13,7 +15,7 @@ import { checkUrl, forbidden, plainHost } from "./url.ts";
  * reason where that aborts, and else as `fetch` does: those errors may hold the URL with its query, so that they MUST go
  * through `asConnectorError` before anybody sees them. The response's `url` is not the one that was asked for.
  *
- * Of `init`, method, headers, body, signal and `lasts` are taken. There is no time limit but the signal's. Where too much is
+ * Of `init`, method, headers, body, signal, `lasts` and `via` are taken. There is no time limit but the signal's. Where too much is
  * out already, it rejects at once with ConnectorError `unavailable`: nothing was sent. A request is out until its body was
  * read to the end, failed or was cancelled, or the signal aborted; one of these MUST come.
  */
@@ -22,6 +24,8 @@ export type OutboundFetch = (url: string | URL, init?: OutboundInit) => Promise<
 export interface OutboundInit extends RequestInit {
   /** The answer is a stream that stays open for as long as its server likes, and is counted apart. */
   readonly lasts?: boolean;
+  /** The Gatehouses that the call had passed before it came here. */
+  readonly via?: Via;
 }
 
 /** The addresses of a name, IPv4 or IPv6 as text. Rejects as `node:dns` does. */
@@ -31,6 +35,10 @@ export interface OutboundOptions {
   /** Addresses and CIDR ranges that may be reached although they are link-local or metadata addresses. */
   readonly allow: readonly string[];
   readonly resolve?: Resolve;
+  /** This Gatehouse's id: each request says that it comes from here. */
+  readonly instance: string;
+  /** Where this Gatehouse listens: nothing is sent there. */
+  readonly own: OwnAddress;
   /** PEM certificates of the authorities that servers are checked against. Default: the runtime's own. */
   readonly authorities?: string;
 }
@@ -88,6 +96,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   async function send(url: URL, request: Outgoing): Promise<Response> {
     if (!openFilesReserve.hasRoom(1)) await openFilesReserve.untilRoom(request.signal);
     const addresses = await addressesOf(url, rules, resolve, request.signal);
+    if (addresses.some((address) => options.own.is(address, url))) throw leadsHere();
     const [first = "", ...others] = addresses;
     // A stream can be sent once.
     const fallbacks = request.body instanceof ReadableStream ? [] : others.slice(0, MAX_ATTEMPTS - 1);
@@ -111,6 +120,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
     if (!isAddress(plainHost(pinned))) throw new Error("the address does not fit into a URL");
     const headers = new Headers(request.headers);
     headers.set("host", url.host);
+    headers.set(VIA_HEADER, viaText([...request.via, options.instance]));
+    // It names headers that a proxy takes away (RFC 9110, section 7.6.1): this one has to get through.
+    headers.delete("connection");
     return session.fetch(pinned.href, {
       method: request.method,
       headers,
@@ -143,7 +155,12 @@ export function createOutbound(options: OutboundOptions): Outbound {
   }
 
   return {
-    checkUrl: (text) => checkUrl(text, rules),
+    checkUrl(text) {
+      const url = checkUrl(text, rules);
+      const host = plainHost(url);
+      if (options.own.is(host === "localhost" ? "127.0.0.1" : host, url)) throw leadsHere();
+      return url;
+    },
     close: () => session.close(),
     get out() {
       return { requests: requests.taken, streams: streams.taken };
@@ -154,6 +171,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
         headers: new Headers(init.headers),
         body: init.body,
         signal: init.signal,
+        via: init.via ?? [],
       };
       const url = checkUrl(text, rules);
       request.signal?.throwIfAborted();
@@ -183,6 +201,11 @@ interface Outgoing {
   readonly headers: Headers;
   readonly body: RequestInit["body"];
   readonly signal: RequestInit["signal"];
+  readonly via: Via;
+}
+
+function leadsHere(): ConnectorError {
+  return new ConnectorError("forbidden_address", "The URL leads to this Gatehouse itself.");
 }
 
 const systemResolve: Resolve = async (host) => {

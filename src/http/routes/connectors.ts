@@ -8,19 +8,21 @@ import { matchesAny, restrictsTool } from "../../base/glob.ts";
 import type { Catalogue, CatalogueTool } from "../../connectors/catalogue.ts";
 import { type Connector, isConnectorName } from "../../connectors/connector.ts";
 import type { Connectors } from "../../connectors/connectors.ts";
+import type { ProgramRules } from "../../connectors/programs.ts";
 import { ConnectorCreate } from "../../connectors/request.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
 export interface ConnectorRouteParts {
   readonly connectors: Connectors;
+  readonly programs: Pick<ProgramRules, "mayAdd">;
   readonly catalogue: Catalogue;
   readonly agents: Agents;
   readonly workspaces: Workspaces;
 }
 
 export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
-  const { connectors, catalogue, agents, workspaces } = parts;
+  const { connectors, programs, catalogue, agents, workspaces } = parts;
   const tag = "Connectors";
 
   const list = endpoint(
@@ -98,9 +100,14 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
   }
 
   /** A token that acts as an agent is shown the tools that this agent may use. */
-  function view({ workspaceId }: Caller, agent: Agent | null) {
+  function view(caller: Caller, agent: Agent | null) {
+    const seesOutput = programs.mayAdd(caller);
     return (connector: Connector) =>
-      viewConnector(connector, catalogue.toolsOf(workspaceId, connector.name), agent);
+      viewConnector(
+        seesOutput ? withOutput(connector) : connector,
+        catalogue.toolsOf(caller.workspaceId, connector.name),
+        agent,
+      );
   }
 
   return new Elysia({ prefix: "/v1/connectors" })
@@ -108,6 +115,14 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     .post("", create.handle, create.hook)
     .delete("/:name", remove.handle, remove.hook)
     .post("/:name/refresh", refresh.handle, refresh.hook);
+}
+
+/** The same connector, whose error repeats what its program wrote. */
+function withOutput(connector: Connector): Connector {
+  const { error, output } = connector;
+  return error === null || output === undefined
+    ? connector
+    : { ...connector, error: `${error} Its program wrote: ${output}` };
 }
 
 /** A connector as clients read it (contract, section 6), with those of its tools that `agent` may use. */

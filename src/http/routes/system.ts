@@ -1,5 +1,9 @@
 import { Elysia } from "elysia";
+import { isOperator } from "../../access/operator.ts";
+import { Problem } from "../../base/errors.ts";
 import type { Ids } from "../../base/ids.ts";
+import { VIA_HEADER } from "../../base/via.ts";
+import { isLoopback } from "../../config/listen.ts";
 import type { Gate } from "../../gate/gate.ts";
 import type { RequestLimit } from "../../gate/requests.ts";
 import { callHeaders, problemResponse } from "../answer.ts";
@@ -25,7 +29,7 @@ export interface SystemRouteParts {
   measure(): void;
 }
 
-/** From elsewhere than this machine metrics are an admin's, and a call like another. */
+/** From elsewhere than this machine metrics need an admin token of `default`, and are a call like any other. */
 const READ_METRICS = { action: "metrics.read", scope: "admin", counted: true } as const;
 /** A probe's answer holds for so long: each commits and syncs, and anybody may ask. */
 const READY_MS = 1_000;
@@ -64,7 +68,11 @@ export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, me
       if (!isLocal(address, request.headers)) {
         const credential = readCredential(request.headers, operatorSecret);
         const origin = { requestId, channel: "rest", credential, source: address ?? "local" } as const;
-        const answer = await gate.call(READ_METRICS, origin, async () => {});
+        const answer = await gate.call(READ_METRICS, origin, async ({ caller }) => {
+          if (!isOperator(caller)) {
+            throw new Problem("operator_only", "Metrics are about all workspaces: ask the node's operator.");
+          }
+        });
         ({ ledgerSeq, limit } = answer);
         if (!answer.ok)
           return problemResponse(answer.problem, callHeaders({ ...answer, requestId }), requestId);
@@ -84,8 +92,13 @@ export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, me
   return app;
 }
 
-/** A proxy on the same machine makes every client look local; what it forwarded says otherwise. */
+/** What a proxy, or another Gatehouse's connector, says of itself. A proxy on this machine makes every client look local. */
+const FORWARDING = ["forwarded", "x-forwarded-for", "x-real-ip", "via", VIA_HEADER];
+
+/** A browser's page can be given a name that leads here (DNS rebinding); whoever asks from this machine names it as its own. */
 function isLocal(address: string | undefined, headers: Headers): boolean {
-  if (headers.has("x-forwarded-for") || headers.has("forwarded") || headers.has("x-real-ip")) return false;
-  return address === "::1" || address === "::ffff:127.0.0.1" || address?.startsWith("127.") === true;
+  if (FORWARDING.some((name) => headers.has(name))) return false;
+  const host = headers.get("host")?.toLowerCase().replace(/:\d+$/, "") ?? "";
+  if (host !== "" && !isLoopback(host.replace(/^\[(.*)\]$/, "$1"))) return false;
+  return address !== undefined && isLoopback(address.replace(/^::ffff:/, ""));
 }

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
+import { isCommandLine } from "../../access/operator.ts";
 import { WORKSPACE_NAME, type Workspace, type Workspaces } from "../../access/workspaces.ts";
 import { timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
@@ -148,7 +149,7 @@ export function operatorRoutes(door: Door, { workspaces }: Pick<WorkspaceRoutePa
 }
 
 export function requireOperator(actor: string): void {
-  if (!actor.startsWith("user:")) throw new Problem("not_found", "There is nothing here.");
+  if (!isCommandLine(actor)) throw new Problem("not_found", "There is nothing here.");
 }
 
 function micros(credits: number): number {

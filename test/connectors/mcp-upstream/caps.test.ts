@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { createOutbound, type Outbound } from "../../../src/connectors/outbound/fetch.ts";
+import type { Outbound } from "../../../src/connectors/outbound/fetch.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { type FakeMcp, type FakeMcpOptions, startFakeMcp } from "../../support/fake-mcp/http.ts";
+import { testOutbound } from "../../support/outbound.ts";
 import { faultOf, type Given, type Opened, open, textOf } from "./support.ts";
 
 const MOST_STREAMS = 64;
@@ -10,7 +11,7 @@ const MOST_OUT = 40;
 let outbound: Outbound;
 let opened: AsyncDisposable[];
 beforeEach(() => {
-  outbound = createOutbound({ allow: [] });
+  outbound = testOutbound();
   opened = [];
 });
 

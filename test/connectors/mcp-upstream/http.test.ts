@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createOutbound } from "../../../src/connectors/outbound/fetch.ts";
 import type { Progress } from "../../../src/connectors/source.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { type FakeMcp, type FakeMcpOptions, type Fault, startFakeMcp } from "../../support/fake-mcp/http.ts";
+import { testOutbound } from "../../support/outbound.ts";
 import { faultOf, type Given, type Opened, open, SECRET, textOf } from "./support.ts";
 
 type Kind = "http" | "sse";
@@ -132,7 +132,7 @@ describe("a call over Streamable HTTP", () => {
     const restart = async (): Promise<void> => {
       second ??= startFakeMcp({ port: first.port });
     };
-    const { fetch } = createOutbound({ allow: [] });
+    const { fetch } = testOutbound();
     await using up = open(
       { type: "http", url: first.url, headers: {} },
       {

@@ -25,7 +25,7 @@ describe("a child's environment", () => {
       { PATH: "/bin", SYSTEMROOT: "C:\\Windows" },
     ],
   ] as const)("%s", (_, command, declared, platform, expected) => {
-    expect(childEnvironment({ type: "stdio", command, args: [], env: declared }, own, platform)).toEqual(
+    expect(childEnvironment({ type: "stdio", command, args: [], env: declared }, own, { platform })).toEqual(
       expected,
     );
   });
@@ -127,6 +127,40 @@ test("changes of the tools are told once, and not more often than every 5 s", ()
   changes.noticed();
   clock.advance(60_000);
   expect(told).toBe(2);
+});
+
+test("an upstream that changes without end is listened to ever less, down to once an hour", () => {
+  const clock = new FakeClock();
+  const times: number[] = [];
+  const changes = new Changes(clock, () => {
+    times.push(clock.monotonic());
+    changes.noticed();
+  });
+  changes.noticed();
+  for (let minute = 0; minute < 24 * 60; minute += 1) clock.advance(60_000);
+  const between = times.slice(1).map((time, index) => (time - (times[index] ?? 0)) / 1_000);
+  expect(between.slice(0, 8)).toEqual([5, 5, 5, 5, 5, 10, 20, 40]);
+  expect(between.at(-1)).toBe(3_600);
+  expect(times.length).toBeLessThan(40);
+  changes.end();
+});
+
+test("one that was quiet again is heard at once", () => {
+  const clock = new FakeClock();
+  let told = 0;
+  const changes = new Changes(clock, () => {
+    told += 1;
+  });
+  for (let times = 0; times < 20; times += 1) {
+    changes.noticed();
+    clock.advance(3_600_000);
+  }
+  const before = told;
+  clock.advance(1);
+  changes.noticed();
+  clock.advance(200);
+  expect(told).toBe(before + 1);
+  changes.end();
 });
 
 test("a flood of progress is thinned out, its words are masked and cut", () => {

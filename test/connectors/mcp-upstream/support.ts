@@ -7,7 +7,6 @@ import { type LogFields, silentLog } from "../../../src/base/log.ts";
 import type { McpDefinition } from "../../../src/connectors/definition.ts";
 import type { McpParts } from "../../../src/connectors/mcp-upstream/parts.ts";
 import { mcpSource } from "../../../src/connectors/mcp-upstream/source.ts";
-import { createOutbound } from "../../../src/connectors/outbound/fetch.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import {
   ConnectorError,
@@ -17,6 +16,7 @@ import {
   type ToolSource,
 } from "../../../src/connectors/source.ts";
 import type { Script } from "../../support/fake-mcp/upstream.ts";
+import { INSTANCE, testOutbound } from "../../support/outbound.ts";
 
 const FAKE_STDIO = join(import.meta.dir, "..", "..", "support", "fake-mcp", "stdio.ts");
 export const SECRET = "hunter22-long";
@@ -60,17 +60,19 @@ export function open(transport: McpDefinition["transport"], given: Given = {}): 
       logged.push({ level, message, fields });
       noted();
     };
-  const outbound = createOutbound({ allow: [] });
+  const outbound = testOutbound();
   const source = mcpSource(
     { name: "up" },
     { kind: "mcp", transport },
     {
       fetch: outbound.fetch,
+      instance: INSTANCE,
       mask: createMask([SECRET]),
       clock: systemClock,
       random: systemRandom,
       log: { ...silentLog, debug: at("debug"), warn: at("warn"), info: at("info"), error: at("error") },
       timeoutMs: 20_000,
+      programUsers: null,
       toolsChanged: () => {},
       ...given,
     },

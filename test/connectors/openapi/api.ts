@@ -6,9 +6,9 @@ import type { Log } from "../../../src/base/log.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { OpenApiAuth, OpenApiDefinition } from "../../../src/connectors/definition.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
-import { createOutbound } from "../../../src/connectors/outbound/fetch.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import type { ConnectorError, OfferedTool, ToolAnswer, ToolSource } from "../../../src/connectors/source.ts";
+import { testOutbound } from "../../support/outbound.ts";
 
 export interface Asked {
   readonly method: string;
@@ -74,7 +74,7 @@ export interface SourceOptions {
   readonly timeoutMs?: number;
 }
 
-const outbound = createOutbound({ allow: [] });
+const outbound = testOutbound();
 
 export function sourceOf(spec: OpenApiDefinition["spec"], options: SourceOptions = {}): ToolSource {
   return openApiSource(

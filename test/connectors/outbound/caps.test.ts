@@ -2,10 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../../src/base/log.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
-import { createOutbound, type Outbound } from "../../../src/connectors/outbound/fetch.ts";
+import type { Outbound } from "../../../src/connectors/outbound/fetch.ts";
 import { capStream, readCapped } from "../../../src/connectors/outbound/read.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
 const MOST = 96;
@@ -59,7 +60,7 @@ let other: Bun.Server<undefined>;
 const at = (path: string, which = server) => `http://127.0.0.1:${which.port}${path}`;
 
 beforeEach(() => {
-  outbound = createOutbound({ allow: [] });
+  outbound = testOutbound();
   server = startServer();
   other = startServer();
 });

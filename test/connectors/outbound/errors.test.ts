@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createServer, type Server, type Socket } from "node:net";
 import { asConnectorError } from "../../../src/connectors/outbound/errors.ts";
-import { createOutbound } from "../../../src/connectors/outbound/fetch.ts";
 import { ConnectorError, type ConnectorFault } from "../../../src/connectors/source.ts";
+import { testOutbound } from "../../support/outbound.ts";
 
 const servers: Server[] = [];
-const outbound = createOutbound({ allow: [] });
+const outbound = testOutbound();
 
 afterAll(() => {
   outbound.close();

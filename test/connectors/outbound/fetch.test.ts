@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { asConnectorError } from "../../../src/connectors/outbound/errors.ts";
-import { createOutbound, type Outbound, type Resolve } from "../../../src/connectors/outbound/fetch.ts";
+import type { Outbound, Resolve } from "../../../src/connectors/outbound/fetch.ts";
+import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
 interface Seen {
@@ -50,7 +51,7 @@ afterAll(async () => {
 });
 
 function outbound(resolve?: Resolve, allow: readonly string[] = []): Outbound {
-  const made = createOutbound({ allow, ...(resolve ? { resolve } : {}) });
+  const made = testOutbound({ allow, ...(resolve ? { resolve } : {}) });
   outbounds.push(made);
   return made;
 }

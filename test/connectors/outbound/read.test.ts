@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createOutbound } from "../../../src/connectors/outbound/fetch.ts";
 import { capStream, readCapped } from "../../../src/connectors/outbound/read.ts";
 import { ConnectorError } from "../../../src/connectors/source.ts";
+import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
 const encoder = new TextEncoder();
@@ -172,7 +172,7 @@ describe("a server that sends 100 MB", () => {
           { headers: { "content-type": type } },
         ),
     });
-    const outbound = createOutbound({ allow: [] });
+    const outbound = testOutbound();
     stop = async () => {
       outbound.close();
       await server.stop(true);
@@ -211,7 +211,7 @@ describe("a server that sends 100 MB", () => {
       hostname: "127.0.0.1",
       fetch: () => new Response(bomb, { headers: { "content-encoding": "gzip" } }),
     });
-    const outbound = createOutbound({ allow: [] });
+    const outbound = testOutbound();
     stop = async () => {
       outbound.close();
       await server.stop(true);

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { asConnectorError } from "../../../src/connectors/outbound/errors.ts";
-import { createOutbound, type Outbound } from "../../../src/connectors/outbound/fetch.ts";
+import type { Outbound } from "../../../src/connectors/outbound/fetch.ts";
+import { testOutbound } from "../../support/outbound.ts";
 import { makeAuthority, makeCertificate, type ServerCertificate } from "./certificate.ts";
 
 const authority = makeAuthority("Test authority");
@@ -41,7 +42,7 @@ afterAll(async () => {
 });
 
 function trusting(authorities?: string): Outbound {
-  const made = createOutbound({ allow: [], resolve, ...(authorities === undefined ? {} : { authorities }) });
+  const made = testOutbound({ resolve, ...(authorities === undefined ? {} : { authorities }) });
   outbounds.push(made);
   return made;
 }

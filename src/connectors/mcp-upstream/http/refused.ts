@@ -6,6 +6,8 @@ import { isObject } from "../shape.ts";
 /** Bytes of an answer with an error status that are read, and characters of it that are repeated. */
 const READ_BYTES = 16_384;
 const SHOWN_CHARACTERS = 300;
+/** What a Gatehouse answers to a request that it has sent itself (RFC 5842, section 7.2). */
+const LOOP_DETECTED = 508;
 /**
  * What servers say with 400 where they do not know the session, before they look at the request any further: the TypeScript
  * SDK (`validateSession`), its examples and server-everything, and the Python SDK, as JSON-RPC errors or as the whole text.
@@ -30,6 +32,9 @@ export async function refusedStatus(
   parts: Pick<UpstreamParts, "name" | "mask">,
 ): Promise<ConnectorError | NotTaken> {
   const body = await beginning(response);
+  if (response.status === LOOP_DETECTED) {
+    return new ConnectorError("refused", `The connector ${parts.name} leads back to this Gatehouse.`);
+  }
   // Masked before anything is taken out of it: half of a secret, or one without its blanks, would not be found.
   const masked = parts.mask.text(body.text, { end: !body.isWhole });
   const said = shown(masked.replace(/\s+/g, " "), parts, SHOWN_CHARACTERS);

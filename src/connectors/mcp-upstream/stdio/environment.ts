@@ -18,12 +18,12 @@ const FOR_WINDOWS = [
 
 /**
  * The child's whole environment: what was declared. Whatever else the gateway was started with (its master key, its
- * providers' keys) stays here.
+ * providers' keys) stays here. A child that runs as another user gets that user's `home`, wherever its program was found.
  */
 export function childEnvironment(
   { command, env }: StdioTransport,
   own: Environment,
-  platform: NodeJS.Platform = process.platform,
+  { home, platform = process.platform }: { readonly home?: string; readonly platform?: NodeJS.Platform } = {},
 ): Record<string, string> {
   const byName = !command.includes("/");
   const added = platform === "win32" ? FOR_WINDOWS : byName ? FOR_NAMES : [];
@@ -32,5 +32,5 @@ export function childEnvironment(
     const value = own[name];
     if (value !== undefined) environment[name] = value;
   }
-  return { ...environment, ...env };
+  return { ...environment, ...(home === undefined ? {} : { HOME: home }), ...env };
 }

@@ -3,12 +3,13 @@ import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol
 import { openFilesReserve } from "../../../base/open-files/reserve.ts";
 import type { StdioTransport } from "../../definition.ts";
 import { ConnectorError } from "../../source.ts";
-import { shown } from "../faults.ts";
+import { closed, shown } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { childEnvironment } from "./environment.ts";
 import { Lines, LineTooLong } from "./lines.ts";
 import { endGroup } from "./process-group.ts";
+import type { ProgramUser } from "./program-users.ts";
 import { Said } from "./said.ts";
 
 /** Bytes of one message: more than any answer that is taken. */
@@ -31,6 +32,7 @@ export class StdioLink extends Link {
   readonly #said: Said;
   readonly #collected = Promise.withResolvers<void>();
   #child: ChildProcessWithoutNullStreams | undefined;
+  #user: ProgramUser | null = null;
   #queued = 0;
 
   constructor(transport: StdioTransport, parts: UpstreamParts) {
@@ -44,15 +46,28 @@ export class StdioLink extends Link {
     return this.#child?.pid;
   }
 
-  start(): Promise<void> {
+  async start(): Promise<void> {
+    const user = (await this.parts.programUsers?.take()) ?? null;
+    if (this.closed) {
+      await user?.release();
+      throw closed(this.parts);
+    }
+    this.#user = user;
+    await this.#spawn(user);
+  }
+
+  #spawn(user: ProgramUser | null): Promise<void> {
     const { command, args } = this.#transport;
-    const env = childEnvironment(this.#transport, this.parts.environment ?? process.env);
+    const own = this.parts.environment ?? process.env;
+    const env = childEnvironment(this.#transport, own, user ? { home: user.home } : {});
+    // It may not be let into the directory that the server runs in.
+    const as = user ? { uid: user.uid, gid: user.gid, cwd: user.home } : {};
     return new Promise((resolve, reject) => {
       let child: ChildProcessWithoutNullStreams;
       try {
         // Detached: a group of its own, which can be ended as a whole, and which Ctrl-C in our terminal does not reach.
         child = openFilesReserve.lend(PER_CHILD, () =>
-          spawn(command, args, { env, stdio: "pipe", detached: true, windowsHide: true }),
+          spawn(command, args, { ...as, env, stdio: "pipe", detached: true, windowsHide: true }),
         );
       } catch (error) {
         reject(this.#cannotStart(error));
@@ -90,6 +105,11 @@ export class StdioLink extends Link {
   }
 
   protected async release(): Promise<void> {
+    await this.#end();
+    await this.#user?.release();
+  }
+
+  async #end(): Promise<void> {
     const child = this.#child;
     if (child?.pid === undefined) return;
     child.stdin.end();
@@ -139,9 +159,11 @@ export class StdioLink extends Link {
     const how = signal === null ? `with code ${code}` : `by ${signal}`;
     const end = (): void => {
       cancel();
-      const said = this.#said.tail();
-      const text = `The program of the connector ${this.parts.name} ended ${how}${said && `. It said: ${said}`}`;
-      this.lose(new ConnectorError("unreachable", said ? text : `${text}.`));
+      const output = this.#said.tail() || undefined;
+      const { name, log } = this.parts;
+      if (!this.closed) log.warn("a connector's program ended", { connector: name, how, output });
+      const text = `The program of the connector ${name} ended ${how}.`;
+      this.lose(new ConnectorError("unreachable", text, { output }));
     };
     const cancel = this.parts.clock.after(DRAIN_MS, end);
     child.once("close", end);
@@ -157,7 +179,7 @@ export class StdioLink extends Link {
     const text =
       why === "ENOENT"
         ? `was not found${command.includes("/") ? "" : " on PATH"}`
-        : `cannot be started (${why})`;
+        : `cannot be started (${why})${this.#user ? `: it runs as user ${this.#user.uid}, who must be able to read and execute it (see connectors.stdio_user)` : ""}`;
     const program = shown(JSON.stringify(command), this.parts);
     return new ConnectorError(
       "unreachable",

@@ -1,0 +1,39 @@
+/** The Gatehouses that a request has passed, oldest first, each by its instance's id. As `CDN-Loop` (RFC 8586) does for CDNs. */
+export type Via = readonly string[];
+
+/** The header that names them, separated by commas. */
+export const VIA_HEADER = "gatehouse-via";
+/** The same in `_meta` of an MCP request (an array), which programs and proxies between two Gatehouses pass on. */
+export const VIA_META = "gatehouse/via";
+/** In `_meta` of a tool that a Gatehouse lists for another one: the Gatehouses that a call of it passes, nearest first. */
+export const PATH_META = "gatehouse/path";
+
+/** More are cut off at the end that came first. A request that has passed so many is refused before that. */
+export const MOST_HOPS = 16;
+
+const NONE: Via = [];
+const INSTANCE = /^[0-9a-f]{8,64}$/;
+
+export function readVia(headers: Headers): Via {
+  const text = headers.get(VIA_HEADER);
+  return text === null ? NONE : instancesOf(text.split(","));
+}
+
+/** What `_meta` of an MCP request, or of a tool, holds under this key. */
+export function readMeta(meta: unknown, key: typeof VIA_META | typeof PATH_META): Via {
+  if (typeof meta !== "object" || meta === null) return NONE;
+  const value: unknown = Reflect.get(meta, key);
+  return Array.isArray(value) ? instancesOf(value) : NONE;
+}
+
+/** The header's text for a request that leaves the last of these. */
+export function viaText(via: Via): string {
+  return via.join(", ");
+}
+
+function instancesOf(values: readonly unknown[]): Via {
+  return values
+    .slice(-MOST_HOPS)
+    .map((value) => (typeof value === "string" ? value.trim() : ""))
+    .filter((text) => INSTANCE.test(text));
+}

@@ -1,0 +1,179 @@
+import { readdirSync, statSync } from "node:fs";
+import { OperatorError } from "../../../base/errors.ts";
+import { ConnectorError } from "../../source.ts";
+import { type SystemUser, systemUsers } from "./passwd.ts";
+import { ProgramHomes } from "./program-home.ts";
+
+/** Who a program runs as. It has no other group than `gid`. */
+export interface ProgramUser {
+  readonly uid: number;
+  readonly gid: number;
+  /** An absolute path: its HOME, and where it is started. */
+  readonly home: string;
+  /** Called when the program has ended. */
+  release(): Promise<void>;
+}
+
+/** Gives each program a user that cannot read the server's files, memory or environment. */
+export interface ProgramUsers {
+  /** @throws ConnectorError `unavailable` if none can be given; then nothing may be started */
+  take(): Promise<ProgramUser>;
+}
+
+export interface ProgramUserParts {
+  readonly dataDir: string;
+  /** `connectors.stdio_user`. */
+  readonly stdioUser: string | undefined;
+  /** The server's own user. Default: the process's. */
+  readonly ownUid?: number | undefined;
+}
+
+/**
+ * Users without an entry in `/etc/passwd`, for one program each, so that programs cannot reach each other either. systemd and
+ * Debian assign none of these numbers by themselves, and rootless containers map them.
+ */
+const FIRST_UID = 60_706;
+const LAST_UID = 61_183;
+
+/**
+ * The users that programs run as; null if they run as the server's own user, which only root can change.
+ * @throws OperatorError if `connectors.stdio_user` cannot be
+ */
+export function openProgramUsers(parts: ProgramUserParts): ProgramUsers | null {
+  const { dataDir, stdioUser, ownUid = process.geteuid?.() } = parts;
+  const named = stdioUser === undefined ? undefined : findUser(stdioUser);
+  if (ownUid !== 0) {
+    if (named === undefined || named.uid === ownUid) return null;
+    throw unusable(named.name, "and only a server that runs as root can start programs as another user");
+  }
+  const homes = new ProgramHomes(dataDir);
+  if (named?.uid === 0) throw unusable(named.name, "which could read everything here");
+  const users = named ? new NamedUser(named, homes) : new OwnUsers(homes);
+  return {
+    async take() {
+      const user = await users.take().catch((error: unknown) => {
+        throw asConnectorError(error);
+      });
+      if (!canRead(dataDir, user)) return user;
+      await user.release();
+      throw new ConnectorError(
+        "unavailable",
+        "No program is started while its user could look into the data directory. Let only the server's user read that: chmod 700.",
+      );
+    },
+  };
+}
+
+/** A number needs no entry; without one it has a group of its own, and no home. */
+function findUser(text: string): Omit<SystemUser, "home"> & { readonly home?: string } {
+  const uid = /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+  const found = systemUsers().find((user) => (uid === undefined ? user.name === text : user.uid === uid));
+  if (found) return found;
+  if (uid !== undefined) return { name: text, uid, gid: uid };
+  throw unusable(text, "which /etc/passwd does not list");
+}
+
+function unusable(name: string, why: string): OperatorError {
+  return new OperatorError(
+    `connectors.stdio_user is ${name}, ${why}`,
+    "name an unprivileged user of this machine, or leave connectors.stdio_user out",
+    2,
+  );
+}
+
+/** The file system's errors name what could not be made; nothing of them is secret. */
+function asConnectorError(error: unknown): ConnectorError {
+  if (error instanceof ConnectorError) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  return new ConnectorError(
+    "unavailable",
+    `No program is started: its home directory cannot be made: ${why}.`,
+  );
+}
+
+/** Whether the mode of a directory lets the user list or pass through it. */
+function canRead(directory: string, { uid, gid }: ProgramUser): boolean {
+  const stats = statSync(directory);
+  const bits = stats.uid === uid ? 0o700 : stats.gid === gid ? 0o070 : 0o007;
+  return (stats.mode & bits) !== 0;
+}
+
+/** One user for all programs, as `connectors.stdio_user` names it. */
+class NamedUser implements ProgramUsers {
+  readonly #user: ReturnType<typeof findUser>;
+  readonly #homes: ProgramHomes;
+
+  constructor(user: ReturnType<typeof findUser>, homes: ProgramHomes) {
+    this.#user = user;
+    this.#homes = homes;
+  }
+
+  async take(): Promise<ProgramUser> {
+    const { uid, gid, home } = this.#user;
+    // System users such as nobody have homes that do not exist.
+    const hasHome = home !== undefined && statSync(home, { throwIfNoEntry: false })?.isDirectory();
+    if (hasHome) return { uid, gid, home, release: async () => {} };
+    const made = await this.#homes.make(uid, gid);
+    return { uid, gid, home: made, release: () => this.#homes.remove(made) };
+  }
+}
+
+/** A user for each program. None is given twice before all others were, nor while any process of the machine runs as it. */
+class OwnUsers implements ProgramUsers {
+  readonly #homes: ProgramHomes;
+  readonly #taken = new Set<number>();
+  #next = FIRST_UID;
+
+  constructor(homes: ProgramHomes) {
+    this.#homes = homes;
+  }
+
+  async take(): Promise<ProgramUser> {
+    const uid = this.#free();
+    this.#taken.add(uid);
+    try {
+      const home = await this.#homes.make(uid, uid);
+      const release = async (): Promise<void> => {
+        try {
+          await this.#homes.remove(home);
+        } finally {
+          this.#taken.delete(uid);
+        }
+      };
+      return { uid, gid: uid, home, release };
+    } catch (error) {
+      this.#taken.delete(uid);
+      throw error;
+    }
+  }
+
+  #free(): number {
+    const others = new Set([...systemUsers().map((user) => user.uid), ...uidsOfProcesses()]);
+    for (let tried = FIRST_UID; tried <= LAST_UID; tried++) {
+      const uid = this.#next;
+      this.#next = uid === LAST_UID ? FIRST_UID : uid + 1;
+      if (!this.#taken.has(uid) && !others.has(uid)) return uid;
+    }
+    throw new ConnectorError(
+      "unavailable",
+      `No program is started: ${LAST_UID - FIRST_UID + 1} users for programs are all in use.`,
+    );
+  }
+}
+
+/** Users that a process runs as now: what a program left behind must not meet the next one. */
+function uidsOfProcesses(): number[] {
+  let names: string[];
+  try {
+    names = readdirSync("/proc");
+  } catch {
+    // A jail without /proc, or a system that has none: only our own are known.
+    return [];
+  }
+  return names.flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    // It may have ended since it was listed.
+    const stats = statSync(`/proc/${name}`, { throwIfNoEntry: false });
+    return stats ? [stats.uid] : [];
+  });
+}

@@ -1,0 +1,42 @@
+import { networkInterfaces } from "node:os";
+import ipaddr from "ipaddr.js";
+import { isAddress } from "../../config/address-range.ts";
+import type { Listen } from "../../config/listen.ts";
+
+/**
+ * Where this Gatehouse listens. Connectors may reach loopback, and a request from here would pass for one of the operator, who
+ * reads `/metrics` without a token. Other ways that lead here, such as a proxy, are told by the header that each request carries.
+ */
+export interface OwnAddress {
+  /** Whether a connection to `address` (IPv4 or IPv6 as text; a name is none) for this URL ends here. */
+  is(address: string, url: URL): boolean;
+}
+
+/** @param listening the port that is really bound; null while nothing is, when the configured one counts */
+export function ownAddress(configured: Listen, listening: () => number | null): OwnAddress {
+  return {
+    is(address, url) {
+      const port = listening() ?? configured.port;
+      if (port === 0 || !isAddress(address) || Number(url.port || defaultPort(url)) !== port) return false;
+      const target = ipaddr.process(address).toString();
+      if (isAddress(configured.host) && !isWildcard(configured.host)) {
+        return ipaddr.process(configured.host).toString() === target;
+      }
+      return ipaddr.process(address).range() === "loopback" || interfaceAddresses().includes(target);
+    },
+  };
+}
+
+function defaultPort({ protocol }: URL): number {
+  return protocol === "https:" ? 443 : 80;
+}
+
+function isWildcard(host: string): boolean {
+  return host === "0.0.0.0" || host === "::";
+}
+
+function interfaceAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((each = []) =>
+    each.map(({ address }) => ipaddr.process(address.replace(/%.*$/, "")).toString()),
+  );
+}
