@@ -4,6 +4,7 @@
  */
 const PROBLEMS = {
   invalid_json: [400, "The body is not valid JSON"],
+  nested_too_deep: [400, "The body is nested too deeply"],
   unauthenticated: [401, "Authentication is required"],
   invalid_token: [401, "The token is not valid"],
   credits_exhausted: [402, "The budget is spent"],

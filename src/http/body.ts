@@ -1,4 +1,5 @@
 import { invalidField, Problem } from "../base/errors.ts";
+import { isNestedTooDeep, MAX_NESTING } from "../base/nesting.ts";
 
 /** Bytes of a JSON body (contract, section 3). */
 export const BODY_LIMIT = 10 * 1024 * 1024;
@@ -71,6 +72,9 @@ export async function readJson(request: Request, limit = BODY_LIMIT, budget = in
 
 function parseBytes(bytes: Uint8Array): unknown {
   if (bytes.length === 0) throw invalidJson("The body is empty.");
+  if (isNestedTooDeep(bytes)) {
+    throw new Problem("nested_too_deep", `JSON may have ${MAX_NESTING} levels of nesting.`);
+  }
   const text = decode(bytes);
   const value = parse(text);
   // Only an escape can make half a character out of valid UTF-8; it could not be stored as it is.
@@ -119,10 +123,8 @@ function decode(bytes: Uint8Array): string {
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (error) {
-    throw invalidJson(
-      error instanceof RangeError ? "The body is nested too deeply." : "The body is not valid JSON.",
-    );
+  } catch {
+    throw invalidJson("The body is not valid JSON.");
   }
 }
 

@@ -7,7 +7,7 @@ import { Offers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts } from "./parts.ts";
-import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
+import { answered, authInfo, type McpAnswer, refused, refusedMessage, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
 import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -131,7 +131,8 @@ export class McpDoor {
     const answer = await this.#parts.gate.perform<never>(operation, visit.origin, visit, () =>
       Promise.reject(problem),
     );
-    return answer.ok ? answer.value : refused(answer);
+    if (answer.ok) return answer.value;
+    return answer.problem.code === "nested_too_deep" ? refusedMessage(answer, visit) : refused(answer);
   }
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {

@@ -99,7 +99,7 @@ describe("the nesting of JSON, counted over its bytes", () => {
         return found;
       }
     }
-    const text = `["${'x'.repeat(200)}${`\\"${"y".repeat(60)}`.repeat(5_000)}"]`;
+    const text = `["${"x".repeat(200)}${`\\"${"y".repeat(60)}`.repeat(5_000)}"]`;
     const bytes = new Counted(encode(text));
     expect(new NestingCounter().add(bytes)).toBe(true);
     expect(looked).toBeLessThanOrEqual(bytes.length);

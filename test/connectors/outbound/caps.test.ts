@@ -1,12 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { capBody } from "../../../src/base/capped-body.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
 import { createOutbound, type Outbound } from "../../../src/connectors/outbound/fetch.ts";
-import { capStream, readCapped } from "../../../src/connectors/outbound/read.ts";
+import { readCapped } from "../../../src/connectors/outbound/read.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { faultOf } from "./support.ts";
+
+const capStream = (given: Response, bytes: number): Response => {
+  const refuse = () => new Error("past the cap");
+  return capBody(given, { bytes, tooLarge: refuse, tooDeep: refuse });
+};
 
 const MOST = 96;
 const MOST_STREAMS = 64;
