@@ -55,7 +55,11 @@ describe("a document is refused, with what is wrong with it", () => {
       "it is deeper than 100 levels",
     ],
     ["large YAML", `openapi: 3.1.0\nx: ${"y".repeat(2 * 1_024 * 1_024)}`, "has to be JSON"],
-    ["JSON nested too deep", `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, "it is deeper than 100 levels"],
+    [
+      "JSON nested too deep",
+      `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
+      "it is deeper than 100 levels",
+    ],
     [
       "JSON nested too deep with all fields",
       `{"openapi":"3.1.0","paths":{},"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
