@@ -15,6 +15,7 @@ import type { Budgets } from "./gate/budget.ts";
 import type { Gate } from "./gate/gate.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
+import { BodyShares } from "./http/body-shares.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { OpenCallers } from "./http/open-callers.ts";
 import type { Readiness } from "./http/routes/system.ts";
@@ -95,7 +96,10 @@ export function openDoors(rooms: Rooms): Doors {
   const streams = new OpenStreams();
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
-    door: { gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
+    door: {
+      ...{ gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
+      bodies: new BodyShares({ clock }),
+    },
     log,
     db,
     agents: {

@@ -7,7 +7,8 @@ import { type Validator, validator } from "../base/schema.ts";
 import type { Call } from "../gate/call.ts";
 import type { Gate } from "../gate/gate.ts";
 import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
-import { BODY_LIMIT, isEmpty, readJson } from "./body.ts";
+import { type BodyReading, isEmpty, readJson } from "./body.ts";
+import type { BodyShares } from "./body-shares.ts";
 import { readBrowserCredential, readSignIn } from "./credential.ts";
 import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
@@ -18,6 +19,8 @@ export interface Door {
   readonly gate: Pick<Gate, "call">;
   readonly ids: Ids;
   readonly metrics: Metrics;
+  /** The memory for bodies that are being read. */
+  readonly bodies: BodyShares;
   /** Known only to this process and to who may read its data directory. */
   readonly operatorSecret: string;
   /** What clients see, where it is configured; without a slash at its end. */
@@ -112,7 +115,9 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     };
     let reply: Reply | StreamReply | undefined;
     const result = await door.gate.call(operation, origin, async (call) => {
-      const given = body && (await readBody(request, spec.bodyOptional === true, spec.bodyLimit));
+      const { workspaceId } = call.caller;
+      const reading = { workspaceId, shares: door.bodies, limit: spec.bodyLimit };
+      const given = body && (await readBody(request, spec.bodyOptional === true, reading));
       if (spec.slow) server?.timeout(request, 0);
       reply = await handle({
         call,
@@ -155,6 +160,6 @@ export interface StreamReply {
   abandon(): void;
 }
 
-async function readBody(request: Request, optional: boolean, limit = BODY_LIMIT): Promise<unknown> {
-  return optional && isEmpty(request) ? {} : readJson(request, limit);
+async function readBody(request: Request, optional: boolean, reading: BodyReading): Promise<unknown> {
+  return optional && isEmpty(request) ? {} : readJson(request, reading);
 }

@@ -33,8 +33,8 @@ export interface McpRequest {
   readonly speaksSse: boolean;
   /** Query parameter of the older transport's endpoint. */
   readonly sseSession: string | null;
-  /** @throws Problem 400, 413, 415 */
-  readBody(): Promise<unknown>;
+  /** @param workspaceId of the caller, who is known by then @throws Problem 400, 413, 415, 429, 499 */
+  readBody(workspaceId: number): Promise<unknown>;
   /** Called for a stream: its connection is not given up for its silence. */
   keepOpen(): void;
 }
@@ -137,7 +137,7 @@ export class McpDoor {
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const { caller, origin } = visit;
-    const body = await asked.readBody();
+    const body = await asked.readBody(caller.workspaceId);
     if (Array.isArray(body) && body.length > BATCH) {
       const message = `A batch may have ${BATCH} messages.`;
       return answered(rpcResponse(400, RPC.invalidRequest, message), visit);
