@@ -46,7 +46,10 @@ export async function readJson(
 function parseBytes(bytes: Uint8Array): unknown {
   if (bytes.length === 0) throw invalidJson("The body is empty.");
   if (isNestedTooDeep(bytes)) {
-    throw new Problem("nested_too_deep", `JSON may have ${MAX_NESTING} levels of nesting.`);
+    throw new Problem(
+      "nested_too_deep",
+      `The body is nested too deeply: JSON may have ${MAX_NESTING} levels.`,
+    );
   }
   const text = decode(bytes);
   const value = parse(text);

@@ -165,7 +165,7 @@ describe("JSON of more than 100 levels is refused before it is parsed", () => {
         path,
         400,
         "nested_too_deep",
-        "JSON may have 100 levels of nesting.",
+        "The body is nested too deeply: JSON may have 100 levels.",
       ]);
     }
   });
