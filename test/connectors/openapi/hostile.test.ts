@@ -66,6 +66,11 @@ describe("a document is refused, with what is wrong with it", () => {
       "it is deeper than 100 levels",
     ],
     [
+      "too many lists",
+      `{"openapi":"3.1.0","paths":{},"x":[${"[],".repeat(500_000)}[]]}`,
+      "more than 500000 objects and lists",
+    ],
+    [
       "an object of too many fields",
       { ...HEAD, paths: {}, x: Object.fromEntries(Array.from({ length: 10_001 }, (_, n) => [`k${n}`, 0])) },
       "more than 10000 fields",
