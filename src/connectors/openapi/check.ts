@@ -56,7 +56,8 @@ function checkValues(root: JsonMap): void {
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const { value, depth, isData } = next;
     containers++;
-    if (containers > MAX_CONTAINERS) throw new DocumentFault(`it holds more than ${MAX_CONTAINERS} objects and lists`);
+    if (containers > MAX_CONTAINERS)
+      throw new DocumentFault(`it holds more than ${MAX_CONTAINERS} objects and lists`);
     if (depth > MAX_DEPTH) throw new DocumentFault(`it is deeper than ${MAX_DEPTH} levels, or holds itself`);
     if (Array.isArray(value)) {
       for (const item of value) {

@@ -115,6 +115,33 @@ describe("past what may be out at once, nothing is sent", () => {
     await third.stop(true);
   });
 
+  test("of one workspace; the connectors of another one go on, streams as well", async () => {
+    const third = startServer();
+    const giveUp = new AbortController();
+    const { signal } = giveUp;
+    const hog = outbound.fetchFor(1);
+    const calls = [server, other, third].flatMap((each) =>
+      Array.from({ length: MOST_TO_ONE }, () => faultOf(hog(at("/hang", each), { signal }))),
+    );
+    const streams = Array.from({ length: MOST_STREAMS }, () => hog(at("/stream"), { signal, lasts: true }));
+    const opened = await Promise.allSettled(streams);
+    expect((await Promise.all(calls.slice(72)))[0]).toEqual([
+      "unavailable",
+      "Nothing was sent: the workspace's connectors have their share of requests out already, and no more are begun.",
+    ]);
+    expect(outbound.out).toEqual({ requests: 72, streams: 48 });
+    const neighbour = outbound.fetchFor(2);
+    expect(await (await neighbour(at("/"))).text()).toBe("here");
+    const stream = await neighbour(at("/stream"), { lasts: true });
+    expect(stream.status).toBe(200);
+    await stream.body?.cancel();
+    giveUp.abort();
+    await Promise.all(calls);
+    expect(opened.filter(({ status }) => status === "fulfilled")).toHaveLength(48);
+    expect(outbound.out).toEqual({ requests: 0, streams: 0 });
+    await third.stop(true);
+  });
+
   test("where it would be one stream too many; requests are not concerned", async () => {
     const giveUp = new AbortController();
     const { signal } = giveUp;
