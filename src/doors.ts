@@ -17,6 +17,7 @@ import type { Gate } from "./gate/gate.ts";
 import { LoopGuard } from "./gate/loops.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
+import { BodyShares } from "./http/body-shares.ts";
 import type { ConnectionPlan } from "./http/connections/plan.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { OpenCallers } from "./http/open-callers.ts";
@@ -104,7 +105,10 @@ export function openDoors(rooms: Rooms): Doors {
   const streams = new OpenStreams(rooms.plan?.streamsPerWorkspace, rooms.plan?.streams);
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
-    door: { gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
+    door: {
+      ...{ gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
+      bodies: new BodyShares({ clock }),
+    },
     log,
     loops,
     db,

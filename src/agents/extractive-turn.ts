@@ -1,4 +1,5 @@
 import type { LanguageModelV4Prompt, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
+import { parseJson } from "../base/nesting.ts";
 
 type Output = LanguageModelV4ToolResultPart["output"];
 
@@ -85,7 +86,7 @@ function read(output: Output): Omit<Finding, "tool"> {
 function parsed(text: string): unknown {
   if (!/^\s*[{[]/.test(text)) return text;
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return text;
   }

@@ -1,4 +1,5 @@
 import type { LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { parseJson } from "../base/nesting.ts";
 import { RunFailure } from "./errors.ts";
 import type { JsonValue, ToolCall } from "./message.ts";
 import { textBytes } from "./request-size.ts";
@@ -84,11 +85,14 @@ export class Received {
   }
 }
 
-/** Some providers send nothing for a tool without parameters. */
+/**
+ * What cannot be read, or is nested too deeply to be read, stays text: the call is refused for it, and the model is told.
+ * Some providers send nothing for a tool without parameters.
+ */
 function parseArguments(text: string): JsonValue {
   if (text.trim() === "") return {};
   try {
-    return JSON.parse(text);
+    return parseJson(text) as JsonValue;
   } catch {
     return text;
   }

@@ -1,3 +1,4 @@
+import { isNestedTooDeep, MAX_NESTING } from "../base/nesting.ts";
 import { AgentDenied, cancelled, RunFailure, ToolError } from "./errors.ts";
 import type { AgentEvent } from "./events.ts";
 import type { Refusal } from "./hooks.ts";
@@ -43,8 +44,7 @@ async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
   }
   if (!allows(tool.name))
     return refused("tool_forbidden", `The policy does not allow the tool ${tool.name}.`);
-  if (!isJsonObject(call.arguments))
-    return refused("invalid_arguments", "The arguments are not a valid JSON object.");
+  if (!isJsonObject(call.arguments)) return refused("invalid_arguments", unreadable(call.arguments));
   const problem = invalid(tool, call.arguments);
   if (problem !== undefined) return refused("invalid_arguments", problem);
   const reason = await before(run, call);
@@ -55,6 +55,12 @@ async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
 
 function refused(code: Refusal, output: string): Outcome {
   return { status: "denied", code, output, dispatched: false, durationMs: 0 };
+}
+
+function unreadable(given: JsonValue): string {
+  if (typeof given !== "string" || !isNestedTooDeep(given))
+    return "The arguments are not a valid JSON object.";
+  return `The arguments are nested too deeply: they may have ${MAX_NESTING} levels.`;
 }
 
 function invalid(tool: Tool, input: JsonObject): string | undefined {

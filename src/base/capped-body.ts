@@ -1,26 +1,69 @@
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
+import { EventMeter } from "./event-stream.ts";
+import { NestingCounter } from "./nesting.ts";
+
+/** What a body may hold, and the errors in which it ends past that. */
+export interface BodyLimits {
+  /** Of one event of a `text/event-stream`, or of any other body in all. */
+  readonly bytes: number;
+  readonly tooLarge: () => Error;
+  /** For a body, or events, of more than MAX_NESTING levels of JSON. */
+  readonly tooDeep: () => Error;
+}
+
+/** Takes in the next bytes. @returns the error in which the body ends, if it does */
+type Check = (part: Uint8Array) => Error | null;
 
 /**
- * The same response with a body that fails with what `tooLarge` makes where an event of a `text/event-stream` has more than
- * `bytes` bytes, or any other body has more in all. Nothing is read before it is asked for, and a reader that leaves ends
- * the request.
+ * The same response with a body that fails past the limits. Nothing is read before it is asked for, and a reader that
+ * leaves ends the request.
  */
-export function capBody(response: Response, bytes: number, tooLarge: () => Error): Response {
+export function capBody(response: Response, limits: BodyLimits): Response {
+  const type = response.headers.get("content-type") ?? "";
+  // The body of an error is read as a whole, whatever it calls itself.
+  const isStream = response.ok && /^\s*text\/event-stream\b/i.test(type);
+  return isStream ? checked(response, checkEvents(limits)) : capWhole(response, limits);
+}
+
+/** `capBody` for a body that is never read as events: `bytes` is for all of it. */
+export function capWhole(response: Response, limits: BodyLimits): Response {
+  return checked(response, checkWhole(limits));
+}
+
+function checkEvents({ bytes, tooLarge, tooDeep }: BodyLimits): Check {
+  const events = new EventMeter();
+  return (part) => {
+    const { bytes: most, isWithin } = events.add(part);
+    if (most > bytes) return tooLarge();
+    return isWithin ? null : tooDeep();
+  };
+}
+
+/** Nesting is counted as that of one text, and as that of events: some readers look for events whatever the type is. */
+function checkWhole({ bytes, tooLarge, tooDeep }: BodyLimits): Check {
+  const whole = new NestingCounter();
+  const events = new EventMeter();
+  let total = 0;
+  return (part) => {
+    total += part.length;
+    if (total > bytes) return tooLarge();
+    return whole.add(part) && events.add(part).isWithin ? null : tooDeep();
+  };
+}
+
+function checked(response: Response, check: Check): Response {
   if (!response.body) return response;
   const reader = response.body.getReader();
-  const type = response.headers.get("content-type") ?? "";
-  const count = /^\s*text\/event-stream\b/i.test(type) ? countEvents() : countAll();
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         const { done, value } = await reader.read();
+        const refusal = done ? null : check(value);
         if (done) {
           controller.close();
-        } else if (count(value) > bytes) {
+        } else if (refusal) {
           // It is not wanted any more: that its connection broke as well changes nothing.
           reader.cancel().catch(() => {});
-          controller.error(tooLarge());
+          controller.error(refusal);
         } else controller.enqueue(value);
       },
       cancel: (reason) => reader.cancel(reason),
@@ -32,45 +75,4 @@ export function capBody(response: Response, bytes: number, tooLarge: () => Error
   headers.delete("content-encoding");
   headers.delete("content-length");
   return new Response(body, { status: response.status, statusText: response.statusText, headers });
-}
-
-type Count = (part: Uint8Array) => number;
-
-function countAll(): Count {
-  let total = 0;
-  return (part) => {
-    total += part.length;
-    return total;
-  };
-}
-
-/**
- * The most bytes that an event has that is open or ends in this part. Lines end in LF, CR or CRLF, and a blank one ends an
- * event (HTML standard, 9.2.5).
- */
-function countEvents(): Count {
-  let length = 0;
-  let lineIsBlank = true;
-  let afterReturn = false;
-  return (part) => {
-    let most = length;
-    for (const byte of part) {
-      length++;
-      if (byte === LINE_FEED && afterReturn) {
-        afterReturn = false;
-        continue;
-      }
-      afterReturn = byte === CARRIAGE_RETURN;
-      if (byte !== LINE_FEED && !afterReturn) {
-        lineIsBlank = false;
-        continue;
-      }
-      if (lineIsBlank) {
-        most = Math.max(most, length);
-        length = 0;
-      }
-      lineIsBlank = true;
-    }
-    return Math.max(most, length);
-  };
 }

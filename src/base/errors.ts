@@ -4,6 +4,7 @@
  */
 const PROBLEMS = {
   invalid_json: [400, "The body is not valid JSON"],
+  nested_too_deep: [400, "The body is nested too deeply"],
   unauthenticated: [401, "Authentication is required"],
   invalid_token: [401, "The token is not valid"],
   credits_exhausted: [402, "The budget is spent"],
@@ -41,6 +42,8 @@ const PROBLEMS = {
   validation_failed: [422, "The request is not valid"],
   rate_limited: [429, "Too many requests"],
   queue_full: [429, "The queue is full"],
+  // Answered to nobody: the status is nginx's word for it.
+  client_closed: [499, "The client closed the connection"],
   internal: [500, "Internal error"],
   draining: [503, "The server is shutting down"],
   ledger_unavailable: [503, "The ledger cannot be written"],

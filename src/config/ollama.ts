@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import { parseJson } from "../base/nesting.ts";
 import { validator } from "../base/schema.ts";
 import { OLLAMA_URL } from "./defaults.ts";
 
@@ -27,7 +28,7 @@ export async function probeOllama({
     // Whoever answers on that port is not trusted to send the start anywhere else.
     const response = await fetch(`${baseUrl}/api/tags`, { signal: timeout, redirect: "error" });
     if (!response.ok) return [];
-    const answer: unknown = JSON.parse(await readLimited(response));
+    const answer = parseJson(await readLimited(response));
     return tags.is(answer) ? answer.models.slice(0, MAX_NAMES).map(({ name }) => name) : [];
   } catch {
     return [];

@@ -40,8 +40,9 @@ export interface DefinitionStore {
   open(workspaceId: number, name: string, sealed: Uint8Array): ConnectorDefinition;
 }
 
-/** What a source tells while it is at work. */
+/** Whose a source is, and what it tells while it is at work. */
 export interface SourceListener {
+  readonly workspaceId: number;
   readonly toolsChanged: () => void;
   /** Where the connector's auth may go from now on, to be kept before it goes there. @throws ConnectorError */
   readonly pinOrigin: (origin: string) => Promise<void>;
@@ -127,7 +128,7 @@ export class Connectors {
     this.#refuseTaken(workspaceId, name);
     const { definition, offered } =
       asked.kind === "openapi"
-        ? await this.#readDocument(name, asked)
+        ? await this.#readDocument(workspaceId, name, asked)
         : { definition: asked, offered: NOTHING_YET };
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const stored = await call.commit(async (tx) => {
@@ -190,11 +191,13 @@ export class Connectors {
 
   /** A document that is none is refused; one that cannot be had now may be had later. */
   async #readDocument(
+    workspaceId: number,
     name: string,
     asked: OpenApiDefinition,
   ): Promise<{ readonly definition: OpenApiDefinition; readonly offered: Said }> {
     let definition = asked;
     const source = this.#parts.openSource(name, asked, {
+      workspaceId,
       toolsChanged: () => {},
       pinOrigin: async (authOrigin) => {
         definition = { ...asked, authOrigin };
@@ -240,6 +243,7 @@ export class Connectors {
     const source =
       definition &&
       this.#parts.openSource(name, definition, {
+        workspaceId,
         toolsChanged: () => void this.#inBackground(() => this.#relist(live)),
         pinOrigin: async (authOrigin) => {
           if (definition.kind !== "openapi") return;

@@ -124,11 +124,11 @@ function openSource(
   { outbound, programUsers }: { readonly outbound: Outbound; readonly programUsers: ProgramUsers | null },
   name: string,
   definition: ConnectorDefinition,
-  { toolsChanged, pinOrigin }: SourceListener,
+  { workspaceId, toolsChanged, pinOrigin }: SourceListener,
 ): ToolSource {
   const { timeoutMs } = config.connectors;
   const mask = createMask(secretsOf(definition));
-  const given = { fetch: outbound.fetch, mask, clock, random, log, timeoutMs };
+  const given = { fetch: outbound.fetchFor(workspaceId), mask, clock, random, log, timeoutMs };
   return new LazySource(async () => {
     if (definition.kind === "mcp") {
       const { mcpSource } = await import("./mcp-upstream/source.ts");

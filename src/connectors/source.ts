@@ -79,6 +79,7 @@ export interface ToolSource {
  * - `unavailable`: not tried, since it failed again and again; the message says when it will be
  * - `invalid_answer`: what came is not what the protocol says
  * - `too_large`: more came than is taken
+ * - `nested_too_deep`: JSON came that is nested more deeply than is taken
  * - `refused`: the upstream said no (a status, a JSON-RPC error)
  * - `forbidden_address`: the address may not be reached from here
  * - `cancelled`: the caller gave up
@@ -89,6 +90,7 @@ export type ConnectorFault =
   | "unavailable"
   | "invalid_answer"
   | "too_large"
+  | "nested_too_deep"
   | "refused"
   | "forbidden_address"
   | "cancelled";

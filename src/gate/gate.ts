@@ -257,7 +257,7 @@ export function createGate(parts: GateParts): Gate {
             const over = await overLimit(origin, operation, caller, limit);
             if (over) return over;
           }
-          await call.record(problem.status >= 500 ? "failed" : "denied", problem.code);
+          await call.record(outcomeOf(problem), problem.code);
           ledgerSeq = call.ledgerSeq;
         }
       } catch (unrecorded) {
@@ -305,6 +305,12 @@ function rateLimited(limit: RequestLimit): Problem {
   return new Problem("rate_limited", `The workspace may make ${limit.quota} requests a minute.`, {
     headers: { "Retry-After": String(limit.retrySeconds) },
   });
+}
+
+/** How a call that was not made ends in the ledger. A client that left before it had asked was refused nothing. */
+function outcomeOf({ code, status }: Problem): "cancelled" | "failed" | "denied" {
+  if (code === "client_closed") return "cancelled";
+  return status >= 500 ? "failed" : "denied";
 }
 
 /** What may be shown of a failure. The rest goes to the log, where the request id finds it. */

@@ -10,6 +10,7 @@ import { problemResponse } from "./answer.ts";
 import { openapiDocument } from "./docs/document.ts";
 import type { Door } from "./endpoint.ts";
 import { allowedMethods } from "./methods.ts";
+import { catchPaths, pathOf } from "./raw-path.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
 import { type ApprovalRouteParts, approvalRoutes } from "./routes/approvals.ts";
 import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
@@ -110,9 +111,16 @@ export function createApp(parts: AppParts) {
     },
     { detail: { hide: true } },
   );
-  return app.onError(({ error, code, request }) =>
+  const whole = app.onError(({ error, code, request }) =>
     failure(error, code, request, routes, door.ids, parts.log),
   );
+  whole.config.serve = {
+    routes: catchPaths(
+      (request) => whole.fetch(request),
+      () => notFound(door.ids("req")),
+    ),
+  };
+  return whole;
 }
 
 export type App = ReturnType<typeof createApp>;
@@ -130,8 +138,7 @@ function failure(
   const headers = { "gatehouse-request-id": requestId };
   if (code === "NOT_FOUND") {
     const allow = allowedMethods(routes(), pathOf(request.url));
-    if (allow.length === 0)
-      return problemResponse(new Problem("not_found", "There is nothing here."), headers, requestId);
+    if (allow.length === 0) return notFound(requestId);
     const problem = new Problem("method_not_allowed", `${request.method} is not for this path.`, {
       headers: { Allow: allow.join(", ") },
     });
@@ -148,7 +155,7 @@ function failure(
   );
 }
 
-/** Not with `URL`, which refuses what a client may have put into its Host header. */
-function pathOf(url: string): string {
-  return /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] ?? "";
+function notFound(requestId: string): Response {
+  const headers = { "gatehouse-request-id": requestId };
+  return problemResponse(new Problem("not_found", "There is nothing here."), headers, requestId);
 }

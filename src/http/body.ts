@@ -1,53 +1,31 @@
 import { invalidField, Problem } from "../base/errors.ts";
+import { isNestedTooDeep, MAX_NESTING } from "../base/nesting.ts";
+import { readBytes } from "./body-bytes.ts";
+import type { BodyShares } from "./body-shares.ts";
 
 /** Bytes of a JSON body (contract, section 3). */
 export const BODY_LIMIT = 10 * 1024 * 1024;
 
-/** Bytes of all bodies that are being read at once: trickled on a hundred connections they would fill the memory. */
-const IN_FLIGHT_LIMIT = 256 * 1024 * 1024;
-/** A body declared as no longer than this is taken in one go, and counted whole from its beginning. */
-const SMALL_BODY = 64 * 1024;
-const RETRY_SECONDS = 1;
-
-/** Bytes that bodies hold now, over all of the process. */
-export class BodyBudget {
-  readonly #limit: number;
-  #held = 0;
-
-  constructor(limit = IN_FLIGHT_LIMIT) {
-    this.#limit = limit;
-  }
-
-  get held(): number {
-    return this.#held;
-  }
-
-  /** @throws Problem 429 `rate_limited` */
-  take(bytes: number): void {
-    if (this.#held + bytes > this.#limit) {
-      throw new Problem("rate_limited", "The server is reading as many bodies as it can hold.", {
-        headers: { "Retry-After": String(RETRY_SECONDS) },
-      });
-    }
-    this.#held += bytes;
-  }
-
-  release(bytes: number): void {
-    this.#held -= bytes;
-  }
-}
-
-const inFlight = new BodyBudget();
-
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 
+/** Whose body it is, and where its bytes are counted. */
+export interface BodyReading {
+  readonly workspaceId: number;
+  readonly shares: BodyShares;
+  /** Bytes that it may have. */
+  readonly limit?: number | undefined;
+}
+
 /**
  * The parsed body.
- * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large`, 400 `invalid_json` (empty, not UTF-8, broken), 429
- * `rate_limited` (too many at once)
+ * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large`, 400 `invalid_json` (empty, not UTF-8, broken, too slow),
+ * 400 `nested_too_deep`, 429 `rate_limited` (its workspace holds too much), 499 `client_closed`
  */
-export async function readJson(request: Request, limit = BODY_LIMIT, budget = inFlight): Promise<unknown> {
+export async function readJson(
+  request: Request,
+  { workspaceId, shares, limit = BODY_LIMIT }: BodyReading,
+): Promise<unknown> {
   const type = request.headers.get("content-type");
   // What is not there has no type either.
   if (type === null && isEmpty(request)) throw invalidJson("The body is empty.");
@@ -57,20 +35,22 @@ export async function readJson(request: Request, limit = BODY_LIMIT, budget = in
   if ((request.headers.get("content-encoding") ?? "identity") !== "identity") {
     throw new Problem("unsupported_media_type", "Send the body without Content-Encoding.");
   }
-  let held = 0;
-  const take = (bytes: number) => {
-    budget.take(bytes);
-    held += bytes;
-  };
+  const body = shares.open(workspaceId);
   try {
-    return parseBytes(await readBytes(request, limit, take));
+    return parseBytes(await readBytes(request, limit, body));
   } finally {
-    budget.release(held);
+    body.close();
   }
 }
 
 function parseBytes(bytes: Uint8Array): unknown {
   if (bytes.length === 0) throw invalidJson("The body is empty.");
+  if (isNestedTooDeep(bytes)) {
+    throw new Problem(
+      "nested_too_deep",
+      `The body is nested too deeply: JSON may have ${MAX_NESTING} levels.`,
+    );
+  }
   const text = decode(bytes);
   const value = parse(text);
   // Only an escape can make half a character out of valid UTF-8; it could not be stored as it is.
@@ -81,31 +61,6 @@ function parseBytes(bytes: Uint8Array): unknown {
 /** True where the head of the request says that no body follows. */
 export function isEmpty(request: Request): boolean {
   return request.headers.get("content-length") === "0" || request.body === null;
-}
-
-async function readBytes(
-  request: Request,
-  limit: number,
-  take: (bytes: number) => void,
-): Promise<Uint8Array> {
-  const declared = request.headers.get("content-length");
-  if (declared !== null) {
-    if (Number(declared) > limit) throw tooLarge(limit);
-    if (Number(declared) <= SMALL_BODY) {
-      take(Number(declared));
-      return request.bytes();
-    }
-  }
-  if (!request.body) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body) {
-    length += chunk.length;
-    if (length > limit) throw tooLarge(limit);
-    take(chunk.length);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 function decode(bytes: Uint8Array): string {
@@ -119,10 +74,8 @@ function decode(bytes: Uint8Array): string {
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (error) {
-    throw invalidJson(
-      error instanceof RangeError ? "The body is nested too deeply." : "The body is not valid JSON.",
-    );
+  } catch {
+    throw invalidJson("The body is not valid JSON.");
   }
 }
 
@@ -142,10 +95,6 @@ function refuseLoneSurrogates(root: unknown): void {
 
 function invalidJson(detail: string): Problem {
   return new Problem("invalid_json", detail);
-}
-
-function tooLarge(limit: number): Problem {
-  return new Problem("body_too_large", `A body may have ${limit} bytes.`);
 }
 
 /**

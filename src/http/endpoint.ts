@@ -8,7 +8,8 @@ import { readVia } from "../base/via.ts";
 import type { Call } from "../gate/call.ts";
 import type { Gate } from "../gate/gate.ts";
 import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
-import { BODY_LIMIT, isEmpty, readJson } from "./body.ts";
+import { type BodyReading, isEmpty, readJson } from "./body.ts";
+import type { BodyShares } from "./body-shares.ts";
 import { readBrowserCredential, readSignIn } from "./credential.ts";
 import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
@@ -19,6 +20,8 @@ export interface Door {
   readonly gate: Pick<Gate, "call">;
   readonly ids: Ids;
   readonly metrics: Metrics;
+  /** The memory for bodies that are being read. */
+  readonly bodies: BodyShares;
   /** Known only to this process and to who may read its data directory. */
   readonly operatorSecret: string;
   /** What clients see, where it is configured; without a slash at its end. */
@@ -114,7 +117,9 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     };
     let reply: Reply | StreamReply | undefined;
     const result = await door.gate.call(operation, origin, async (call) => {
-      const given = body && (await readBody(request, spec.bodyOptional === true, spec.bodyLimit));
+      const { workspaceId } = call.caller;
+      const reading = { workspaceId, shares: door.bodies, limit: spec.bodyLimit };
+      const given = body && (await readBody(request, spec.bodyOptional === true, reading));
       // A body may take minutes to come.
       const asked = body && call.requireRights();
       if (asked) await asked;
@@ -160,6 +165,6 @@ export interface StreamReply {
   abandon(): void;
 }
 
-async function readBody(request: Request, optional: boolean, limit = BODY_LIMIT): Promise<unknown> {
-  return optional && isEmpty(request) ? {} : readJson(request, limit);
+async function readBody(request: Request, optional: boolean, reading: BodyReading): Promise<unknown> {
+  return optional && isEmpty(request) ? {} : readJson(request, reading);
 }

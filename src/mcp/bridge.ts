@@ -1,5 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { Clock } from "../base/clock.ts";
+import type { ProblemCode } from "../base/errors.ts";
+import { isNestedTooDeep, MAX_NESTING, outlineJson } from "../base/nesting.ts";
 import { Carrier } from "./bridge/carrier.ts";
 import { type Line, LineReader } from "./bridge/lines.ts";
 import { readMessages, requestId } from "./bridge/message.ts";
@@ -70,19 +72,27 @@ export async function bridge(options: BridgeOptions): Promise<void> {
 }
 
 function takeLine(line: string, carrier: Carrier, warn: (message: string) => void): void {
-  const messages = readMessages(line);
+  const fault = faultOf(line);
+  const messages = readMessages(fault?.code === "nested_too_deep" ? outlineJson(line) : line);
   if (!messages) {
     warn("a line that is no JSON-RPC message was skipped");
     return;
   }
-  // What the door would not take is not sent there: it may close the connection before it has read it all.
-  const isTooLong = Buffer.byteLength(line) > MESSAGE_BYTES;
   for (const message of messages) {
     const id = requestId(message);
-    if (!isTooLong) carrier.take(message);
-    else if (id !== undefined) carrier.refuse(id, `A message may have ${MESSAGE_BYTES} bytes.`);
-    else warn(`a message of more than ${MESSAGE_BYTES} bytes was skipped`);
+    if (!fault) carrier.take(message);
+    else if (id !== undefined) carrier.refuse(id, fault.message, fault.code);
+    else warn(`a message was skipped: ${fault.message}`);
   }
+}
+
+/** Why the door would not take a line. Such a line is not sent: the door may close the connection before it has read it all. */
+function faultOf(line: string): { readonly code: ProblemCode; readonly message: string } | undefined {
+  if (Buffer.byteLength(line) > MESSAGE_BYTES) {
+    return { code: "body_too_large", message: `A message may have ${MESSAGE_BYTES} bytes.` };
+  }
+  if (!isNestedTooDeep(line)) return undefined;
+  return { code: "nested_too_deep", message: `A message may have ${MAX_NESTING} levels of nesting.` };
 }
 
 /** Writes lines; each resolves when the client has read enough to be given more, or is gone. */

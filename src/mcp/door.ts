@@ -8,7 +8,7 @@ import { Offers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts } from "./parts.ts";
-import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
+import { answered, authInfo, type McpAnswer, refused, refusedMessage, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
 import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -34,8 +34,8 @@ export interface McpRequest {
   readonly speaksSse: boolean;
   /** Query parameter of the older transport's endpoint. */
   readonly sseSession: string | null;
-  /** @throws Problem 400, 413, 415 */
-  readBody(): Promise<unknown>;
+  /** @param workspaceId of the caller, who is known by then @throws Problem 400, 413, 415, 429, 499 */
+  readBody(workspaceId: number): Promise<unknown>;
   /** Called for a stream: its connection is not given up for its silence. */
   keepOpen(): void;
 }
@@ -133,11 +133,12 @@ export class McpDoor {
     const answer = await this.#parts.gate.perform<never>(operation, visit.origin, visit, () =>
       Promise.reject(problem),
     );
-    return answer.ok ? answer.value : refused(answer);
+    if (answer.ok) return answer.value;
+    return answer.problem.code === "nested_too_deep" ? refusedMessage(answer, visit) : refused(answer);
   }
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
-    const body = await asked.readBody();
+    const body = await asked.readBody(visit.caller.workspaceId);
     const via = viaOf(body);
     const loop = this.#parts.loops.refusal(via);
     // Nothing of a loop is recorded: it would be kept alive by that.

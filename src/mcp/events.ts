@@ -6,9 +6,12 @@ const EVENTS = 64;
 const CHARACTERS_PER_SESSION = 256 * 1024;
 /** Characters of all sessions' events. Past that, a session keeps none of what comes until others give way. */
 const CHARACTERS = 64 * 1024 * 1024;
+/** Of those, what one workspace's sessions may take of what is free: half of it is always left to others. */
+const CHARACTERS_PER_WORKSPACE = CHARACTERS / 2;
 
 /** What the events of all sessions take. */
 export class EventMemory {
+  readonly #heldBy = new Map<number, number>();
   #held = 0;
 
   get held(): number {
@@ -16,14 +19,19 @@ export class EventMemory {
   }
 
   /** False where there is no room. */
-  take(characters: number): boolean {
-    if (this.#held + characters > CHARACTERS) return false;
+  take(workspaceId: number, characters: number): boolean {
+    const held = (this.#heldBy.get(workspaceId) ?? 0) + characters;
+    if (held > CHARACTERS_PER_WORKSPACE || this.#held + characters > CHARACTERS) return false;
     this.#held += characters;
+    this.#heldBy.set(workspaceId, held);
     return true;
   }
 
-  give(characters: number): void {
+  give(workspaceId: number, characters: number): void {
     this.#held -= characters;
+    const held = (this.#heldBy.get(workspaceId) ?? 0) - characters;
+    if (held > 0) this.#heldBy.set(workspaceId, held);
+    else this.#heldBy.delete(workspaceId);
   }
 }
 
@@ -40,12 +48,14 @@ interface Kept {
  */
 export class SessionEvents implements EventStore {
   readonly #memory: EventMemory;
+  readonly #workspaceId: number;
   #kept: Kept[] = [];
   #characters = 0;
   #last = 0;
 
-  constructor(memory: EventMemory) {
+  constructor(memory: EventMemory, workspaceId: number) {
     this.#memory = memory;
+    this.#workspaceId = workspaceId;
   }
 
   /** Events and characters that are held now. */
@@ -57,7 +67,7 @@ export class SessionEvents implements EventStore {
     this.#last += 1;
     const id = String(this.#last);
     const characters = JSON.stringify(message).length;
-    if (characters <= CHARACTERS_PER_SESSION && this.#memory.take(characters)) {
+    if (characters <= CHARACTERS_PER_SESSION && this.#memory.take(this.#workspaceId, characters)) {
       this.#kept.push({ id, stream, message, characters });
       this.#characters += characters;
       while (this.#kept.length > EVENTS || this.#characters > CHARACTERS_PER_SESSION) this.#forgetFirst();
@@ -80,7 +90,7 @@ export class SessionEvents implements EventStore {
   #forgetFirst(): void {
     const characters = this.#kept.shift()?.characters ?? 0;
     this.#characters -= characters;
-    this.#memory.give(characters);
+    this.#memory.give(this.#workspaceId, characters);
   }
 
   async getStreamIdForEventId(id: string): Promise<string | undefined> {

@@ -33,7 +33,7 @@ export class SessionOpener {
   /** Of Streamable HTTP. Never throws. */
   streamable(visit: Visit, hello: Hello): Promise<Answer<Session>> {
     return this.#open(visit, hello, (id) => {
-      const events = new SessionEvents(this.#memory);
+      const events = new SessionEvents(this.#memory, visit.caller.workspaceId);
       const transport = new WebStandardStreamableHTTPServerTransport({
         sessionIdGenerator: () => id,
         eventStore: events,

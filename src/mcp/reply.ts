@@ -2,6 +2,7 @@ import type { AuthInfo } from "@modelcontextprotocol/sdk/server/auth/types.js";
 import type { Problem } from "../base/errors.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 import type { PlainReply } from "./at-once.ts";
+import { rpcError } from "./rpc-error.ts";
 import type { Visit } from "./visit.ts";
 
 /** What the door answers; `http` makes a response of it. */
@@ -15,13 +16,23 @@ export function answered(response: Response, { limit }: Visit, ledgerSeq: number
   return { limit, ledgerSeq, outcome: { response } };
 }
 
-export function refused(answer: {
+interface Refused {
   readonly problem: Problem;
   readonly limit: RequestLimit | null;
   readonly ledgerSeq: number | null;
-}): McpAnswer {
+}
+
+export function refused(answer: Refused): McpAnswer {
   const { limit, ledgerSeq, problem } = answer;
   return { limit, ledgerSeq, outcome: { problem } };
+}
+
+/** A message that was not read, as JSON-RPC has it: its id is not known. */
+export function refusedMessage(answer: Refused, { origin }: Visit): McpAnswer {
+  const { limit, ledgerSeq, problem } = answer;
+  const { code, message, data } = rpcError(problem, origin.requestId, ledgerSeq);
+  const body = { jsonrpc: "2.0", error: { code, message, data }, id: null };
+  return { limit, ledgerSeq, outcome: { response: Response.json(body, { status: problem.status }) } };
 }
 
 /** What the protocol refuses, as JSON-RPC says it. */

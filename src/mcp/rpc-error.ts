@@ -53,6 +53,7 @@ function rpcCode(code: ProblemCode, status: number): number {
   if (code === "unknown_tool" || code === "validation_failed" || code === "agent_not_found") {
     return RPC.invalidParams;
   }
+  if (code === "nested_too_deep") return RPC.invalidRequest;
   if (code === "not_found") return RPC.resourceNotFound;
   if (code === "rate_limited" || code === "queue_full") return RPC.rateLimited;
   if (status === 503) return RPC.unavailable;

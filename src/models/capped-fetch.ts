@@ -1,4 +1,5 @@
-import { capBody } from "../base/capped-body.ts";
+import { type BodyLimits, capBody } from "../base/capped-body.ts";
+import { NestedTooDeep } from "../base/nesting.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 
 /**
@@ -7,14 +8,23 @@ import { openFilesReserve } from "../base/open-files/reserve.ts";
  */
 const MOST_BYTES = 16 * 1024 * 1024;
 
+/** What providers' answers may hold: up to `bytes`, then a RangeError; past the nesting of JSON, NestedTooDeep. */
+export function answerLimits(bytes: number): BodyLimits {
+  return {
+    bytes,
+    tooLarge: () => new RangeError("The answer is too large."),
+    tooDeep: () => new NestedTooDeep(),
+  };
+}
+
 /**
- * The `fetch` of the models' providers: an answer ends in a RangeError where it would fill the memory. The SDK alone keeps
- * an event without an end for ever, and 2 GB of an error.
+ * The `fetch` of the models' providers: an answer ends in an error if it would fill the memory or hold up the loop. On its
+ * own, the SDK keeps an event without an end for ever, and 2 GB of an error.
  */
 export const cappedFetch: typeof fetch = Object.assign(
   async (input: string | URL | Request, init?: RequestInit | BunFetchRequestInit): Promise<Response> => {
     if (!openFilesReserve.hasRoom(1)) await openFilesReserve.untilRoom(init?.signal);
-    return capBody(await fetch(input, init), MOST_BYTES, () => new RangeError("The answer is too large."));
+    return capBody(await fetch(input, init), answerLimits(MOST_BYTES));
   },
   { preconnect: fetch.preconnect },
 );

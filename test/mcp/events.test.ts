@@ -15,7 +15,7 @@ async function replay(events: SessionEvents, after: string): Promise<{ stream: s
 
 test("what all sessions keep has a limit, and is given back", async () => {
   const memory = new EventMemory();
-  const sessions = Array.from({ length: 300 }, () => new SessionEvents(memory));
+  const sessions = Array.from({ length: 300 }, (_, at) => new SessionEvents(memory, at % 3));
   for (const session of sessions) await session.storeEvent("a", answer(1, "x".repeat(250_000)));
   expect(memory.held).toBeLessThanOrEqual(64 * 1024 * 1024);
   expect(sessions.at(-1)?.size.events).toBe(0);
@@ -26,8 +26,21 @@ test("what all sessions keep has a limit, and is given back", async () => {
   expect(memory.held).toBe(0);
 });
 
+test("one workspace's sessions leave half of it to others", async () => {
+  const memory = new EventMemory();
+  const hog = Array.from({ length: 300 }, () => new SessionEvents(memory, 1));
+  for (const session of hog) await session.storeEvent("a", answer(1, "x".repeat(250_000)));
+  expect(memory.held).toBeLessThanOrEqual(32 * 1024 * 1024);
+  const other = new SessionEvents(memory, 2);
+  await other.storeEvent("a", answer(1, "x".repeat(250_000)));
+  expect(other.size.events).toBe(1);
+  for (const session of hog) session.forget();
+  other.forget();
+  expect(memory.held).toBe(0);
+});
+
 test("what is nested deeply is counted whole", async () => {
-  const events = new SessionEvents(new EventMemory());
+  const events = new SessionEvents(new EventMemory(), 1);
   let deep: object = { text: "x".repeat(200_000) };
   for (let level = 0; level < 50; level++) deep = { deep };
   await events.storeEvent("a", { jsonrpc: "2.0", id: 1, result: { deep } });
@@ -36,7 +49,7 @@ test("what is nested deeply is counted whole", async () => {
 
 describe("a resumed stream", () => {
   test("is refused for an event that there never was, or is kept no more", async () => {
-    const events = new SessionEvents(new EventMemory());
+    const events = new SessionEvents(new EventMemory(), 1);
     await events.storeEvent("a", answer(1));
     for (const id of ["2", "0", "", "-1", "1 ", "one"]) {
       expect(await events.getStreamIdForEventId(id)).toBeUndefined();
@@ -47,7 +60,7 @@ describe("a resumed stream", () => {
   });
 
   test("gets what its own stream said after that event, in order, and of no other stream", async () => {
-    const events = new SessionEvents(new EventMemory());
+    const events = new SessionEvents(new EventMemory(), 1);
     await events.storeEvent("a", answer(1));
     await events.storeEvent("b", answer(2));
     await events.storeEvent("a", answer(3));
@@ -58,7 +71,7 @@ describe("a resumed stream", () => {
   });
 
   test("is not sent the first event again, which carries no message", async () => {
-    const events = new SessionEvents(new EventMemory());
+    const events = new SessionEvents(new EventMemory(), 1);
     // What the SDK stores to have an id to resume from.
     const priming = await events.storeEvent("a", {} as JSONRPCMessage);
     await events.storeEvent("a", {} as JSONRPCMessage);
@@ -69,7 +82,7 @@ describe("a resumed stream", () => {
 
 describe("what is kept", () => {
   test("of answers that are too large is nothing, and the others stay", async () => {
-    const events = new SessionEvents(new EventMemory());
+    const events = new SessionEvents(new EventMemory(), 1);
     await events.storeEvent("a", answer(1));
     const id = await events.storeEvent("a", answer(2, "x".repeat(256 * 1024)));
     expect(id).toBe("2");
@@ -81,7 +94,7 @@ describe("what is kept", () => {
     const text = fc.integer({ min: 0, max: 100_000 });
     await fc.assert(
       fc.asyncProperty(fc.array(text, { maxLength: 120 }), async (lengths) => {
-        const events = new SessionEvents(new EventMemory());
+        const events = new SessionEvents(new EventMemory(), 1);
         const ids = new Set<string>();
         for (const length of lengths) {
           ids.add(await events.storeEvent("a", answer(1, "x".repeat(length))));

@@ -83,6 +83,7 @@ const WORKER_MAY_IMPORT = [
  * What checks evidence, here and in an auditor's browser: nothing of Bun, nothing of Node, and of `src` no more than this.
  */
 const ANYWHERE = [
+  "base/nesting.ts",
   "ledger/proof/**",
   "ledger/verify/{form,report}.ts",
   "ledger/verify/bundle/*.ts",

@@ -1,3 +1,5 @@
+import { innerOf } from "./json.ts";
+
 /** How much there is of a value, by depth: itself is at 0, what it holds at 1. */
 export interface Bulk {
   /** Values and names of properties. */
@@ -27,7 +29,7 @@ export function bulkOf(root: unknown, most: number): Bulk | undefined {
     for (const value of level) {
       if (typeof value === "string") text(value.length, depth);
       if (typeof value !== "object" || value === null) continue;
-      const inner = Object.values(value);
+      const inner = innerOf(value);
       if (inner.length > left) return undefined;
       if (!Array.isArray(value)) for (const name of Object.keys(value)) text(name.length, depth + 1);
       for (const each of inner) below.push(each);

@@ -1,4 +1,5 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
+import { MAX_NESTING } from "../../base/nesting.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 
@@ -23,6 +24,13 @@ export class NotTaken extends Error {
 export function shown(text: string, { mask }: Pick<UpstreamParts, "mask">, limit = MESSAGE_LIMIT): string {
   const masked = mask.text(text).trim();
   return masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked;
+}
+
+export function tooDeep({ name }: Pick<UpstreamParts, "name">): ConnectorError {
+  return new ConnectorError(
+    "nested_too_deep",
+    `The connector ${name} sent a message of more than ${MAX_NESTING} levels of JSON.`,
+  );
 }
 
 export function cancelled({ name }: UpstreamParts): ConnectorError {

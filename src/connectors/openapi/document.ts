@@ -1,7 +1,9 @@
 import { parseDocument, visit } from "yaml";
+import { MAX_NESTING, NestedTooDeep, parseJson } from "../../base/nesting.ts";
 import { DocumentFault } from "./fault.ts";
+import { checkYamlSize } from "./yaml-size.ts";
 
-/** Characters. YAML takes 0.3 s a megabyte, in which nothing else runs; JSON takes 2 ms. */
+/** Characters. YAML of ordinary lines takes 0.3 s a megabyte, in which nothing else runs; JSON takes 2 ms. */
 const MAX_YAML = 2 * 1_024 * 1_024;
 /** Aliases of one document: each is looked for in the whole of it, so that 20,000 took 2 s. */
 const MAX_ALIASES = 100;
@@ -13,13 +15,14 @@ const MAX_ALIASES = 100;
 export function parseText(text: string): unknown {
   const trimmed = text.replace(/^\uFEFF/, "").trimStart();
   if (trimmed === "") throw new DocumentFault("it is empty");
-  return trimmed.startsWith("{") ? parseJson(trimmed) : parseYaml(trimmed);
+  return trimmed.startsWith("{") ? readJson(trimmed) : parseYaml(trimmed);
 }
 
-function parseJson(text: string): unknown {
+function readJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
+    if (error instanceof NestedTooDeep) throw new DocumentFault(`it is deeper than ${MAX_NESTING} levels`);
     throw new DocumentFault(`it is not valid JSON (${messageOf(error)})`, { cause: error });
   }
 }
@@ -30,6 +33,7 @@ function parseYaml(text: string): unknown {
       `it is YAML of more than ${MAX_YAML} characters: a document of this size has to be JSON`,
     );
   }
+  checkYamlSize(text);
   try {
     // Keys that are collections take exponential time to become text, and comparing all keys with each other quadratic.
     const document = parseDocument(text, {

@@ -45,6 +45,8 @@ export interface OutboundOptions {
 
 export interface Outbound {
   readonly fetch: OutboundFetch;
+  /** `fetch` for a workspace's connectors, which can never take all that may be out at once. */
+  readonly fetchFor: (workspaceId: number) => OutboundFetch;
   /** What can be told of a URL before anything is asked of it. @throws ConnectorError `forbidden_address` */
   checkUrl(text: string | URL): URL;
   /** How much is out now. */
@@ -60,7 +62,7 @@ export interface Outbound {
  */
 const MOST_REQUESTS = 96;
 const MOST_STREAMS = 64;
-/** Requests to one server: one that hangs leaves as much again to all others. */
+/** Requests of one workspace to one server: one that hangs leaves as much again to all others. */
 const MOST_TO_ONE = 48;
 
 const MAX_REDIRECTS = 3;
@@ -165,34 +167,47 @@ export function createOutbound(options: OutboundOptions): Outbound {
     get out() {
       return { requests: requests.taken, streams: streams.taken };
     },
-    async fetch(text, init = {}) {
-      const request: Outgoing = {
-        method: (init.method ?? "GET").toUpperCase(),
-        headers: new Headers(init.headers),
-        body: init.body,
-        signal: init.signal,
-        via: init.via ?? [],
-      };
-      const url = checkUrl(text, rules);
-      request.signal?.throwIfAborted();
-      const release = (init.lasts ? streams : requests).take(url.origin);
-      if (typeof release === "string") throw full(release, init.lasts === true, url);
-      try {
-        return holdUntilRead(await ask(url, request), release, request.signal);
-      } catch (error) {
-        release();
-        throw error;
-      }
-    },
+    fetch: (text, init) => outboundFetch(null, text, init),
+    fetchFor: (workspaceId) => (text, init) => outboundFetch(workspaceId, text, init),
   };
+
+  async function outboundFetch(
+    workspaceId: number | null,
+    text: string | URL,
+    init: OutboundInit = {},
+  ): Promise<Response> {
+    const request: Outgoing = {
+      method: (init.method ?? "GET").toUpperCase(),
+      headers: new Headers(init.headers),
+      body: init.body,
+      signal: init.signal,
+      via: init.via ?? [],
+    };
+    const url = checkUrl(text, rules);
+    request.signal?.throwIfAborted();
+    // Workspaces that ask the same server are in nobody's way.
+    const owner = workspaceId === null ? url.origin : `${workspaceId} ${url.origin}`;
+    const release = (init.lasts ? streams : requests).take(owner, workspaceId);
+    if (typeof release === "string") throw full(release, init.lasts === true, url);
+    try {
+      return holdUntilRead(await ask(url, request), release, request.signal);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
 }
 
-function full(limit: "all" | "own", lasts: boolean, { origin }: URL): ConnectorError {
-  const words = lasts
-    ? `${MOST_STREAMS} streams of connectors are open already`
-    : limit === "own"
-      ? `${MOST_TO_ONE} requests to ${origin} are out already`
-      : `${MOST_REQUESTS} requests of connectors are out already`;
+function full(limit: "all" | "own" | "group", lasts: boolean, { origin }: URL): ConnectorError {
+  const kind = lasts ? "streams" : "requests";
+  const words =
+    limit === "group"
+      ? `the workspace's connectors have their share of ${kind} out already`
+      : lasts
+        ? `${MOST_STREAMS} streams of connectors are open already`
+        : limit === "own"
+          ? `${MOST_TO_ONE} requests to ${origin} are out already`
+          : `${MOST_REQUESTS} requests of connectors are out already`;
   return new ConnectorError("unavailable", `Nothing was sent: ${words}, and no more are begun.`);
 }
 

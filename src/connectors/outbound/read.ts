@@ -1,4 +1,3 @@
-import { capBody } from "../../base/capped-body.ts";
 import { ConnectorError } from "../source.ts";
 import { asConnectorError } from "./errors.ts";
 
@@ -39,11 +38,6 @@ export async function readCapped(
     signal?.removeEventListener("abort", letGo);
   }
   return joined(parts, length);
-}
-
-/** `capBody`, whose body fails with ConnectorError `too_large`. */
-export function capStream(response: Response, bytes: number): Response {
-  return capBody(response, bytes, () => tooLarge(bytes));
 }
 
 function tooLarge(bytes: number): ConnectorError {

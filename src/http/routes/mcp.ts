@@ -17,7 +17,7 @@ export interface McpRouteParts {
     readonly source: string;
     readonly speaksSse: boolean;
     readonly sseSession: string | null;
-    readBody(): Promise<unknown>;
+    readBody(workspaceId: number): Promise<unknown>;
     keepOpen(): void;
   }): Promise<{
     readonly limit: RequestLimit | null;
@@ -63,7 +63,7 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
       },
       speaksSse,
       sseSession: speaksSse ? sessionOf(request.url) : null,
-      readBody: () => readJson(request),
+      readBody: (workspaceId) => readJson(request, { workspaceId, shares: door.bodies }),
       keepOpen: () => server?.timeout(request, 0),
     });
     const headers = callHeaders({ requestId, ledgerSeq, limit });

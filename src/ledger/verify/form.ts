@@ -1,3 +1,5 @@
+import { isNestedTooDeep } from "../../base/nesting.ts";
+
 /** An entry's fields, of one that has the form which `encodeEntry` gives to all: those that something is made of. */
 export interface EntryFields {
   readonly seq: number;
@@ -81,12 +83,16 @@ const FIELDS: readonly Field[] = [
   always("ts", time),
 ];
 
+/** Bytes up to which reading what is nested costs nothing worth looking for first. */
+const SHALLOW_BYTES = 4_096;
+
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Whether bytes are an entry as `encodeEntry` writes it: canonical JSON, sorted keys, the fields that there are. */
 export function formOf(bytes: Uint8Array): Form {
-  if (bytes.length > SHALLOW_BYTES && isDeep(bytes))
+  if (bytes.length > SHALLOW_BYTES && isNestedTooDeep(bytes, DEEPEST + 2)) {
     return { fields: null, problem: "it is nested too deeply" };
+  }
   try {
     const json = decoder.decode(bytes);
     const value: unknown = JSON.parse(json);
@@ -98,25 +104,6 @@ export function formOf(bytes: Uint8Array): Form {
     // No UTF-8, no JSON, or nested so deeply that it cannot be read.
     return { fields: null, problem: "it is no JSON text" };
   }
-}
-
-/** Bytes up to which reading what is nested costs nothing worth looking for first. */
-const SHALLOW_BYTES = 4_096;
-
-/** Whether JSON is nested more deeply than an entry's: reading that takes time out of proportion. */
-function isDeep(bytes: Uint8Array): boolean {
-  let depth = 0;
-  let isText = false;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at];
-    if (byte === 0x22) isText = !isText;
-    else if (isText) at += byte === 0x5c ? 1 : 0;
-    else if (byte === 0x5b || byte === 0x7b) {
-      depth += 1;
-      if (depth > DEEPEST + 2) return true;
-    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
-  }
-  return false;
 }
 
 function problemOf(fields: Readonly<Record<string, unknown>>, json: string): string | null {

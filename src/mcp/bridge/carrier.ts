@@ -1,4 +1,5 @@
 import { type Clock, pause } from "../../base/clock.ts";
+import type { ProblemCode } from "../../base/errors.ts";
 import { RPC } from "../rpc-error.ts";
 import { answeredId, type Message, type MessageId, requestId } from "./message.ts";
 import { BridgeError, SessionLost } from "./refusal.ts";
@@ -85,9 +86,10 @@ export class Carrier {
     else void this.#request(message, id, out);
   }
 
-  /** Answers a request that is not passed on. */
-  refuse(id: MessageId, message: string): void {
-    if (!this.#out.has(id)) this.#answer(id, new BridgeError(RPC.invalidRequest, message));
+  /** Answers a request that is not passed on. `code` says which of the REST errors it is. */
+  refuse(id: MessageId, message: string, code: ProblemCode): void {
+    if (!this.#out.has(id))
+      this.#answer(id, new BridgeError(RPC.invalidRequest, message, { data: { code } }));
   }
 
   /** Resolves when all that was asked is answered. */

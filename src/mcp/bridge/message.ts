@@ -1,3 +1,8 @@
+import { MAX_NESTING, parseJson } from "../../base/nesting.ts";
+
+/** Levels of a message. The door's answers may have a few more than its requests: what a tool answers is inside of them. */
+const MESSAGE_NESTING = MAX_NESTING + 8;
+
 export type MessageId = string | number;
 
 /** A JSON-RPC message, as far as the bridge looks into it: what is in it is for the door and the client. */
@@ -16,7 +21,7 @@ export interface Message {
 export function readMessages(line: string): readonly Message[] | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(line);
+    value = parseJson(line, MESSAGE_NESTING);
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
 import { redact } from "../../base/log.ts";
+import { parseJson } from "../../base/nesting.ts";
 import { RPC } from "../rpc-error.ts";
 import { isRecord } from "./message.ts";
 
@@ -64,7 +65,7 @@ async function readSome(response: Response): Promise<unknown> {
       text += decoder.decode(chunk, { stream: true });
       if (text.length > REFUSAL_BYTES) return undefined;
     }
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     // It broke off, or is a page of something else that answers there: the status says enough.
     return undefined;

@@ -3,6 +3,7 @@ import mammoth from "mammoth";
 import type { ReadDocument } from "./document.ts";
 import { Fault, messageOf } from "./fault.ts";
 import { readHtml } from "./html.ts";
+import { isXmlTooDeep } from "./xml-nesting.ts";
 import { unzip } from "./zip.ts";
 
 /**
@@ -10,6 +11,8 @@ import { unzip } from "./zip.ts";
  * is why this is far below what a text may have.
  */
 const MAX_XML = 32 * 1_024 * 1_024;
+/** Elements in each other. A table in a table takes three, a text box some fifteen. */
+const MAX_DEPTH = 500;
 const MAIN = "word/document.xml";
 
 /**
@@ -22,6 +25,9 @@ export async function readDocx(bytes: Uint8Array): Promise<ReadDocument> {
   const parts = unzip(bytes, (name) => /\.(?:xml|rels)$/iu.test(name), MAX_XML);
   if (!parts.has("[Content_Types].xml") && !parts.has(MAIN))
     throw new Fault("is a zip file but not a DOCX file");
+  for (const part of parts.values()) {
+    if (isXmlTooDeep(part, MAX_DEPTH)) throw new Fault(`has more than ${MAX_DEPTH} elements in each other`);
+  }
   const archive = zipSync(Object.fromEntries(parts), { level: 0 });
   try {
     const { value } = await mammoth.convertToHtml(

@@ -43,14 +43,32 @@ describe("a document is refused, with what is wrong with it", () => {
       `openapi: 3.1.0\npaths: {}\nx: &a 1\ny: [${"*a,".repeat(101)}]`,
       "more than 100 aliases",
     ],
-    ["keys that are collections", `openapi: 3.1.0\n${"? ".repeat(500)}a`, "nor valid YAML"],
-    ["YAML nested too deep", `a: ${"[".repeat(20_000)}`, "it is neither JSON nor valid YAML"],
+    ["keys that are collections", `openapi: 3.1.0\n${"? ".repeat(50)}a`, "nor valid YAML"],
+    ["YAML nested too deep", `a: ${"[".repeat(20_000)}`, "it is deeper than 100 levels"],
+    ["YAML of maps nested too deep", `a: ${"{a: ".repeat(20_000)}`, "it is deeper than 100 levels"],
+    ["YAML of lists in lists", `${"- ".repeat(20_000)}a`, "it is deeper than 100 levels"],
+    ["YAML of many lines", `openapi: 3.1.0\nx:\n${"- a\n".repeat(400_000)}`, "lines and items"],
+    ["YAML of many items", `openapi: 3.1.0\nx: [${"1,".repeat(400_000)}]`, "lines and items"],
+    [
+      "YAML that aliases nest",
+      `openapi: 3.1.0\npaths: {}\nx: &a ${flow(60, "1")}\ny: ${flow(60, "*a")}`,
+      "it is deeper than 100 levels",
+    ],
     ["large YAML", `openapi: 3.1.0\nx: ${"y".repeat(2 * 1_024 * 1_024)}`, "has to be JSON"],
-    ["JSON nested too deep", `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, "is missing"],
+    [
+      "JSON nested too deep",
+      `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
+      "it is deeper than 100 levels",
+    ],
     [
       "JSON nested too deep with all fields",
       `{"openapi":"3.1.0","paths":{},"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
       "it is deeper than 100 levels",
+    ],
+    [
+      "too many lists",
+      `{"openapi":"3.1.0","paths":{},"x":[${"[],".repeat(500_000)}[]]}`,
+      "more than 500000 objects and lists",
     ],
     [
       "an object of too many fields",
@@ -243,6 +261,11 @@ describe("a document that is fetched", () => {
     expect(await listing).toMatchObject({ fault: "timeout" });
   });
 });
+
+/** Lists in lists around a value, as YAML on one line. */
+function flow(levels: number, value: string): string {
+  return "[".repeat(levels) + value + "]".repeat(levels);
+}
 
 function bombOfAliases(): string {
   const levels = ["a: &a [x,x,x,x,x,x,x,x,x]"];

@@ -1,13 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { capBody } from "../../../src/base/capped-body.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
 import type { Outbound } from "../../../src/connectors/outbound/fetch.ts";
-import { capStream, readCapped } from "../../../src/connectors/outbound/read.ts";
+import { readCapped } from "../../../src/connectors/outbound/read.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
+
+const capStream = (given: Response, bytes: number): Response => {
+  const refuse = () => new Error("past the cap");
+  return capBody(given, { bytes, tooLarge: refuse, tooDeep: refuse });
+};
 
 const MOST = 96;
 const MOST_STREAMS = 64;
@@ -107,6 +113,33 @@ describe("past what may be out at once, nothing is sent", () => {
     giveUp.abort();
     await Promise.all(calls);
     expect(outbound.out.requests).toBe(0);
+    await third.stop(true);
+  });
+
+  test("of one workspace; the connectors of another one go on, streams as well", async () => {
+    const third = startServer();
+    const giveUp = new AbortController();
+    const { signal } = giveUp;
+    const hog = outbound.fetchFor(1);
+    const calls = [server, other, third].flatMap((each) =>
+      Array.from({ length: MOST_TO_ONE }, () => faultOf(hog(at("/hang", each), { signal }))),
+    );
+    const streams = Array.from({ length: MOST_STREAMS }, () => hog(at("/stream"), { signal, lasts: true }));
+    const opened = await Promise.allSettled(streams);
+    expect((await Promise.all(calls.slice(72)))[0]).toEqual([
+      "unavailable",
+      "Nothing was sent: the workspace's connectors have their share of requests out already, and no more are begun.",
+    ]);
+    expect(outbound.out).toEqual({ requests: 72, streams: 48 });
+    const neighbour = outbound.fetchFor(2);
+    expect(await (await neighbour(at("/"))).text()).toBe("here");
+    const stream = await neighbour(at("/stream"), { lasts: true });
+    expect(stream.status).toBe(200);
+    await stream.body?.cancel();
+    giveUp.abort();
+    await Promise.all(calls);
+    expect(opened.filter(({ status }) => status === "fulfilled")).toHaveLength(48);
+    expect(outbound.out).toEqual({ requests: 0, streams: 0 });
     await third.stop(true);
   });
 

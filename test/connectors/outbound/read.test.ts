@@ -1,9 +1,18 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { capStream, readCapped } from "../../../src/connectors/outbound/read.ts";
+import { capBody } from "../../../src/base/capped-body.ts";
+import { readCapped } from "../../../src/connectors/outbound/read.ts";
 import { ConnectorError } from "../../../src/connectors/source.ts";
 import { testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
+
+/** A body with a cap, whose refusals name their fault. */
+const capStream = (given: Response, bytes: number): Response =>
+  capBody(given, {
+    bytes,
+    tooLarge: () => new ConnectorError("too_large", `The answer is larger than ${bytes} bytes.`),
+    tooDeep: () => new ConnectorError("nested_too_deep", "The answer is nested too deeply."),
+  });
 
 const encoder = new TextEncoder();
 
@@ -72,7 +81,7 @@ describe("readCapped", () => {
   });
 });
 
-describe("capStream", () => {
+describe("capBody", () => {
   const events = { "content-type": "text/event-stream; charset=utf-8" };
 
   test.each([

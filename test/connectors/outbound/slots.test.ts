@@ -48,3 +48,18 @@ test("in any order of taking and giving back, no limit is passed, and all comes 
     { numRuns: 500 },
   );
 });
+
+test("a group of owners takes three quarters at most, and those who come after it find what they need", () => {
+  const slots = new Slots(96, 48);
+  const taken = (group: number): number => {
+    let count = 0;
+    for (let at = 0; at < 200; at++)
+      if (typeof slots.take(`${group}-${at % 9}`, group) !== "string") count += 1;
+    return count;
+  };
+  expect(taken(1)).toBe(72);
+  expect(slots.take("another", 1)).toBe("group");
+  expect(taken(2)).toBe(18);
+  expect(taken(3)).toBeGreaterThan(0);
+  expect(slots.taken).toBeLessThan(96);
+});

@@ -1,11 +1,12 @@
+import { capBody } from "../../../base/capped-body.ts";
 import { asConnectorError, codeOf } from "../../outbound/errors.ts";
 import type { OutboundInit } from "../../outbound/fetch.ts";
 import { ConnectorError } from "../../source.ts";
-import { isUnavailable, NotTaken } from "../faults.ts";
+import { isUnavailable, NotTaken, tooDeep } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 
 /** Bytes of one message from an upstream over HTTP, as JSON or as one event: more than any answer that is taken. */
-export const MESSAGE_BYTES = 16 * 1024 * 1024;
+const MESSAGE_BYTES = 16 * 1024 * 1024;
 /**
  * How long a message that is no request, and the taking in of one where its answer comes elsewhere, may stay unanswered. A
  * server that hangs would else keep each of them open until the connection ends.
@@ -26,17 +27,22 @@ export async function ask(url: string | URL, init: OutboundInit, parts: Upstream
   }
 }
 
-export function tooLarge({ name }: UpstreamParts): ConnectorError {
+/** The response, whose body fails with a ConnectorError at a message that is too large or nested too deeply. */
+export function capMessages(response: Response, parts: Pick<UpstreamParts, "name">): Response {
   const mebibytes = MESSAGE_BYTES / 1024 / 1024;
-  return new ConnectorError(
-    "too_large",
-    `The connector ${name} sent a message of more than ${mebibytes} MiB.`,
-  );
+  const text = `The connector ${parts.name} sent a message of more than ${mebibytes} MiB.`;
+  return capBody(response, {
+    bytes: MESSAGE_BYTES,
+    tooLarge: () => new ConnectorError("too_large", text),
+    tooDeep: () => tooDeep(parts),
+  });
 }
 
-/** Whether the cap on an answer says so, which does not know whose it was. */
-export function isTooLarge(error: unknown): boolean {
-  return error instanceof ConnectorError && error.fault === "too_large";
+/** Whether a body ended because a message in it is not taken. */
+export function isPastCap(error: unknown): error is ConnectorError {
+  return (
+    error instanceof ConnectorError && (error.fault === "too_large" || error.fault === "nested_too_deep")
+  );
 }
 
 /** Whether the SDK says that what it read is no message. It reports there, too, what it throws. */

@@ -1,3 +1,4 @@
+import { parseJson } from "../../../base/nesting.ts";
 import { ConnectorError } from "../../source.ts";
 import { NotTaken, shown } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
@@ -53,7 +54,7 @@ function isSessionLost(status: number, { text, isWhole }: Beginning): boolean {
 /** The message of a JSON-RPC error; of any other text, all of it. */
 function messageOf(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseJson(text);
     return isObject(value) && isObject(value.error) ? value.error.message : undefined;
   } catch {
     // It is no JSON.

@@ -2,12 +2,11 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { isJSONRPCRequest, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { HttpTransport } from "../../definition.ts";
-import { capStream } from "../../outbound/read.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, type NotTaken } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
-import { ACCEPT_MS, ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
+import { ACCEPT_MS, ask, capMessages, isPastCap, isUnreadable } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
 import { refusedStatus } from "./refused.ts";
 import { Turns } from "./turns.ts";
@@ -98,9 +97,9 @@ export class SseLink extends Link {
     this.#opened = true;
     const response = await ask(url, { ...init, lasts: true }, this.parts);
     if (!response.ok) throw await refusedStatus(response, false, this.parts);
-    return markEnd(capStream(response, MESSAGE_BYTES), (error) => {
-      if (isTooLarge(error)) this.lose(tooLarge(this.parts));
-      return !isTooLarge(error);
+    return markEnd(capMessages(response, this.parts), (error) => {
+      if (isPastCap(error)) this.lose(error);
+      return !isPastCap(error);
     });
   }
 

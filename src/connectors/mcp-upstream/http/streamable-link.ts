@@ -4,12 +4,11 @@ import { isJSONRPCRequest, type JSONRPCMessage, type RequestId } from "@modelcon
 import { pause } from "../../../base/clock.ts";
 import type { HttpTransport } from "../../definition.ts";
 import type { OutboundInit } from "../../outbound/fetch.ts";
-import { capStream } from "../../outbound/read.ts";
 import { ConnectorError } from "../../source.ts";
 import { closed, isUnavailable, NotTaken } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
-import { ACCEPT_MS, ask, isTooLarge, isUnreadable, MESSAGE_BYTES, tooLarge } from "./ask.ts";
+import { ACCEPT_MS, ask, capMessages, isPastCap, isUnreadable } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
 import { Listening } from "./listening.ts";
 import { refusedStatus } from "./refused.ts";
@@ -90,7 +89,7 @@ export class StreamableLink extends Link {
       await this.#current.run(exchange, () => this.#inner.send(message, { onresumptiontoken }));
     } catch (error) {
       if (error instanceof NotTaken) this.#sessionLost = true;
-      throw isTooLarge(error) ? tooLarge(this.parts) : error;
+      throw error;
     }
     if (exchange.streams) return;
     exchange.stopLingering();
@@ -135,7 +134,7 @@ export class StreamableLink extends Link {
     const response = await ask(url, { ...init, signal }, this.parts);
     if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
     const type = response.headers.get("content-type") ?? "";
-    const capped = capStream(response, MESSAGE_BYTES);
+    const capped = capMessages(response, this.parts);
     if (!type.includes("text/event-stream")) return capped;
     exchange.streams = true;
     return this.#watched(capped, exchange);
@@ -173,7 +172,7 @@ export class StreamableLink extends Link {
       // 405: it says nothing by itself.
       if (response.status === 405 && !exchange) return response;
       if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
-      const capped = capStream(response, MESSAGE_BYTES);
+      const capped = capMessages(response, this.parts);
       return exchange ? this.#watched(capped, exchange) : capped;
     } catch (error) {
       if (exchange) this.fail(exchange.id, this.#brokenOff());
@@ -199,9 +198,9 @@ export class StreamableLink extends Link {
 
   #watched(response: Response, { id }: Exchange): Response {
     return markEnd(response, (error) => {
-      // What is too large would be put together and parsed at the mark, for nothing.
-      if (isTooLarge(error)) this.fail(id, tooLarge(this.parts));
-      return !isTooLarge(error);
+      // The SDK would parse at the mark what came of a message that is not taken.
+      if (isPastCap(error)) this.fail(id, error);
+      return !isPastCap(error);
     });
   }
 

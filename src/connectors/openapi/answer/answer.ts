@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../../agents/index.ts";
+import { isNestedTooDeep } from "../../../base/nesting.ts";
 import type { Mask } from "../../secrets/mask.ts";
 import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
@@ -9,12 +10,10 @@ const MAX_BYTES = 1_024 * 1_024;
 /** Characters of it that are handed on. */
 const MAX_TEXT = 1_000_000;
 const MAX_ERROR = 4_000;
-/** Levels of structured content; what is deeper is text alone. */
-const MAX_DEPTH = 100;
 
 /**
  * What an API answered, as a tool's answer: JSON and other text as text, JSON objects as structured content too, images,
- * sounds and other bytes as blocks of their own. A status that is no success is an error with what the body says.
+ * sounds and other bytes as blocks of their own. JSON that is nested too deeply is not parsed, and stays text. A status that is no success is an error with what the body says.
  * @throws as `readUpTo` does
  */
 export async function answerOf(
@@ -29,7 +28,8 @@ export async function answerOf(
   if (body.bytes.length === 0) return { content: [textBlock(emptiness(response, mask))] };
   const text = textOf(body.bytes, type, body.isCut);
   if (text === undefined) return { content: [bytesBlock(body, type, url, mask)] };
-  const structured = isJson(type) && !body.isCut ? structuredOf(text, mask) : undefined;
+  const isRead = isJson(type) && !body.isCut && !isNestedTooDeep(body.bytes);
+  const structured = isRead ? structuredOf(text, mask) : undefined;
   return {
     content: textBlocks(text, body.isCut, mask),
     ...(structured ? { structuredContent: structured } : {}),
@@ -54,17 +54,11 @@ function structuredOf(text: string, mask: Mask): JsonObject | undefined {
     // It says that it is JSON and is not: its text tells more than a refusal would.
     return undefined;
   }
-  const masked = mask.json(value);
-  return isShallowObject(masked) ? masked : undefined;
+  return isJsonObject(value) ? mask.json(value) : undefined;
 }
 
-/** An object that JSON.parse has made, and that whoever walks it by recursion comes to the end of. */
-function isShallowObject(value: unknown): value is JsonObject {
-  let level: unknown[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return false;
-    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
-  }
+/** Of what JSON.parse has made. */
+function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -48,12 +48,14 @@ export class Budget {
   }
 
   #spendContainer(container: object, waiting: unknown[]): void {
-    if (Array.isArray(container)) this.spend(2 + container.length * 4);
-    else {
-      const keys = Object.keys(container);
-      this.spend(2 + keys.length * 4);
-      for (const key of keys) this.spend(key.length);
+    if (Array.isArray(container)) {
+      this.spend(2 + container.length * 4);
+      for (const item of container) waiting.push(item);
+      return;
     }
+    const keys = Object.keys(container);
+    this.spend(2 + keys.length * 4);
+    for (const key of keys) this.spend(key.length);
     for (const item of Object.values(container)) waiting.push(item);
   }
 }

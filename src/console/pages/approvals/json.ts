@@ -1,3 +1,4 @@
+import { parseJson } from "../../../base/nesting.ts";
 import { escaped } from "./hidden.ts";
 
 /** JSON to be read and edited: indented, with what nobody sees as escapes. */
@@ -23,7 +24,7 @@ export type Arguments = Record<string, unknown>;
 export function readArguments(text: string): { readonly arguments: Arguments } | { readonly error: string } {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
     return { error: `This is no JSON: ${error instanceof Error ? error.message : String(error)}` };
   }

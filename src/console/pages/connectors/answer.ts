@@ -1,3 +1,5 @@
+import { parseJson } from "../../../base/nesting.ts";
+
 /** One part of what a tool answered, as it is shown: never as what it claims to be. */
 export type AnswerPart =
   | { readonly kind: "text"; readonly text: string }
@@ -46,7 +48,7 @@ function partOf(block: Block): AnswerPart {
 function textPart(text: string): AnswerPart {
   if (!/^\s*[[{]/.test(text)) return { kind: "text", text };
   try {
-    return { kind: "json", value: JSON.parse(text) as unknown };
+    return { kind: "json", value: parseJson(text) };
   } catch {
     return { kind: "text", text };
   }

@@ -1,3 +1,5 @@
+import { parseJson } from "../../../base/nesting.ts";
+
 /**
  * JSON as people keep it in settings: with comments, with commas before a closing bracket, or a piece out of an object,
  * `"name": {…}`. Never throws.
@@ -10,7 +12,7 @@ export function parseLoose(text: string): { readonly value: unknown } | { readon
   let message = "";
   for (const each of tries) {
     try {
-      return { value: JSON.parse(each) as unknown };
+      return { value: parseJson(each) };
     } catch (error) {
       message ||= error instanceof Error ? error.message : String(error);
     }

@@ -1,3 +1,4 @@
+import { parseJson } from "../../../base/nesting.ts";
 import { rootOfInclusion } from "../../../ledger/proof/check.ts";
 import { isEqual, type TreeHash, treeHash } from "../../../ledger/proof/hash.ts";
 import { fromBase64 } from "../../../ledger/proof/note.ts";
@@ -132,7 +133,7 @@ function wrongFields({ bytes: _, leaf: __, ...fields }: EntryAnswer, text: strin
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseJson(text);
     return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : null;
   } catch {
     return null;

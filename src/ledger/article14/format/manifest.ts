@@ -1,4 +1,5 @@
 import { Check, Errors } from "typebox/schema";
+import { NestedTooDeep, parseJson } from "../../../base/nesting.ts";
 import type { ListedFile } from "./files.ts";
 
 export const FORMAT = "gatehouse-article14";
@@ -249,9 +250,9 @@ export function formatManifest(manifest: Manifest): string {
 export function parseManifest(json: string): Manifest {
   let value: unknown;
   try {
-    value = JSON.parse(json);
-  } catch {
-    throw new ManifestError("it is not JSON");
+    value = parseJson(json);
+  } catch (error) {
+    throw new ManifestError(error instanceof NestedTooDeep ? "it is nested too deeply" : "it is not JSON");
   }
   if (Check(NEWER, value)) {
     throw new NewerManifest(`its format's version is ${value.version}, and ${FORMAT_VERSION} is known here`);

@@ -1,3 +1,4 @@
+import { parseJson } from "../../../base/nesting.ts";
 import type { EntryFields } from "../../article14/format/entry.ts";
 import { type ErasureLine, erases, erasureWithin } from "../../article14/format/erasures.ts";
 import type { Manifest } from "../../article14/format/manifest.ts";
@@ -96,7 +97,7 @@ export class ErasureWalk {
 function parseLine(bytes: Uint8Array): ErasureLine | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(DECODER.decode(bytes));
+    value = parseJson(DECODER.decode(bytes));
   } catch {
     return undefined;
   }

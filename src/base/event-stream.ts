@@ -1,0 +1,69 @@
+import { NestingCounter } from "./nesting.ts";
+
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+/** The beginning of a line that carries data. */
+const DATA = new TextEncoder().encode("data:");
+
+/**
+ * Measures the events of a `text/event-stream` over its bytes: how long they are, and how deeply the JSON in their data is
+ * nested. Lines end in LF, CR or CRLF, and a blank one ends an event (HTML standard, 9.2.5).
+ */
+export class EventMeter {
+  readonly #nesting = new NestingCounter();
+  #length = 0;
+  #column = 0;
+  #isData = true;
+  #isFirstLine = true;
+  #afterReturn = false;
+
+  /** Takes in the next bytes. @returns the most bytes of an event that is open or ends here, and whether all JSON is flat enough */
+  add(part: Uint8Array): { readonly bytes: number; readonly isWithin: boolean } {
+    let most = this.#length;
+    let isWithin = true;
+    for (let at = 0; at < part.length; at++) {
+      const byte = part[at];
+      this.#length++;
+      if (byte === LINE_FEED && this.#afterReturn) {
+        this.#afterReturn = false;
+        continue;
+      }
+      this.#afterReturn = byte === CARRIAGE_RETURN;
+      if (byte === LINE_FEED || this.#afterReturn) {
+        if (this.#column === 0) {
+          most = Math.max(most, this.#length);
+          this.#length = 0;
+          this.#nesting.reset();
+        }
+        this.#beginLine();
+      } else if (this.#isData && this.#column === DATA.length) {
+        const end = endOfLine(part, at);
+        isWithin &&= this.#nesting.add(part.subarray(at, end));
+        this.#length += end - at - 1;
+        at = end - 1;
+      } else if (!this.#isMark(byte)) {
+        this.#isData &&= byte === DATA[this.#column];
+        this.#column++;
+      }
+    }
+    return { bytes: Math.max(most, this.#length), isWithin };
+  }
+
+  #beginLine(): void {
+    this.#nesting.endLine();
+    this.#column = 0;
+    this.#isData = true;
+    this.#isFirstLine = false;
+  }
+
+  /** A byte order mark before the first line: readers skip one or two. */
+  #isMark(byte: number | undefined): boolean {
+    return this.#isFirstLine && this.#column === 0 && (byte === 0xef || byte === 0xbb || byte === 0xbf);
+  }
+}
+
+function endOfLine(part: Uint8Array, start: number): number {
+  let at = start;
+  while (at < part.length && part[at] !== LINE_FEED && part[at] !== CARRIAGE_RETURN) at++;
+  return at;
+}

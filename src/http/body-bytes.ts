@@ -1,0 +1,107 @@
+import { Problem } from "../base/errors.ts";
+import type { OpenBody } from "./body-shares.ts";
+
+/** A body declared as no longer than this is taken in one go, and counted whole from its beginning. */
+const SMALL_BODY = 64 * 1024;
+const FIRST_BLOCK = 4 * 1024;
+const LARGEST_BLOCK = 256 * 1024;
+
+/**
+ * The bytes of a body. What is held while they come is counted as it is allocated; the whole is joined in one turn, in which
+ * no other body is.
+ * @throws Problem 413 `body_too_large`; 499 `client_closed`; what `body` refuses
+ */
+export async function readBytes(request: Request, limit: number, body: OpenBody): Promise<Uint8Array> {
+  const header = request.headers.get("content-length");
+  const declared = header === null ? null : Number(header);
+  if (declared !== null && declared > limit) throw tooLarge(limit);
+  try {
+    if (declared !== null && declared <= SMALL_BODY) {
+      body.take(declared);
+      return await takeWhole(request, body);
+    }
+    return request.body ? await collect(request.body, limit, body) : new Uint8Array();
+  } catch (error) {
+    if (error instanceof Problem || !request.signal.aborted) throw error;
+    throw new Problem("client_closed", "The client closed the connection before its body had come.");
+  }
+}
+
+function takeWhole(request: Request, body: OpenBody): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    body.refused = reject;
+    request.bytes().then(resolve, reject);
+  });
+}
+
+async function collect(
+  stream: ReadableStream<Uint8Array>,
+  limit: number,
+  body: OpenBody,
+): Promise<Uint8Array> {
+  const reader = stream.getReader();
+  let refusal: Problem | null = null;
+  // Nobody reads on: that the connection breaks then changes nothing.
+  const letGo = (): void => void reader.cancel().catch(() => {});
+  body.refused = (problem) => {
+    refusal = problem;
+    letGo();
+  };
+  const blocks = new Blocks(body);
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      if (blocks.length + part.value.length > limit) throw tooLarge(limit);
+      blocks.add(part.value);
+      body.came(part.value.length);
+    }
+  } catch (error) {
+    letGo();
+    throw refusal ?? error;
+  }
+  // A reader that was let go says that the body has ended.
+  if (refusal) throw refusal;
+  return blocks.joined();
+}
+
+/** Bytes in blocks of their own: parts of one byte each would take hundreds of times their size. */
+class Blocks {
+  readonly #body: OpenBody;
+  readonly #blocks: Uint8Array[] = [];
+  #open = new Uint8Array();
+  /** Of the open block. */
+  #used = 0;
+  length = 0;
+
+  constructor(body: OpenBody) {
+    this.#body = body;
+  }
+
+  /** @throws Problem what the body's share refuses */
+  add(part: Uint8Array): void {
+    for (let from = 0; from < part.length; ) {
+      if (this.#used === this.#open.length) this.#begin(part.length - from);
+      const piece = part.subarray(from, from + this.#open.length - this.#used);
+      this.#open.set(piece, this.#used);
+      this.#used += piece.length;
+      from += piece.length;
+    }
+    this.length += part.length;
+  }
+
+  joined(): Uint8Array {
+    return Buffer.concat(this.#blocks, this.length);
+  }
+
+  /** Blocks grow with the body, so that it holds twice its bytes at most. */
+  #begin(wanted: number): void {
+    const size = Math.min(LARGEST_BLOCK, Math.max(FIRST_BLOCK, this.length, wanted));
+    this.#body.take(size);
+    this.#open = new Uint8Array(size);
+    this.#blocks.push(this.#open);
+    this.#used = 0;
+  }
+}
+
+function tooLarge(limit: number): Problem {
+  return new Problem("body_too_large", `A body may have ${limit} bytes.`);
+}

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { EventMeter } from "../../src/base/event-stream.ts";
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const lists = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
+const HALF = 60;
+
+/** What the meter says of a text that comes in parts of `size` bytes. */
+function measure(text: string, size = text.length): { readonly bytes: number; readonly isWithin: boolean } {
+  const meter = new EventMeter();
+  const bytes = encode(text);
+  let most = 0;
+  for (let at = 0; at < bytes.length; at += size) {
+    const part = meter.add(bytes.subarray(at, at + size));
+    most = Math.max(most, part.bytes);
+    if (!part.isWithin) return { bytes: most, isWithin: false };
+  }
+  return { bytes: most, isWithin: true };
+}
+
+describe("the nesting of JSON in a stream's events", () => {
+  test.each([
+    ["within the limit", `data: ${lists(100)}\n\n`, true],
+    ["past the limit", `data: ${lists(101)}\n\n`, false],
+    ["without a blank before it", `data:${lists(101)}\n\n`, false],
+    ["over several lines of one event", `data: ${"[".repeat(HALF)}\ndata: ${"[".repeat(HALF)}\n\n`, false],
+    ["each event by itself", `data: ${"[".repeat(HALF)}\n\ndata: ${"[".repeat(HALF)}\n\n`, true],
+    ["behind lines that end in CR", `: x\rdata: ${lists(101)}\r\r`, false],
+    ["behind lines that end in CRLF", `event: x\r\ndata: ${lists(101)}\r\n\r\n`, false],
+    ["behind a quote in a comment", `: it's "\ndata: ${lists(101)}\n\n`, false],
+    ["behind a quote in an id", `id: "\ndata: ${lists(101)}\n\n`, false],
+    ["behind a text that its line cuts", `data: {"a":"\ndata: ${lists(101)}\n\n`, false],
+    [
+      "where another field closes brackets",
+      `data: ${"[".repeat(HALF)}\nid: ${"]".repeat(HALF)}\ndata: ${"[".repeat(HALF)}\n\n`,
+      false,
+    ],
+    [
+      "where a field that looks like data closes brackets",
+      `data: ${"[".repeat(HALF)}\ndatax: ${"]".repeat(HALF)}\ndata: ${"[".repeat(HALF)}\n\n`,
+      false,
+    ],
+    ["of other fields is not counted", `: ${"[".repeat(200)}\nid: ${"{".repeat(200)}\n\n`, true],
+    ["behind one byte order mark", `\uFEFFdata: ${lists(101)}\n\n`, false],
+    ["behind two byte order marks", `\uFEFF\uFEFFdata: ${lists(101)}\n\n`, false],
+    ["behind a byte order mark and a quote", `\uFEFF\uFEFFdata: "\ndata: ${lists(101)}\n\n`, false],
+    ["in a text that is JSON itself", `data: ${JSON.stringify({ text: lists(500) })}\n\n`, true],
+    ["of an event that does not end", `data: ${"[".repeat(101)}`, false],
+  ])("%s", (_name, text, isWithin) => {
+    for (const size of [1, 2, 7, text.length]) expect(measure(text, size).isWithin).toBe(isWithin);
+  });
+
+  test("of any JSON, however the bytes are cut and whatever else the stream holds", () => {
+    const other = fc.constantFrom(': "', "id: ]]", "event: {{", "retry: 1", "data", "");
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 200 }),
+        fc.array(other, { maxLength: 4 }),
+        fc.constantFrom("\n", "\r", "\r\n"),
+        fc.integer({ min: 1, max: 300 }),
+        (levels, others, end, size) => {
+          const text = [...others, `data: ${lists(levels)}`, "", "data: {}", "", ""].join(end);
+          expect(measure(text, size).isWithin).toBe(levels <= 100);
+        },
+      ),
+    );
+  });
+});
+
+test("an event's length is that of its bytes, however they are cut", () => {
+  const event = fc.array(fc.constantFrom("data: 12345", "id: 7", ": comment", "data:"), { minLength: 1 });
+  fc.assert(
+    fc.property(fc.array(event, { minLength: 1 }), fc.integer({ min: 1, max: 50 }), (events, size) => {
+      const texts = events.map((lines) => `${lines.join("\n")}\n\n`);
+      const longest = Math.max(...texts.map((text) => text.length));
+      expect(measure(texts.join(""), size).bytes).toBe(longest);
+    }),
+  );
+});

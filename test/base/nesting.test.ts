@@ -1,0 +1,146 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import {
+  isNestedTooDeep,
+  MAX_NESTING,
+  NestedTooDeep,
+  NestingCounter,
+  outlineJson,
+  parseJson,
+} from "../../src/base/nesting.ts";
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
+
+/** How many objects and arrays contain each other in a parsed value. */
+function depthOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+/** The depth that the counter finds: the lowest limit that it does not refuse. */
+function countedDepth(json: string): number {
+  let levels = 0;
+  while (!new NestingCounter(levels).add(encode(json))) levels++;
+  return levels;
+}
+
+/** Text in which quotes, escapes and brackets are common. */
+const trickyText = fc.string({
+  unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", "a", "ž", "𝒳", "\n", "\ud800"),
+  maxLength: 120,
+});
+const json = fc
+  .anything({ key: trickyText, values: [trickyText, fc.integer(), fc.constant(null)], maxDepth: 8 })
+  .map((value) => JSON.stringify(value) ?? "null");
+
+describe("the nesting of JSON, counted over its bytes", () => {
+  test("is that of the parsed value, for any JSON", () => {
+    fc.assert(
+      fc.property(json, (text) => expect(countedDepth(text)).toBe(depthOf(JSON.parse(text)))),
+      { numRuns: 500 },
+    );
+  });
+
+  test("does not depend on how the bytes are cut into parts", () => {
+    fc.assert(
+      fc.property(json, fc.array(fc.nat(40), { maxLength: 40 }), (text, cuts) => {
+        const bytes = encode(text);
+        const depth = depthOf(JSON.parse(text));
+        for (const [levels, fits] of [
+          [depth, true],
+          [depth - 1, false],
+        ] as const) {
+          const counter = new NestingCounter(levels);
+          let at = 0;
+          let isWithin = true;
+          for (const cut of [...cuts, bytes.length]) {
+            isWithin &&= counter.add(bytes.subarray(at, at + cut));
+            at += cut;
+          }
+          expect(isWithin).toBe(fits || depth === 0);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    ["arrays", nested(MAX_NESTING), false],
+    ["one array more", nested(MAX_NESTING + 1), true],
+    ["objects", `${'{"a":'.repeat(MAX_NESTING)}1${"}".repeat(MAX_NESTING)}`, false],
+    ["one object more", `${'{"a":'.repeat(MAX_NESTING + 1)}1${"}".repeat(MAX_NESTING + 1)}`, true],
+    ["fifty thousand levels", nested(50_000), true],
+    ["many, one after the other", `[${"[],".repeat(50_000)}[]]`, false],
+    ["brackets that are never closed", "[".repeat(50_000), true],
+    ["closing brackets before opening ones", `${"]".repeat(500)}${"[".repeat(101)}`, true],
+    ["brackets in a string", JSON.stringify("[".repeat(50_000)), false],
+    ["brackets in a key", JSON.stringify({ ["{".repeat(50_000)]: 1 }), false],
+    ["brackets behind an escaped quote", JSON.stringify(`"${"[".repeat(500)}`), false],
+    ["brackets behind an escaped backslash and the end", `["\\\\",${nested(101)}]`, true],
+    ["brackets behind many backslashes", `["${"\\\\".repeat(500)}",${nested(101)}]`, true],
+    ["an escaped quote far into a string", `["${"a".repeat(90)}\\"${"[".repeat(500)}"]`, false],
+    ["a quote as an escape", `["\\u0022",${nested(101)}]`, true],
+    ["a byte order mark", `\uFEFF${nested(101)}`, true],
+    ["letters that resemble brackets in their low bits", "śŻ≛ɛ".repeat(500), false],
+    ["a string without an end", `"${"[".repeat(500)}`, false],
+    ["nothing", "", false],
+  ])("%s", (_name, text, isTooDeep) => {
+    expect(isNestedTooDeep(text)).toBe(isTooDeep);
+    expect(isNestedTooDeep(encode(text))).toBe(isTooDeep);
+  });
+
+  test("is counted at most once a byte: the native search for a string's end never looks at one twice", () => {
+    let looked = 0;
+    class Counted extends Uint8Array {
+      override indexOf(byte: number, from?: number): number {
+        const found = super.indexOf(byte, from);
+        looked += (found < 0 ? this.length : found) - (from ?? 0);
+        return found;
+      }
+    }
+    const text = `["${"x".repeat(200)}${`\\"${"y".repeat(60)}`.repeat(5_000)}"]`;
+    const bytes = new Counted(encode(text));
+    expect(new NestingCounter().add(bytes)).toBe(true);
+    expect(looked).toBeLessThanOrEqual(bytes.length);
+  });
+});
+
+test("text that is nested too deeply is refused before it is parsed, and what is wrong otherwise as JSON.parse does", () => {
+  expect(() => parseJson(nested(101))).toThrow(NestedTooDeep);
+  expect(() => parseJson(`${nested(101)} and no JSON`)).toThrow(NestedTooDeep);
+  expect(() => parseJson("{")).toThrow(SyntaxError);
+  expect(parseJson(nested(3))).toEqual([[[]]]);
+  expect(() => parseJson(nested(3), 2)).toThrow("JSON may have 2 levels of nesting");
+});
+
+describe("an outline", () => {
+  test("keeps the first level of any JSON", () => {
+    const flat = (value: unknown): unknown => (typeof value === "object" && value !== null ? null : value);
+    fc.assert(
+      fc.property(json, (text) => {
+        const value: unknown = JSON.parse(text);
+        const expected = Array.isArray(value)
+          ? value.map(flat)
+          : typeof value === "object" && value !== null
+            ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, flat(each)]))
+            : value;
+        expect(JSON.parse(outlineJson(text))).toEqual(expected);
+      }),
+    );
+  });
+
+  test.each([["["], ["[[["], ['{"a":['], ['{"id":1,"a":"[[']])("of %s is no JSON either", (text) => {
+    expect(() => JSON.parse(outlineJson(text))).toThrow(SyntaxError);
+  });
+
+  test("reads the id of a message that is nested 50,000 deep", () => {
+    const message = `{"jsonrpc":"2.0","params":${nested(50_000)},"id":7,"method":"a\\"[b"}`;
+    expect(JSON.parse(outlineJson(message))).toEqual({
+      jsonrpc: "2.0",
+      params: null,
+      id: 7,
+      method: 'a"[b',
+    });
+  });
+});

@@ -1,0 +1,34 @@
+import { expect, test } from "bun:test";
+import { bulkOf } from "../../../src/connectors/arguments/bulk.ts";
+import { innerOf, sizeOf } from "../../../src/connectors/arguments/json.ts";
+
+/** A list that says how often somebody asked for its indices as names, which costs 1 µs each. */
+function watched(length: number) {
+  const state = { listed: 0, read: 0 };
+  const list = new Proxy(new Array<number>(length).fill(1), {
+    ownKeys(target) {
+      state.listed += 1;
+      return Reflect.ownKeys(target);
+    },
+    get(target, name, receiver) {
+      if (typeof name === "string" && /^\d+$/.test(name)) state.read += 1;
+      return Reflect.get(target, name, receiver);
+    },
+  });
+  return { list, state };
+}
+
+test("a list of too many items is refused without a look at them", () => {
+  const { list, state } = watched(1_000_000);
+  expect(bulkOf({ list }, 10_000)).toBeUndefined();
+  expect(sizeOf({ list }, 10_000)).toBe(10_001);
+  expect(state).toEqual({ listed: 0, read: 0 });
+});
+
+test("items of a list are counted once each, and never as named properties", () => {
+  const { list, state } = watched(1_000);
+  expect(bulkOf({ list }, 10_000)?.values).toEqual([1, 1, 1_000]);
+  expect(sizeOf({ list }, 10_000)).toBe(1_002);
+  expect(state).toEqual({ listed: 0, read: 2_000 });
+  expect(innerOf({ a: 1, b: [2] })).toEqual([1, [2]]);
+});

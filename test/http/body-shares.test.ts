@@ -1,0 +1,239 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Problem } from "../../src/base/errors.ts";
+import { readJson } from "../../src/http/body.ts";
+import { BodyShares, type OpenBody } from "../../src/http/body-shares.ts";
+import { FakeClock } from "../support/clock.ts";
+
+const KIB = 1024;
+const FULL = { code: "rate_limited", headers: { "Retry-After": "1", Connection: "close" } };
+
+function open(sizes: { readonly whole?: number; readonly perWorkspace?: number } = {}) {
+  const clock = new FakeClock();
+  return { clock, shares: new BodyShares({ clock, ...sizes }) };
+}
+
+/** Opens a body that holds so much, and notes why it is given up. */
+function holding(shares: BodyShares, workspaceId: number, bytes: number) {
+  const body = shares.open(workspaceId);
+  const told: Problem[] = [];
+  body.refused = (problem) => void told.push(problem);
+  body.take(bytes);
+  return { body, told };
+}
+
+const refusalOf = (body: OpenBody, bytes: number): unknown => {
+  try {
+    body.take(bytes);
+    return null;
+  } catch (error) {
+    return error;
+  }
+};
+
+describe("the memory for bodies that are being read", () => {
+  test("is never all one workspace's: it has a cap of its own", () => {
+    const { shares } = open({ whole: 400, perWorkspace: 300 });
+    const hog = [100, 100, 100].map((bytes) => holding(shares, 1, bytes));
+    expect(refusalOf(shares.open(1), 1)).toMatchObject(FULL);
+    holding(shares, 2, 100);
+    expect(hog.flatMap(({ told }) => told)).toEqual([]);
+    expect(shares.held).toBe(400);
+  });
+
+  test("is taken from the workspace that holds most, its largest body first, by one that has less than an equal share", () => {
+    const { shares } = open({ whole: 400, perWorkspace: 300 });
+    const hog = [50, 150, 100].map((bytes) => holding(shares, 1, bytes));
+    const other = holding(shares, 2, 100);
+    const third = holding(shares, 3, 30);
+    expect(hog.map(({ told }) => told.map(({ code }) => code))).toEqual([[], ["rate_limited"], []]);
+    expect([other.told, third.told]).toEqual([[], []]);
+    expect(shares.held).toBe(280);
+    // What was given up gets nothing more.
+    expect(refusalOf(hog[1]?.body as OpenBody, 1)).toMatchObject(FULL);
+  });
+
+  test("is not taken by one that has its equal share", () => {
+    const { shares } = open({ whole: 400, perWorkspace: 300 });
+    const hog = holding(shares, 1, 200);
+    const other = holding(shares, 2, 200);
+    expect(refusalOf(other.body, 1)).toMatchObject(FULL);
+    expect([hog.told, other.told]).toEqual([[], []]);
+    other.body.close();
+    holding(shares, 1, 100);
+    expect(shares.held).toBe(300);
+  });
+
+  test("whatever bodies come and go: never more than there is, and never refused below an equal share", () => {
+    const step = fc.record({
+      workspace: fc.integer({ min: 1, max: 4 }),
+      bytes: fc.integer({ min: 1, max: 120 }),
+      closes: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const { shares } = open({ whole: 400, perWorkspace: 300 });
+        const bodies: { workspace: number; body: OpenBody; held: number }[] = [];
+        const heldBy = (workspace: number): number =>
+          bodies.filter((each) => each.workspace === workspace).reduce((sum, { held }) => sum + held, 0);
+        for (const { workspace, bytes, closes } of steps) {
+          if (closes) {
+            const at = bodies.findIndex((each) => each.workspace === workspace);
+            bodies.splice(at, at < 0 ? 0 : 1)[0]?.body.close();
+            continue;
+          }
+          const body = shares.open(workspace);
+          const entry = { workspace, body, held: 0 };
+          body.refused = () => void bodies.splice(bodies.indexOf(entry), 1);
+          const before = heldBy(workspace);
+          const workspaces = new Set([workspace, ...bodies.map((each) => each.workspace)]).size;
+          bodies.push(entry);
+          const refusal = refusalOf(body, bytes);
+          if (refusal === null) entry.held = bytes;
+          else {
+            expect(before + bytes).toBeGreaterThan(Math.min(300, 400 / workspaces));
+            bodies.splice(bodies.indexOf(entry), 1);
+            body.close();
+          }
+          const held = bodies.reduce((sum, each) => sum + each.held, 0);
+          expect(shares.held).toBe(held);
+          expect(held).toBeLessThanOrEqual(400);
+          for (const each of [1, 2, 3, 4]) expect(heldBy(each)).toBeLessThanOrEqual(300);
+        }
+        for (const { body } of bodies) body.close();
+        expect(shares.held).toBe(0);
+      }),
+    );
+  });
+});
+
+describe("a body that trickles", () => {
+  test("is given up after two windows at most, whatever came before, and holds nothing then", () => {
+    const { clock, shares } = open();
+    const { body, told } = holding(shares, 1, 500 * KIB);
+    body.came(500 * KIB);
+    for (let second = 0; second < 35; second++) {
+      clock.advance(1_000);
+      if (told.length === 0) body.came(1);
+    }
+    expect(told.map(({ code, status }) => [code, status])).toEqual([["invalid_json", 400]]);
+    expect(told[0]?.message).toBe("The body came too slowly: send 60 KiB in 15 s, or all of it.");
+    expect(shares.held).toBe(0);
+  });
+
+  test("fast enough, is read for as long as it takes", () => {
+    const { clock, shares } = open();
+    const { body, told } = holding(shares, 1, 100 * KIB);
+    for (let second = 0; second < 1_000; second++) {
+      body.came(4.1 * KIB);
+      clock.advance(1_000);
+    }
+    expect(told).toEqual([]);
+    body.close();
+  });
+
+  test("is not given up for a loop that stood still: looks are counted, not time", () => {
+    const { shares } = open();
+    // A clock whose timers come late: 60 s pass, and one of them is due.
+    const late = new FakeClock();
+    const after = late.after.bind(late);
+    late.after = (_ms, task) => after(60_000, task);
+    const slow = new BodyShares({ clock: late });
+    const { told } = holding(slow, 1, KIB);
+    late.advance(60_000);
+    late.advance(60_000);
+    expect(told).toEqual([]);
+    expect(shares.held).toBe(0);
+  });
+});
+
+describe("reading a body", () => {
+  const json = (body: string | ReadableStream<Uint8Array>, length?: number) =>
+    new Request("http://gate/", {
+      method: "POST",
+      body,
+      headers: {
+        "content-type": "application/json",
+        ...(length === undefined ? {} : { "content-length": String(length) }),
+      },
+    });
+
+  /** A body that sends parts, and then nothing more until it is ended. */
+  function trickle(parts: readonly number[]) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const sent = Promise.withResolvers<void>();
+    const state = { cancelled: false };
+    let at = 0;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          const part = parts[at++];
+          if (part !== undefined) {
+            controller.enqueue(new Uint8Array(part).fill(32));
+            return;
+          }
+          sent.resolve();
+          await promise;
+          controller.enqueue(new TextEncoder().encode("{}"));
+          controller.close();
+        },
+        cancel() {
+          state.cancelled = true;
+          resolve();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    return { body, sent: sent.promise, end: resolve, state };
+  }
+
+  test("counts what is held, not what came: parts of one byte take no more than twice their bytes", async () => {
+    const { shares } = open();
+    const many = trickle(new Array<number>(20_000).fill(1));
+    const reading = readJson(json(many.body), { workspaceId: 1, shares });
+    await many.sent;
+    expect(shares.held).toBeGreaterThanOrEqual(20_000);
+    expect(shares.held).toBeLessThanOrEqual(40_000);
+    many.end();
+    expect(await reading).toEqual({});
+    expect(shares.held).toBe(0);
+  });
+
+  test("that comes too slowly ends with 400, and the rest is let go", async () => {
+    const { clock, shares } = open();
+    const slow = trickle([100]);
+    const reading = readJson(json(slow.body), { workspaceId: 1, shares });
+    await slow.sent;
+    clock.advance(35_000);
+    await expect(reading).rejects.toMatchObject({ code: "invalid_json", headers: { Connection: "close" } });
+    expect([shares.held, slow.state.cancelled]).toEqual([0, true]);
+  });
+
+  test("of a workspace that has too much ends with 429 once another one needs the room", async () => {
+    const { shares } = open({ whole: 256 * KIB, perWorkspace: 192 * KIB });
+    const hog = trickle([150 * KIB]);
+    const held = readJson(json(hog.body), { workspaceId: 1, shares });
+    await hog.sent;
+    const small = `{"a":"${"x".repeat(60 * KIB)}"}`;
+    const other = trickle([50 * KIB]);
+    const second = readJson(json(other.body), { workspaceId: 2, shares });
+    await other.sent;
+    expect(await readJson(json(small, small.length), { workspaceId: 3, shares })).toHaveProperty("a");
+    await expect(held).rejects.toMatchObject(FULL);
+    other.end();
+    expect(await second).toEqual({});
+    expect([shares.held, hog.state.cancelled]).toEqual([0, true]);
+  });
+
+  test("gives back what it holds however it ends", async () => {
+    const { shares } = open({ whole: 1_000 });
+    for (const text of ['{"a":1}', "{", "", `${"[".repeat(101)}`]) {
+      await readJson(json(text, text.length), { workspaceId: 1, shares }).catch(() => {});
+      expect(shares.held).toBe(0);
+    }
+    const read = (body: Request) => readJson(body, { workspaceId: 1, shares, limit: 10_000 });
+    await expect(read(json("[]", 1_001))).rejects.toMatchObject(FULL);
+    await expect(read(json(trickle([20_000]).body))).rejects.toMatchObject({ code: "body_too_large" });
+    expect(shares.held).toBe(0);
+  });
+});

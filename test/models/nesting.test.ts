@@ -1,0 +1,50 @@
+/** A provider's answers are refused before they are parsed, whatever they say they are. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { NestedTooDeep } from "../../src/base/nesting.ts";
+import { cappedFetch } from "../../src/models/capped-fetch.ts";
+import { boundedFetch } from "../../src/models/embed/fetch.ts";
+
+const lists = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
+
+let server: Bun.Server<undefined>;
+beforeAll(() => {
+  server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const { searchParams } = new URL(request.url);
+      const headers = { "content-type": searchParams.get("type") ?? "" };
+      return new Response(await request.text(), { status: Number(searchParams.get("status")), headers });
+    },
+  });
+});
+afterAll(() => server.stop(true));
+
+const ask = (asked: typeof fetch, status: number, type: string, body: string): Promise<Response> =>
+  asked(`${server.url}?${new URLSearchParams({ status: String(status), type })}`, { method: "POST", body });
+const reading = async (answer: Promise<Response>): Promise<unknown> =>
+  (await answer).text().catch((error: unknown) => error);
+
+test.each([
+  ["an event", 200, "text/event-stream", `data: ${lists(45_000)}\n\n`],
+  ["an event that calls itself JSON", 200, "application/json", `: "\ndata: ${lists(45_000)}\n\n`],
+  ["JSON", 200, "application/json", lists(45_000)],
+  ["an error", 500, "application/json", lists(45_000)],
+  ["an error that calls itself a stream", 400, "text/event-stream", lists(45_000)],
+])("%s of a model, nested 45,000 deep", async (_, status, type, body) => {
+  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(NestedTooDeep);
+});
+
+test.each([["application/json"], ["text/event-stream"]])(
+  "vectors nested 45,000 deep, as %s",
+  async (type) => {
+    expect(await reading(ask(boundedFetch(), 200, type, lists(45_000)))).toBeInstanceOf(NestedTooDeep);
+    expect(await reading(ask(boundedFetch(), 200, type, lists(100)))).toBe(lists(100));
+  },
+);
+
+test("an error that calls itself a stream is capped as a whole, not by its events", async () => {
+  const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
+  expect(await reading(ask(cappedFetch, 500, "text/event-stream", body))).toBeInstanceOf(RangeError);
+  expect(await reading(ask(cappedFetch, 200, "text/event-stream", body))).toBe(body);
+});
