@@ -122,7 +122,7 @@ test("arguments that change just before a decision is taken are not approved by 
     await route.continue();
   });
   await bar(page).getByRole("button", { name: "Approve the call" }).click();
-  await bar(page).getByRole("alert").getByText("Somebody has changed the arguments.").waitFor();
+  await bar(page).getByRole("alert").getByText("The arguments or the tool have changed.").waitFor();
   await argumentsOf(page).getByText("not shown").waitFor();
   expect(await stage.now(asked)).toMatchObject({
     status: "pending",
