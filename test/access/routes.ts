@@ -203,7 +203,9 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
     body: { name: "spent", agent: "steady", prompt: "hello", cron: "0 0 1 1 *" },
   });
   const schedule: string = scheduled.body.id;
-  const signedIn = await call("POST", "/v1/session");
+  // By a token that may be managed with no other scope than `tokens:write`.
+  const browser = await call("POST", "/v1/tokens", { body: { name: "browser", scopes: ["tokens:write"] } });
+  const signedIn = await call("POST", "/v1/session", { token: browser.body.secret });
   const session: string = signedIn.body.session.id;
   return {
     task,
