@@ -40,6 +40,8 @@ beforeAll(async () => {
   // What the README starts with npx is not fetched here: another program of that name is.
   const programs = join(desk.cwd, "bin");
   mkdirSync(programs);
+  // It may run as a user of its own.
+  chmodSync(desk.cwd, 0o755);
   writeFileSync(join(programs, "npx"), `#!/bin/sh\nexec '${process.execPath}' '${UPSTREAM}' plain\n`);
   chmodSync(join(programs, "npx"), 0o755);
   server = await desk.serve([], { PATH: programs });

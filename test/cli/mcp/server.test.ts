@@ -1,6 +1,6 @@
 /** A bridge outlives the server that it speaks to, and says what it cannot do. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -118,10 +118,15 @@ test("something else at the URL is no Gatehouse, and gets the token once at most
 });
 
 test("SIGTERM ends the gateway inside in order: its programs are gone, and the directory is free", async () => {
-  const pidFile = join(desk.cwd, "upstream.pid");
+  // The program may run as a user of its own.
+  chmodSync(desk.cwd, 0o755);
+  const notes = join(desk.cwd, "notes");
+  mkdirSync(notes);
+  chmodSync(notes, 0o777);
+  const pidFile = join(notes, "upstream.pid");
   const script = `echo $$ > '${pidFile}'; exec '${process.execPath}' '${UPSTREAM}' plain`;
   await desk.out(["connector", "add", "noted", "--", "/bin/sh", "-c", script]);
-  writeFileSync(pidFile, "");
+  rmSync(pidFile);
   const spoken = await speak({ cwd: desk.cwd, token });
   spoken.write(
     INITIALIZE,
