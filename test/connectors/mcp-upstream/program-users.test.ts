@@ -1,6 +1,15 @@
 /** Who connectors' programs run as, and what they can reach of the server. */
 import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parsePasswd } from "../../../src/connectors/mcp-upstream/stdio/passwd.ts";
@@ -71,12 +80,19 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     expect(existsSync(join(words[0] ?? "/", ".."))).toBe(false);
   });
 
-  test("is not started while its user could look into the data directory", async () => {
+  test("is started though others may list the data directory, as long as nothing in it is open to them", async () => {
     using data = directory(0o705);
+    writeFileSync(join(data.path, "gatehouse.db"), "", { mode: 0o600 });
+    expect(await wordsOf("echo started", users(data.path))).toBe("started");
+  });
+
+  test("is not started while its user could read a file of the data directory", async () => {
+    using data = directory(0o705);
+    writeFileSync(join(data.path, "gatehouse.yaml"), "", { mode: 0o644 });
     const transport = { type: "stdio", command: "/bin/sh", args: ["-c", "id"], env: {} } as const;
     await using up = open(transport, { programUsers: users(data.path) });
     expect(await faultOf(up.list())).toStartWith(
-      "unavailable: No program is started while its user could look",
+      "unavailable: No program is started while its user could read gatehouse.yaml",
     );
     expect(up.logged.map(({ message }) => message)).not.toContain("a connector's program ended");
   });

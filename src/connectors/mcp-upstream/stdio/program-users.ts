@@ -1,4 +1,5 @@
 import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { OperatorError } from "../../../base/errors.ts";
 import { ConnectorError } from "../../source.ts";
 import { type SystemUser, systemUsers } from "./passwd.ts";
@@ -54,11 +55,12 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUsers | null {
       const user = await users.take().catch((error: unknown) => {
         throw asConnectorError(error);
       });
-      if (!canRead(dataDir, user)) return user;
+      const open = readableFile(dataDir, user);
+      if (open === null) return user;
       await user.release();
       throw new ConnectorError(
         "unavailable",
-        "No program is started while its user could look into the data directory. Let only the server's user read that: chmod 700.",
+        `No program is started while its user could read ${open} in the data directory. Let only the server's user read that directory: chmod 700.`,
       );
     },
   };
@@ -91,9 +93,19 @@ function asConnectorError(error: unknown): ConnectorError {
   );
 }
 
-/** Whether the mode of a directory lets the user list or pass through it. */
-function canRead(directory: string, { uid, gid }: ProgramUser): boolean {
-  const stats = statSync(directory);
+/**
+ * The name of an entry of the data directory that the user could open or enter; null if there is none. A directory that others may
+ * list is not refused for that: volumes of containers often are, and what Gatehouse writes into them is its own user's.
+ */
+function readableFile(directory: string, user: ProgramUser): string | null {
+  if (!isOpenTo(directory, user)) return null;
+  return readdirSync(directory).find((name) => isOpenTo(join(directory, name), user)) ?? null;
+}
+
+/** Whether the mode of a file or directory lets the user read or pass through it. */
+function isOpenTo(path: string, { uid, gid }: ProgramUser): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats) return false;
   const bits = stats.uid === uid ? 0o700 : stats.gid === gid ? 0o070 : 0o007;
   return (stats.mode & bits) !== 0;
 }
