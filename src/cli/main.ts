@@ -1,7 +1,7 @@
 import { CommanderError } from "commander";
 import { OperatorError } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
-import { allowClosedOutput } from "./output.ts";
+import { allowFailingOutput } from "./output.ts";
 import { createProgram } from "./program.ts";
 
 /** Exit codes (contract, section 9): 0 done, 1 failed, 2 wrong usage, 3 could not be verified. */
@@ -12,7 +12,7 @@ const WRONG_USAGE = 2;
 export async function main(argv: readonly string[]): Promise<void> {
   // Whatever the program writes is its owner's alone.
   process.umask(0o077);
-  allowClosedOutput();
+  allowFailingOutput();
   try {
     await createProgram().parseAsync(argv, { from: "user" });
   } catch (error) {

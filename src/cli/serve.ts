@@ -1,9 +1,12 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { createLog } from "../base/log.ts";
 import type { Gateway } from "../gateway.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
+import { handleUnexpectedFaults } from "./unexpected.ts";
 
 export function serveCommand(): Command {
   return command("serve", "run the server")
@@ -27,6 +30,7 @@ async function serve(options: ConfigOptions): Promise<void> {
   const opened: { gateway: Gateway | null } = { gateway: null };
   stopOnSignals(opened);
   const { config } = await resolveConfig(options);
+  handleUnexpectedFaults(createLog(config.logLevel, systemClock), async () => opened.gateway?.stop());
   // Loaded when it is needed: most verbs never do, and it is most of the program.
   const { openGateway } = await import("../gateway.ts");
   const gateway = await openGateway(config, { handOverAdmin: (secret) => handOver(secret, config.dataDir) });
