@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { OperatorError } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
+import { environmentFault } from "./environment-fault.ts";
 import { allowFailingOutput } from "./output.ts";
 import { createProgram } from "./program.ts";
 
@@ -23,10 +24,11 @@ export async function main(argv: readonly string[]): Promise<void> {
 function report(error: unknown): number {
   // Commander has printed its own message; help and version end with 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
-  if (error instanceof OperatorError) {
-    print(`gatehouse: ${error.message}`);
-    if (error.hint !== undefined) print(`  ${error.hint}`);
-    return error.exitCode;
+  const fault = error instanceof OperatorError ? error : environmentFault(error);
+  if (fault) {
+    print(`gatehouse: ${fault.message}`);
+    if (fault.hint !== undefined) print(`  ${fault.hint}`);
+    return fault.exitCode;
   }
   print(`gatehouse: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   return FAILED;

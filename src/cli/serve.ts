@@ -92,7 +92,10 @@ async function start(gateway: Gateway): Promise<string> {
   try {
     return await gateway.start();
   } catch (error) {
-    await gateway.stop();
+    await gateway.stop().catch((second: unknown) => {
+      // The first is the cause of both: it is what the operator is told.
+      process.stderr.write(`gatehouse: what had been started could not be stopped: ${String(second)}\n`);
+    });
     throw error;
   }
 }
