@@ -151,6 +151,7 @@ export function openDoors(rooms: Rooms): Doors {
     },
     system: {
       ids,
+      clock,
       gate,
       metrics,
       operatorSecret,
