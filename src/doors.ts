@@ -162,6 +162,7 @@ export function openDoors(rooms: Rooms): Doors {
     },
     system: {
       ids,
+      clock,
       gate,
       metrics,
       operatorSecret,

@@ -1,4 +1,5 @@
 import { type Clock, timestamp } from "./clock.ts";
+import { LogOutput } from "./log-output.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -25,7 +26,7 @@ const SECRET = /(gth[sl]?_)[0-9A-Za-z]{20,}/g;
 export function createLog(
   level: LogLevel,
   clock: Pick<Clock, "now">,
-  write: (line: string) => void = (line) => void process.stderr.write(line),
+  write: (line: string) => void = standardError(clock),
 ): Log {
   const least = ORDER[level];
   const at =
@@ -36,6 +37,13 @@ export function createLog(
       write(`${redact(encode(line, fields))}\n`);
     };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+function standardError(clock: Pick<Clock, "now">): (line: string) => void {
+  const leftOut = (count: number) =>
+    `${encode({ ts: timestamp(clock.now()), level: "warn", message: "lines of the log were left out: nobody read them" }, { count })}\n`;
+  const output = new LogOutput(process.stderr, leftOut);
+  return (line) => output.write(line);
 }
 
 export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

@@ -1,8 +1,9 @@
 import { CommanderError } from "commander";
 import { OperatorError } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
+import { environmentFault } from "./environment-fault.ts";
 import { hideMemory } from "./hide-memory.ts";
-import { allowClosedOutput } from "./output.ts";
+import { allowFailingOutput } from "./output.ts";
 import { createProgram } from "./program.ts";
 
 /** Exit codes (contract, section 9): 0 done, 1 failed, 2 wrong usage, 3 could not be verified. */
@@ -15,7 +16,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   process.umask(0o077);
   // Verbs as well: their environment may hold the master key, and they may start connectors' programs themselves.
   hideMemory();
-  allowClosedOutput();
+  allowFailingOutput();
   try {
     await createProgram().parseAsync(argv, { from: "user" });
   } catch (error) {
@@ -26,10 +27,11 @@ export async function main(argv: readonly string[]): Promise<void> {
 function report(error: unknown): number {
   // Commander has printed its own message; help and version end with 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
-  if (error instanceof OperatorError) {
-    print(`gatehouse: ${error.message}`);
-    if (error.hint !== undefined) print(`  ${error.hint}`);
-    return error.exitCode;
+  const fault = error instanceof OperatorError ? error : environmentFault(error);
+  if (fault) {
+    print(`gatehouse: ${fault.message}`);
+    if (fault.hint !== undefined) print(`  ${fault.hint}`);
+    return fault.exitCode;
   }
   print(`gatehouse: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   return FAILED;

@@ -7,6 +7,7 @@ import type { Gateway } from "../gateway.ts";
 import { hideMemory } from "./hide-memory.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
+import { handleUnexpectedFaults } from "./unexpected.ts";
 
 export function serveCommand(): Command {
   return command("serve", "run the server")
@@ -30,10 +31,10 @@ async function serve(options: ConfigOptions): Promise<void> {
   const opened: { gateway: Gateway | null } = { gateway: null };
   stopOnSignals(opened);
   const { config } = await resolveConfig(options);
+  const log = createLog(config.logLevel, systemClock);
+  handleUnexpectedFaults(log, async () => opened.gateway?.stop());
   if (process.platform === "linux" && !hideMemory()) {
-    createLog(config.logLevel, systemClock).warn(
-      "other processes of this user can read this server's memory and environment",
-    );
+    log.warn("other processes of this user can read this server's memory and environment");
   }
   // Loaded when it is needed: most verbs never do, and it is most of the program.
   const { openGateway } = await import("../gateway.ts");
@@ -96,7 +97,10 @@ async function start(gateway: Gateway): Promise<string> {
   try {
     return await gateway.start();
   } catch (error) {
-    await gateway.stop();
+    await gateway.stop().catch((second: unknown) => {
+      // The first is the cause of both: it is what the operator is told.
+      process.stderr.write(`gatehouse: what had been started could not be stopped: ${String(second)}\n`);
+    });
     throw error;
   }
 }

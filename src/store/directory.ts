@@ -12,6 +12,12 @@ export function prepareDirectory(directory: string): void {
     const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
     if (made !== undefined) chmodSync(directory, 0o700);
   } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") {
+      throw new OperatorError(
+        `${directory} is a file, not a directory`,
+        "name another data directory with --data",
+      );
+    }
     throw new OperatorError(
       `the data directory ${directory} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
       "name one that this user may write with --data or GATEHOUSE_DATA",

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { OperatorError } from "../base/errors.ts";
 import { sqliteCode } from "./sqlite/connection.ts";
 
+const LOCK_FILE = "gatehouse.lock";
+
 /** Held until `release` is called or the process ends, however it ends. */
 export interface DirectoryLock {
   release(): void;
@@ -18,7 +20,7 @@ export interface DirectoryLock {
 export function lockDirectory(directory: string): DirectoryLock | null {
   let database: Database | undefined;
   try {
-    database = new Database(join(directory, "gatehouse.lock"), { create: true });
+    database = new Database(join(directory, LOCK_FILE), { create: true });
     database.exec("PRAGMA locking_mode = EXCLUSIVE");
     database.exec("BEGIN EXCLUSIVE");
   } catch (error) {
@@ -46,9 +48,20 @@ export class DirectoryInUse extends OperatorError {
 }
 
 function unwritable(directory: string, error: unknown): unknown {
-  if (sqliteCode(error) === "" || !(error instanceof Error)) return error;
+  const code = sqliteCode(error);
+  if (code === "" || !(error instanceof Error)) return error;
+  if (code === "SQLITE_FULL") {
+    return new OperatorError(
+      `the disk of the data directory ${directory} is full`,
+      "make room on it, then try again",
+    );
+  }
+  if (code === "SQLITE_NOTADB") {
+    const file = join(directory, LOCK_FILE);
+    return new OperatorError(`the file ${file} is not a lock of Gatehouse`, "move it away, then try again");
+  }
   return new OperatorError(
-    `the data directory ${directory} cannot be written: ${error.message} (${sqliteCode(error)})`,
+    `the data directory ${directory} cannot be written: ${error.message} (${code})`,
     "name one that this user may write with --data or GATEHOUSE_DATA",
   );
 }

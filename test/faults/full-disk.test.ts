@@ -100,10 +100,10 @@ describe("nothing goes out", () => {
     };
     await stage.fill();
     // A probe's answer holds for a second.
-    await until(async () => (await ready()).status === 503);
+    await stage.untilLater(async () => (await ready()).status === 503);
     expect(await ready()).toEqual({ status: 503, failing: ["store"] });
     await stage.free();
-    await until(async () => (await ready()).status === 200);
+    await stage.untilLater(async () => (await ready()).status === 200);
   });
 });
 

@@ -1,13 +1,16 @@
 import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { systemRoutes } from "../../src/http/routes/system.ts";
+import { FakeClock } from "../support/clock.ts";
 
 test("those who ask for readiness at once, or soon after, share one probe", async () => {
   let probes = 0;
   let isDraining = false;
   const { promise, resolve } = Promise.withResolvers<readonly string[]>();
+  const clock = new FakeClock();
   const routes = systemRoutes({
     ids: () => "req_1",
+    clock,
     gate: { call: () => Promise.reject(new Error("not asked for")) },
     metrics: createMetrics(),
     operatorSecret: "",
@@ -26,7 +29,10 @@ test("those who ask for readiness at once, or soon after, share one probe", asyn
   const answers = await Promise.all([...asking, ask()]);
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
   expect(probes).toBe(1);
-  await Bun.sleep(1_050);
+  clock.advance(999);
+  await ask();
+  expect(probes).toBe(1);
+  clock.advance(1);
   await ask();
   expect(probes).toBe(2);
   // Nobody is told for a second that it is ready when it takes no work any more.

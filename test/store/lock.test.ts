@@ -59,16 +59,17 @@ describe("the lock of a data directory", () => {
   });
 
   test.each([
-    ["where its file cannot be made", () => mkdirSync(join(directory.path, "gatehouse.lock"))],
+    ["where its file cannot be made", "cannot be written", (file: string) => mkdirSync(file)],
     [
       "where its file is something else",
-      () => writeFileSync(join(directory.path, "gatehouse.lock"), "x".repeat(9_999)),
+      "is not a lock of Gatehouse",
+      (file: string) => writeFileSync(file, "x".repeat(9_999)),
     ],
-  ])("says what to do %s", (_, make) => {
-    make();
+  ])("says what to do %s", (_, words, make) => {
+    make(join(directory.path, "gatehouse.lock"));
     const message = () => lockDirectory(directory.path);
     expect(message).toThrow(OperatorError);
-    expect(message).toThrow("cannot be written");
+    expect(message).toThrow(words);
   });
 });
 

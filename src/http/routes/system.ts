@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { isOperator } from "../../access/operator.ts";
+import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import type { Ids } from "../../base/ids.ts";
 import { VIA_HEADER } from "../../base/via.ts";
@@ -21,6 +22,7 @@ export interface Readiness {
 
 export interface SystemRouteParts {
   readonly ids: Ids;
+  readonly clock: Pick<Clock, "monotonic">;
   readonly gate: Pick<Gate, "call">;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
@@ -38,7 +40,8 @@ const READY_MS = 1_000;
  * Probes, metrics and documentation. They are no calls of a workspace, neither counted nor recorded, but for metrics that
  * are asked for from elsewhere than this machine. No probe calls a model.
  */
-export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, measure }: SystemRouteParts) {
+export function systemRoutes(parts: SystemRouteParts) {
+  const { ids, clock, gate, metrics, readiness, operatorSecret, measure } = parts;
   const headers = (type: string) => ({ "gatehouse-request-id": ids("req"), "content-type": type });
   const json = (status: number, body: object) =>
     new Response(JSON.stringify(body), { status, headers: headers("application/json") });
@@ -47,7 +50,7 @@ export function systemRoutes({ ids, gate, metrics, readiness, operatorSecret, me
   /** Those who ask while a probe is under way, or soon after it began, share it. */
   function ready(): readonly string[] | Promise<readonly string[]> {
     if (readiness.isDraining()) return ["draining"];
-    const now = performance.now();
+    const now = clock.monotonic();
     if (known === undefined || now - known.at >= READY_MS) known = { at: now, failing: readiness.failing() };
     return known.failing;
   }

@@ -185,6 +185,13 @@ function forOperator(path: string, error: unknown): unknown {
   }
   return new OperatorError(
     `the database file ${path} cannot be opened: ${error.message} (${code})`,
-    "see that this user may write it and that the disk has room",
+    hintFor(code),
   );
+}
+
+function hintFor(code: string): string {
+  if (code === "SQLITE_FULL") return "make room on the disk, then try again";
+  if (code.startsWith("SQLITE_BUSY")) return "another program has it open: wait for it, or end it";
+  if (code.startsWith("SQLITE_CORRUPT")) return "put a backup of the data directory back";
+  return "see that this user may write it, that the disk has room, and that it is a file";
 }

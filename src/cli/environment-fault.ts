@@ -1,0 +1,79 @@
+import { OperatorError } from "../base/errors.ts";
+import { StoreUnavailable } from "../store/db.ts";
+import { sqliteCode } from "../store/sqlite/connection.ts";
+
+const MAKE_ROOM = "make room on the disk, then try again";
+const CHECK_ACCESS = "let this user read and write it, or name another data directory with --data";
+
+/** What the system answers when the machine, and not the program, is at fault: in words, and what to do. */
+const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: string]>> = {
+  EACCES: ["may not be used by this user", CHECK_ACCESS],
+  EPERM: ["may not be changed by this user", CHECK_ACCESS],
+  EROFS: [
+    "is on a file system that is mounted read-only",
+    "mount it for writing, or name another data directory with --data",
+  ],
+  ENOSPC: ["cannot be written: the disk is full", MAKE_ROOM],
+  EDQUOT: ["cannot be written: this user's share of the disk is used up", MAKE_ROOM],
+  EFBIG: [
+    "cannot be written: files may not get that large",
+    "raise the limit on the size of files (ulimit -f)",
+  ],
+  EIO: ["cannot be read or written: the disk fails", "see the system's log, and what the disk says"],
+  EISDIR: ["is a directory where a file is needed", "move it away"],
+  ENOTDIR: ["leads through something that is not a directory", "name another path"],
+  EEXIST: ["is there already", "move it away"],
+  ELOOP: ["is a symbolic link that leads to itself", "name another path"],
+  ENAMETOOLONG: ["is too long for a path", "name another path"],
+  ENOENT: ["does not exist", "see that the path is right"],
+  EMFILE: [
+    "cannot be opened: this process has no descriptors left",
+    "raise the limit of open files (ulimit -n)",
+  ],
+  ENFILE: [
+    "cannot be opened: the machine has no descriptors left",
+    "close what else is running, or raise fs.file-max",
+  ],
+  ENOMEM: ["cannot be used: the machine has no memory left", "give the process more memory"],
+};
+
+const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
+  [/SQLITE_FULL|ENOSPC/, MAKE_ROOM],
+  [/SQLITE_(BUSY|LOCKED)/, "another program has the database open: wait for it, or end it"],
+  [/SQLITE_(CORRUPT|NOTADB)/, "put a backup of the data directory back"],
+];
+
+/**
+ * A failure of the machine as one for the operator, or undefined if the program itself is at fault: then its stack is
+ * needed.
+ */
+export function environmentFault(error: unknown): OperatorError | undefined {
+  if (error instanceof StoreUnavailable) return new OperatorError(error.message, storeHint(error.message));
+  const sqlite = sqliteCode(error);
+  if (error instanceof Error && sqlite !== "" && sqlite !== "SQLITE_ERROR") {
+    return new OperatorError(`the store cannot be used: ${error.message} (${sqlite})`, storeHint(sqlite));
+  }
+  return systemFault(error);
+}
+
+function storeHint(text: string): string {
+  return (
+    STORE_HINTS.find(([code]) => code.test(text))?.[1] ??
+    "see that this user may write it and that the disk has room"
+  );
+}
+
+function systemFault(error: unknown): OperatorError | undefined {
+  if (!(error instanceof Error) || !("code" in error) || !("syscall" in error || "info" in error))
+    return undefined;
+  // Some of Node's functions put the system's code into a code of their own.
+  const code = /\bE[A-Z]{2,}\b/.exec(`${String(error.code)} ${error.message}`)?.[0] ?? "";
+  const [what, hint] = SYSTEM_FAULTS[code] ?? [];
+  if (what === undefined) return undefined;
+  return new OperatorError(`${pathOf(error) ?? "a file"} ${what} (${code})`, hint);
+}
+
+function pathOf(error: Error): string | undefined {
+  if ("path" in error && typeof error.path === "string" && error.path !== "") return error.path;
+  return / '?(\/[^']+?)'?$/.exec(error.message)?.[1];
+}

@@ -1,0 +1,194 @@
+/** What every verb that opens the data directory says when the machine does not let it: one line, and what to do. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { withOpenFiles } from "../faults/open-files-support.ts";
+import { type Ran, run, tempDir } from "../support/process.ts";
+import { smallDisk } from "../support/small-disk.ts";
+
+setDefaultTimeout(60_000);
+
+const LISTEN = ["--listen", "127.0.0.1:0"];
+const VERBS: readonly (readonly string[])[] = [
+  ["serve", ...LISTEN],
+  ["token", "list"],
+  ["task", "run", "--agent", "helper", "hi"],
+  ["vault", "add", "note.txt", "--scope", "notes"],
+  ["ledger", "export", "--output", "out.ndjson"],
+  ["connector", "list"],
+  ["mcp"],
+];
+
+const directory = tempDir();
+const good = join(directory.path, "good");
+let copies = 0;
+
+beforeAll(async () => {
+  writeFileSync(join(directory.path, "note.txt"), "a note");
+  expect(await run(["token", "list", "--data", good], { cwd: directory.path })).toMatchObject({ code: 0 });
+});
+afterAll(() => directory.remove());
+
+function copy(): string {
+  const data = join(directory.path, `copy-${copies++}`);
+  cpSync(good, data, { recursive: true });
+  chmodSync(data, 0o700);
+  return data;
+}
+
+/** Each verb, with a data directory of its own that `spoil` has changed. */
+function runAll(spoil: (data: string) => void): Promise<(Ran & { readonly data: string })[]> {
+  const env = { GATEHOUSE_TOKEN: `gth_${"a".repeat(49)}` };
+  return Promise.all(
+    VERBS.map(async (verb) => {
+      const data = copy();
+      spoil(data);
+      return { ...(await run([...verb, "--data", data], { cwd: directory.path, env })), data };
+    }),
+  );
+}
+
+/** One message and one hint, whatever was logged before them. */
+function expectFailure({ code, stdout, stderr }: Ran, message: string, hint: string): void {
+  const lines = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("{"));
+  expect(lines).toEqual([`gatehouse: ${message}`, `  ${hint}`]);
+  expect([code, stdout]).toEqual([1, ""]);
+}
+
+const elsewhere = "name another data directory with --data";
+
+describe("every verb tells in one line, with what to do, that", () => {
+  test("the disk is full", async () => {
+    const disk = smallDisk();
+    try {
+      const data = join(disk.path, "data");
+      cpSync(good, data, { recursive: true });
+      disk.fill();
+      const options = { cwd: directory.path, env: { GATEHOUSE_TOKEN: `gth_${"a".repeat(49)}` } };
+      for (const verb of VERBS) {
+        const { code, stderr } = await run([...verb, "--data", data], options);
+        expect(stderr).toMatch(/^gatehouse: .*(full|cannot be written).*\n {2}.*\n$/);
+        expect(code).toBe(1);
+      }
+    } finally {
+      disk.free();
+      disk.remove();
+    }
+  });
+
+  test("a new data directory finds no room, wherever in its making the disk is full", async () => {
+    // Some sizes of a file are all that the first start may write: each stops it at another point.
+    for (const kib of [0, 8, 64, 256, 512]) {
+      const data = join(directory.path, `new-${kib}`);
+      const program = (await withOpenFiles(256)).with(2, `ulimit -f ${kib * 2} && exec "$@"`);
+      const { code, stderr } = await run(["token", "list", "--data", data], { cwd: directory.path, program });
+      expect(stderr).not.toContain("    at ");
+      if (code !== 0) expect(stderr).toMatch(/gatehouse: .*\n {2}.*\n$/);
+      expect([0, 1]).toContain(code);
+    }
+  });
+
+  test("the database is something else", async () => {
+    for (const ran of await runAll((data) =>
+      writeFileSync(join(data, "gatehouse.db"), "hello ".repeat(5_000)),
+    )) {
+      const file = join(ran.data, "gatehouse.db");
+      expectFailure(ran, `the database file ${file} is not a Gatehouse database`, elsewhere);
+    }
+  });
+
+  test("the database is broken", async () => {
+    const truncate = (data: string) => {
+      const file = join(data, "gatehouse.db");
+      const bytes = readFileSync(file);
+      writeFileSync(file, bytes.subarray(0, bytes.length / 2));
+    };
+    for (const ran of await runAll(truncate)) {
+      const message = `the database file ${join(ran.data, "gatehouse.db")} cannot be opened: database disk image is malformed (SQLITE_CORRUPT)`;
+      expectFailure(ran, message, "put a backup of the data directory back");
+    }
+  });
+
+  test("the lock is something else", async () => {
+    for (const ran of await runAll((data) =>
+      writeFileSync(join(data, "gatehouse.lock"), "hello ".repeat(999)),
+    )) {
+      const message = `the file ${join(ran.data, "gatehouse.lock")} is not a lock of Gatehouse`;
+      expectFailure(ran, message, "move it away, then try again");
+    }
+  });
+
+  test("a directory is where server.json belongs", async () => {
+    for (const ran of await runAll((data) => mkdirSync(join(data, "server.json")))) {
+      const message = `${join(ran.data, "server.json")} is a directory where a file is needed (EISDIR)`;
+      expectFailure(ran, message, "move it away");
+    }
+  });
+
+  test("the data directory is a file", async () => {
+    const replace = (data: string) => {
+      rmSync(data, { recursive: true });
+      writeFileSync(data, "");
+    };
+    for (const ran of await runAll(replace)) {
+      expectFailure(ran, `${ran.data} is a file, not a directory`, elsewhere);
+    }
+  });
+
+  test("a key may be used by others, or is none", async () => {
+    const key = (data: string) => join(data, "ledger.key");
+    for (const ran of await runAll((data) => chmodSync(key(data), 0o644))) {
+      const message = `the key file ${key(ran.data)} may be used by others than its owner (mode 0644)`;
+      expectFailure(ran, message, `run chmod 600 ${key(ran.data)}`);
+    }
+    for (const { code, stderr } of await runAll((data) => writeFileSync(key(data), "zzz"))) {
+      expect(stderr).toMatch(
+        /^gatehouse: the key file .* holds no key\n {2}put the backup of it back; .*\n$/,
+      );
+      expect(code).toBe(1);
+    }
+  });
+});
+
+describe("a server tells in one line, with what to do, that", () => {
+  const serve = (data: string, listen = LISTEN) =>
+    run(["serve", ...listen, "--data", data], { cwd: directory.path });
+
+  test("its port is taken", async () => {
+    using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+    const address = `127.0.0.1:${other.port}`;
+    const ran = await serve(copy(), ["--listen", address]);
+    expect(ran.stderr).toMatch(
+      new RegExp(`^gatehouse: cannot listen on ${address}: .*\\n {2}name another address`, "m"),
+    );
+    expect(ran.stderr).not.toContain("    at ");
+    expect(ran.code).toBe(1);
+  });
+
+  test("its address is none of this machine's", async () => {
+    const ran = await serve(copy(), ["--listen", "192.0.2.1:0"]);
+    expect(ran.stderr).toMatch(/^gatehouse: cannot listen on 192\.0\.2\.1:0: .*\n {2}name another address/m);
+    expect(ran.stderr).not.toContain("    at ");
+    expect(ran.code).toBe(1);
+  });
+
+  test("a directory is where the first admin token belongs", async () => {
+    const data = join(directory.path, "new");
+    const file = join(data, "admin.token");
+    mkdirSync(file, { recursive: true });
+    chmodSync(data, 0o700);
+    expectFailure(
+      await serve(data),
+      `${file} is a directory where a file is needed (EISDIR)`,
+      "move it away",
+    );
+  });
+
+  test("it has too few descriptors even to open its store", async () => {
+    const program = await withOpenFiles(16);
+    const ran = await run(["serve", ...LISTEN, "--data", copy()], { cwd: directory.path, program });
+    expect(ran.stderr).toMatch(/gatehouse: .*\n {2}.*\n$/);
+    expect(ran.stderr).not.toContain("    at ");
+    expect(ran.code).toBe(1);
+  });
+});
