@@ -31,13 +31,35 @@ export interface OpenBody {
   close(): void;
 }
 
-interface Reading extends OpenBody {
+const NOBODY_TOLD = (): void => {};
+
+class Reading implements OpenBody {
   readonly workspaceId: number;
-  held: number;
-  looks: number;
+  readonly #shares: BodyShares;
+  held = 0;
+  /** The first look may come at once. */
+  looks = -1;
   /** Bytes that came since the window began. */
-  progress: number;
-  refusal: Problem | null;
+  progress = 0;
+  refusal: Problem | null = null;
+  refused: (problem: Problem) => void = NOBODY_TOLD;
+
+  constructor(shares: BodyShares, workspaceId: number) {
+    this.#shares = shares;
+    this.workspaceId = workspaceId;
+  }
+
+  take(bytes: number): void {
+    this.#shares.take(this, bytes);
+  }
+
+  came(bytes: number): void {
+    this.progress += bytes;
+  }
+
+  close(): void {
+    this.#shares.close(this);
+  }
 }
 
 export interface BodySharesOptions {
@@ -73,23 +95,14 @@ export class BodyShares {
 
   /** Begins to read a body of a caller that is known, and may make its call. */
   open(workspaceId: number): OpenBody {
-    const reading: Reading = {
-      ...{ workspaceId, held: 0, progress: 0, refusal: null },
-      // The first look may come at once.
-      looks: -1,
-      take: (bytes) => this.#take(reading, bytes),
-      came(bytes) {
-        reading.progress += bytes;
-      },
-      refused: () => {},
-      close: () => this.#close(reading),
-    };
+    const reading = new Reading(this, workspaceId);
     this.#readings.add(reading);
     this.#endLooks ??= every(this.#clock, WINDOW_MS / LOOKS, () => this.#look());
     return reading;
   }
 
-  #take(reading: Reading, bytes: number): void {
+  /** @see OpenBody.take */
+  take(reading: Reading, bytes: number): void {
     if (reading.refusal) throw reading.refusal;
     const { workspaceId } = reading;
     const wanted = (this.#heldBy.get(workspaceId) ?? 0) + bytes;
@@ -128,12 +141,13 @@ export class BodyShares {
   }
 
   #giveUp(reading: Reading, problem: Problem): void {
-    this.#close(reading);
+    this.close(reading);
     reading.refusal = problem;
     reading.refused(problem);
   }
 
-  #close(reading: Reading): void {
+  /** @see OpenBody.close */
+  close(reading: Reading): void {
     this.#add(reading.workspaceId, -reading.held);
     reading.held = 0;
     this.#readings.delete(reading);
