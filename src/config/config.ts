@@ -23,6 +23,8 @@ export interface Config {
   readonly limits: LimitDefaults;
   /** `builtin/lexical` or a model of a configured provider. */
   readonly embeddings: { readonly model: string };
+  /** Bounds of reading a document. */
+  readonly vault: VaultSettings;
   readonly connectors: ConnectorSettings;
   /** Tests of MCP's conformance are served tools, resources and prompts that answer as these expect. */
   readonly mcpFixtures: boolean;
@@ -59,6 +61,15 @@ export interface LimitDefaults {
   readonly runningTasksPerNode: number;
   /** Per workspace. */
   readonly queuedTasks: number;
+}
+
+export interface VaultSettings {
+  /** Processes that read documents at the same time. */
+  readonly readers: number;
+  /** Milliseconds that reading one document may take at most. */
+  readonly mostMs: number;
+  /** Bytes of memory that a process that reads documents may take. */
+  readonly memoryBytes: number;
 }
 
 export interface ConnectorSettings {
