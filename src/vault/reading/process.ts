@@ -8,8 +8,8 @@ import { decodeRequest } from "./request.ts";
 const OUTPUT = 1;
 /** Bytes of a request's frame: a document of 50 MiB, with room for what is known of it. */
 const MOST_REQUEST = 64 * 1024 * 1024;
-/** A process that takes more than this part of its ceiling reads no other document: each has the same room. */
-const REUSED_BELOW = 1 / 4;
+/** A process that has used up this part of its room reads no other document: each has nearly the same room. */
+const USED_UP = 1 / 4;
 const SETUP: WorkerSetup = { database: "", extension: null, cacheBytes: 0 };
 const OUT_OF_MEMORY = /^RangeError: Out of memory/;
 
@@ -25,6 +25,8 @@ export async function readDocuments(program: URL, ceiling: number): Promise<void
   // The reader's modules are loaded first: what they take is not the document's.
   await worker.read({ document: 0, title: "", content: { kind: "text", text: "-", type: "text/plain" } });
   limitOwnMemory(ceiling);
+  const atStart = process.memoryUsage.rss();
+  const reusedBelow = atStart + (ceiling - atStart) * USED_UP;
   const out = Bun.stdout.writer();
   // An empty frame: ready.
   out.write(frameHead(0));
@@ -52,7 +54,7 @@ export async function readDocuments(program: URL, ceiling: number): Promise<void
     });
     const result = await worker.read(request);
     endWatch();
-    const isLast = process.memoryUsage.rss() > ceiling * REUSED_BELOW;
+    const isLast = process.memoryUsage.rss() > reusedBelow;
     for (const body of encodeAnswer({ result: judged(result, ceiling), isLast })) {
       out.write(frameHead(body.length));
       out.write(body);
