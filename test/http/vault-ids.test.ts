@@ -1,7 +1,7 @@
 /** Ids of documents are unique in a workspace: nobody may learn by them what lies outside of their boundary. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { systemClock } from "../../src/base/clock.ts";
+import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { type Answered, startGateway, type TestGateway } from "../support/gateway.ts";
 import { AGENT_SCOPES, remove, write } from "../support/vault.ts";
 

@@ -12,6 +12,9 @@ const MOST_ANSWER = 384 * 1024 * 1024;
 /** Characters of what a process says on standard error before it is ready, for the log. */
 const MOST_STDERR = 2_000;
 
+/** How long a process may take to be ready: a hundred times what it takes. */
+const START_MS = 30_000;
+
 type Child = Subprocess<"pipe", "pipe", "pipe">;
 
 /** A process ended that was not told to, before it could take any document: a fault of the program or of the machine. */
@@ -37,6 +40,8 @@ export class DocumentReader {
   #stderr = "";
   #isReady = false;
   #isEnded = false;
+  /** Why it was ended, if there was a reason. */
+  #cause: Error | undefined;
 
   /** `command`: what is started. @throws Error when no process can be started */
   constructor(command: readonly string[]) {
@@ -47,11 +52,14 @@ export class DocumentReader {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "pipe",
-      onExit: () => this.#lose(),
     });
     // Nobody may be waiting for it.
     this.#ready.promise.catch(() => {});
-    void this.#keepStderr();
+    const late = setTimeout(() => this.end(new ReaderFailed("a reading process did not start")), START_MS);
+    this.#ready.promise.then(
+      () => clearTimeout(late),
+      () => clearTimeout(late),
+    );
     void this.#listen();
   }
 
@@ -77,7 +85,7 @@ export class DocumentReader {
         timer = setTimeout(() => this.end(tookTooLong(mostMs)), mostMs);
         this.#received = 0;
         this.#task = { answer: new AnswerReader(), resolve, reject };
-        if (this.#isEnded) this.#lose();
+        if (this.#isEnded) reject(this.#cause ?? new ReaderFailed("a reading process has ended"));
         else void this.#send(request);
       });
       if (isLast) this.end();
@@ -92,8 +100,8 @@ export class DocumentReader {
   /** Kills the process, whatever it is doing. What it reads fails with `error`. */
   end(error?: Error): void {
     this.#isEnded = true;
+    this.#cause ??= error;
     this.#child.kill("SIGKILL");
-    if (error) this.#task?.reject(error);
   }
 
   /** Resolves when the process is gone. */
@@ -115,6 +123,7 @@ export class DocumentReader {
 
   async #listen(): Promise<void> {
     const frames = new FrameReader(MOST_ANSWER_FRAME);
+    const stderr = this.#keepStderr();
     try {
       for await (const bytes of this.#child.stdout) {
         for (const body of frames.push(bytes)) this.#take(body);
@@ -124,7 +133,9 @@ export class DocumentReader {
     } catch (error) {
       this.end(new ReaderFailed("a reading process sent something else than an answer", { cause: error }));
     }
+    // What it has said is read by now: that memory ran out is the last thing that it says.
     this.end();
+    await stderr;
     this.#lose();
   }
 
@@ -138,13 +149,12 @@ export class DocumentReader {
     if (answer) this.#task?.resolve(answer);
   }
 
-  /** The process is gone, or about to be: nothing that it was asked for comes any more. */
+  /** The process is gone: nothing that it was asked for comes any more. */
   #lose(): void {
-    this.#isEnded = true;
     if (!this.#isReady)
-      this.#ready.reject(new ReaderFailed(`a reading process did not start: ${this.#stderr}`));
-    // What ends a process that read others before is its document.
-    this.#task?.reject(new JobOverLimit("ends the process that reads it"));
+      this.#ready.reject(this.#cause ?? new ReaderFailed(`a reading process did not start: ${this.#stderr}`));
+    // What ends a process that was ready is its document.
+    this.#task?.reject(this.#cause ?? new JobOverLimit("ends the process that reads it"));
   }
 
   async #keepStderr(): Promise<void> {

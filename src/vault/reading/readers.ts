@@ -1,4 +1,4 @@
-import { JobQueue } from "../job-queue.ts";
+import { JobQueue, vaultClosed } from "../job-queue.ts";
 import type { PreparedDocument, PrepareRequest } from "../messages.ts";
 import type { Turn, TurnLimits } from "../turns.ts";
 import { DocumentReader } from "./reader.ts";
@@ -50,7 +50,7 @@ export class DocumentReaders {
     for (const timer of this.#idle.values()) clearTimeout(timer);
     this.#idle.clear();
     const readers = [...this.#readers];
-    for (const reader of readers) reader.end();
+    for (const reader of readers) reader.end(vaultClosed());
     await Promise.all(readers.map((reader) => reader.ended()));
   }
 

@@ -6,7 +6,18 @@ import { prepareDocument } from "../../../src/vault/prepare/prepare.ts";
 import { DocumentReader, ReaderFailed } from "../../../src/vault/reading/reader.ts";
 import { longText } from "../../support/vault.ts";
 import { until } from "../../tasks/support.ts";
-import { bomb, bytesRequest, command, DOCX, docx, endlessPdf, MIB, PDF, pdf, textRequest } from "./support.ts";
+import {
+  bomb,
+  bytesRequest,
+  command,
+  DOCX,
+  docx,
+  endlessPdf,
+  MIB,
+  PDF,
+  pdf,
+  textRequest,
+} from "./support.ts";
 
 /** Far more than any of these takes: a test ends by its ceiling, or by what it tells. */
 const LONG_MS = 300_000;
@@ -39,17 +50,21 @@ describe("a document that takes more memory than it may is given up, and its pro
     ["a value of ten million characters", () => textRequest("‹".repeat(10_000_000))],
     ["four million cells of HTML", () => textRequest(`<tr>${"<td>a".repeat(4_000_000)}`, "text/html")],
     ["eight million headings", () => textRequest("#\n".repeat(8_000_000), "text/markdown")],
-  ])("%s", async (_, request) => {
-    const reader = start(LOW);
-    const error = await read(reader, request());
-    // A reader may also refuse it before, for what it counts: that is as good.
-    if (error instanceof JobRefused) return;
-    expect(error).toBeInstanceOf(JobOverLimit);
-    expect(String(error)).toContain("takes more than 256 MiB of memory");
-    expect(reader.isUsable).toBe(false);
-    await reader.ended();
-    expect(existsSync(`/proc/${reader.pid}`)).toBe(false);
-  }, 120_000);
+  ])(
+    "%s",
+    async (_, request) => {
+      const reader = start(LOW);
+      const error = await read(reader, request());
+      // A reader may also refuse it before, for what it counts: that is as good.
+      if (error instanceof JobRefused) return;
+      expect(error).toBeInstanceOf(JobOverLimit);
+      expect(String(error)).toContain("takes more than 256 MiB of memory");
+      expect(reader.isUsable).toBe(false);
+      await reader.ended();
+      expect(existsSync(`/proc/${reader.pid}`)).toBe(false);
+    },
+    120_000,
+  );
 
   test.skipIf(process.platform !== "linux")("and the kernel itself refuses it more", async () => {
     const reader = start(LOW);
@@ -69,12 +84,16 @@ describe("elements without text take no memory: they are read in the lowest ceil
   test.each([
     ["seven and a half million empty elements", `${text}${"<a/>".repeat(7_500_000)}`, 5],
     ["two hundred thousand paragraphs", text.repeat(200_000), 200_000 * 7 - 2],
-  ])("%s in a small DOCX", async (_, body, characters) => {
-    const file = docx(body);
-    expect(file.length).toBeLessThan(64 * 1024);
-    const answer = await read(start(LOW), bytesRequest(file, DOCX));
-    expect(answer).toMatchObject({ characters });
-  }, 120_000);
+  ])(
+    "%s in a small DOCX",
+    async (_, body, characters) => {
+      const file = docx(body);
+      expect(file.length).toBeLessThan(64 * 1024);
+      const answer = await read(start(LOW), bytesRequest(file, DOCX));
+      expect(answer).toMatchObject({ characters });
+    },
+    120_000,
+  );
 });
 
 describe("a document that takes more time than it may is given up, and its process is gone", () => {
@@ -91,7 +110,10 @@ describe("a document that takes more time than it may is given up, and its proce
 describe("a reading process", () => {
   test.each([
     ["plain text", textRequest("Hello.\n\nA \u{1f600} smile.", "text/plain")],
-    ["a pair across two pages", textRequest(`${"x".repeat(8_191)}\u{1f600}${"y".repeat(9_000)}`, "text/plain")],
+    [
+      "a pair across two pages",
+      textRequest(`${"x".repeat(8_191)}\u{1f600}${"y".repeat(9_000)}`, "text/plain"),
+    ],
     ["a lone surrogate", textRequest("a \ud800 b", "text/plain")],
     ["several segments", textRequest(longText("slab", 700), "text/markdown")],
     ["values", textRequest("name,city\nAnna,Berlin\nÖzgür,İzmir")],
@@ -108,7 +130,11 @@ describe("a reading process", () => {
   test("refuses what cannot be read, names the field, and reads the next one", async () => {
     const reader = start();
     const error = await read(reader, bytesRequest(Buffer.from("no zip"), DOCX));
-    expect(error).toMatchObject({ name: "JobRefused", field: "/content_base64", message: "is not a zip file" });
+    expect(error).toMatchObject({
+      name: "JobRefused",
+      field: "/content_base64",
+      message: "is not a zip file",
+    });
     expect(reader.isUsable).toBe(true);
     expect(await read(reader)).toMatchObject({ characters: 10 });
   });
@@ -130,15 +156,20 @@ describe("a reading process", () => {
     expect(() => new DocumentReader(["/nowhere/gatehouse"])).toThrow();
   });
 
-  test.skipIf(process.platform !== "linux")("knows no variable, no file and no socket of the server", async () => {
-    const reader = start();
-    await read(reader);
-    expect(readFileSync(`/proc/${reader.pid}/environ`, "utf8")).toBe("DO_NOT_TRACK=1\0");
-    expect(readlinkSync(`/proc/${reader.pid}/cwd`)).toBe("/");
-    const open = readdirSync(`/proc/${reader.pid}/fd`).map((fd) => readlinkSync(`/proc/${reader.pid}/fd/${fd}`));
-    const foreign = open.filter((path) => path.startsWith("/") && !path.startsWith("/dev/"));
-    expect(foreign).toEqual([]);
-  });
+  test.skipIf(process.platform !== "linux")(
+    "knows no variable, no file and no socket of the server",
+    async () => {
+      const reader = start();
+      await read(reader);
+      expect(readFileSync(`/proc/${reader.pid}/environ`, "utf8")).toBe("DO_NOT_TRACK=1\0");
+      expect(readlinkSync(`/proc/${reader.pid}/cwd`)).toBe("/");
+      const open = readdirSync(`/proc/${reader.pid}/fd`).map((fd) =>
+        readlinkSync(`/proc/${reader.pid}/fd/${fd}`),
+      );
+      const foreign = open.filter((path) => path.startsWith("/") && !path.startsWith("/dev/"));
+      expect(foreign).toEqual([]);
+    },
+  );
 
   test.skipIf(process.platform === "win32")(
     "is gone when the process that started it was killed, also in the middle of a document",
