@@ -200,6 +200,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       extension: db.vectors.path,
       // Named from here: inside the compiled program every module lies where this one does, and the worker's below.
       program: new URL("./vault/worker.ts", import.meta.url),
+      main: new URL("./main.ts", import.meta.url),
+      reading: config.vault,
       embedder: guarded(await createEmbedder(config, clock, random)),
       formerEmbedder: async (model) =>
         guarded(await formerEmbedder({ ...config, embeddings: { model } }, clock, random)),

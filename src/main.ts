@@ -1,4 +1,12 @@
-import "./base/production.ts";
-import { main } from "./cli/main.ts";
+import { READ_DOCUMENTS } from "./vault/reading/command.ts";
 
-await main(process.argv.slice(2));
+const [verb, ...args] = process.argv.slice(2);
+if (verb === READ_DOCUMENTS) {
+  const { readDocuments } = await import("./vault/reading/process.ts");
+  // Named from here, as in `gateway.ts`: see there.
+  await readDocuments(new URL("./vault/worker.ts", import.meta.url), Number(args[0]));
+} else {
+  await import("./base/production.ts");
+  const { main } = await import("./cli/main.ts");
+  await main(process.argv.slice(2));
+}

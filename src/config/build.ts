@@ -6,6 +6,8 @@ import { parseListen } from "./listen.ts";
 import { isPlaceholder, type Setting } from "./setting.ts";
 import { TABLE } from "./table.ts";
 
+const MIB = 1024 * 1024;
+
 export interface BuildPlaces {
   readonly cwd: string;
   /** The file that was read; relative paths in it start at its directory. */
@@ -54,6 +56,11 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
       queuedTasks: found.need(TABLE.queuedTasks),
     },
     embeddings: { model: found.need(TABLE.embeddingsModel) },
+    vault: {
+      readers: found.need(TABLE.vaultReaders),
+      mostMs: found.need(TABLE.vaultReadSeconds) * 1_000,
+      memoryBytes: found.need(TABLE.vaultReadMegabytes) * MIB,
+    },
     connectors: {
       timeoutMs: found.need(TABLE.connectorTimeout),
       stdio: found.need(TABLE.connectorStdio),

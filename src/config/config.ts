@@ -23,6 +23,8 @@ export interface Config {
   readonly limits: LimitDefaults;
   /** `builtin/lexical` or a model of a configured provider. */
   readonly embeddings: { readonly model: string };
+  /** Bounds of reading a document. */
+  readonly vault: VaultSettings;
   readonly connectors: ConnectorSettings;
   /** Tests of MCP's conformance are served tools, resources and prompts that answer as these expect. */
   readonly mcpFixtures: boolean;
@@ -62,6 +64,15 @@ export interface LimitDefaults {
 }
 
 export type StdioRule = "operator" | "all" | "none";
+
+export interface VaultSettings {
+  /** Processes that read documents at the same time. */
+  readonly readers: number;
+  /** Milliseconds that reading one document may take at most. */
+  readonly mostMs: number;
+  /** Bytes of memory that a process that reads documents may take. */
+  readonly memoryBytes: number;
+}
 
 export interface ConnectorSettings {
   /** How long a call may go on without a sign of life. */

@@ -121,6 +121,18 @@ export const TABLE = {
     default: "builtin/lexical",
     help: "The model that turns passages and questions into vectors; `builtin/lexical` needs no network.",
   }),
+  vaultReaders: setting("vault.readers", wholeNumber(1, 64), {
+    default: 2,
+    help: "Processes that read documents at the same time. With more than one, a workspace never takes all of them.",
+  }),
+  vaultReadSeconds: setting("vault.read_seconds", wholeNumber(1, 3_600), {
+    default: 120,
+    help: "Seconds that reading one document may take. A document gets 20 seconds and 4 more for each MiB that was sent, up to this; past that it is refused as too complex.",
+  }),
+  vaultReadMegabytes: setting("vault.read_megabytes", wholeNumber(256, 65_536), {
+    default: 1_024,
+    help: "MiB of memory that a process that reads documents may take; a document that needs more is refused as too complex.",
+  }),
   connectorTimeout: setting("connectors.timeout_ms", wholeNumber(1, 3_600_000), {
     default: 60_000,
     help: "How long a tool call to a connector may go on without a sign of life, in milliseconds.",

@@ -34,7 +34,14 @@ export const SEARCH_FIELDS = {
 };
 
 export const DOCUMENT_FIELDS = {
-  id: Type.Optional(DocumentId),
+  id: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description:
+        "doc_…: of the document to replace. A caller that sees everything may also choose a new document's id.",
+    }),
+  ),
   title: Type.String({ minLength: 1, maxLength: 1_000, pattern: "\\S" }),
   content_type: Type.Optional(
     Type.String({ minLength: 1, maxLength: 200, description: "Default text/plain." }),

@@ -6,6 +6,7 @@ import type { Embedder } from "../models/embed/embedder.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import type { Locks } from "./locks.ts";
+import type { DocumentReading } from "./reading/reading.ts";
 import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";
 import type { WorkerThread } from "./worker-thread.ts";
@@ -34,8 +35,8 @@ export interface VaultParts {
   documentChanged(change: DocumentChange): void;
   /** Searches. */
   readonly searcher: WorkerThread;
-  /** Reads documents, one at a time: one that never ends harms itself alone. */
-  readonly reader: WorkerThread;
+  /** Reads documents, within bounds of time and memory. */
+  readonly reading: Pick<DocumentReading, "prepare">;
   /** Merges segments, and makes them anew without a document. */
   readonly merger: WorkerThread;
 }

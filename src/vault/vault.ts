@@ -3,14 +3,18 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { VaultSettings } from "../config/config.ts";
 import { type Embedder, EmbeddingFailed } from "../models/embed/embedder.ts";
 import type { Db } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
+import { CharactersUnderWay } from "./characters-under-way.ts";
 import type { VaultDocument } from "./document.ts";
+import { JobOverLimit } from "./job-errors.ts";
 import { Locks } from "./locks.ts";
 import type { Metadata, SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
 import type { Commit, DocumentChange, VaultParts } from "./parts.ts";
-import { findDocument, hideDocument, listDocuments, readText } from "./rows/documents.ts";
+import { DocumentReading } from "./reading/reading.ts";
+import { findDocument, findScope, hideDocument, listDocuments, readText } from "./rows/documents.ts";
 import { openHashes } from "./rows/hashes.ts";
 import { listScopes, type VaultScope } from "./rows/scopes.ts";
 import { type Space, Spaces } from "./rows/spaces.ts";
@@ -18,18 +22,15 @@ import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import { Filler } from "./upkeep/backfill.ts";
 import { Compactor, Tidier } from "./upkeep/compactor.ts";
 import { Remover } from "./upkeep/remover.ts";
-import { JobTimeout, tooMuch, WorkerThread } from "./worker-thread.ts";
+import { WorkerThread } from "./worker-thread.ts";
 import { type Announce, type WriteRequest, type Written, writeDocument } from "./write.ts";
 
 const SEARCH_MS = 30_000;
-const READ_MS = 120_000;
 const MERGE_MS = 60_000;
-const SEARCHES_AT_ONCE = 64;
-const SEARCHES_WAITING = 2_000;
-const DOCUMENTS_WAITING = 256;
-/** Characters of all documents that are being written, from their call to its answer. One is taken however long it is. */
-const CHARACTERS_AT_ONCE = 128 * 1024 * 1024;
-const MERGES_WAITING = 1_000;
+/** Enough to leave the thread no pause between two searches. */
+const SEARCHES_AT_ONCE = 2;
+const SEARCHES_WAITING = { perWorkspace: 500, total: 4_000 };
+const MERGES_WAITING = { perWorkspace: 1_000, total: 10_000 };
 /** So long a search waits for its question's vector; words are searched without it. */
 const QUERY_MS = 2_000;
 /** A thread that has read many documents keeps some 40 MB; one that searches has the index in memory. */
@@ -53,6 +54,9 @@ export interface VaultOptions {
   readonly extension: string | null;
   /** The workers' program: `worker.ts` beside this file, as it can be found when it runs. */
   readonly program: URL;
+  /** The program's entry, which reading processes are started with. */
+  readonly main: URL;
+  readonly reading: VaultSettings;
   readonly embedder: Embedder | null;
   /**
    * A model that was configured before, for as long as its vectors are searched; null where its provider is not there any
@@ -78,8 +82,11 @@ export interface Vault {
   start(): Promise<void>;
   /** Ends the workers, and resolves when nothing is written any more. */
   stop(): Promise<void>;
-  /** @throws Problem 429 `rate_limited` where too many searches wait */
-  search(options: SearchOptions): Promise<SearchAnswer>;
+  /**
+   * `signal`: aborted when the caller has left; a search whose turn has not come by then is not made.
+   * @throws Problem 429 `queue_full` when too many searches wait
+   */
+  search(options: SearchOptions, signal?: AbortSignal): Promise<SearchAnswer>;
   /** @throws see `writeDocument` */
   write(request: WriteRequest, commit: Commit, announce: Announce): Promise<Written>;
   /** @throws Problem 404 `not_found`, also for a document outside of the boundary */
@@ -108,7 +115,7 @@ export interface Vault {
 }
 
 export async function openVault(options: VaultOptions): Promise<Vault> {
-  const { db, clock, ids, log, forgetting, embedder, database, extension, program } = options;
+  const { db, clock, ids, log, forgetting, embedder, database, extension, program, main } = options;
   const spaces = new Spaces(db, clock, extension !== null);
   const hashes = await openHashes(db, options.random);
   const setup = { database, extension };
@@ -120,14 +127,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     waiting: SEARCHES_WAITING,
     idleMs: SEARCHER_IDLE_MS,
   });
-  const reader = new WorkerThread({
-    program,
-    setup: { ...setup, cacheBytes: 0 },
-    timeoutMs: READ_MS,
-    atOnce: 1,
-    waiting: DOCUMENTS_WAITING,
-    idleMs: IDLE_MS,
-  });
+  const reading = new DocumentReading({ limits: options.reading, main, worker: program, log });
   const merger = new WorkerThread({
     program,
     setup: { ...setup, cacheBytes: MERGE_CACHE_BYTES },
@@ -148,7 +148,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     locks: new Locks(),
     documentChanged: (change) => options.documentChanged(change),
     searcher,
-    reader,
+    reading,
     merger,
   };
   await spaces.open(embedder?.space ?? LEXICAL_SPACE, embedder ? 0 : LEXICAL_DIMENSIONS);
@@ -158,20 +158,8 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   const remover = new Remover(parts, (scopeId, passages) => tidier.freed(scopeId, passages));
   const filler = new Filler(parts, embedderOf);
   let lastKey = await highestKey(db);
-  let charactersUnderWay = 0;
+  const underWay = new CharactersUnderWay();
   const writeParts = { ...parts, remover, filler, newKey: () => ++lastKey };
-
-  /** @throws Problem 429 `rate_limited` where the documents under way are too much already */
-  async function withinBudget<T>({ content }: WriteRequest, work: () => Promise<T>): Promise<T> {
-    const characters = content.kind === "text" ? content.text.length : content.data.length;
-    if (charactersUnderWay > 0 && charactersUnderWay + characters > CHARACTERS_AT_ONCE) throw tooMuch();
-    charactersUnderWay += characters;
-    try {
-      return await work();
-    } finally {
-      charactersUnderWay -= characters;
-    }
-  }
 
   /** While another model's space is filled, the old one still answers, if its model can be asked. */
   async function formerOf(space: Space | undefined): Promise<Embedder | null> {
@@ -185,12 +173,12 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   }
 
   async function find(workspaceId: number, boundary: Boundary, id: string): Promise<VaultDocument> {
-    const document = isId("doc", id)
-      ? await findDocument(db, workspaceId, spaces.active?.id ?? 0, id)
-      : undefined;
-    if (!document || !isInside(boundary, document.scope)) {
-      throw notThere(id);
-    }
+    // The scope first: to count what a document outside still waits for would take time that tells of it.
+    const scope = isId("doc", id) ? await findScope(db, workspaceId, id) : undefined;
+    if (scope === undefined || !isInside(boundary, scope)) throw notThere(id);
+    const document = await findDocument(db, workspaceId, spaces.active?.id ?? 0, id);
+    // It may have been moved since.
+    if (!document || !isInside(boundary, document.scope)) throw notThere(id);
     return document;
   }
 
@@ -231,21 +219,25 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       await filler.stop();
       await compactor.stop();
       await tidier.stop();
-      for (const worker of [searcher, reader, merger]) worker.stop();
+      for (const worker of [searcher, merger]) worker.stop();
+      await reading.stop();
       await remover.stop();
     },
-    async search(request) {
+    async search(request, signal) {
       const vectors = request.mode === "keyword" ? null : await vectorsFor(request.query);
       const filter = Object.entries(request.filter).map(([name, value]) => hashes.metadata(name, value));
       try {
-        return await searcher.do("search", { ...request, filter, vectors });
+        const { workspaceId } = request;
+        return await searcher.do("search", { ...request, filter, vectors }, { workspaceId, signal });
       } catch (error) {
-        if (!(error instanceof JobTimeout)) throw error;
+        if (!(error instanceof JobOverLimit)) throw error;
         throw new Problem("internal", `The search ${error.message}.`, { cause: error });
       }
     },
     async write(request, commit, announce) {
-      const written = await withinBudget(request, () => writeDocument(writeParts, request, commit, announce));
+      const written = await underWay.within(request, () =>
+        writeDocument(writeParts, request, commit, announce),
+      );
       compactor.added(request.workspaceId, written.document.scopeId);
       if (!written.isNew) forgetting.forgetSoon();
       return written;
@@ -260,7 +252,11 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     async remove(workspaceId, boundary, id, commit) {
       const removed = await parts.locks.run(workspaceId, async () => {
         const document = await find(workspaceId, boundary, id);
-        const change = await merger.do("without", { scopeId: document.scopeId, document: document.key });
+        const change = await merger.do(
+          "without",
+          { scopeId: document.scopeId, document: document.key },
+          { workspaceId },
+        );
         await commit((tx, now) => {
           if (!isInside(now, document.scope)) throw notThere(id);
           const { scope } = document;

@@ -1,15 +1,8 @@
-import { Problem } from "../base/errors.ts";
-import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { OutOfOpenFiles, startThread } from "../base/open-files/thread.ts";
-import { StoreUnavailable } from "../store/db.ts";
-import {
-  type JobFailure,
-  type JobName,
-  type JobReply,
-  LEAVE,
-  type VaultJobs,
-  type WorkerSetup,
-} from "./messages.ts";
+import { errorOf, outOfOpenFiles, tookTooLong } from "./job-errors.ts";
+import { type Job, JobQueue, vaultClosed } from "./job-queue.ts";
+import { type JobName, type JobReply, LEAVE, type VaultJobs, type WorkerSetup } from "./messages.ts";
+import type { Turn, TurnLimits } from "./turns.ts";
 
 /** How long a thread may take to close its connection before it is ended all the same. */
 const LEAVE_MS = 1_000;
@@ -17,40 +10,25 @@ const LEAVE_MS = 1_000;
 /** What a thread says that cannot read its program, since connections took the last descriptors. */
 const OUT_OF_FILES = /^\w*:? ?(?:EMFILE|ENFILE)\b/;
 
-/** A job that the user can mend: which field is at fault, and why. */
-export class JobRefused extends Error {
-  override readonly name = "JobRefused";
-  readonly field: string;
-
-  constructor(field: string, message: string) {
-    super(message);
-    this.field = field;
-  }
-}
-
-/** The worker gave no answer for longer than a job may take, and was ended. */
-export class JobTimeout extends Error {
-  override readonly name = "JobTimeout";
-}
-
 export interface WorkerThreadOptions {
   readonly program: URL;
   readonly setup: WorkerSetup;
   /** How long one job may take. The worker does them in turn: the time begins when the one before is done. */
   readonly timeoutMs: number;
-  /** Jobs at the worker at once. One, where a job that goes wrong must harm itself alone. */
+  /**
+   * Jobs that are handed to the worker before it has answered the first of them. They are done whoever comes after them, so
+   * this is how many jobs a workspace may have to wait for when its turn has come.
+   */
   readonly atOnce: number;
   /** Jobs that may wait; past that a call is refused. */
-  readonly waiting: number;
+  readonly waiting: TurnLimits;
   /** After so long without a job the thread is ended, and gives back what memory it took; the next job starts another. */
   readonly idleMs: number;
 }
 
-interface Job {
+interface Order {
   readonly name: JobName;
   readonly request: unknown;
-  readonly resolve: (answer: unknown) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 /** One thread that does the vault's heavy work. Started at its first job, started anew when it fails. */
@@ -59,55 +37,45 @@ export class WorkerThread {
   #worker: Worker | null = null;
   #nextId = 1;
   /** In the order in which the worker does them. */
-  readonly #running = new Map<number, Job>();
-  readonly #waiting: Job[] = [];
+  readonly #running = new Map<number, Job<Order, unknown>>();
+  readonly #queue: JobQueue<Order, unknown>;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
   constructor(options: WorkerThreadOptions) {
     this.#options = options;
+    this.#queue = new JobQueue(options.waiting, () => this.#next());
   }
 
   /**
-   * @throws JobRefused, JobTimeout, StoreUnavailable, Problem 429 `rate_limited` where too many wait, and Error for a fault
-   * of the program
+   * @throws JobRefused, JobOverLimit, StoreUnavailable, Problem 429 `queue_full`, and Error for a fault of the program
    */
   do<Name extends JobName>(
     name: Name,
     request: VaultJobs[Name]["request"],
+    turn: Turn,
   ): Promise<VaultJobs[Name]["answer"]> {
-    return new Promise((resolve, reject) => {
-      if (this.#stopped) {
-        reject(closed());
-        return;
-      }
-      if (this.#waiting.length >= this.#options.waiting) {
-        reject(tooMuch());
-        return;
-      }
-      this.#waiting.push({ name, request, resolve: resolve as Job["resolve"], reject });
-      this.#next();
-    });
+    return this.#queue.do({ name, request }, turn) as Promise<VaultJobs[Name]["answer"]>;
   }
 
   /** Ends the thread. What it was asked for, and what waits, is refused. */
   stop(): void {
     this.#stopped = true;
-    this.#end(closed());
-    for (const job of this.#waiting.splice(0)) job.reject(closed());
+    this.#end(vaultClosed());
+    this.#queue.close();
   }
 
   #next(): void {
     while (this.#running.size < this.#options.atOnce) {
-      const job = this.#waiting.shift();
+      const job = this.#queue.take();
       if (!job) break;
       const worker = this.#openFor(job);
       if (!worker) continue;
       const id = this.#nextId++;
       clearTimeout(this.#idle);
       this.#running.set(id, job);
-      worker.postMessage({ id, job: job.name, request: job.request });
+      worker.postMessage({ id, job: job.request.name, request: job.request.request });
     }
     if (this.#timer === undefined && this.#running.size > 0) {
       this.#timer = setTimeout(() => this.#overdue(), this.#options.timeoutMs);
@@ -115,11 +83,11 @@ export class WorkerThread {
   }
 
   /** Null if no thread can be started now: the job is refused. */
-  #openFor(job: Job): Worker | null {
+  #openFor(job: Job<Order, unknown>): Worker | null {
     try {
       return this.#open();
     } catch (error) {
-      job.reject(error instanceof OutOfOpenFiles ? tooMuch() : error);
+      job.reject(error instanceof OutOfOpenFiles ? outOfOpenFiles() : error);
       return null;
     }
   }
@@ -130,7 +98,7 @@ export class WorkerThread {
     this.#worker = worker;
     const failed = (why: string) => {
       if (this.#worker !== worker) return;
-      this.#end(OUT_OF_FILES.test(why) ? tooMuch() : new Error(`a vault worker failed: ${why}`));
+      this.#end(OUT_OF_FILES.test(why) ? outOfOpenFiles() : new Error(`a vault worker failed: ${why}`));
     };
     worker.onmessage = (message: MessageEvent<JobReply>) => {
       if (this.#worker === worker) this.#settle(message.data);
@@ -179,8 +147,8 @@ export class WorkerThread {
   #overdue(): void {
     const [oldest, ...others] = this.#running.values();
     this.#close();
-    this.#waiting.unshift(...others);
-    oldest?.reject(new JobTimeout(`took longer than ${this.#options.timeoutMs / 1000} seconds`));
+    for (const job of others.reverse()) this.#queue.putBack(job);
+    oldest?.reject(tookTooLong(this.#options.timeoutMs));
     this.#next();
   }
 
@@ -205,21 +173,4 @@ export class WorkerThread {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
-}
-
-function closed(): StoreUnavailable {
-  return new StoreUnavailable("the vault is closed");
-}
-
-/** What a caller is told where a queue of the vault is full. */
-export function tooMuch(): Problem {
-  return new Problem("rate_limited", "The vault has as much waiting as it can hold.", {
-    headers: { "Retry-After": "1" },
-  });
-}
-
-function errorOf({ message, field, isStore }: JobFailure): Error {
-  if (field !== null) return new JobRefused(field, message);
-  if (isStore && openFilesReserve.isShort) return tooMuch();
-  return isStore ? new StoreUnavailable(message) : new Error(message);
 }

@@ -1,39 +1,22 @@
-import { type Boundary, isInside } from "../access/memory-scope.ts";
-import { invalidField, Problem } from "../base/errors.ts";
+import type { Boundary } from "../access/memory-scope.ts";
+import { invalidField } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import { EmbeddingFailed } from "../models/embed/embedder.ts";
-import type { Tx } from "../store/db.ts";
 import type { VaultDocument } from "./document.ts";
 import { vectorsOf } from "./embed-passages.ts";
+import { JobOverLimit, JobRefused } from "./job-errors.ts";
+import { holdInside, holdNameable } from "./may-write.ts";
 import type { Metadata, PreparedDocument, PrepareRequest } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
-import {
-  findDocument,
-  hideDocument,
-  insertChunk,
-  insertDocument,
-  insertPage,
-  insertSegment,
-  type NewDocument,
-  scopeIdOf,
-  showDocument,
-} from "./rows/documents.ts";
-import { keyOf } from "./rows/keys.ts";
-import { insertVector, putDown, type Space, WrongDimension } from "./rows/spaces.ts";
-import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
+import { type Space, WrongDimension } from "./rows/spaces.ts";
 import type { Filler } from "./upkeep/backfill.ts";
 import type { Remover } from "./upkeep/remover.ts";
-import { JobRefused, JobTimeout } from "./worker-thread.ts";
+import { Writing } from "./writing.ts";
 
-/** What is written in one transaction: some 2 ms of passages with vectors, or of text. */
-const CHUNKS_AT_ONCE = 32;
-const PAGES_AT_ONCE = 16;
 /** Passages whose vectors are asked for while the writer waits. Of a longer document the rest follows on its own. */
 const EMBEDDED_AT_ONCE = 256;
 /** So long a writer waits for vectors; words find the document without them. */
 const EMBED_MS = 10_000;
-/** A document of a new id can be overtaken once by one of its id, and replaces that one then. */
-const RACES = 20;
 
 export interface WriteRequest {
   readonly workspaceId: number;
@@ -46,6 +29,8 @@ export interface WriteRequest {
   readonly metadata: Metadata;
   readonly content: PrepareRequest["content"];
   readonly createdBy: string;
+  /** Aborted when the caller has left: a document whose turn has not come by then is not read. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Written {
@@ -73,7 +58,8 @@ export type Announce = (document: {
  * Writes a document. Its parts come in slices that nobody sees; one transaction, with the call's evidence, shows it whole
  * and hides the one that it replaces.
  *
- * @throws Problem 403 `scope_forbidden`, 422 `validation_failed` for a document that can't be read, 429 `rate_limited`
+ * @throws Problem 403 `scope_forbidden`, 422 `validation_failed` for a document that cannot be read, 429
+ * `queue_full`
  */
 export async function writeDocument(
   parts: WriteParts,
@@ -86,6 +72,8 @@ export async function writeDocument(
     throw invalidField("/id", "is not the id of a document");
   }
   holdInside(request.boundary, request.scope);
+  // Before the document is read: what is refused takes the same time, whether the id is taken or free.
+  await holdNameable(parts, request);
   const key = parts.newKey();
   const id = request.id ?? parts.ids("doc");
   const prepared = await prepare(parts, key, request);
@@ -100,14 +88,15 @@ export async function writeDocument(
 async function prepare(
   parts: VaultParts,
   key: number,
-  { title, content }: WriteRequest,
+  { workspaceId, title, content, signal }: WriteRequest,
 ): Promise<PreparedDocument> {
   try {
-    return await parts.reader.do("prepare", { document: key, title, content });
+    return await parts.reading.prepare({ document: key, title, content }, { workspaceId, signal });
   } catch (error) {
     const field = content.kind === "text" ? "/text" : "/content_base64";
     if (error instanceof JobRefused) throw invalidField(error.field, error.message);
-    if (error instanceof JobTimeout) throw invalidField(field, `cannot be read: it ${error.message}`);
+    if (error instanceof JobOverLimit)
+      throw invalidField(field, `is too complex to be read: it ${error.message}`);
     throw error;
   }
 }
@@ -160,230 +149,4 @@ function waitsForVectors(
     log.error("the embedding model is not the one that it was; words are still found", { model, problem });
     filler.rest(space);
   } else throw error;
-}
-
-interface Content {
-  readonly key: number;
-  readonly id: string;
-  readonly prepared: PreparedDocument;
-  /** Of the configured model; may be fewer than there are passages. */
-  readonly vectors: readonly (Float32Array | null)[];
-}
-
-/** Another call has written or removed the same document since it was looked up. */
-class Raced extends Error {}
-
-class Writing {
-  readonly #parts: WriteParts;
-  readonly #request: WriteRequest;
-  readonly #content: Content;
-  #document: NewDocument | null = null;
-
-  constructor(parts: WriteParts, request: WriteRequest, content: Content) {
-    this.#parts = parts;
-    this.#request = request;
-    this.#content = content;
-  }
-
-  async write(commit: Commit): Promise<Written> {
-    const { db } = this.#parts;
-    const slices = this.#slices();
-    const now = this.#parts.clock.now();
-    const begin = async (tx: Tx) => {
-      this.#document = await this.#insert(tx, now);
-    };
-    // A small one is written by the transaction that shows it.
-    const isSmall = slices.length <= 3;
-    const show = async (tx: Tx, replaced: VaultDocument | undefined) => {
-      if (isSmall) {
-        await begin(tx);
-        for (const slice of slices) await slice(tx);
-      }
-      const created = replaced
-        ? { at: replaced.createdAt, by: replaced.createdBy }
-        : { at: now, by: this.#request.createdBy };
-      await showDocument(tx, this.#begun(), created);
-    };
-    if (isSmall) return this.#replace(commit, show);
-    await db.tx(begin);
-    try {
-      for (const slice of slices) await db.tx(slice);
-      return await this.#replace(commit, show);
-    } catch (error) {
-      // What was written of it is taken back.
-      if (this.#document) await this.#parts.remover.remove(this.#document);
-      throw error;
-    }
-  }
-
-  /**
-   * Shows the new document, and hides the one that it takes the place of, in one transaction. Whatever fails after that
-   * MUST NOT be thrown: the document is there.
-   */
-  async #replace(
-    commit: Commit,
-    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<Written> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        if (!(await this.#isThere())) return await this.#show(commit, show);
-        // Within the lock nobody else replaces or removes it; only one that is new could come in between.
-        const replaced = await this.#parts.locks.run(this.#request.workspaceId, async () => {
-          const current = await this.#find(this.#parts.db);
-          if (!current) throw new Raced();
-          return this.#showInPlaceOf(current, commit, show);
-        });
-        await this.#parts.remover.remove(replaced.removed);
-        return replaced.written;
-      } catch (error) {
-        if (!(error instanceof Raced) || attempt === RACES) throw error;
-      }
-    }
-  }
-
-  async #isThere(): Promise<boolean> {
-    return this.#request.id !== undefined && (await this.#find(this.#parts.db)) !== undefined;
-  }
-
-  async #show(
-    commit: Commit,
-    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<Written> {
-    const document = await commit(async (tx, boundary) => {
-      holdInside(boundary, this.#request.scope);
-      if (this.#request.id !== undefined && (await this.#find(tx))) throw new Raced();
-      await show(tx, undefined);
-      tx.onCommit(() => this.#changed(this.#request.scope, "written"));
-      return this.#find(tx);
-    });
-    return { document: there(document), isNew: true };
-  }
-
-  async #showInPlaceOf(
-    replaced: VaultDocument,
-    commit: Commit,
-    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<{ readonly written: Written; readonly removed: VaultDocument }> {
-    holdInside(this.#request.boundary, replaced.scope);
-    const change = await this.#parts.merger.do("without", {
-      scopeId: replaced.scopeId,
-      document: replaced.key,
-    });
-    const document = await commit(async (tx, boundary) => {
-      holdInside(boundary, replaced.scope);
-      holdInside(boundary, this.#request.scope);
-      const still = await this.#find(tx);
-      if (still?.key !== replaced.key) throw new Raced();
-      await hideDocument(tx, replaced.key, change, replaced.scopeId);
-      await show(tx, replaced);
-      const { scope } = this.#request;
-      tx.onCommit(() => {
-        if (replaced.scope !== scope) this.#changed(replaced.scope, "deleted");
-        this.#changed(scope, "written");
-      });
-      return this.#find(tx);
-    });
-    return { written: { document: there(document), isNew: false }, removed: replaced };
-  }
-
-  #changed(scope: string, change: "written" | "deleted"): void {
-    const { workspaceId } = this.#request;
-    this.#parts.documentChanged({ workspaceId, id: this.#content.id, scope, change });
-  }
-
-  #find(sql: Tx | VaultParts["db"]): Promise<VaultDocument | undefined> {
-    return findDocument(sql, this.#request.workspaceId, this.#parts.spaces.active?.id ?? 0, this.#content.id);
-  }
-
-  async #insert(tx: Tx, now: number): Promise<NewDocument> {
-    const { workspaceId, scope, title, sourceUri, metadata, content, createdBy } = this.#request;
-    const { key, id, prepared } = this.#content;
-    const { hashes } = this.#parts;
-    const document = {
-      key,
-      workspaceId,
-      id,
-      scopeId: await scopeIdOf(tx, workspaceId, scope),
-      title,
-      sourceUri,
-      sourceHash: sourceUri === null ? null : hashes.source(sourceUri),
-      metadata,
-      metadataHashes: Object.entries(metadata).map(([name, value]) => hashes.metadata(name, value)),
-      contentType: content.type,
-      contentHash: prepared.contentHash,
-      characters: prepared.characters,
-      chunks: prepared.passages.length,
-      pages: prepared.pages.length,
-      createdBy,
-      createdAt: now,
-      updatedAt: now,
-    };
-    await insertDocument(tx, document);
-    return document;
-  }
-
-  #slices(): ((tx: Tx) => Promise<void>)[] {
-    const { key, prepared } = this.#content;
-    const slices: ((tx: Tx) => Promise<void>)[] = [];
-    for (let from = 0; from < prepared.pages.length; from += PAGES_AT_ONCE) {
-      slices.push(async (tx) => {
-        for (const [index, page] of prepared.pages.slice(from, from + PAGES_AT_ONCE).entries()) {
-          await insertPage(tx, key, from + index, page);
-        }
-      });
-    }
-    for (let from = 0; from < prepared.passages.length; from += CHUNKS_AT_ONCE) {
-      slices.push((tx) => this.#insertChunks(tx, from));
-    }
-    for (const segment of prepared.segments) {
-      slices.push((tx) => insertSegment(tx, this.#begun().scopeId, key, segment));
-    }
-    return slices;
-  }
-
-  /** The document's row, which holds its scope's as well: both are there from before the first slice on. */
-  #begun(): NewDocument {
-    if (!this.#document) throw new Error("the document has no row");
-    return this.#document;
-  }
-
-  async #insertChunks(tx: Tx, from: number): Promise<void> {
-    const { ids, spaces } = this.#parts;
-    const { key, prepared } = this.#content;
-    const { scopeId } = this.#begun();
-    for (const [index, passage] of prepared.passages.slice(from, from + CHUNKS_AT_ONCE).entries()) {
-      const place = from + index;
-      await insertChunk(tx, key, place, ids("chk"), passage);
-      for (const space of spaces.written) {
-        const vector = this.#vector(space, place);
-        if (vector === null) continue;
-        if (vector && spaces.isAvailable) await insertVector(tx, space, scopeId, keyOf(key, place), vector);
-        else await putDown(tx, space, keyOf(key, place));
-      }
-    }
-  }
-
-  /** Null: a passage without words has none in this space. Undefined: it is to come. */
-  #vector(space: Space, place: number): Float32Array | null | undefined {
-    const { prepared, vectors } = this.#content;
-    if (space.name === LEXICAL_SPACE) {
-      const from = place * LEXICAL_DIMENSIONS;
-      const vector = prepared.vectors.subarray(from, from + LEXICAL_DIMENSIONS);
-      return vector.every((number) => number === 0) ? null : vector;
-    }
-    if (space.name !== this.#parts.embedder?.space || space.dimensions === 0) return undefined;
-    const vector = vectors[place] ?? undefined;
-    return vector?.length === space.dimensions ? vector : undefined;
-  }
-}
-
-/** @throws Problem 403 `scope_forbidden`, which names no scope: of a document outside it would tell where that lies */
-function holdInside(boundary: Boundary, scope: string): void {
-  if (!isInside(boundary, scope))
-    throw new Problem("scope_forbidden", "This is outside of what may be written.");
-}
-
-function there(document: VaultDocument | undefined): VaultDocument {
-  if (!document) throw new Error("a document was not written");
-  return document;
 }

@@ -56,6 +56,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
     notify: { webhook: "https://ops.example.org/hook" },
     approvals: { expireHours: 24 },
     console: { sessionHours: 12 },
+    vault: { readers: 2, mostMs: 120_000, memoryBytes: 1_073_741_824 },
     drainSeconds: 10,
     ledger: {
       checkpointEvery: 256,

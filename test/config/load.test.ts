@@ -32,6 +32,7 @@ describe("with nothing given", () => {
       notify: {},
       approvals: { expireHours: 24 },
       console: { sessionHours: 12 },
+      vault: { readers: 2, mostMs: 120_000, memoryBytes: 1_073_741_824 },
       drainSeconds: 10,
       ledger: { checkpointEvery: 256, checkpointSeconds: 10, payloadDays: 180 },
     });
@@ -90,6 +91,7 @@ describe("precedence", () => {
       GATEHOUSE_CONNECTORS_ALLOW_ADDRESSES: "169.254.169.254, fd00:ec2::/32",
       GATEHOUSE_MCP_FIXTURES: "1",
       GATEHOUSE_EMBEDDINGS_MODEL: "builtin/lexical",
+      GATEHOUSE_VAULT_READ_MEGABYTES: "256",
       GATEHOUSE_LIMITS_ENFORCEMENT: "enforced",
       GATEHOUSE_NOTIFY_WEBHOOK: "https://user:password@ops.example.org/hook?key=1",
       GATEHOUSE_NOTIFY_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
@@ -111,6 +113,7 @@ describe("precedence", () => {
         runningTasksPerNode: 7,
         queuedTasks: 7,
       },
+      vault: { readers: 7, mostMs: 7_000, memoryBytes: 268_435_456 },
       connectors: {
         timeoutMs: 7,
         stdio: "none",

@@ -57,6 +57,8 @@ async function open(): Promise<void> {
     database: path,
     extension: db.vectors.path,
     program: new URL("../../src/vault/worker.ts", import.meta.url),
+    main: new URL("../../src/main.ts", import.meta.url),
+    reading: { readers: 2, mostMs: 120_000, memoryBytes: 1_073_741_824 },
     embedder: null,
     formerEmbedder: async () => null,
     documentChanged: () => {},

@@ -17,6 +17,7 @@ const PRIVATE = [
 ] as const;
 const [TEXT, TITLE, QUERY, URI, META, FILTER] = PRIVATE;
 const UNKNOWN = "doc_01arz3ndektsv4rrffq69g5fav";
+const FREE = "doc_01arz3ndektsv4rrffq69g5faw";
 
 const body = {
   title: `A ${TITLE}`,
@@ -101,12 +102,29 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
   [
     "a new document",
     {
-      call: () => ["POST", "/v1/vault/documents", { token, body: { ...body, id: UNKNOWN } }],
+      call: () => ["POST", "/v1/vault/documents", { token, body }],
       status: 201,
       shown: () => ({
         action: "vault.write",
         outcome: "succeeded",
         agent: "agent",
+        detail: {
+          document: expect.stringMatching(/^doc_/),
+          scope: "support",
+          chunks: 1,
+          characters: body.text.length,
+        },
+      }),
+    },
+  ],
+  [
+    "a new document with an id that its caller chose",
+    {
+      call: () => ["POST", "/v1/vault/documents", { body: { ...body, id: UNKNOWN } }],
+      status: 201,
+      shown: () => ({
+        action: "vault.write",
+        outcome: "succeeded",
         detail: { document: UNKNOWN, scope: "support", chunks: 1, characters: body.text.length },
       }),
     },
@@ -135,6 +153,14 @@ const ROWS: readonly (readonly [name: string, row: Row])[] = [
     "a document that lies outside, replaced",
     {
       call: () => ["POST", "/v1/vault/documents", { token, body: { ...body, id: outside } }],
+      status: 403,
+      shown: () => ({ action: "vault.write", outcome: "denied", code: "scope_forbidden", agent: "agent" }),
+    },
+  ],
+  [
+    "a document with an id that is free",
+    {
+      call: () => ["POST", "/v1/vault/documents", { token, body: { ...body, id: FREE } }],
       status: 403,
       shown: () => ({ action: "vault.write", outcome: "denied", code: "scope_forbidden", agent: "agent" }),
     },

@@ -49,7 +49,7 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^commander$/, places: ["cli/**"] },
   { packages: /^yaml$/, places: ["config/**", "connectors/openapi/document.ts"] },
   { packages: /^swagger-ui-dist$/, places: ["http/docs/**"] },
-  { packages: /^(unpdf|mammoth|csv-parse|fflate|htmlparser2)$/, places: ["vault/read/**"] },
+  { packages: /^(unpdf|csv-parse|fflate|htmlparser2)$/, places: ["vault/read/**"] },
   { packages: /^croner$/, places: ["tasks/schedules/cron.ts"] },
   { packages: /^csv-stringify$/, places: ["ledger/article14/**", "http/ledger-csv.ts"] },
   { packages: /^stemmer$/, places: ["vault/terms/**", "vault/search/**", "console/pages/vault/**"] },

@@ -31,8 +31,9 @@ async function bundle(): Promise<Program> {
     });
     if (!built.success) throw new AggregateError(built.logs, `${entry} cannot be bundled`);
   }
-  // It is looked for under its name in the sources.
+  // Both are looked for under their names in the sources.
   writeFileSync(join(path, "vault", "worker.ts"), 'import "./worker.js";\n');
+  writeFileSync(join(path, "main.ts"), 'import "./main.js";\n');
   return [process.execPath, "--no-env-file", join(path, "main.js")];
 }
 

@@ -58,7 +58,7 @@ function make(options: Partial<WorkerThreadOptions> = {}): WorkerThread {
     setup,
     timeoutMs: 60_000,
     atOnce: 1,
-    waiting: 100,
+    waiting: { perWorkspace: 100, total: 100 },
     idleMs: 60_000,
     ...options,
   });
@@ -70,7 +70,7 @@ function make(options: Partial<WorkerThreadOptions> = {}): WorkerThread {
 async function ask(worker: WorkerThread, text: string): Promise<string> {
   const content = { kind: "text", text, type: "text/plain" } as const;
   try {
-    return String(await worker.do("prepare", { document: 1, title: "", content }));
+    return String(await worker.do("prepare", { document: 1, title: "", content }, { workspaceId: 1 }));
   } catch (error) {
     return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   }
@@ -105,7 +105,7 @@ describe("a thread that", () => {
     const worker = make({ timeoutMs: 1_500, atOnce: 8 });
     const texts = ["one", "hang", "two", "three"];
     const answers = await Promise.all(texts.map((text) => ask(worker, text)));
-    expect(answers).toEqual(["one", "JobTimeout: took longer than 1.5 seconds", "two", "three"]);
+    expect(answers).toEqual(["one", "JobOverLimit: took longer than 1.5 seconds", "two", "three"]);
   });
 
   test("has much to do is not taken for one that hangs: each job has its own time", async () => {
@@ -123,19 +123,23 @@ describe("what waits", () => {
   const FULL = "Problem: The vault has as much waiting as it can hold.";
 
   test("is bounded in number; one more is refused, and told when to come again", async () => {
-    const worker = make({ waiting: 3 });
+    const worker = make({ waiting: { perWorkspace: 3, total: 100 } });
     const asked = Array.from({ length: 6 }, (_, n) => ask(worker, `job${n}`));
     expect(await Promise.all(asked)).toEqual(["job0", "job1", "job2", "job3", FULL, FULL]);
     expect(await ask(worker, "later")).toBe("later");
     const problem = await Promise.all(
       Array.from({ length: 6 }, () =>
         worker
-          .do("prepare", { document: 1, title: "", content: { kind: "text", text: "x", type: "text/plain" } })
+          .do(
+            "prepare",
+            { document: 1, title: "", content: { kind: "text", text: "x", type: "text/plain" } },
+            { workspaceId: 1 },
+          )
           .catch((error) => error),
       ),
     );
     expect(problem.at(-1)).toMatchObject({
-      code: "rate_limited",
+      code: "queue_full",
       status: 429,
       headers: { "Retry-After": "1" },
     });
@@ -190,7 +194,7 @@ describe("the gateway", () => {
   });
 });
 
-test("the characters of all documents under way are bounded, with one at least", async () => {
+test("the characters of all documents under way are bounded, and one workspace leaves room to others", async () => {
   const dataDir = tempDir();
   const path = join(dataDir.path, "gatehouse.db");
   const db = openSqlite(path);
@@ -204,17 +208,19 @@ test("the characters of all documents under way are bounded, with one at least",
     database: path,
     extension: null,
     program: new URL("../../src/vault/worker.ts", import.meta.url),
+    main: new URL("../../src/main.ts", import.meta.url),
+    reading: { readers: 2, mostMs: 120_000, memoryBytes: 1_073_741_824 },
     embedder: null,
     formerEmbedder: async () => null,
     documentChanged: () => {},
   });
   const large = "x".repeat(100_000_000);
   /** The problem's code; of a type that nobody reads, so that it ends soon. */
-  const send = (text: string) =>
+  const send = (text: string, workspaceId = 1) =>
     vault
       .write(
         {
-          workspaceId: 1,
+          workspaceId,
           boundary: ["/"],
           id: undefined,
           title: "Large",
@@ -228,8 +234,9 @@ test("the characters of all documents under way are bounded, with one at least",
         () => {},
       )
       .catch((error) => error);
-  const answers = await Promise.all([send(large), send(large), send("short")]);
-  expect(answers.map(({ code }) => code)).toEqual(["validation_failed", "rate_limited", "validation_failed"]);
+  const answers = await Promise.all([send(large), send("short"), send(large, 2), send("short", 2)]);
+  const refused = ["validation_failed", "queue_full", "queue_full", "validation_failed"];
+  expect(answers.map(({ code }) => code)).toEqual(refused);
   expect(answers[1]).toMatchObject({ status: 429, headers: { "Retry-After": "1" } });
   expect((await send(`${large}${large}`)).code).toBe("validation_failed");
   await vault.stop();

@@ -39,9 +39,9 @@ function searchTool(parts: VaultToolParts): BuiltinTool {
       "document_id, and where they stand in the document (start, end).",
     input: Type.Object(SEARCH_FIELDS, { additionalProperties: false }),
     annotations: { readOnlyHint: true, openWorldHint: false },
-    async execute(actor, { query, top_k, scopes, filter, mode, max_chars }) {
+    async execute(actor, { query, top_k, scopes, filter, mode, max_chars }, signal) {
       const held = await memoryOf(parts, actor);
-      const answer = await parts.vault.search({
+      const question = {
         workspaceId: actor.workspaceId,
         boundary: scopes === undefined ? simplify(held) : narrow(held, scopes),
         query,
@@ -51,7 +51,8 @@ function searchTool(parts: VaultToolParts): BuiltinTool {
         maxCharacters: max_chars ?? SEARCH_CHARACTERS,
         recency: null,
         explain: false,
-      });
+      };
+      const answer = await parts.vault.search(question, signal);
       return { results: answer.passages.map(viewPassage), mode: answer.mode };
     },
   });
@@ -127,6 +128,7 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
           metadata: metadata ?? {},
           content: { kind: "text", text, type: content_type ?? "text/plain" },
           createdBy: actor.actor,
+          signal,
         },
         // The task's own evidence stands around the call.
         (work) =>

@@ -32,7 +32,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   workspace_stopped: "Resume the workspace first.",
   credits_exhausted: "Raise the budget in Settings or in the agent, or wait until it begins anew.",
   rate_limited: "Wait a moment, or raise the request limit in Settings.",
-  queue_full: "Wait until tasks have finished, or cancel some.",
+  queue_full: "Wait until some of what is waiting is done, then try again.",
   ledger_unavailable: "Nothing was done. Free space on the server's disk, then try again.",
   draining: "The server is about to stop. Try again once it is back.",
   approval_decided: "Somebody has decided already. The list shows what is left.",

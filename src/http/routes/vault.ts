@@ -82,11 +82,11 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       body: SearchBody,
       status: 200,
     },
-    async ({ call, body }) => {
+    async ({ call, body, request }) => {
       const began = clock.monotonic();
       const boundary = await boundaryOf(agents, call.caller, body);
       if (body.agent !== undefined) call.about({ agent: body.agent });
-      const answer = await vault.search({
+      const question = {
         workspaceId: call.caller.workspaceId,
         boundary,
         query: body.query,
@@ -96,7 +96,8 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
         maxCharacters: body.max_chars ?? null,
         recency: body.recency ? { halfLifeMs: halfLife(body.recency.half_life), now: clock.now() } : null,
         explain: body.explain ?? false,
-      });
+      };
+      const answer = await vault.search(question, request.signal);
       const took = Math.round((clock.monotonic() - began) * 100) / 100;
       call.about({ detail: { results: answer.passages.length, mode: answer.mode } });
       return { status: 200, body: viewAnswer(answer, took, body.explain ?? false) };
@@ -115,7 +116,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       slow: true,
       status: 201,
     },
-    async ({ call, body }) => {
+    async ({ call, body, request }) => {
       const content = contentOf(body);
       const boundary = await boundaryOf(agents, call.caller, {});
       const { document, isNew } = await vault.write(
@@ -129,6 +130,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
           metadata: body.metadata ?? {},
           content,
           createdBy: call.caller.actor,
+          signal: request.signal,
         },
         (work) => call.commit(async (tx) => work(tx, await boundaryOf(agents, call.caller, {}, tx))),
         ({ id, chunks, characters }) => {

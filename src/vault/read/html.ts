@@ -28,7 +28,7 @@ export interface HtmlOptions {
  * @throws Fault where elements stand too deep in each other, or the text is too long
  */
 export function readHtml(html: string, options: HtmlOptions = {}): ReadDocument {
-  const page = new Page();
+  const page = new HtmlText();
   const parser = new Parser(
     {
       onopentag: (name, attributes) => page.open(name, attributes),
@@ -41,7 +41,8 @@ export function readHtml(html: string, options: HtmlOptions = {}): ReadDocument 
   return page.finish();
 }
 
-class Page {
+/** Gathers the text of elements as they open and close; also of other formats whose elements mean the same. */
+export class HtmlText {
   readonly #builder = new DocumentBuilder();
   /** Cells of the rows that are open, innermost last. */
   readonly #rows: Piece[][][] = [];

@@ -2,7 +2,6 @@ import { getDocumentProxy } from "unpdf";
 import { DocumentBuilder } from "./builder.ts";
 import type { ReadDocument } from "./document.ts";
 import { Fault, messageOf } from "./fault.ts";
-import { boundPdf } from "./pdf-bound.ts";
 import { type PdfItem, paragraphsOf } from "./pdf-lines.ts";
 
 const MAX_PAGES = 20_000;
@@ -16,7 +15,7 @@ const MAX_ITEMS = 200_000;
  */
 export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
   // The parser takes its input's memory away, so it MUST be a copy.
-  const pdf = await open(boundPdf(bytes));
+  const pdf = await open(new Uint8Array(bytes));
   try {
     if (pdf.numPages > MAX_PAGES) throw new Fault(`has more than ${MAX_PAGES.toLocaleString("en")} pages`);
     const builder = new DocumentBuilder();

@@ -1,7 +1,7 @@
 import { checkLength } from "./builder.ts";
 import { readCsv } from "./csv.ts";
 import type { ContentType, ReadDocument } from "./document.ts";
-import { readDocx } from "./docx.ts";
+import { readDocx } from "./docx/docx.ts";
 import { Fault, UnreadableDocument } from "./fault.ts";
 import { readHtml } from "./html.ts";
 import { readJson } from "./json.ts";

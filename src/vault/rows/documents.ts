@@ -47,6 +47,16 @@ export async function findDocument(
   return row && fromRow(row);
 }
 
+/** The scope of a live document: all that is read of one before it is known whether the caller may see it. */
+export async function findScope(sql: Sql, workspaceId: number, id: string): Promise<string | undefined> {
+  const row = await sql.get<{ path: string }>(
+    `SELECT s.path FROM vault_documents AS d JOIN vault_scopes AS s ON s.id = d.scope_id
+     WHERE d.workspace_id = $1 AND d.id = $2 AND d.state = 'live'`,
+    [workspaceId, id],
+  );
+  return row?.path;
+}
+
 export interface DocumentFilter {
   /** Hash of a source. */
   readonly source?: Uint8Array | undefined;

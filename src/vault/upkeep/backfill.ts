@@ -233,8 +233,11 @@ export class Filler {
   async #lexical(missing: readonly Missing[]): Promise<readonly Found[]> {
     const vectors = new Map<number, Found>();
     for (const [scopeId, group] of Map.groupBy(missing, (each) => each.scopeId)) {
+      const [first] = group;
+      if (!first) continue;
       const keys = group.map(({ key }) => key);
-      const held = await this.#parts.merger.do("vectors", { scopeId, keys });
+      const { workspaceId } = first;
+      const held = await this.#parts.merger.do("vectors", { scopeId, keys }, { workspaceId });
       for (const [index, key] of keys.entries()) vectors.set(key, held[index]);
     }
     return missing.map(({ key }) => vectors.get(key));

@@ -79,7 +79,7 @@ export class Compactor {
   async #compact(workspaceId: number, scopeId: number, isQuiet: boolean): Promise<void> {
     for (let isDone = false; !isDone && !this.#stopped; ) {
       isDone = await this.#parts.locks.run(workspaceId, async () => {
-        const change = await this.#parts.merger.do("compact", { scopeId, isQuiet });
+        const change = await this.#parts.merger.do("compact", { scopeId, isQuiet }, { workspaceId });
         if (change.removed.length === 0) return true;
         await this.#parts.db.tx((tx) => swapSegments(tx, scopeId, change));
         return false;

@@ -1,5 +1,5 @@
 import { Inflate } from "fflate";
-import { Fault, messageOf } from "./fault.ts";
+import { Fault, messageOf } from "../fault.ts";
 
 /** Entries that a zip file may list. */
 const MAX_ENTRIES = 10_000;

@@ -1,0 +1,38 @@
+import { Problem } from "../base/errors.ts";
+import { openFilesReserve } from "../base/open-files/reserve.ts";
+import { StoreUnavailable } from "../store/db.ts";
+import type { JobFailure } from "./messages.ts";
+
+/** A job whose request is at fault: which field, and what is wrong with it. */
+export class JobRefused extends Error {
+  override readonly name = "JobRefused";
+  readonly field: string;
+
+  constructor(field: string, message: string) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/** A job that took more time or memory than it may. Its worker was ended. */
+export class JobOverLimit extends Error {
+  override readonly name = "JobOverLimit";
+}
+
+/** The error that a worker's failure stands for. */
+export function errorOf({ message, field, isStore }: JobFailure): Error {
+  if (field !== null) return new JobRefused(field, message);
+  if (isStore && openFilesReserve.isShort) return outOfOpenFiles();
+  return isStore ? new StoreUnavailable(message) : new Error(message);
+}
+
+export function tookTooLong(ms: number): JobOverLimit {
+  return new JobOverLimit(`took longer than ${ms / 1000} seconds`);
+}
+
+/** Connections took the descriptors that the job needs. */
+export function outOfOpenFiles(): Problem {
+  return new Problem("rate_limited", "The server has too many open connections for this now.", {
+    headers: { "Retry-After": "1" },
+  });
+}

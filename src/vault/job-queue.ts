@@ -1,0 +1,74 @@
+import { StoreUnavailable } from "../store/db.ts";
+import { gaveUpTurn, type Turn, type TurnLimits, Turns } from "./turns.ts";
+
+/** A job that waits or runs, and its caller's promise. */
+export interface Job<Request, Answer> extends Turn {
+  readonly request: Request;
+  resolve(answer: Answer): void;
+  reject(error: unknown): void;
+}
+
+/** The jobs that wait for a worker, each settled exactly once: done, refused, given up by its caller, or closed. */
+export class JobQueue<Request, Answer> {
+  readonly #turns: Turns<Job<Request, Answer>>;
+  readonly #added: () => void;
+  #closed = false;
+
+  /** `added` is called after each new job. */
+  constructor(limits: TurnLimits, added: () => void) {
+    this.#turns = new Turns(limits);
+    this.#added = added;
+  }
+
+  get size(): number {
+    return this.#turns.size;
+  }
+
+  /** @throws Problem 429 `queue_full`, StoreUnavailable once the queue is closed */
+  do(request: Request, { workspaceId, signal }: Turn): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) throw vaultClosed();
+      if (signal?.aborted) throw gaveUpTurn();
+      const leave = () => {
+        if (this.#turns.remove(job)) reject(gaveUpTurn());
+      };
+      const settle = () => signal?.removeEventListener("abort", leave);
+      const job: Job<Request, Answer> = {
+        workspaceId,
+        signal,
+        request,
+        resolve(answer) {
+          settle();
+          resolve(answer);
+        },
+        reject(error) {
+          settle();
+          reject(error);
+        },
+      };
+      this.#turns.add(job);
+      signal?.addEventListener("abort", leave);
+      this.#added();
+    });
+  }
+
+  take(mayRun?: (workspaceId: number) => boolean): Job<Request, Answer> | undefined {
+    return this.#turns.take(mayRun);
+  }
+
+  /** Returns a job that its worker did not get to. */
+  putBack(job: Job<Request, Answer>): void {
+    if (job.signal?.aborted) job.reject(gaveUpTurn());
+    else this.#turns.putBack(job);
+  }
+
+  /** Refuses what waits, and every job from now on. */
+  close(): void {
+    this.#closed = true;
+    for (const job of this.#turns.drain()) job.reject(vaultClosed());
+  }
+}
+
+export function vaultClosed(): StoreUnavailable {
+  return new StoreUnavailable("the vault is closed");
+}

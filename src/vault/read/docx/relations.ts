@@ -1,0 +1,20 @@
+import { attribute, readXml } from "./xml.ts";
+
+/**
+ * What a part is related to inside of the file: targets by the last segment of the relation's type (ECMA-376, part 2), of
+ * several the first.
+ */
+export function readRelations(xml: Uint8Array): ReadonlyMap<string, string> {
+  const targets = new Map<string, string>();
+  readXml(xml, {
+    open(_, attributes) {
+      const kind = attribute(attributes, "Type")?.split("/").at(-1);
+      const target = attribute(attributes, "Target");
+      if (kind === undefined || target === undefined || targets.has(kind)) return;
+      if (attribute(attributes, "TargetMode") !== "External") targets.set(kind, target);
+    },
+    close: () => {},
+    text: () => {},
+  });
+  return targets;
+}

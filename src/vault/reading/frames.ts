@@ -1,0 +1,64 @@
+/** Bytes of a frame's length, least significant first. */
+const HEAD = 4;
+
+/** Thrown for what another process has no business sending. */
+export class BrokenFrame extends Error {
+  override readonly name = "BrokenFrame";
+}
+
+/** The head of a frame whose body has so many bytes. */
+export function frameHead(length: number): Uint8Array {
+  const head = new Uint8Array(HEAD);
+  new DataView(head.buffer).setUint32(0, length, true);
+  return head;
+}
+
+/** A frame in one piece, for short bodies. */
+export function frameOf(body: Uint8Array): Uint8Array {
+  return Buffer.concat([frameHead(body.length), body]);
+}
+
+/** Puts frames together again from a stream of bytes that is cut anywhere. */
+export class FrameReader {
+  readonly #most: number;
+  readonly #head = new Uint8Array(HEAD);
+  #headLength = 0;
+  #body: Uint8Array | null = null;
+  #bodyLength = 0;
+
+  /** `most`: bytes that a frame's body may have. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** The bodies that these bytes complete, in order. @throws BrokenFrame */
+  *push(bytes: Uint8Array): Generator<Uint8Array> {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#body === null) {
+        const part = bytes.subarray(at, at + HEAD - this.#headLength);
+        this.#head.set(part, this.#headLength);
+        this.#headLength += part.length;
+        at += part.length;
+        if (this.#headLength < HEAD) return;
+        this.#begin();
+      }
+      const body = this.#body;
+      if (body === null) return;
+      const part = bytes.subarray(at, at + body.length - this.#bodyLength);
+      body.set(part, this.#bodyLength);
+      this.#bodyLength += part.length;
+      at += part.length;
+      if (this.#bodyLength < body.length) return;
+      this.#body = null;
+      yield body;
+    }
+  }
+
+  #begin(): void {
+    const length = new DataView(this.#head.buffer).getUint32(0, true);
+    if (length > this.#most) throw new BrokenFrame(`a frame of ${length} bytes`);
+    this.#headLength = 0;
+    this.#bodyLength = 0;
+    this.#body = new Uint8Array(length);
+  }
+}

@@ -1,0 +1,181 @@
+import type { Subprocess } from "bun";
+import { isOutOfOpenFiles, openFilesReserve } from "../../base/open-files/reserve.ts";
+import { errorOf, JobOverLimit, outOfOpenFiles, tookTooLong } from "../job-errors.ts";
+import type { PreparedDocument, PrepareRequest } from "../messages.ts";
+import { AnswerReader, type ReadingAnswer } from "./answer.ts";
+import { FrameReader } from "./frames.ts";
+import { encodeRequest } from "./request.ts";
+
+/** Bytes of one frame of an answer: the vectors of a document of 65,536 passages, which are the longest. */
+const MOST_ANSWER_FRAME = 80 * 1024 * 1024;
+/** Bytes of one answer. The longest texts that can be read make some 150 MB. */
+const MOST_ANSWER = 384 * 1024 * 1024;
+/** Characters of what a process says on standard error before it is ready, for the log. */
+const MOST_STDERR = 2_000;
+
+/** How long a process may take to be ready: a hundred times what it takes. */
+const START_MS = 30_000;
+
+type Child = Subprocess<"pipe", "pipe", "pipe">;
+
+/** Descriptors that starting a process takes for a moment, both ends of its three pipes among them. */
+const PER_PROCESS = 8;
+
+/** A process ended that was not told to, before it could take any document: a fault of the program or of the machine. */
+export class ReaderFailed extends Error {
+  override readonly name = "ReaderFailed";
+}
+
+interface Task {
+  readonly answer: AnswerReader;
+  resolve(answer: ReadingAnswer): void;
+  reject(error: Error): void;
+}
+
+/**
+ * One process that reads documents, one at a time (`process.ts`). Used by one caller at a time. It knows no variable of this
+ * process, has no descriptor but its three, and ends when this process does, however that ends: its standard input closes.
+ */
+export class DocumentReader {
+  readonly #child: Child;
+  readonly #ready = Promise.withResolvers<void>();
+  #task: Task | null = null;
+  #received = 0;
+  #stderr = "";
+  #isReady = false;
+  #isEnded = false;
+  /** Why it was ended, if there was a reason. */
+  #cause: Error | undefined;
+
+  /** `command`: what is started. @throws Problem 429 `rate_limited` without free descriptors; Error if it cannot be started */
+  constructor(command: readonly string[]) {
+    this.#child = start(command);
+    // Nobody may be waiting for it.
+    this.#ready.promise.catch(() => {});
+    const late = setTimeout(() => this.end(new ReaderFailed("a reading process did not start")), START_MS);
+    this.#ready.promise.then(
+      () => clearTimeout(late),
+      () => clearTimeout(late),
+    );
+    void this.#listen();
+  }
+
+  /** Whether another document can be read. */
+  get isUsable(): boolean {
+    return !this.#isEnded;
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /**
+   * Reads a document. The time counts from when the process is ready.
+   * @throws JobRefused for a document that cannot be read, JobOverLimit for one that takes more time or memory than it may or
+   * that ends the process, ReaderFailed when the process cannot read at all
+   */
+  async read(request: PrepareRequest, mostMs: number): Promise<PreparedDocument> {
+    await this.#ready.promise;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    try {
+      const { result, isLast } = await new Promise<ReadingAnswer>((resolve, reject) => {
+        timer = setTimeout(() => this.end(tookTooLong(mostMs)), mostMs);
+        this.#received = 0;
+        this.#task = { answer: new AnswerReader(), resolve, reject };
+        if (this.#isEnded) reject(this.#cause ?? new ReaderFailed("a reading process has ended"));
+        else void this.#send(request);
+      });
+      if (isLast) this.end();
+      if (!("message" in result)) return result;
+      throw result.isOverLimit ? new JobOverLimit(result.message) : errorOf(result);
+    } finally {
+      clearTimeout(timer);
+      this.#task = null;
+    }
+  }
+
+  /** Kills the process, whatever it is doing. What it reads fails with `error`. */
+  end(error?: Error): void {
+    this.#isEnded = true;
+    this.#cause ??= error;
+    this.#child.kill("SIGKILL");
+  }
+
+  /** Resolves when the process is gone. */
+  async ended(): Promise<void> {
+    await this.#child.exited;
+  }
+
+  async #send(request: PrepareRequest): Promise<void> {
+    try {
+      for (const bytes of encodeRequest(request)) {
+        this.#child.stdin.write(bytes);
+        await this.#child.stdin.flush();
+      }
+    } catch {
+      // The process is gone: whoever waits is told when its output ends.
+      this.end();
+    }
+  }
+
+  async #listen(): Promise<void> {
+    const frames = new FrameReader(MOST_ANSWER_FRAME);
+    const stderr = this.#keepStderr();
+    try {
+      for await (const bytes of this.#child.stdout) {
+        for (const body of frames.push(bytes)) this.#take(body);
+        this.#received += bytes.length;
+        if (this.#received > MOST_ANSWER) break;
+      }
+    } catch (error) {
+      this.end(new ReaderFailed("a reading process sent something else than an answer", { cause: error }));
+    }
+    // What it has said is read by now: that memory ran out is the last thing that it says.
+    this.end();
+    await stderr;
+    this.#lose();
+  }
+
+  #take(body: Uint8Array): void {
+    if (!this.#isReady) {
+      this.#isReady = true;
+      this.#ready.resolve();
+      return;
+    }
+    const answer = this.#task?.answer.push(body);
+    if (answer) this.#task?.resolve(answer);
+  }
+
+  /** The process is gone: nothing that it was asked for comes any more. */
+  #lose(): void {
+    if (!this.#isReady)
+      this.#ready.reject(this.#cause ?? new ReaderFailed(`a reading process did not start: ${this.#stderr}`));
+    // What ends a process that was ready is its document.
+    this.#task?.reject(this.#cause ?? new JobOverLimit("ends the process that reads it"));
+  }
+
+  async #keepStderr(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const bytes of this.#child.stderr) {
+      // Later on it could quote a document.
+      if (!this.#isReady) this.#stderr = (this.#stderr + decoder.decode(bytes)).slice(-MOST_STDERR);
+    }
+  }
+}
+
+function start(command: readonly string[]): Child {
+  try {
+    return openFilesReserve.lend(PER_PROCESS, () =>
+      Bun.spawn([...command], {
+        // No core file and no report of a crash is sent anywhere; the rest of the environment may hold secrets.
+        env: { DO_NOT_TRACK: "1" },
+        cwd: "/",
+        stdin: "pipe",
+        stdout: "pipe",
+        stderr: "pipe",
+      }),
+    );
+  } catch (error) {
+    throw isOutOfOpenFiles(error) ? outOfOpenFiles() : error;
+  }
+}

@@ -1,0 +1,124 @@
+import { JobQueue, vaultClosed } from "../job-queue.ts";
+import type { PreparedDocument, PrepareRequest } from "../messages.ts";
+import type { Turn, TurnLimits } from "../turns.ts";
+import { DocumentReader } from "./reader.ts";
+
+export interface DocumentReadersOptions {
+  /** What a process is started with. */
+  readonly command: readonly string[];
+  /** Processes at once. */
+  readonly most: number;
+  /** How long a document may be read. */
+  timeFor(request: PrepareRequest): number;
+  /** Documents that may wait. */
+  readonly waiting: TurnLimits;
+  /** How long a process without a document is kept. */
+  readonly idleMs: number;
+  /** Called for each document that could not be read, with the reason. */
+  failed(workspaceId: number, error: unknown): void;
+}
+
+/**
+ * The processes that read documents. Workspaces take turns, and of several processes one is always left to the others:
+ * a workspace whose documents take all the time that they may holds up nobody but itself.
+ */
+export class DocumentReaders {
+  readonly #options: DocumentReadersOptions;
+  readonly #queue: JobQueue<PrepareRequest, PreparedDocument>;
+  readonly #readers = new Set<DocumentReader>();
+  /** Processes without a document, each with the timer that ends it. */
+  readonly #idle = new Map<DocumentReader, ReturnType<typeof setTimeout>>();
+  /** Documents of each workspace that are being read. */
+  readonly #busy = new Map<number, number>();
+  #running = 0;
+  #isStopped = false;
+
+  constructor(options: DocumentReadersOptions) {
+    this.#options = options;
+    this.#queue = new JobQueue(options.waiting, () => this.#next());
+  }
+
+  /** @throws see `DocumentReader.read`; Problem 429 `queue_full`, StoreUnavailable once stopped */
+  prepare(request: PrepareRequest, turn: Turn): Promise<PreparedDocument> {
+    return this.#queue.do(request, turn);
+  }
+
+  /** Ends all processes, and resolves when they are gone. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#queue.close();
+    for (const timer of this.#idle.values()) clearTimeout(timer);
+    this.#idle.clear();
+    const readers = [...this.#readers];
+    for (const reader of readers) reader.end(vaultClosed());
+    await Promise.all(readers.map((reader) => reader.ended()));
+  }
+
+  #next(): void {
+    while (!this.#isStopped && this.#running < this.#options.most) {
+      const job = this.#queue.take((workspaceId) => this.#mayRead(workspaceId));
+      if (!job) return;
+      this.#running += 1;
+      this.#count(job.workspaceId, 1);
+      void this.#read(job.request)
+        .then(
+          (prepared) => job.resolve(prepared),
+          (error) => {
+            this.#options.failed(job.workspaceId, error);
+            job.reject(error);
+          },
+        )
+        .finally(() => {
+          this.#running -= 1;
+          this.#count(job.workspaceId, -1);
+          this.#next();
+        });
+    }
+  }
+
+  #mayRead(workspaceId: number): boolean {
+    const share = Math.max(1, this.#options.most - 1);
+    return (this.#busy.get(workspaceId) ?? 0) < share;
+  }
+
+  #count(workspaceId: number, change: 1 | -1): void {
+    const count = (this.#busy.get(workspaceId) ?? 0) + change;
+    if (count === 0) this.#busy.delete(workspaceId);
+    else this.#busy.set(workspaceId, count);
+  }
+
+  async #read(request: PrepareRequest): Promise<PreparedDocument> {
+    const reader = this.#takeReader();
+    try {
+      return await reader.read(request, this.#options.timeFor(request));
+    } finally {
+      this.#keep(reader);
+    }
+  }
+
+  #takeReader(): DocumentReader {
+    for (const [reader, timer] of this.#idle) {
+      clearTimeout(timer);
+      this.#idle.delete(reader);
+      if (reader.isUsable) return reader;
+      this.#readers.delete(reader);
+    }
+    const reader = new DocumentReader(this.#options.command);
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  #keep(reader: DocumentReader): void {
+    if (!reader.isUsable) {
+      void reader.ended().then(() => this.#readers.delete(reader));
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#idle.delete(reader);
+      reader.end();
+      void reader.ended().then(() => this.#readers.delete(reader));
+    }, this.#options.idleMs);
+    timer.unref();
+    this.#idle.set(reader, timer);
+  }
+}

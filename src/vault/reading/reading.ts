@@ -1,0 +1,110 @@
+import type { Log } from "../../base/log.ts";
+import type { VaultSettings } from "../../config/config.ts";
+import { JobOverLimit, JobRefused } from "../job-errors.ts";
+import type { PreparedDocument, PrepareRequest } from "../messages.ts";
+import type { ContentType } from "../read/document.ts";
+import { UnreadableDocument } from "../read/fault.ts";
+import { parseContentType } from "../read/media-type.ts";
+import type { Turn } from "../turns.ts";
+import { WorkerThread } from "../worker-thread.ts";
+import { readingCommand } from "./command.ts";
+import { ReaderFailed } from "./reader.ts";
+import { DocumentReaders } from "./readers.ts";
+
+export interface DocumentReadingOptions {
+  readonly limits: VaultSettings;
+  /** The program's entry, which a reading process is started with. */
+  readonly main: URL;
+  /** The program of the vault's threads. */
+  readonly worker: URL;
+  readonly log: Log;
+}
+
+/**
+ * UTF-16 code units of a text that is read in a thread of this process. Its memory is in proportion: a type that is read there
+ * makes no text that is longer than its source (see `test/vault/reading/lane.test.ts`).
+ */
+const LIGHT_TEXT = 256 * 1024;
+const LIGHT_TYPES: readonly ContentType[] = [
+  "text/plain",
+  "text/markdown",
+  "text/html",
+  "application/xhtml+xml",
+];
+
+/** Reading takes at most this long, and so much longer for each MiB that was sent. */
+const BASE_MS = 20_000;
+const MS_PER_MIB = 4_000;
+const MIB = 1024 * 1024;
+
+/** Documents that may wait for each kind of reader. */
+const WAITING = { perWorkspace: 64, total: 1_024 };
+/** What has read many documents keeps some 40 MB. */
+const IDLE_MS = 5_000;
+
+/** Makes text, passages and index parts of documents: short texts in a thread, everything else in processes with a ceiling. */
+export class DocumentReading {
+  readonly #thread: WorkerThread;
+  readonly #readers: DocumentReaders;
+
+  constructor({ limits, main, worker, log }: DocumentReadingOptions) {
+    this.#thread = new WorkerThread({
+      program: worker,
+      setup: { database: "", extension: null, cacheBytes: 0 },
+      timeoutMs: Math.min(BASE_MS, limits.mostMs),
+      atOnce: 1,
+      waiting: WAITING,
+      idleMs: IDLE_MS,
+    });
+    this.#readers = new DocumentReaders({
+      command: readingCommand(main, limits.memoryBytes),
+      most: limits.readers,
+      timeFor: (request) => timeAllowed(request, limits.mostMs),
+      waiting: WAITING,
+      idleMs: IDLE_MS,
+      failed(workspaceId, error) {
+        if (error instanceof JobOverLimit)
+          log.warn("a document was given up", { workspace_id: workspaceId, reason: error.message });
+        if (error instanceof ReaderFailed) log.error("documents cannot be read", { error });
+      },
+    });
+  }
+
+  /**
+   * @throws JobRefused for a document that cannot be read, JobOverLimit for one that takes too much time or memory, Problem 429
+   * `queue_full`, StoreUnavailable once stopped
+   */
+  async prepare(request: PrepareRequest, turn: Turn): Promise<PreparedDocument> {
+    return isLight(request)
+      ? this.#thread.do("prepare", request, turn)
+      : this.#readers.prepare(request, turn);
+  }
+
+  /** Ends the thread and all processes, and resolves when they are gone. */
+  async stop(): Promise<void> {
+    this.#thread.stop();
+    await this.#readers.stop();
+  }
+}
+
+/** Whether a document may be read in this process: see `LIGHT_TEXT`. */
+export function isLight({ content }: Pick<PrepareRequest, "content">): boolean {
+  const length = content.kind === "text" ? content.text.length : content.data.length;
+  return LIGHT_TYPES.includes(typeOf(content.type)) && length <= LIGHT_TEXT;
+}
+
+/** @throws JobRefused for a type that cannot be read */
+function typeOf(contentType: string): ContentType {
+  try {
+    return parseContentType(contentType).type;
+  } catch (error) {
+    if (error instanceof UnreadableDocument) throw new JobRefused(error.field, error.message);
+    throw error;
+  }
+}
+
+/** How long a document may be read, by its size. */
+export function timeAllowed({ content }: Pick<PrepareRequest, "content">, mostMs: number): number {
+  const length = content.kind === "text" ? content.text.length : content.data.length;
+  return Math.min(mostMs, BASE_MS + Math.ceil(length / MIB) * MS_PER_MIB);
+}

@@ -1,0 +1,96 @@
+import { Problem } from "../base/errors.ts";
+
+/** One piece of work that waits for its workspace's turn. */
+export interface Turn {
+  readonly workspaceId: number;
+  /** Aborted when the caller has left: a turn that has not come by then is given up. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface TurnLimits {
+  /** Turns of one workspace that may wait; past that its next call is refused. */
+  readonly perWorkspace: number;
+  /** Turns of all workspaces that may wait. */
+  readonly total: number;
+}
+
+/**
+ * A queue in which workspaces take turns, one job each. A workspace's own jobs are served in the order in which they came.
+ * A workspace that has had its turn is the last of the round, so nobody waits behind another workspace's hundred jobs.
+ */
+export class Turns<Job extends Turn> {
+  readonly #limits: TurnLimits;
+  /** The waiting jobs of each workspace that has any, in the order of the round. */
+  readonly #round = new Map<number, Job[]>();
+  #size = 0;
+
+  constructor(limits: TurnLimits) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** @throws Problem 429 `queue_full` */
+  add(job: Job): void {
+    const waiting = this.#round.get(job.workspaceId);
+    if (this.#size >= this.#limits.total) throw queueFull();
+    if ((waiting?.length ?? 0) >= this.#limits.perWorkspace) throw queueFull();
+    if (waiting) waiting.push(job);
+    else this.#round.set(job.workspaceId, [job]);
+    this.#size += 1;
+  }
+
+  /** Returns a job that was taken but not done to the front of its workspace's jobs. */
+  putBack(job: Job): void {
+    const waiting = this.#round.get(job.workspaceId);
+    if (waiting) waiting.unshift(job);
+    else this.#round.set(job.workspaceId, [job]);
+    this.#size += 1;
+  }
+
+  /** Takes the job whose turn it is, of the workspaces that may have one now; undefined when none waits. */
+  take(mayRun: (workspaceId: number) => boolean = () => true): Job | undefined {
+    for (const [workspaceId, waiting] of this.#round) {
+      if (!mayRun(workspaceId)) continue;
+      const job = waiting.shift();
+      this.#round.delete(workspaceId);
+      if (waiting.length > 0) this.#round.set(workspaceId, waiting);
+      this.#size -= 1;
+      return job;
+    }
+    return undefined;
+  }
+
+  /** False if the job does not wait. */
+  remove(job: Job): boolean {
+    const waiting = this.#round.get(job.workspaceId);
+    const place = waiting?.indexOf(job) ?? -1;
+    if (!waiting || place < 0) return false;
+    waiting.splice(place, 1);
+    if (waiting.length === 0) this.#round.delete(job.workspaceId);
+    this.#size -= 1;
+    return true;
+  }
+
+  /** Takes all jobs out. */
+  drain(): Job[] {
+    const jobs = [...this.#round.values()].flat();
+    this.#round.clear();
+    this.#size = 0;
+    return jobs;
+  }
+}
+
+/** The refusal of a call for which a queue of the vault has no place. */
+export function queueFull(): Problem {
+  return new Problem("queue_full", "The vault has as much waiting as it can hold.", {
+    headers: { "Retry-After": "1" },
+  });
+}
+
+/** The end of a call whose caller left before its turn came. Nothing was done for it. */
+export function gaveUpTurn(): Problem {
+  return new Problem("queue_full", "The caller left before its turn came; nothing was done.");
+}

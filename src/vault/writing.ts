@@ -1,0 +1,253 @@
+import { isInside } from "../access/memory-scope.ts";
+import type { Tx } from "../store/db.ts";
+import type { VaultDocument } from "./document.ts";
+import { holdInside, notNameable, seesEverything } from "./may-write.ts";
+import type { PreparedDocument } from "./messages.ts";
+import type { Commit } from "./parts.ts";
+import {
+  findDocument,
+  hideDocument,
+  insertChunk,
+  insertDocument,
+  insertPage,
+  insertSegment,
+  type NewDocument,
+  scopeIdOf,
+  showDocument,
+} from "./rows/documents.ts";
+import { keyOf } from "./rows/keys.ts";
+import { insertVector, putDown, type Space } from "./rows/spaces.ts";
+import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
+import type { WriteParts, WriteRequest, Written } from "./write.ts";
+
+/** What is written in one transaction: some 2 ms of passages with vectors, or of text. */
+const CHUNKS_AT_ONCE = 32;
+const PAGES_AT_ONCE = 16;
+/** A document of a new id can be overtaken once by one of its id, and replaces that one then. */
+const RACES = 20;
+
+export interface WrittenContent {
+  readonly key: number;
+  readonly id: string;
+  readonly prepared: PreparedDocument;
+  /** Of the configured model; may be fewer than there are passages. */
+  readonly vectors: readonly (Float32Array | null)[];
+}
+
+/** Another call has written or removed the same document since it was looked up. */
+class Raced extends Error {}
+
+/** One document on its way into the store, in slices that nobody sees before the last one. */
+export class Writing {
+  readonly #parts: WriteParts;
+  readonly #request: WriteRequest;
+  readonly #content: WrittenContent;
+  #document: NewDocument | null = null;
+
+  constructor(parts: WriteParts, request: WriteRequest, content: WrittenContent) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#content = content;
+  }
+
+  async write(commit: Commit): Promise<Written> {
+    const { db } = this.#parts;
+    const slices = this.#slices();
+    const now = this.#parts.clock.now();
+    const begin = async (tx: Tx) => {
+      this.#document = await this.#insert(tx, now);
+    };
+    // A small one is written by the transaction that shows it.
+    const isSmall = slices.length <= 3;
+    const show = async (tx: Tx, replaced: VaultDocument | undefined) => {
+      if (isSmall) {
+        await begin(tx);
+        for (const slice of slices) await slice(tx);
+      }
+      const created = replaced
+        ? { at: replaced.createdAt, by: replaced.createdBy }
+        : { at: now, by: this.#request.createdBy };
+      await showDocument(tx, this.#begun(), created);
+    };
+    if (isSmall) return this.#replace(commit, show);
+    await db.tx(begin);
+    try {
+      for (const slice of slices) await db.tx(slice);
+      return await this.#replace(commit, show);
+    } catch (error) {
+      // What was written of it is taken back.
+      if (this.#document) await this.#parts.remover.remove(this.#document);
+      throw error;
+    }
+  }
+
+  /**
+   * Shows the new document, and hides the one that it takes the place of, in one transaction. Whatever fails after that
+   * MUST NOT be thrown: the document is there.
+   */
+  async #replace(
+    commit: Commit,
+    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
+  ): Promise<Written> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        if (!(await this.#isThere())) return await this.#show(commit, show);
+        // Within the lock nobody else replaces or removes it; only one that is new could come in between.
+        const replaced = await this.#parts.locks.run(this.#request.workspaceId, async () => {
+          const current = await this.#find(this.#parts.db);
+          if (!current) throw new Raced();
+          return this.#showInPlaceOf(current, commit, show);
+        });
+        await this.#parts.remover.remove(replaced.removed);
+        return replaced.written;
+      } catch (error) {
+        if (!(error instanceof Raced) || attempt === RACES) throw error;
+      }
+    }
+  }
+
+  async #isThere(): Promise<boolean> {
+    return this.#request.id !== undefined && (await this.#find(this.#parts.db)) !== undefined;
+  }
+
+  async #show(
+    commit: Commit,
+    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
+  ): Promise<Written> {
+    const document = await commit(async (tx, boundary) => {
+      holdInside(boundary, this.#request.scope);
+      if (this.#request.id !== undefined) {
+        if (!seesEverything(boundary)) throw notNameable();
+        if (await this.#find(tx)) throw new Raced();
+      }
+      await show(tx, undefined);
+      tx.onCommit(() => this.#changed(this.#request.scope, "written"));
+      return this.#find(tx);
+    });
+    return { document: there(document), isNew: true };
+  }
+
+  async #showInPlaceOf(
+    replaced: VaultDocument,
+    commit: Commit,
+    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
+  ): Promise<{ readonly written: Written; readonly removed: VaultDocument }> {
+    if (!isInside(this.#request.boundary, replaced.scope)) throw notNameable();
+    const { workspaceId } = this.#request;
+    const change = await this.#parts.merger.do(
+      "without",
+      { scopeId: replaced.scopeId, document: replaced.key },
+      { workspaceId },
+    );
+    const document = await commit(async (tx, boundary) => {
+      holdInside(boundary, this.#request.scope);
+      if (!isInside(boundary, replaced.scope)) throw notNameable();
+      const still = await this.#find(tx);
+      if (still?.key !== replaced.key) throw new Raced();
+      await hideDocument(tx, replaced.key, change, replaced.scopeId);
+      await show(tx, replaced);
+      const { scope } = this.#request;
+      tx.onCommit(() => {
+        if (replaced.scope !== scope) this.#changed(replaced.scope, "deleted");
+        this.#changed(scope, "written");
+      });
+      return this.#find(tx);
+    });
+    return { written: { document: there(document), isNew: false }, removed: replaced };
+  }
+
+  #changed(scope: string, change: "written" | "deleted"): void {
+    const { workspaceId } = this.#request;
+    this.#parts.documentChanged({ workspaceId, id: this.#content.id, scope, change });
+  }
+
+  #find(sql: Tx | WriteParts["db"]): Promise<VaultDocument | undefined> {
+    return findDocument(sql, this.#request.workspaceId, this.#parts.spaces.active?.id ?? 0, this.#content.id);
+  }
+
+  async #insert(tx: Tx, now: number): Promise<NewDocument> {
+    const { workspaceId, scope, title, sourceUri, metadata, content, createdBy } = this.#request;
+    const { key, id, prepared } = this.#content;
+    const { hashes } = this.#parts;
+    const document = {
+      key,
+      workspaceId,
+      id,
+      scopeId: await scopeIdOf(tx, workspaceId, scope),
+      title,
+      sourceUri,
+      sourceHash: sourceUri === null ? null : hashes.source(sourceUri),
+      metadata,
+      metadataHashes: Object.entries(metadata).map(([name, value]) => hashes.metadata(name, value)),
+      contentType: content.type,
+      contentHash: prepared.contentHash,
+      characters: prepared.characters,
+      chunks: prepared.passages.length,
+      pages: prepared.pages.length,
+      createdBy,
+      createdAt: now,
+      updatedAt: now,
+    };
+    await insertDocument(tx, document);
+    return document;
+  }
+
+  #slices(): ((tx: Tx) => Promise<void>)[] {
+    const { key, prepared } = this.#content;
+    const slices: ((tx: Tx) => Promise<void>)[] = [];
+    for (let from = 0; from < prepared.pages.length; from += PAGES_AT_ONCE) {
+      slices.push(async (tx) => {
+        for (const [index, page] of prepared.pages.slice(from, from + PAGES_AT_ONCE).entries()) {
+          await insertPage(tx, key, from + index, page);
+        }
+      });
+    }
+    for (let from = 0; from < prepared.passages.length; from += CHUNKS_AT_ONCE) {
+      slices.push((tx) => this.#insertChunks(tx, from));
+    }
+    for (const segment of prepared.segments) {
+      slices.push((tx) => insertSegment(tx, this.#begun().scopeId, key, segment));
+    }
+    return slices;
+  }
+
+  /** The document's row, which holds its scope's as well: both are there from before the first slice on. */
+  #begun(): NewDocument {
+    if (!this.#document) throw new Error("the document has no row");
+    return this.#document;
+  }
+
+  async #insertChunks(tx: Tx, from: number): Promise<void> {
+    const { ids, spaces } = this.#parts;
+    const { key, prepared } = this.#content;
+    const { scopeId } = this.#begun();
+    for (const [index, passage] of prepared.passages.slice(from, from + CHUNKS_AT_ONCE).entries()) {
+      const place = from + index;
+      await insertChunk(tx, key, place, ids("chk"), passage);
+      for (const space of spaces.written) {
+        const vector = this.#vector(space, place);
+        if (vector === null) continue;
+        if (vector && spaces.isAvailable) await insertVector(tx, space, scopeId, keyOf(key, place), vector);
+        else await putDown(tx, space, keyOf(key, place));
+      }
+    }
+  }
+
+  /** Null: a passage without words has none in this space. Undefined: it is to come. */
+  #vector(space: Space, place: number): Float32Array | null | undefined {
+    const { prepared, vectors } = this.#content;
+    if (space.name === LEXICAL_SPACE) {
+      const from = place * LEXICAL_DIMENSIONS;
+      const vector = prepared.vectors.subarray(from, from + LEXICAL_DIMENSIONS);
+      return vector.every((number) => number === 0) ? null : vector;
+    }
+    if (space.name !== this.#parts.embedder?.space || space.dimensions === 0) return undefined;
+    const vector = vectors[place] ?? undefined;
+    return vector?.length === space.dimensions ? vector : undefined;
+  }
+}
+
+function there(document: VaultDocument | undefined): VaultDocument {
+  if (!document) throw new Error("a document was not written");
+  return document;
+}

@@ -1,0 +1,103 @@
+/** One tenant's documents hold up nobody else's, over HTTP: by turns, by shares, by limits that are told. */
+import { afterEach, expect, test } from "bun:test";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { until } from "../tasks/support.ts";
+import { bytesRequest, DOCX, docx, endlessPdf, PDF } from "../vault/reading/support.ts";
+
+let gateway: TestGateway;
+afterEach(() => gateway.stop());
+
+const LONG = "vault: { read_seconds: 600 }\n";
+
+function file(bytes: Uint8Array, type: string): object {
+  const { content } = bytesRequest(bytes, type);
+  const data = content.kind === "base64" ? content.data : "";
+  return { title: "A file", scope: "support", content_base64: data, content_type: type };
+}
+
+const ENDLESS = file(endlessPdf(), PDF);
+const DOCUMENT = file(docx("<w:p><w:r><w:t>Hello</w:t></w:r></w:p>"), DOCX);
+
+const post = (body: object, token?: string, signal?: AbortSignal): Promise<Response> =>
+  fetch(`${gateway.url}/v1/vault/documents`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token ?? gateway.admin}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+    ...(signal ? { signal } : {}),
+  });
+
+/** Sends documents and does not wait for them. @returns how many have been answered */
+function sendAll(count: number, body: object): () => number {
+  let answered = 0;
+  for (let n = 0; n < count; n++) {
+    void post(body).then(
+      () => answered++,
+      () => answered++,
+    );
+  }
+  return () => answered;
+}
+
+test("a tenant whose documents never end is no matter to another one's documents, notes and searches", async () => {
+  gateway = await startGateway({ yaml: LONG });
+  const other = await gateway.workspace("other");
+  const answered = sendAll(5, ENDLESS);
+  for (let n = 0; n < 3; n++) {
+    expect((await post(DOCUMENT, other)).status).toBe(201);
+    expect((await post({ title: "A note", scope: "support", text: "A sloop." }, other)).status).toBe(201);
+    const found = await gateway.call("POST", "/v1/vault/search", { token: other, body: { query: "sloop" } });
+    expect(found.status).toBe(200);
+  }
+  // A tenant's own notes do not wait for its files either.
+  expect((await post({ title: "A note", scope: "support", text: "A yawl." })).status).toBe(201);
+  expect(answered()).toBe(0);
+});
+
+test("a document that takes too long is refused as too complex, and the next one of its workspace is read", async () => {
+  gateway = await startGateway({ yaml: "vault: { read_seconds: 5, readers: 1 }\n" });
+  const [refused, read] = await Promise.all([post(ENDLESS), post(DOCUMENT)]);
+  expect(refused.status).toBe(422);
+  expect(await refused.json()).toMatchObject({
+    code: "validation_failed",
+    detail: "/content_base64: is too complex to be read: it took longer than 5 seconds",
+    errors: [{ path: "/content_base64" }],
+  });
+  expect(read.status).toBe(201);
+});
+
+test("a workspace that has as many documents waiting as it may is told so, and another one is not", async () => {
+  gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
+  const other = await gateway.workspace("other");
+  // One is read, 64 wait.
+  const answered = sendAll(65, ENDLESS);
+  let refused: Response;
+  do refused = await post(DOCUMENT, undefined, AbortSignal.timeout(200)).catch(() => new Response());
+  while (refused.status === 200);
+  expect(refused.status).toBe(429);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await refused.json()).toMatchObject({ code: "queue_full" });
+  expect((await post(DOCUMENT, other)).status).toBe(201);
+  expect(answered()).toBe(0);
+});
+
+test("a client that leaves while its document waits has written nothing", async () => {
+  gateway = await startGateway({ yaml: "vault: { read_seconds: 10, readers: 1 }\n" });
+  const hung = post(ENDLESS);
+  const caller = new AbortController();
+  const left = post({ ...DOCUMENT, title: "Left" }, undefined, caller.signal).catch((error) => error);
+  const denied = async () => {
+    const { body } = await gateway.call("GET", "/v1/ledger?action=vault.write");
+    return body.data.filter(({ outcome }: { outcome: string }) => outcome === "denied");
+  };
+  // Its body has arrived by then; the document before it is read for ten times as long.
+  await Bun.sleep(1_000);
+  caller.abort();
+  expect((await left).name).toBe("AbortError");
+  await until(async () => (await denied()).length > 0);
+  expect(await denied()).toMatchObject([{ code: "queue_full" }]);
+  // Before the one that is read has ended.
+  expect((await hung).status).toBe(422);
+  expect((await post({ ...DOCUMENT, title: "Stays" })).status).toBe(201);
+  const { body } = await gateway.call("GET", "/v1/vault/documents");
+  expect(body.data.map(({ title }: { title: string }) => title)).toEqual(["Stays"]);
+});
