@@ -1,25 +1,43 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
-import { readFileSync } from "node:fs";
+import { openSync, readFileSync, readSync } from "node:fs";
 
 /** How often a process that reads looks at the memory that it takes: an allocating loop takes some 15 MB in between. */
 const LOOK_MS = 10;
-/** `RLIMIT_DATA` and `RLIMIT_CORE` of Linux. */
+/** Resources of `setrlimit` on Linux. */
 const DATA = 2;
 const CORE = 4;
+const OPEN_FILES = 7;
+/** More than `/proc/self/status` ever has before the line that is read. */
+const STATUS_BYTES = 4_096;
+
+/** Bytes of memory that this process takes now. */
+export type OwnMemory = () => number;
 
 /**
- * Has the kernel refuse this process memory far past the ceiling, and write no core file. It is the last line: `watchMemory`
- * ends the process first, but for that it has to be given a moment of the processor. Only on Linux with glibc; the kernel
- * counts address space, of which the engine takes a gigabyte at a time.
+ * A function that tells the memory of this process without opening anything, so that it still works when nothing may be
+ * opened any more.
  */
-export function limitOwnMemory(ceiling: number): void {
-  const taken = dataBytes();
-  if (taken === null) return;
+export function openOwnMemory(): OwnMemory {
+  if (process.platform !== "linux") return () => process.memoryUsage.rss();
+  const file = openSync("/proc/self/status", "r");
+  const bytes = Buffer.alloc(STATUS_BYTES);
+  return () => bytesOf("VmRSS", bytes.toString("latin1", 0, readSync(file, bytes, 0, STATUS_BYTES, 0)));
+}
+
+/**
+ * Has the kernel refuse this process memory far past the ceiling, every file and socket that it does not have open, and a core
+ * file. For memory it is the last line: `watchMemory` ends the process first, but for that it has to be given a moment of the
+ * processor. Only on Linux with glibc; the kernel counts address space, of which the engine takes a gigabyte at a time.
+ */
+export function limitOwnResources(ceiling: number): void {
+  if (process.platform !== "linux") return;
   const library = openLibrary();
   if (library === null) return;
+  const taken = bytesOf("VmData", readFileSync("/proc/self/status", "latin1"));
   for (const [resource, most] of [
     [DATA, taken + ceiling],
     [CORE, 0],
+    [OPEN_FILES, 0],
   ] as const) {
     const limit = new BigUint64Array([BigInt(most), BigInt(most)]);
     library.symbols.setrlimit(resource, ptr(limit));
@@ -28,18 +46,16 @@ export function limitOwnMemory(ceiling: number): void {
 }
 
 /** Calls `over` as soon as this process takes more memory than `ceiling`. @returns a function that ends the watch */
-export function watchMemory(ceiling: number, over: () => void): () => void {
+export function watchMemory(memory: OwnMemory, ceiling: number, over: () => void): () => void {
   const timer = setInterval(() => {
-    if (process.memoryUsage.rss() > ceiling) over();
+    if (memory() > ceiling) over();
   }, LOOK_MS);
   return () => clearInterval(timer);
 }
 
-/** What counts for `RLIMIT_DATA` now; null where the system does not say. */
-function dataBytes(): number | null {
-  if (process.platform !== "linux") return null;
-  const kilobytes = /^VmData:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
-  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
+/** In bytes. */
+function bytesOf(name: string, status: string): number {
+  return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? 0) * 1024;
 }
 
 /** Null where the system has another library of C. */

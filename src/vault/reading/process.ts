@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import type { JobReply, PreparedDocument, PrepareRequest, WorkerSetup } from "../messages.ts";
 import { encodeAnswer, type ReadingFailure } from "./answer.ts";
 import { FrameReader, frameHead, frameOf } from "./frames.ts";
-import { limitOwnMemory, watchMemory } from "./own-limits.ts";
+import { limitOwnResources, openOwnMemory, watchMemory } from "./own-limits.ts";
 import { decodeRequest } from "./request.ts";
 
 const OUTPUT = 1;
@@ -11,6 +11,8 @@ const MOST_REQUEST = 64 * 1024 * 1024;
 /** A process that has used up this part of its room reads no other document: each has nearly the same room. */
 const USED_UP = 1 / 4;
 const SETUP: WorkerSetup = { database: "", extension: null, cacheBytes: 0 };
+/** No PDF file; but it takes the reader of PDF files to say so. */
+const FIRST = Buffer.from("%PDF-1.4").toString("base64");
 const OUT_OF_MEMORY = /^RangeError: Out of memory/;
 
 /**
@@ -22,20 +24,29 @@ export async function readDocuments(program: URL, ceiling: number): Promise<void
   // A signal for the whole group, such as Ctrl-C, is for the server: it waits for what is being read.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
   const worker = new ReadingWorker(program);
-  // The reader's modules are loaded first: what they take is not the document's.
-  await worker.read({ document: 0, title: "", content: { kind: "text", text: "-", type: "text/plain" } });
-  limitOwnMemory(ceiling);
-  const atStart = process.memoryUsage.rss();
-  const reusedBelow = atStart + (ceiling - atStart) * USED_UP;
+  // All of the reader's modules are loaded first, that of PDF files at its first document: what they take is not the document's,
+  // and afterwards no file can be opened.
+  await worker.read({
+    document: 0,
+    title: "",
+    content: { kind: "base64", data: FIRST, type: "application/pdf" },
+  });
   const out = Bun.stdout.writer();
+  const input = Bun.stdin.stream().getReader();
+  // Both open what they need with the first use.
+  let next = input.read();
+  const memory = openOwnMemory();
+  limitOwnResources(ceiling);
+  const atStart = memory();
+  const reusedBelow = atStart + (ceiling - atStart) * USED_UP;
   // An empty frame: ready.
   out.write(frameHead(0));
   await out.flush();
 
   const frames = new FrameReader(MOST_REQUEST);
   let head: Uint8Array | null = null;
-  for await (const bytes of Bun.stdin.stream()) {
-    for (const body of frames.push(bytes)) {
+  for (let part = await next; !part.done; part = await next) {
+    for (const body of frames.push(part.value)) {
       if (head === null) head = body;
       else {
         // The next request comes after this one's answer.
@@ -43,18 +54,19 @@ export async function readDocuments(program: URL, ceiling: number): Promise<void
         head = null;
       }
     }
+    next = input.read();
   }
   end();
 
   async function answer(request: PrepareRequest): Promise<void> {
-    const endWatch = watchMemory(ceiling, () => {
+    const endWatch = watchMemory(memory, ceiling, () => {
       const [body = new Uint8Array()] = encodeAnswer({ result: overCeiling(ceiling), isLast: true });
       writeSync(OUTPUT, frameOf(body));
       end();
     });
     const result = await worker.read(request);
     endWatch();
-    const isLast = process.memoryUsage.rss() > reusedBelow;
+    const isLast = memory() > reusedBelow;
     for (const body of encodeAnswer({ result: judged(result, ceiling), isLast })) {
       out.write(frameHead(body.length));
       out.write(body);

@@ -157,17 +157,19 @@ describe("a reading process", () => {
   });
 
   test.skipIf(process.platform !== "linux")(
-    "knows no variable, no file and no socket of the server",
+    "knows no variable and no file of the server, and can open none",
     async () => {
       const reader = start();
       await read(reader);
       expect(readFileSync(`/proc/${reader.pid}/environ`, "utf8")).toBe("DO_NOT_TRACK=1\0");
       expect(readlinkSync(`/proc/${reader.pid}/cwd`)).toBe("/");
+      expect(readFileSync(`/proc/${reader.pid}/limits`, "utf8")).toMatch(/^Max open files +0 +0 /m);
       const open = readdirSync(`/proc/${reader.pid}/fd`).map((fd) =>
         readlinkSync(`/proc/${reader.pid}/fd/${fd}`),
       );
       const foreign = open.filter((path) => path.startsWith("/") && !path.startsWith("/dev/"));
-      expect(foreign).toEqual([]);
+      // Its own, by which it knows its memory.
+      expect(foreign).toEqual([`/proc/${reader.pid}/status`]);
     },
   );
 
