@@ -131,7 +131,7 @@ export function openDoors(rooms: Rooms): Doors {
     exports: { clock, keys, payloadDays: config.ledger.payloadDays },
     mcp,
     workspace: {
-      ...{ workspaces, budgets },
+      ...{ workspaces, budgets, ledger: ledgers.ledger },
       usage: async (workspaceId) => ({
         tasksRunning: tasks.scheduler.running(workspaceId),
         tasksQueued: tasks.scheduler.waiting(workspaceId),

@@ -170,7 +170,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
     const ledgerWatch = new LedgerWatch({
-      ...{ db, ledger, clock, log },
+      ...{ db, ledger, heads: ledgers.heads, clock, log },
       workspaceIds: () => workspaces.list().map(({ id }) => id),
       noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
     });
@@ -250,7 +250,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       webhookDue: () => webhook?.wake(),
       readiness: {
         isDraining: () => isDraining,
-        failing: async () => ((await canWrite()) ? [] : ["store"]),
+        failing: async () => [
+          ...((await canWrite()) ? [] : ["store"]),
+          ...(ledgerWatch.continued.size > 0 ? ["ledger"] : []),
+        ],
       },
     });
 

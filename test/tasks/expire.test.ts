@@ -3,14 +3,12 @@ import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { systemRandom } from "../../src/base/ids.ts";
-import { createLedger } from "../../src/ledger/ledger.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { finishedTask } from "../access/routes.ts";
 import { readFile } from "../faults/support.ts";
 import { accounts, expiryOf } from "../ledger/payload-support.ts";
-import { chainFaults, draft, openLedger } from "../ledger/support.ts";
+import { chainFaults, chainsOf, draft, openLedger } from "../ledger/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
@@ -343,7 +341,11 @@ describe("a process that dies on its way", () => {
       for (const [n, path] of copies.entries()) {
         const db = openSqlite(path);
         expect(await accounts(db)).toEqual([]);
-        const later = { db, clock: bench.clock, ledger: createLedger(db, bench.clock, systemRandom) };
+        const later = {
+          db,
+          clock: bench.clock,
+          ledger: (await chainsOf(db, dirname(bench.path), bench.clock)).ledger,
+        };
         await expiryOf(later).run();
         expect(await accounts(db)).toEqual([]);
         const rows = await db.all<{ detail: string }>(

@@ -11,6 +11,7 @@ import { BUDGETS } from "./009-budgets.ts";
 import { SESSIONS } from "./010-sessions.ts";
 import { USAGE } from "./011-usage.ts";
 import { LISTS } from "./012-lists.ts";
+import { HEADS } from "./013-heads.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -26,4 +27,5 @@ export const MIGRATIONS: readonly Migration[] = [
   SESSIONS,
   USAGE,
   LISTS,
+  HEADS,
 ];
