@@ -128,7 +128,7 @@ export function openDoors(rooms: Rooms): Doors {
     proofs: { proofs, keys },
     rotation,
     usage: { db, clock },
-    exports: { clock, keys, payloadDays: config.ledger.payloadDays },
+    exports: { clock, heads: ledgers.heads, keys, payloadDays: config.ledger.payloadDays },
     mcp,
     workspace: {
       ...{ workspaces, budgets, ledger: ledgers.ledger },

@@ -5,10 +5,11 @@ import type { Db, Tx } from "../store/db.ts";
 import type { CheckpointFile } from "./checkpoint-file.ts";
 import type { LedgerHeads } from "./heads.ts";
 import type { Grown, Ledger } from "./ledger.ts";
+import { LedgerChanged } from "./ledger-changed.ts";
 import { parseSignedCheckpoint } from "./proof/checkpoint.ts";
 import { isEqual } from "./proof/hash.ts";
 import { NoteError } from "./proof/note.ts";
-import { LedgerChanged, lastCheckpointSize, type Proofs, type SignedHead } from "./proofs.ts";
+import { lastCheckpointSize, type Proofs, type SignedHead } from "./proofs.ts";
 import { ledgerSize } from "./query.ts";
 
 export interface CheckpointParts {

@@ -1,6 +1,7 @@
 import type { Db, Sql } from "../store/db.ts";
 import type { LedgerHeads } from "./heads.ts";
 import type { LedgerKeys } from "./keys.ts";
+import { LedgerChanged } from "./ledger-changed.ts";
 import { isConsistent, type TreeHead } from "./proof/check.ts";
 import { checkpointText } from "./proof/checkpoint.ts";
 import { formatNote } from "./proof/note.ts";
@@ -46,11 +47,6 @@ export interface ProofParts {
   readonly heads: Pick<LedgerHeads, "committed">;
   readonly keys: LedgerKeys;
   nameOf(workspaceId: number): string;
-}
-
-/** The store has something else than what was signed: somebody has changed it. */
-export class LedgerChanged extends Error {
-  override readonly name = "LedgerChanged";
 }
 
 export function createProofs({ db, heads, keys, nameOf }: ProofParts): Proofs {

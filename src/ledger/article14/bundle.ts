@@ -1,13 +1,19 @@
 import { type Clock, timestamp } from "../../base/clock.ts";
 import type { Sql } from "../../store/db.ts";
+import { EvidenceReader } from "../evidence.ts";
+import { evidenceSpan } from "../evidence-pages.ts";
+import type { LedgerHeads } from "../heads.ts";
 import type { LedgerKeys } from "../keys.ts";
-import { type EntryFilter, findEntry, ledgerSize, spanOf } from "../query.ts";
+import { rootAt } from "../proofs.ts";
+import type { EntryFilter } from "../query.ts";
+import { TreeReader } from "../tiles.ts";
 import { zip } from "./archive.ts";
 import { bundleFiles } from "./contents.ts";
 import { readEntryFields } from "./format/entry.ts";
 
 export interface BundleParts {
   readonly db: Pick<Sql, "all" | "get">;
+  readonly heads: Pick<LedgerHeads, "committed">;
   readonly keys: Pick<LedgerKeys, "originOf" | "sign" | "signBytes" | "verifierKeys">;
   readonly clock: Pick<Clock, "now">;
   /** Days for which prompts, outputs and arguments are kept. */
@@ -34,9 +40,11 @@ export interface BundleRequest {
 /**
  * The Article 14 bundle of a workspace: a zip that proves, with no server, what the ledger says of a time. It is made as it
  * is read: a reader that takes nothing makes it wait, one that leaves ends it, and memory does not grow with its length.
- * The ledger may grow meanwhile; what came later is not in it.
+ * The ledger may grow meanwhile; what came later is not in it. What goes into it is read from the entries' own bytes, each
+ * of which is held against the signed tree, and from no index.
  *
  * @throws RangeError where `from` is not before `to`
+ * @throws LedgerChanged where the store has others than were signed
  * @throws Error where the store cannot be read, where the signing key was changed meanwhile, and where `signal` is aborted:
  *   what came until then is no whole archive
  */
@@ -44,18 +52,26 @@ export async function* openBundle(
   parts: BundleParts,
   request: BundleRequest,
 ): AsyncGenerator<Uint8Array, void> {
-  const { db, clock } = parts;
+  const { db, heads, clock } = parts;
   const { workspace, filter } = request;
   if (filter.from !== undefined && filter.to !== undefined && filter.from >= filter.to) {
     throw new RangeError("a bundle's period has to end after it begins");
   }
-  const size = request.size ?? (await ledgerSize(db, workspace.id));
-  const span = await spanOf(db, workspace.id, filter, size);
+  const tree = await rootAt(new TreeReader(db, workspace.id), heads.committed(workspace.id), request.size);
+  const { size, root } = tree;
+  const evidence = await EvidenceReader.open(db, workspace.id, tree);
+  const span = await evidenceSpan(evidence, filter);
   // The ledger's time does not go back where the clock was set back: a bundle is not older than what it holds.
-  const newest = size > 0 ? await findEntry(db, workspace.id, size) : undefined;
+  const newest = size > 0 ? await evidence.entry(size) : undefined;
   const newestAt = Date.parse((newest && readEntryFields(newest.bytes)?.ts) ?? "");
   const now = Math.max(clock.now(), Number.isNaN(newestAt) ? 0 : newestAt);
   // A time in which nothing happened lies between two entries.
-  const snapshot = { size, first: span.first, last: Math.max(span.last, span.first - 1), at: timestamp(now) };
-  yield* zip(bundleFiles(parts, request, snapshot), now, request.signal);
+  const snapshot = {
+    size,
+    root,
+    first: span.first,
+    last: Math.max(span.last, span.first - 1),
+    at: timestamp(now),
+  };
+  yield* zip(bundleFiles(parts, request, evidence, snapshot), now, request.signal);
 }

@@ -21,7 +21,7 @@ export interface BundleBench extends LedgerBench {
 export async function openBench(): Promise<BundleBench> {
   const bench = await openLedger();
   const { db, clock, ledger, heads, keys } = bench;
-  const parts = { db, keys, clock, payloadDays: 180 };
+  const parts = { db, heads, keys, clock, payloadDays: 180 };
   const bundle = (request: Partial<BundleRequest> = {}) =>
     openBundle(parts, {
       workspace: WORKSPACE,
