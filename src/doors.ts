@@ -128,7 +128,12 @@ export function openDoors(rooms: Rooms): Doors {
     proofs: { proofs, keys },
     rotation,
     usage: { db, clock },
-    exports: { clock, heads: ledgers.heads, keys, payloadDays: config.ledger.payloadDays },
+    exports: {
+      clock,
+      ...{ heads: ledgers.heads, lists: ledgers.lists, faults: ledgers.faults },
+      keys,
+      payloadDays: config.ledger.payloadDays,
+    },
     mcp,
     workspace: {
       ...{ workspaces, budgets, ledger: ledgers.ledger },

@@ -115,6 +115,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const { notify, dataDir } = config;
     const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log });
     const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
+    const metrics = createMetrics();
     const ledgers = await openLedger({
       db,
       directory: config.dataDir,
@@ -126,6 +127,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       nameOf: (id) => workspaces.get(id).name,
       publish: ({ workspaceId, origin, head: { size, note } }) =>
         announcements.checkpoint(workspaceId, origin, size, note),
+      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
     const { ledger, checkpoints } = ledgers;
@@ -149,7 +151,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }),
     });
 
-    const metrics = createMetrics();
     const notices = createLimitNotices(ledger, clock, log, {
       count: (workspace, limit) => metrics.limitExceeded.inc({ workspace, limit }),
       announce({ id, limits: { enforcement } }, limit) {
@@ -172,6 +173,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const ledgerWatch = new LedgerWatch({
       ...{ db, ledger, heads: ledgers.heads, clock, log },
       workspaceIds: () => workspaces.list().map(({ id }) => id),
+      foreignWrite: () => ledgers.lists.reset(),
       noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
     });
     const gate = createGate({
@@ -210,6 +212,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const openedTasks = openTasks({
       db,
       ledger,
+      lists: ledgers.lists,
       budgets,
       workspaces,
       agents,

@@ -7,8 +7,11 @@ import type { Detail } from "../ledger/entry.ts";
 import { entryTest } from "../ledger/entry-filter.ts";
 import { EvidenceReader } from "../ledger/evidence.ts";
 import { evidencePages, evidenceSpan } from "../ledger/evidence-pages.ts";
+import type { LedgerFaults } from "../ledger/faults.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
 import type { TreeHead } from "../ledger/proof/check.ts";
-import { type EntryFilter, findEntries } from "../ledger/query.ts";
+import type { EntryFilter } from "../ledger/query.ts";
 import type { Db } from "../store/db.ts";
 import type { Reply } from "./answer.ts";
 import { downloadStream, OpenDownloads, StalledReader } from "./download.ts";
@@ -23,6 +26,8 @@ export interface LedgerExportParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly heads: BundleParts["heads"];
+  readonly lists: LedgerLists;
+  readonly faults: Pick<LedgerFaults, "report">;
   readonly keys: BundleParts["keys"];
   /** Days for which prompts, outputs and arguments are kept. */
   readonly payloadDays: number;
@@ -100,13 +105,8 @@ export class LedgerExports {
     { filter, order = "asc", after }: LedgerSelection,
   ): Promise<Reply> {
     const { workspaceId } = call.caller;
-    const found = await findEntries(
-      this.#parts.db,
-      workspaceId,
-      filter,
-      { order, limit, after },
-      request.signal,
-    );
+    const page = { order, limit, after };
+    const found = await this.#parts.lists.find(workspaceId, filter, page, request.signal);
     return {
       status: 200,
       text: format.head() + format.lines(found.entries.map(viewEntry)),
@@ -119,7 +119,7 @@ export class LedgerExports {
   }
 
   #whole(call: Call, request: Request, selection: LedgerSelection, open: () => Download): StreamReply {
-    const { clock, log } = this.#parts;
+    const { clock, faults, log } = this.#parts;
     const { requestId, caller } = call;
     const release = this.#open.take(caller.workspaceId, requestId);
     const filename = fileNameOf(caller.workspace, selection.filter, clock.now());
@@ -131,6 +131,10 @@ export class LedgerExports {
           clock,
           signal: request.signal,
           failed(error) {
+            if (error instanceof LedgerChanged) {
+              const { message, seq } = error;
+              faults.report(caller.workspaceId, { kind: "entry_changed", message, seq });
+            }
             const isStalled = error instanceof StalledReader;
             log[isStalled ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
           },

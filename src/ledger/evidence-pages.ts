@@ -37,7 +37,7 @@ export async function* leafPages(
  * @throws LedgerChanged
  */
 export async function evidenceSpan(
-  evidence: EvidenceReader,
+  evidence: Pick<EvidenceReader, "size" | "entry">,
   { from, to }: Pick<EntryFilter, "from" | "to">,
 ): Promise<{ readonly first: number; readonly last: number }> {
   return {
@@ -47,7 +47,7 @@ export async function evidenceSpan(
 }
 
 /** The first seq whose time is at or after `time`; one past the last when there is none. */
-async function firstAt(evidence: EvidenceReader, time: string): Promise<number> {
+async function firstAt(evidence: Pick<EvidenceReader, "size" | "entry">, time: string): Promise<number> {
   let low = 1;
   let high = evidence.size + 1;
   while (low < high) {

@@ -2,6 +2,8 @@ import type { Log } from "../base/log.ts";
 import type { LedgerConfig } from "../config/config.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
 import { Checkpoints } from "./checkpoints.ts";
+import { type FaultKind, LedgerFaults } from "./faults.ts";
+import { LedgerLists } from "./lists.ts";
 import { type OpenChains, type OpenChainsParts, openChains } from "./open-chains.ts";
 import type { SignedHead } from "./proofs.ts";
 import type { RotationParts } from "./rotation.ts";
@@ -9,6 +11,8 @@ import type { RotationParts } from "./rotation.ts";
 export interface OpenLedgerParts extends OpenChainsParts {
   readonly config: LedgerConfig;
   readonly log: Log;
+  /** Told of each change that reading a ledger has found, once, for the metrics. */
+  noticed(kind: FaultKind): void;
   /** Told of each checkpoint that was signed by count or by time. MUST NOT throw. */
   publish(checkpoint: {
     readonly workspaceId: number;
@@ -18,6 +22,8 @@ export interface OpenLedgerParts extends OpenChainsParts {
 }
 
 export interface OpenLedger extends OpenChains {
+  readonly faults: LedgerFaults;
+  readonly lists: LedgerLists;
   readonly rotation: RotationParts;
   readonly checkpoints: Checkpoints;
 }
@@ -30,6 +36,8 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   const { db, config, clock, log, workspaces, nameOf } = parts;
   const chains = await openChains(parts);
   const { ledger, heads, keys, proofs } = chains;
+  const faults = new LedgerFaults({ ledger, log, noticed: parts.noticed });
+  const lists = new LedgerLists({ db, heads, faults });
   const checkpoints = new Checkpoints(
     {
       db,
@@ -54,5 +62,5 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
     workspaces,
     signed: (workspaceId, head) => checkpoints.announce(workspaceId, head),
   };
-  return { ...chains, rotation, checkpoints };
+  return { ...chains, faults, lists, rotation, checkpoints };
 }

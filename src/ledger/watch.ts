@@ -18,6 +18,8 @@ export interface LedgerWatchParts {
   readonly heads: Pick<LedgerHeads, "committed">;
   readonly clock: Clock;
   readonly log: Log;
+  /** Told when somebody else has written: what was read before may be other now. */
+  foreignWrite(): void;
   /** Each of them is told. */
   workspaceIds(): readonly number[];
   /** Told of each event once, for the metrics. */
@@ -80,7 +82,10 @@ export class LedgerWatch {
     try {
       found = await db.disturbances();
       for (const disturbance of found) this.#notice(disturbance);
-      if (found.some(({ kind }) => kind === "foreign_write")) await this.#lookAtTails();
+      if (found.some(({ kind }) => kind === "foreign_write")) {
+        this.#parts.foreignWrite();
+        await this.#lookAtTails();
+      }
       await this.#record();
     } catch (error) {
       if (!(error instanceof StoreUnavailable))

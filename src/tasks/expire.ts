@@ -10,7 +10,7 @@ import {
   recordExpiry,
 } from "../ledger/expiry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { readEntries } from "../ledger/query.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
@@ -24,6 +24,7 @@ const TASKS_AT_ONCE = 16;
 export interface ExpiryParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly lists: LedgerLists;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
@@ -111,7 +112,7 @@ export class PayloadExpiry {
   async #eraseTasks(expiring: Expiring): Promise<void> {
     const { workspaceId, done, run } = expiring;
     const span = { first: done + 1, last: run.upTo, order: "asc" } as const;
-    for await (const entries of readEntries(this.#parts.db, workspaceId, { action: "task.dispatch" }, span)) {
+    for await (const entries of this.#parts.lists.read(workspaceId, { action: "task.dispatch" }, span)) {
       const tasks = entries.flatMap(({ bytes }) => finishedBy(bytes));
       for (let at = 0; at < tasks.length; at += TASKS_AT_ONCE) {
         if (this.#stopped) return;

@@ -61,6 +61,7 @@ async function start(log: Log = silentLog): Promise<void> {
     clock,
     random: systemRandom,
     log,
+    noticed: () => {},
     workspaces: () => WORKSPACES,
     nameOf: (id) => WORKSPACES.find((each) => each.id === id)?.name ?? "",
     publish: ({ workspaceId, head }) => void published.push({ workspaceId, size: head.size }),

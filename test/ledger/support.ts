@@ -3,6 +3,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
+import type { LedgerHeads } from "../../src/ledger/heads.ts";
+import { LedgerLists } from "../../src/ledger/lists.ts";
 import { type OpenChains, openChains } from "../../src/ledger/open-chains.ts";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
@@ -21,6 +23,9 @@ export interface Row {
 
 /** A ledger over a store of its own, with the workspaces 1 and 2. */
 export interface LedgerBench extends OpenChains {
+  readonly lists: LedgerLists;
+  /** What reading the ledgers has found to be changed: the kind, and the entry. */
+  readonly faults: string[];
   readonly db: Db;
   readonly clock: FakeClock;
   readonly path: string;
@@ -39,6 +44,14 @@ export function chainsOf(db: Db, directory: string, clock: FakeClock): Promise<O
   });
 }
 
+/** What they find is put into `faults`. */
+export function listsOf(db: Db, heads: LedgerHeads, faults: string[] = []): LedgerLists {
+  return new LedgerLists({
+    ...{ db, heads },
+    faults: { report: (_, { kind, seq }) => void faults.push(`${kind} ${seq}`) },
+  });
+}
+
 /** @param prepare what is done to the store before the ledgers are opened */
 export async function openLedger(prepare?: (path: string) => void): Promise<LedgerBench> {
   const directory = tempDir();
@@ -50,8 +63,12 @@ export async function openLedger(prepare?: (path: string) => void): Promise<Ledg
   prepare?.(path);
   const clock = new FakeClock();
   const attackers: Database[] = [];
+  const chains = await chainsOf(db, directory.path, clock);
+  const faults: string[] = [];
   return {
-    ...(await chainsOf(db, directory.path, clock)),
+    ...chains,
+    lists: listsOf(db, chains.heads, faults),
+    faults,
     db,
     clock,
     path,

@@ -8,7 +8,7 @@ import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { finishedTask } from "../access/routes.ts";
 import { readFile } from "../faults/support.ts";
 import { accounts, expiryOf } from "../ledger/payload-support.ts";
-import { chainFaults, chainsOf, draft, openLedger } from "../ledger/support.ts";
+import { chainFaults, chainsOf, draft, listsOf, openLedger } from "../ledger/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
@@ -341,11 +341,8 @@ describe("a process that dies on its way", () => {
       for (const [n, path] of copies.entries()) {
         const db = openSqlite(path);
         expect(await accounts(db)).toEqual([]);
-        const later = {
-          db,
-          clock: bench.clock,
-          ledger: (await chainsOf(db, dirname(bench.path), bench.clock)).ledger,
-        };
+        const { ledger, heads } = await chainsOf(db, dirname(bench.path), bench.clock);
+        const later = { db, clock: bench.clock, ledger, lists: listsOf(db, heads) };
         await expiryOf(later).run();
         expect(await accounts(db)).toEqual([]);
         const rows = await db.all<{ detail: string }>(

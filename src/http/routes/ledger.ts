@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import { invalidField, Problem } from "../../base/errors.ts";
-import { findEntries, findEntry, type NamedTask } from "../../ledger/query.ts";
+import type { NamedTask } from "../../ledger/query.ts";
 import type { Db } from "../../store/db.ts";
 import { findTask } from "../../tasks/store.ts";
 import { type Door, endpoint } from "../endpoint.ts";
@@ -39,7 +39,7 @@ const EntriesQuery = Type.Object(
 );
 
 export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
-  const { db } = parts;
+  const { db, lists } = parts;
   const exports = new LedgerExports(parts);
   const tag = "Ledger";
 
@@ -70,7 +70,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
       }
       call.about({ detail: detailOf("json", { filter, date, task, order, limit, after }) });
       const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
-      const found = await findEntries(db, workspaceId, filter, page, request.signal);
+      const found = await lists.find(workspaceId, filter, page, request.signal);
       const next = found.next === null ? null : String(found.next);
       return {
         status: 200,
@@ -91,7 +91,7 @@ export function ledgerRoutes(door: Door, parts: LedgerExportParts) {
       status: 200,
     },
     async ({ call, params: { seq = "" } }) => {
-      const entry = isSeq(seq) ? await findEntry(db, call.caller.workspaceId, Number(seq)) : undefined;
+      const entry = isSeq(seq) ? await lists.entry(call.caller.workspaceId, Number(seq)) : undefined;
       if (!entry) throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
       call.about({ detail: { target_seq: entry.seq } });
       return {

@@ -18,8 +18,8 @@ export interface BundleBench extends LedgerBench {
   zip(request?: Partial<BundleRequest>): Promise<Blob>;
 }
 
-export async function openBench(): Promise<BundleBench> {
-  const bench = await openLedger();
+export async function openBench(prepare?: (path: string) => void): Promise<BundleBench> {
+  const bench = await openLedger(prepare);
   const { db, clock, ledger, heads, keys } = bench;
   const parts = { db, heads, keys, clock, payloadDays: 180 };
   const bundle = (request: Partial<BundleRequest> = {}) =>
