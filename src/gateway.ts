@@ -213,6 +213,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       db,
       ledger,
       lists: ledgers.lists,
+      faults: ledgers.faults,
       budgets,
       workspaces,
       agents,

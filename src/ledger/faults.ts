@@ -1,8 +1,11 @@
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "./ledger.ts";
 
-/** `entry_changed`: an entry, a leaf or a tile is not the one that was signed. `index_changed`: the index hides entries. */
-export type FaultKind = "entry_changed" | "index_changed";
+/**
+ * `entry_changed`: an entry, a leaf or a tile is not the one that was signed. `index_changed`: the index hides entries.
+ * `expiry_changed`: the note of a run that erases texts for their age is not one that a server wrote.
+ */
+export type FaultKind = "entry_changed" | "index_changed" | "expiry_changed";
 
 export interface LedgerFault {
   readonly kind: FaultKind;
@@ -23,7 +26,7 @@ const REMEMBERED = 1_000;
 
 /**
  * Names what reading a ledger has found to be changed: in the log, in the metrics, and in an entry of that ledger
- * (`ledger.entry_changed`, `ledger.index_changed`).
+ * (`ledger.entry_changed`, `ledger.index_changed`, `ledger.expiry_changed`).
  */
 export class LedgerFaults {
   readonly #parts: LedgerFaultsParts;

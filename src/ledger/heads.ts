@@ -8,7 +8,7 @@ import { GrowingTree } from "./proof/tree.ts";
 import { sha256, TREE } from "./tree-hash.ts";
 
 export interface HeadParts {
-  readonly keys: Pick<LedgerKeys, "originOf" | "signInTransaction">;
+  readonly keys: Pick<LedgerKeys, "originOf" | "signInTransaction" | "digestInTransaction">;
   nameOf(workspaceId: number): string;
 }
 
@@ -134,7 +134,10 @@ export class LedgerHeads {
       const name = nameOf(workspaceId);
       const tree = grown(state);
       const head = { size: tree.size, root: tree.root() };
-      const text = headText({ origin: keys.originOf(name), ...head, checkpoints: state.checkpoints });
+      const text = headText({
+        ...{ origin: keys.originOf(name), ...head, checkpoints: state.checkpoints },
+        keys: keys.digestInTransaction(),
+      });
       await tx.run(WRITE, [
         workspaceId,
         formatNote({ text, signatures: keys.signInTransaction(name, text) }),

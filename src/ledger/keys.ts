@@ -6,6 +6,7 @@ import { OperatorError } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import { makeKeyFile, readKeyFile, replaceKeyFile, syncDirectory } from "../store/key-file.ts";
+import { keysDigest } from "./proof/head.ts";
 import { formatVerifierKey, keyIdOf, type NoteSignature } from "./proof/note.ts";
 import { sha256 } from "./tree-hash.ts";
 
@@ -22,6 +23,10 @@ export interface LedgerKeys {
   sign(workspace: string, text: string): NoteSignature;
   /** As the transaction that is open now will have it: while it changes the key, both keys sign. */
   signInTransaction(workspace: string, text: string): readonly NoteSignature[];
+  /** `keysDigest` of all keys, as the transaction that is open now will have them. */
+  digestInTransaction(): Uint8Array;
+  /** `keysDigest` of the keys that were stored when these were opened. */
+  readonly storedDigest: Uint8Array;
   /** The 32 bytes of the public key that stored heads are signed with: of the lost one while it is replaced. */
   readonly headKey: Uint8Array;
   /** Whether the key's file says that heads were signed with it. */
@@ -115,6 +120,7 @@ interface NodeKeysState {
 
 class NodeKeys implements LedgerKeys {
   readonly instance: string;
+  readonly storedDigest: Uint8Array;
   readonly #parts: LedgerKeysParts;
   readonly #path: string;
   readonly #former: Uint8Array[];
@@ -124,6 +130,9 @@ class NodeKeys implements LedgerKeys {
   #next: { readonly key: KeyObject; readonly publicKey: Uint8Array } | null = null;
   #lost: Uint8Array | null;
   #hasSigned: boolean;
+  #digest: Uint8Array | null = null;
+  /** Of the present key, by the name that it signs under: every commit signs, and would hash it again. */
+  readonly #keyIds = new Map<string, Uint8Array>();
   #rotating: Promise<void> = Promise.resolve();
 
   constructor(parts: LedgerKeysParts, { instance, path, file, former, lost }: NodeKeysState) {
@@ -135,6 +144,7 @@ class NodeKeys implements LedgerKeys {
     this.#former = [...former];
     this.#lost = lost;
     this.#hasSigned = file.hasSigned;
+    this.storedDigest = keysDigest(sha256, lost ? former : [...former, this.#public]);
   }
 
   originOf(workspace: string): string {
@@ -147,7 +157,10 @@ class NodeKeys implements LedgerKeys {
   }
 
   sign(workspace: string, text: string): NoteSignature {
-    return signWith(this.#key, this.#public, this.originOf(workspace), text);
+    const name = this.originOf(workspace);
+    const keyId = this.#keyIds.get(name) ?? keyIdOf(sha256, name, this.#public);
+    this.#keyIds.set(name, keyId);
+    return { name, keyId, signature: sign(null, Buffer.from(text), this.#key) };
   }
 
   signInTransaction(workspace: string, text: string): readonly NoteSignature[] {
@@ -156,6 +169,12 @@ class NodeKeys implements LedgerKeys {
     return next
       ? [signature, signWith(next.key, next.publicKey, this.originOf(workspace), text)]
       : [signature];
+  }
+
+  digestInTransaction(): Uint8Array {
+    if (this.#next) return keysDigest(sha256, [...this.#former, this.#public, this.#next.publicKey]);
+    this.#digest ??= keysDigest(sha256, [...this.#former, this.#public]);
+    return this.#digest;
   }
 
   get headKey(): Uint8Array {
@@ -224,6 +243,8 @@ class NodeKeys implements LedgerKeys {
       tx.onCommit(() => {
         this.#next = null;
         this.#former.push(oldPublic);
+        this.#keyIds.clear();
+        this.#digest = null;
         this.#key = key;
         this.#public = publicKey;
       });

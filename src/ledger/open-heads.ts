@@ -107,6 +107,12 @@ async function verifiedEnd({ db, keys }: OpenHeadsParts, workspace: Named, note:
   const { head } = await signedHead(keys, workspace, note);
   const { size, root, checkpoints } = head;
   if (head.origin !== keys.originOf(name)) throw changed(workspace, `has the head of ${head.origin}`);
+  if (!isEqual(head.keys, keys.storedDigest)) {
+    throw changed(
+      workspace,
+      "was signed when other keys were stored than now: keys were added, removed or changed",
+    );
+  }
   const stored = await ledgerSize(db, id);
   if (stored > size) {
     const entries = stored === size + 1 ? `entry ${stored}` : `entries ${size + 1} to ${stored}`;

@@ -1,4 +1,5 @@
 import type { LimitNotices } from "../gate/notices.ts";
+import type { LedgerFaults } from "../ledger/faults.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
@@ -16,6 +17,7 @@ export interface OpenTasksParts extends Omit<TaskParts, "hub" | "answers" | "out
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly lists: LedgerLists;
+  readonly faults: LedgerFaults;
   /** Tasks that this process runs at once. */
   readonly nodeCeiling: number;
   /** Tasks that may wait in one workspace. */
@@ -36,7 +38,8 @@ export interface OpenTasks {
 }
 
 export function openTasks(parts: OpenTasksParts): OpenTasks {
-  const { db, ledger, lists, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } = parts;
+  const { db, ledger, lists, faults, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } =
+    parts;
   const hub = new TaskEventHub(db);
   const answers = new CallAnswers();
   const outputs = new RecentOutputs();
@@ -54,7 +57,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     quoted: new QuotedPayloads({ db, ledger, hub, forgetting, clock, log }),
     eraser: new PayloadEraser({ db, ledger, lists, hub, forgetting }),
     expiry: new PayloadExpiry({
-      ...{ db, ledger, lists, hub, forgetting, clock, log, workspaces },
+      ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },
       days: parts.payloadDays,
     }),
   };

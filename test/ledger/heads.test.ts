@@ -194,6 +194,11 @@ describe("a start refuses", () => {
         }),
       /"other" has no signed head/,
     ],
+    [
+      "a former key that was slipped in, which the server would name to its clients",
+      (v) => v.run("INSERT INTO ledger_keys VALUES (0, ?, 0, 1)", STRANGER.publicKey),
+      /was signed when other keys were stored/,
+    ],
     ["the head of another workspace", (v) => v.setHead(v.head(2)), /that the ledger's key has not signed/],
   ];
 

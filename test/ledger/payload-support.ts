@@ -67,12 +67,14 @@ export interface ExpiryOptions {
   readonly days?: number;
   /** Called after each transaction. */
   readonly after?: () => void;
+  /** Kinds of what was found to be changed. */
+  readonly told?: string[];
 }
 
 /** Expiry of two workspaces' payloads, after one day, over a store of its own. */
 export function expiryOf(
   { db, clock, ledger, lists }: Pick<LedgerBench, "db" | "clock" | "ledger" | "lists">,
-  { transactions = null, days = 1, after = () => {} }: ExpiryOptions = {},
+  { transactions = null, days = 1, after = () => {}, told = [] }: ExpiryOptions = {},
 ): PayloadExpiry {
   let left = transactions ?? Number.POSITIVE_INFINITY;
   const dying: Db = {
@@ -89,6 +91,7 @@ export function expiryOf(
     db: dying,
     ledger,
     lists,
+    faults: { report: (_, { kind }) => void told.push(kind) },
     hub: new TaskEventHub(db),
     forgetting: new Forgetting({ db, clock, log: silentLog }),
     clock,

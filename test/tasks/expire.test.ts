@@ -318,6 +318,30 @@ test("what the store refuses in the middle is erased an hour later, and recorded
   expect(await faults()).toEqual(SOUND);
 });
 
+test("a run that somebody made up erases nothing, and no entry vouches for what he has erased himself", async () => {
+  const bench = await openLedger();
+  for (let n = 0; n < 3; n++) {
+    await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: `text ${n}` }));
+  }
+  const attacker = bench.attacker();
+  attacker.exec("DELETE FROM payloads WHERE seq = 1");
+  for (const run of [
+    { upTo: 3, days: 1 },
+    { upTo: 3, days: 0 },
+    { upTo: 99, days: 1 },
+    { upTo: "3", days: 1 },
+  ]) {
+    const note = JSON.stringify({ done: 0, run: { ...run, payloads: 1 } });
+    attacker.query("INSERT OR REPLACE INTO meta VALUES ('payload_expiry:1', ?)").run(note);
+    const told: string[] = [];
+    await expiryOf(bench, { days: 1, told }).run();
+    expect(told).toEqual(["expiry_changed"]);
+    expect(await bench.db.all("SELECT seq FROM payloads ORDER BY seq")).toEqual([{ seq: 2 }, { seq: 3 }]);
+  }
+  expect(bench.rows()).toHaveLength(3);
+  await bench.close();
+});
+
 describe("a process that dies on its way", () => {
   test("between any two transactions leaves a store that accounts for everything, and the next run ends it", async () => {
     const bench = await openLedger();

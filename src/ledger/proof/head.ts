@@ -18,6 +18,8 @@ export interface CheckpointSeries {
  */
 export interface LedgerHead extends Checkpoint {
   readonly checkpoints: CheckpointSeries;
+  /** `keysDigest` of the keys that sign the ledgers: those of before, and the one in force. */
+  readonly keys: Uint8Array;
 }
 
 export interface SignedLedgerHead {
@@ -29,24 +31,38 @@ export const NO_CHECKPOINTS: CheckpointSeries = { count: 0, digest: new Uint8Arr
 
 /** Tells a head from a checkpoint, whose text ends after the root: a published checkpoint MUST NOT pass for a stored head. */
 const MARK = "gatehouse-ledger-head/1";
+const KEYS = /^keys (?<digest>\S+)$/;
 const SERIES = /^checkpoints (?<count>0|[1-9]\d{0,15}) (?<digest>\S+)$/;
 
-/** A checkpoint's text with two more lines: a mark, and the series of stored checkpoints. */
-export function headText({ checkpoints: { count, digest }, ...checkpoint }: LedgerHead): string {
-  return `${checkpointText(checkpoint)}${MARK}\ncheckpoints ${count} ${digest.toBase64()}\n`;
+/** A checkpoint's text with three more lines: a mark, the series of stored checkpoints, and the keys. */
+export function headText({ checkpoints: { count, digest }, keys, ...checkpoint }: LedgerHead): string {
+  return `${checkpointText(checkpoint)}${MARK}\ncheckpoints ${count} ${digest.toBase64()}\nkeys ${keys.toBase64()}\n`;
+}
+
+/** SHA-256 over the public keys, the oldest first. */
+export function keysDigest(sha256: Sha256, publicKeys: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(publicKeys.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const key of publicKeys) {
+    all.set(key, at);
+    at += key.length;
+  }
+  return sha256(all);
 }
 
 /** @throws NoteError when the note is not a head, a checkpoint's included */
 export function parseSignedHead(text: string): SignedLedgerHead {
   const note = parseNote(text);
   const checkpoint = parseCheckpoint(note.text);
-  const [mark, series = "", ...rest] = note.text.split("\n").slice(3, -1);
+  const [mark, series = "", keyLine = "", ...rest] = note.text.split("\n").slice(3, -1);
   const { count, digest = "" } = SERIES.exec(series)?.groups ?? {};
   const bytes = fromBase64(digest);
-  if (mark !== MARK || rest.length > 0 || count === undefined || bytes?.length !== HASH_BYTES) {
+  const keys = fromBase64(KEYS.exec(keyLine)?.groups?.digest ?? "");
+  const isWhole = mark === MARK && rest.length === 0 && count !== undefined;
+  if (!isWhole || bytes?.length !== HASH_BYTES || keys?.length !== HASH_BYTES) {
     throw new NoteError("the text of the note is not a ledger's head");
   }
-  return { note, head: { ...checkpoint, checkpoints: { count: Number(count), digest: bytes } } };
+  return { note, head: { ...checkpoint, checkpoints: { count: Number(count), digest: bytes }, keys } };
 }
 
 const ENCODER = new TextEncoder();

@@ -2,6 +2,7 @@ import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import {
   type CheckpointSeries,
   extendSeries,
+  keysDigest,
   NO_CHECKPOINTS,
   parseSignedHead,
   type SignedLedgerHead,
@@ -27,6 +28,8 @@ export interface HeadParts {
   readonly origin: string;
   /** All that may have signed, under the name that they have in this ledger. */
   readonly keys: readonly VerifierKey[];
+  /** Those that the database has, the oldest first. */
+  readonly storedKeys: readonly Uint8Array[];
   readonly tools: VerifyTools;
   readonly report: Report;
 }
@@ -53,7 +56,15 @@ export async function readHead(parts: HeadParts): Promise<StoredHead | null> {
       return null;
     }
     const signers = await signersOf(signed.note, keys, tools.verifySignature);
-    if (signers.length > 0) return { ...signed, signers };
+    if (signers.length > 0) {
+      if (keysDigest(tools.sha256, parts.storedKeys).toHex() !== signed.head.keys.toHex()) {
+        report.tampered(
+          "key_changed",
+          "The ledgers' keys are not those that were stored when the ledger's head was signed: rows were added, removed or changed.",
+        );
+      }
+      return { ...signed, signers };
+    }
     report.tampered(
       "head_of_another_key",
       "The ledger's head is signed by none of the ledger's keys: somebody else has made it, or the keys were changed.",

@@ -57,7 +57,11 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const expiring = await expiringUpTo({ database, workspaceId, last, now, report });
   const payloads = new PayloadCheck(database, workspaceId, expiring, report);
   const verifierKeys = keys.verifierKeys(origin);
-  const head = await readHead({ database, workspaceId, origin, tools, report, keys: verifierKeys });
+  const head = await readHead({
+    ...{ database, workspaceId, origin, tools, report },
+    keys: verifierKeys,
+    storedKeys: keys.stored,
+  });
   const roots = new RootCheck({
     ...{ database, workspaceId, origin, given, head, tree, tools, report },
     keys: verifierKeys,

@@ -312,7 +312,7 @@ describe("checkpoints and keys:", () => {
         v.run("UPDATE ledger_keys SET retired_at = 5");
         v.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 5)", STRANGER.publicKey);
       },
-      alone: tampered("key_changed"),
+      alone: tampered("key_changed", "key_changed"),
     },
   ]);
 });

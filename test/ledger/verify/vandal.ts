@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { completeLedger } from "../../../src/ledger/ledger.ts";
 import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
-import { extendSeries, headText, NO_CHECKPOINTS } from "../../../src/ledger/proof/head.ts";
+import { extendSeries, headText, keysDigest, NO_CHECKPOINTS } from "../../../src/ledger/proof/head.ts";
 import { formatNote, keyIdOf, type NoteSignature } from "../../../src/ledger/proof/note.ts";
 import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
@@ -169,7 +169,14 @@ export class Vandal {
     let checkpoints = NO_CHECKPOINTS;
     for (const { note } of this.#notes(workspace)) checkpoints = extendSeries(sha256, checkpoints, note);
     const size = this.rows(workspace).length;
-    const text = headText({ origin, size, root: this.#rootOf(workspace, size), checkpoints });
+    const stored = this.database
+      .query<{ public_key: Uint8Array }, []>("SELECT public_key FROM ledger_keys ORDER BY id")
+      .all();
+    const keys = keysDigest(
+      sha256,
+      stored.map(({ public_key }) => public_key),
+    );
+    const text = headText({ origin, size, root: this.#rootOf(workspace, size), checkpoints, keys });
     this.setHead(formatNote({ text, signatures: [signer(origin, text)] }), workspace);
   }
 
