@@ -143,10 +143,13 @@ export function openDoors(rooms: Rooms): Doors {
     proofs: { proofs, keys, agents },
     rotation,
     usage: { db, clock },
-    exports: { agents, clock, keys, payloadDays: config.ledger.payloadDays },
+    exports: {
+      ...{ agents, clock, keys, payloadDays: config.ledger.payloadDays },
+      ...{ heads: ledgers.heads, lists: ledgers.lists, faults: ledgers.faults },
+    },
     mcp,
     workspace: {
-      ...{ workspaces, budgets },
+      ...{ workspaces, budgets, ledger: ledgers.ledger },
       usage: async (workspaceId) => ({
         tasksRunning: tasks.scheduler.running(workspaceId),
         tasksQueued: tasks.scheduler.waiting(workspaceId),

@@ -122,6 +122,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const instance = () => ledgers.keys.instance;
     const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
     const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
+    const metrics = createMetrics();
     const ledgers = await openLedger({
       db,
       directory: config.dataDir,
@@ -133,6 +134,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       nameOf: (id) => workspaces.get(id).name,
       publish: ({ workspaceId, origin, head: { size, note } }) =>
         announcements.checkpoint(workspaceId, origin, size, note),
+      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
     const { ledger, checkpoints } = ledgers;
@@ -156,7 +158,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }),
     });
 
-    const metrics = createMetrics();
     const notices = createLimitNotices(ledger, clock, log, {
       count: (workspace, limit) => metrics.limitExceeded.inc({ workspace, limit }),
       announce({ id, limits: { enforcement } }, limit) {
@@ -177,8 +178,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
     const ledgerWatch = new LedgerWatch({
-      ...{ db, ledger, clock, log },
+      ...{ db, ledger, heads: ledgers.heads, clock, log },
       workspaceIds: () => workspaces.list().map(({ id }) => id),
+      foreignWrite: () => ledgers.lists.reset(),
       noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
     });
     const gate = createGate({
@@ -222,6 +224,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const openedTasks = openTasks({
       db,
       ledger,
+      lists: ledgers.lists,
+      faults: ledgers.faults,
       budgets,
       workspaces,
       agents,
@@ -266,6 +270,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         failing: async () => [
           ...((await canWrite()) ? [] : ["store"]),
           ...(listener?.connections?.isExhausted ? ["open_files"] : []),
+          ...(ledgerWatch.continued.size > 0 ? ["ledger"] : []),
         ],
       },
     });

@@ -4,7 +4,14 @@ import { type Log, redact } from "../base/log.ts";
 import type { Call } from "../gate/call.ts";
 import type { BundleParts } from "../ledger/article14/bundle.ts";
 import type { Detail } from "../ledger/entry.ts";
-import { type EntryFilter, findEntries, ledgerSize, readEntries, spanOf } from "../ledger/query.ts";
+import { entryTest } from "../ledger/entry-filter.ts";
+import { EvidenceReader } from "../ledger/evidence.ts";
+import { evidencePages, evidenceSpan } from "../ledger/evidence-pages.ts";
+import type { LedgerFaults } from "../ledger/faults.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
+import type { TreeHead } from "../ledger/proof/check.ts";
+import type { EntryFilter } from "../ledger/query.ts";
 import type { Db } from "../store/db.ts";
 import type { Reply } from "./answer.ts";
 import { downloadStream, OpenDownloads, StalledReader } from "./download.ts";
@@ -19,6 +26,9 @@ export interface LedgerExportParts {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
+  readonly heads: BundleParts["heads"];
+  readonly lists: LedgerLists;
+  readonly faults: Pick<LedgerFaults, "report">;
   readonly keys: BundleParts["keys"];
   /** Days for which prompts, outputs and arguments are kept. */
   readonly payloadDays: number;
@@ -69,7 +79,8 @@ export class LedgerExports {
   ): Promise<Reply | StreamReply> {
     const { format } = chosen;
     if (format === "json") throw new Error("a list in JSON is no export");
-    const size = await ledgerSize(this.#parts.db, call.caller.workspaceId);
+    const signed = this.#parts.heads.committed(call.caller.workspaceId);
+    const { size } = signed;
     call.about({ detail: detailOf(format, selection, size) });
     if (format === "article14") {
       call.about({ action: "ledger.export" });
@@ -84,7 +95,7 @@ export class LedgerExports {
     return this.#whole(call, request, selection, () => ({
       extension: made.extension,
       contentType: chosen.contentType,
-      chunks: this.#entries(call.caller.workspaceId, made, selection, size),
+      chunks: this.#entries(call.caller.workspaceId, made, selection, signed),
     }));
   }
 
@@ -97,13 +108,8 @@ export class LedgerExports {
     { filter, order = "asc", after }: LedgerSelection,
   ): Promise<Reply> {
     const { workspaceId } = call.caller;
-    const found = await findEntries(
-      this.#parts.db,
-      workspaceId,
-      filter,
-      { order, limit, after },
-      request.signal,
-    );
+    const page = { order, limit, after };
+    const found = await this.#parts.lists.find(workspaceId, filter, page, request.signal);
     return {
       status: 200,
       text: format.head() + format.lines(found.entries.map(viewEntry)),
@@ -116,7 +122,7 @@ export class LedgerExports {
   }
 
   #whole(call: Call, request: Request, selection: LedgerSelection, open: () => Download): StreamReply {
-    const { clock, log } = this.#parts;
+    const { clock, faults, log } = this.#parts;
     const { requestId, caller } = call;
     const release = this.#open.take(caller.workspaceId, requestId);
     const filename = fileNameOf(caller.workspace, selection.filter, clock.now());
@@ -128,6 +134,10 @@ export class LedgerExports {
           clock,
           signal: request.signal,
           failed(error) {
+            if (error instanceof LedgerChanged) {
+              const { message, seq } = error;
+              faults.report(caller.workspaceId, { kind: "entry_changed", message, seq });
+            }
             const isExpected = error instanceof StalledReader || error instanceof Problem;
             log[isExpected ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
           },
@@ -149,22 +159,27 @@ export class LedgerExports {
     };
   }
 
+  /** The entries' own bytes decide, each held against the signed tree: an export is evidence. */
   async *#entries(
     workspaceId: number,
     format: EntryFormat,
-    { filter, order = "asc", after }: LedgerSelection,
-    size: number,
+    { filter, task, order = "asc", after }: LedgerSelection,
+    signed: TreeHead,
   ): AsyncGenerator<Uint8Array, void> {
-    const { db } = this.#parts;
-    const { from, to, ...rest } = filter;
-    let { first, last } = await spanOf(db, workspaceId, { from, to }, size);
+    const evidence = await EvidenceReader.open(this.#parts.db, workspaceId, signed);
+    const { from, to, task: _, ...fields } = filter;
+    let { first, last } = await evidenceSpan(evidence, { from, to });
     if (after !== undefined) {
       if (order === "asc") first = Math.max(first, after + 1);
       else last = Math.min(last, after - 1);
     }
     const head = format.head();
     if (head !== "") yield ENCODER.encode(head);
-    for await (const entries of readEntries(db, workspaceId, rest, { first, last, order })) {
+    for await (const entries of evidencePages(
+      evidence,
+      { first, last, order },
+      entryTest({ ...fields, task }),
+    )) {
       if (entries.length > 0) yield ENCODER.encode(format.lines(entries.map(viewEntry)));
     }
   }
@@ -177,12 +192,12 @@ export class LedgerExports {
     size: number,
   ): Download {
     const { workspaceId: id, workspace: name, actor, person, role } = caller;
-    const { db, keys, clock, payloadDays } = this.#parts;
+    const { db, heads, keys, clock, payloadDays } = this.#parts;
     async function* chunks(): AsyncGenerator<Uint8Array, void> {
       // What makes archives is loaded once one is asked for.
       const { openBundle } = await import("../ledger/article14/bundle.ts");
       yield* openBundle(
-        { db, keys, clock, payloadDays },
+        { db, heads, keys, clock, payloadDays },
         {
           workspace: { id, name },
           filter,

@@ -23,7 +23,8 @@ export interface PayloadHashes {
   readonly output?: string | undefined;
 }
 
-const EMPTY: Tail = { seq: 0, leaf: new Uint8Array(32), leafHex: "0".repeat(64), ts: 0 };
+/** Of a ledger without entries. */
+export const EMPTY_TAIL: Tail = { seq: 0, leaf: new Uint8Array(32), leafHex: "0".repeat(64), ts: 0 };
 
 /** Puts a draft behind a tail. @throws TypeError for a draft that is not canonical (a float) */
 export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadHashes = {}): Link {
@@ -46,7 +47,7 @@ export async function readTail(sql: Pick<Sql, "get">, workspaceId: number): Prom
     "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
     [workspaceId],
   );
-  if (!row) return EMPTY;
+  if (!row) return EMPTY_TAIL;
   return {
     seq: row.seq,
     leaf: row.leaf,

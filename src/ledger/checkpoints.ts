@@ -1,17 +1,21 @@
 import { type Clock, every } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Db, SqlValue } from "../store/db.ts";
+import type { Db, Tx } from "../store/db.ts";
 import type { CheckpointFile } from "./checkpoint-file.ts";
+import type { LedgerHeads } from "./heads.ts";
 import type { Grown, Ledger } from "./ledger.ts";
+import { LedgerChanged } from "./ledger-changed.ts";
 import { parseSignedCheckpoint } from "./proof/checkpoint.ts";
 import { isEqual } from "./proof/hash.ts";
+import { NoteError } from "./proof/note.ts";
 import { lastCheckpointSize, type Proofs, type SignedHead } from "./proofs.ts";
 import { ledgerSize } from "./query.ts";
 
 export interface CheckpointParts {
   readonly db: Db;
   readonly ledger: Pick<Ledger, "grown" | "append">;
+  readonly heads: Pick<LedgerHeads, "addCheckpoint">;
   readonly proofs: Pick<Proofs, "head">;
   readonly clock: Clock;
   readonly log: Log;
@@ -116,22 +120,28 @@ export class Checkpoints {
    * @throws OperatorError
    */
   async #check(workspaceId: number): Promise<void> {
-    const { db, proofs } = this.#parts;
+    const { db } = this.#parts;
     const row = await db.get<{ size: number; note: string }>(
       "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = $1 ORDER BY size DESC LIMIT 1",
       [workspaceId],
     );
     if (!row) return;
     const size = await ledgerSize(db, workspaceId);
-    if (row.size <= size) {
-      const { checkpoint } = parseSignedCheckpoint(row.note);
-      const { root } = await proofs.head(workspaceId, row.size);
-      if (isEqual(checkpoint.root, root)) return;
-    }
+    if (row.size <= size && (await this.#hasRoot(workspaceId, row.size, row.note))) return;
     throw new OperatorError(
       `the ledger of workspace ${workspaceId} is not the one that was signed at ${row.size} entries: it was changed`,
       "keep this data directory as it is, and ask: gatehouse ledger verify --data DIR",
     );
+  }
+
+  async #hasRoot(workspaceId: number, size: number, note: string): Promise<boolean> {
+    try {
+      const { checkpoint } = parseSignedCheckpoint(note);
+      return isEqual(checkpoint.root, (await this.#parts.proofs.head(workspaceId, size)).root);
+    } catch (error) {
+      if (error instanceof LedgerChanged || error instanceof NoteError) return false;
+      throw error;
+    }
   }
 
   /** Sends out a checkpoint that somebody else has stored. */
@@ -207,18 +217,38 @@ export class Checkpoints {
 
   /** Answers those that were stored: a rotation of the key may have signed a later one meanwhile. */
   async #store(workspaceId: number, heads: readonly SignedHead[]): Promise<readonly SignedHead[]> {
-    const { db, clock } = this.#parts;
+    const { db, heads: series, clock } = this.#parts;
     return db.tx(async (tx) => {
       const last = await lastCheckpointSize(tx, workspaceId);
       const later = heads.filter(({ size }) => size > last);
       for (const { size, note } of later) {
-        const values: SqlValue[] = [workspaceId, size, note, clock.now()];
-        await tx.run(INSERT_CHECKPOINT, values);
+        await storeCheckpoint(tx, series, { workspaceId, size, note, now: clock.now() });
       }
       return later;
     });
   }
 }
 
-export const INSERT_CHECKPOINT =
-  "INSERT INTO ledger_checkpoints (workspace_id, size, note, created_at) VALUES ($1, $2, $3, $4)";
+/** Stores a checkpoint, and puts it into the series that the ledger's head is signed over. */
+export async function storeCheckpoint(
+  tx: Tx,
+  heads: Pick<LedgerHeads, "addCheckpoint">,
+  {
+    workspaceId,
+    size,
+    note,
+    now,
+  }: {
+    readonly workspaceId: number;
+    readonly size: number;
+    readonly note: string;
+    /** Milliseconds since the Unix epoch. */
+    readonly now: number;
+  },
+): Promise<void> {
+  heads.addCheckpoint(tx, workspaceId, note);
+  await tx.run(
+    "INSERT INTO ledger_checkpoints (workspace_id, size, note, created_at) VALUES ($1, $2, $3, $4)",
+    [workspaceId, size, note, now],
+  );
+}

@@ -1,59 +1,48 @@
-import type { Clock } from "../base/clock.ts";
-import type { RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { LedgerConfig } from "../config/config.ts";
-import type { Db } from "../store/db.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { type LedgerKeys, openLedgerKeys, replaceLostKey } from "./keys.ts";
-import { completeLedger, createLedger, type Ledger } from "./ledger.ts";
-import { createProofs, type Proofs, type SignedHead } from "./proofs.ts";
-import { type RotationParts, recordLostKey } from "./rotation.ts";
+import { type FaultKind, LedgerFaults } from "./faults.ts";
+import { LedgerLists } from "./lists.ts";
+import { type OpenChains, type OpenChainsParts, openChains } from "./open-chains.ts";
+import type { SignedHead } from "./proofs.ts";
+import type { RotationParts } from "./rotation.ts";
 
-export interface OpenLedgerParts {
-  readonly db: Db;
-  /** The data directory, for the key. */
-  readonly directory: string;
+export interface OpenLedgerParts extends OpenChainsParts {
   readonly config: LedgerConfig;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   readonly log: Log;
-  /** All that there are, also those that are created later. */
-  workspaces(): readonly { readonly id: number; readonly name: string }[];
-  nameOf(workspaceId: number): string;
+  /** Told of each change that reading a ledger has found, once, for the metrics. */
+  noticed(kind: FaultKind): void;
   /** Told of each checkpoint that was signed by count or by time. MUST NOT throw. */
   publish(checkpoint: {
     readonly workspaceId: number;
     readonly origin: string;
     readonly head: SignedHead;
   }): void;
-  /** Where the signing key is gone, a new one is made: nothing of the old one vouches for it. */
-  readonly replaceLostKey: boolean;
 }
 
-export interface OpenLedger {
-  readonly ledger: Ledger;
-  readonly keys: LedgerKeys;
-  readonly proofs: Proofs;
+export interface OpenLedger extends OpenChains {
+  readonly faults: LedgerFaults;
+  readonly lists: LedgerLists;
   readonly rotation: RotationParts;
   readonly checkpoints: Checkpoints;
 }
 
 /**
  * The ledgers with what proves them: tree, key, checkpoints.
- * @throws OperatorError where the signing key is not there
+ * @throws OperatorError where the signing key is not there, and where a ledger does not end with what it has signed
  */
 export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
-  const { db, config, clock, random, log, workspaces, nameOf } = parts;
-  for (const { id } of workspaces()) await completeLedger(db, id);
-  const ledger = createLedger(db, clock, random);
-  const isKeyReplaced = parts.replaceLostKey && (await replaceLostKey(parts));
-  const keys = await openLedgerKeys(parts);
-  const proofs = createProofs(db, keys, nameOf);
+  const { db, config, clock, log, workspaces, nameOf } = parts;
+  const chains = await openChains(parts);
+  const { ledger, heads, keys, proofs } = chains;
+  const faults = new LedgerFaults({ ledger, log, noticed: parts.noticed });
+  const lists = new LedgerLists({ db, heads, faults });
   const checkpoints = new Checkpoints(
     {
       db,
       ledger,
+      heads,
       proofs,
       clock,
       log,
@@ -67,11 +56,11 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   await checkpoints.open(workspaces().map(({ id }) => id));
   const rotation: RotationParts = {
     ledger,
+    heads,
     keys,
     clock,
     workspaces,
     signed: (workspaceId, head) => checkpoints.announce(workspaceId, head),
   };
-  if (isKeyReplaced) await recordLostKey(rotation);
-  return { ledger, keys, proofs, rotation, checkpoints };
+  return { ...chains, faults, lists, rotation, checkpoints };
 }

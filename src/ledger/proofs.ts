@@ -1,11 +1,14 @@
 import type { Db, Sql } from "../store/db.ts";
+import type { LedgerHeads } from "./heads.ts";
 import type { LedgerKeys } from "./keys.ts";
-import type { TreeHead } from "./proof/check.ts";
+import { LedgerChanged } from "./ledger-changed.ts";
+import { isConsistent, type TreeHead } from "./proof/check.ts";
 import { checkpointText } from "./proof/checkpoint.ts";
 import { formatNote } from "./proof/note.ts";
 import { consistencyRanges, inclusionRanges } from "./proof/ranges.ts";
-import { findEntry, ledgerSize } from "./query.ts";
+import { findEntry } from "./query.ts";
 import { TreeReader } from "./tiles.ts";
+import { TREE } from "./tree-hash.ts";
 
 /** The head of a workspace's tree, signed. */
 export interface SignedHead extends TreeHead {
@@ -28,7 +31,10 @@ export interface ConsistencyProof {
 
 /** What can be proven of the ledgers, signed at the moment it is asked for. All reads are of what is on disk. */
 export interface Proofs {
-  /** @param size of an earlier tree. Default: the tree of now. */
+  /**
+   * @param size of an earlier tree. Default: the tree of now.
+   * @throws LedgerChanged when the store has another tree than the one that was signed
+   */
   head(workspaceId: number, size?: number): Promise<SignedHead>;
   /** Of an entry within the tree of now, or the earlier one of `size`; undefined where there is no such entry in it. */
   inclusion(workspaceId: number, seq: number, size?: number): Promise<InclusionProof | undefined>;
@@ -36,25 +42,23 @@ export interface Proofs {
   consistency(workspaceId: number, from: number, to?: number): Promise<ConsistencyProof | undefined>;
 }
 
-export function createProofs(db: Db, keys: LedgerKeys, nameOf: (workspaceId: number) => string): Proofs {
-  function signed(workspaceId: number, head: TreeHead): SignedHead {
+export interface ProofParts {
+  readonly db: Pick<Db, "all" | "get">;
+  readonly heads: Pick<LedgerHeads, "committed">;
+  readonly keys: LedgerKeys;
+  nameOf(workspaceId: number): string;
+}
+
+export function createProofs({ db, heads, keys, nameOf }: ProofParts): Proofs {
+  async function headOf(tree: TreeReader, workspaceId: number, size?: number): Promise<SignedHead> {
+    const head = await rootAt(tree, heads.committed(workspaceId), size);
     return { ...head, note: signHead(keys, nameOf(workspaceId), head) };
   }
 
-  async function headOf(tree: TreeReader, workspaceId: number, size: number): Promise<SignedHead> {
-    return signed(workspaceId, { size, root: await tree.root(size) });
-  }
-
   return {
-    async head(workspaceId, size) {
-      return headOf(
-        new TreeReader(db, workspaceId),
-        workspaceId,
-        size ?? (await ledgerSize(db, workspaceId)),
-      );
-    },
+    head: (workspaceId, size) => headOf(new TreeReader(db, workspaceId), workspaceId, size),
     async inclusion(workspaceId, seq, size) {
-      const upTo = size ?? (await ledgerSize(db, workspaceId));
+      const upTo = size ?? heads.committed(workspaceId).size;
       const entry = seq <= upTo ? await findEntry(db, workspaceId, seq) : undefined;
       if (!entry) return undefined;
       const tree = new TreeReader(db, workspaceId);
@@ -65,7 +69,7 @@ export function createProofs(db: Db, keys: LedgerKeys, nameOf: (workspaceId: num
       return { leaf: entry.leaf, inclusion, head };
     },
     async consistency(workspaceId, from, given) {
-      const size = await ledgerSize(db, workspaceId);
+      const { size } = heads.committed(workspaceId);
       const to = given ?? size;
       if (from > to || to > size) return undefined;
       const tree = new TreeReader(db, workspaceId);
@@ -76,6 +80,19 @@ export function createProofs(db: Db, keys: LedgerKeys, nameOf: (workspaceId: num
       return { consistency, head };
     },
   };
+}
+
+/**
+ * The head of an earlier tree. Its root is made of stored tiles, which anybody who writes the file could change: it counts
+ * only if the signed tree begins with it.
+ * @throws LedgerChanged
+ */
+export async function rootAt(tree: TreeReader, signed: TreeHead, size = signed.size): Promise<TreeHead> {
+  if (size === signed.size) return signed;
+  const head = { size, root: await tree.root(size) };
+  const proof = size < signed.size ? await tree.hashesOf(consistencyRanges(size, signed.size)) : [];
+  if (isConsistent(TREE, head, signed, proof)) return head;
+  throw new LedgerChanged(`the stored tree of ${size} entries is not the beginning of the signed one`);
 }
 
 export function signHead(

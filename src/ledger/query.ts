@@ -1,4 +1,4 @@
-import type { Db, Sql, SqlValue } from "../store/db.ts";
+import type { Sql, SqlValue } from "../store/db.ts";
 import { INDEXED, indexedInAny, indexKey, OVERSIGHT_KEY, type Span } from "./block-index.ts";
 import { tiledSize } from "./tiles.ts";
 
@@ -52,40 +52,28 @@ export interface StoredEntry {
 }
 
 /**
- * Looks of one call: one reads some entries, or the index of half a million. A filter that matches little in a chain of
- * many millions would hold the call for seconds.
+ * Looks of one call: one reads some entries, or the index of half a million, or checks some blocks that were not checked
+ * yet. A filter that matches little in a chain of many millions would hold the call for seconds.
  */
 const LOOK_LIMIT = 64;
 /** Entries that one look reads. */
 const AT_ONCE = 256;
 
-/**
- * One page of entries that match, in order: `limit` at most. Fewer, or none, also where it has looked as often as a call
- * may, or `signal` was aborted; it goes on after `next`.
- */
-export async function findEntries(
-  db: Db,
-  workspaceId: number,
-  filter: EntryFilter,
+/** A page of what looks bring, in order: `limit` at most, and where to go on. */
+export async function collectPage(
+  looks: AsyncIterable<Look>,
   page: EntryPage,
   signal?: AbortSignal,
 ): Promise<FoundEntries> {
-  const { order, after, limit } = page;
-  let { first, last } = await spanOf(db, workspaceId, filter, await ledgerSize(db, workspaceId));
-  if (after !== undefined) {
-    if (order === "asc") first = Math.max(first, after + 1);
-    else last = Math.min(last, after - 1);
-  }
-  const wanted = limit + 1;
+  const { limit } = page;
   const found: StoredEntry[] = [];
-  let looks = page.looks ?? LOOK_LIMIT;
+  let left = page.looks ?? LOOK_LIMIT;
   let reached: number | null = null;
-  for await (const look of lookThrough(db, workspaceId, filter, { first, last, order }, wanted)) {
+  for await (const look of looks) {
     found.push(...look.entries);
-    if (found.length >= wanted) break;
-    if (look.isLast) break;
-    looks -= 1;
-    if (looks === 0 || signal?.aborted) {
+    if (found.length > limit || look.isLast) break;
+    left -= 1;
+    if (left === 0 || signal?.aborted) {
       reached = look.reached;
       break;
     }
@@ -96,28 +84,18 @@ export async function findEntries(
   return { entries, next: found.length > limit && end !== undefined ? end.seq : reached };
 }
 
-/** All entries of a span that match, in order, some at a time (also none: the store was asked, and others had their turn). */
-export async function* readEntries(
-  db: Pick<Sql, "all" | "get">,
-  workspaceId: number,
-  filter: Omit<EntryFilter, "from" | "to">,
-  span: Span,
-): AsyncGenerator<readonly StoredEntry[], void> {
-  for await (const { entries, isLast } of lookThrough(db, workspaceId, filter, span, AT_ONCE)) {
-    yield entries;
-    if (!isLast) await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
-interface Look {
+export interface Look {
   readonly entries: readonly StoredEntry[];
   /** Everything up to here was looked at. */
   readonly reached: number;
   readonly isLast: boolean;
 }
 
-/** Reads `most` entries at a time at most. */
-async function* lookThrough(
+/**
+ * The entries of a span that match, by the index where there is one: `most` at a time at most. The index and the rows are
+ * believed as they lie in the file (`lists.ts` checks both before).
+ */
+export async function* lookThrough(
   db: Pick<Sql, "all" | "get">,
   workspaceId: number,
   filter: EntryFilter,

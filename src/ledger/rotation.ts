@@ -1,15 +1,17 @@
 import type { Clock } from "../base/clock.ts";
-import { INSERT_CHECKPOINT } from "./checkpoints.ts";
+import type { Tx } from "../store/db.ts";
+import { storeCheckpoint } from "./checkpoints.ts";
 import type { Draft } from "./entry.ts";
+import type { LedgerHeads } from "./heads.ts";
 import type { LedgerKeys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import { checkpointText } from "./proof/checkpoint.ts";
 import { formatNote } from "./proof/note.ts";
 import type { SignedHead } from "./proofs.ts";
-import { TreeReader } from "./tiles.ts";
 
 export interface RotationParts {
   readonly ledger: Ledger;
+  readonly heads: LedgerHeads;
   readonly keys: LedgerKeys;
   readonly clock: Clock;
   /** All of them: they share the key. */
@@ -27,36 +29,36 @@ const ACTION = "ledger.rotate_key";
  * @param origin of the entries: who asked for it
  */
 export async function rotateKey(
-  { ledger, keys, clock, workspaces, signed }: RotationParts,
+  { ledger, heads, keys, clock, workspaces, signed }: RotationParts,
   origin: Pick<Draft, "actor" | "channel" | "requestId">,
 ): Promise<void> {
   await keys.rotate(async (tx, change) => {
     for (const { id, name } of workspaces()) {
-      const size = await ledger.append(tx, id, {
+      await ledger.append(tx, id, {
         ...origin,
         phase: "single",
         action: ACTION,
         outcome: "succeeded",
         detail: change.verifierKeys(name),
       });
-      const root = await new TreeReader(tx, id).root(size);
+      const { size, root } = heads.current(id);
       const text = checkpointText({ origin: keys.originOf(name), size, root });
       const note = formatNote({ text, signatures: change.signBoth(name, text) });
-      await tx.run(INSERT_CHECKPOINT, [id, size, note, clock.now()]);
+      await storeCheckpoint(tx, heads, { workspaceId: id, size, note, now: clock.now() });
       tx.onCommit(() => signed(id, { size, root, note }));
     }
   });
 }
 
-/** Records that a lost key was replaced: nothing but this entry speaks for the new one. */
-export async function recordLostKey({
-  ledger,
-  keys,
-  workspaces,
-}: Omit<RotationParts, "signed">): Promise<void> {
+/** Puts a new key in the place of the lost one, and records it: nothing but this entry speaks for the new one. */
+export async function replaceLostKey(
+  tx: Tx,
+  { ledger, keys, workspaces }: Pick<RotationParts, "ledger" | "keys" | "workspaces">,
+): Promise<void> {
+  await keys.replaceLost(tx);
   for (const { id, name } of workspaces()) {
     const { current, former } = keys.verifierKeys(name);
-    await ledger.record(id, {
+    await ledger.append(tx, id, {
       phase: "single",
       action: ACTION,
       outcome: "succeeded",

@@ -129,7 +129,8 @@ export class TreeReader {
   }
 }
 
-async function readTile(
+/** The hashes of a stored tile; undefined when there is none. */
+export async function readTile(
   sql: Pick<Sql, "get">,
   workspaceId: number,
   level: number,

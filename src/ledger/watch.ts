@@ -2,10 +2,12 @@ import { type Clock, every } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Db, type Disturbance, StoreUnavailable } from "../store/db.ts";
 import type { Draft } from "./entry.ts";
+import type { LedgerHeads } from "./heads.ts";
 import type { Ledger } from "./ledger.ts";
+import { ledgerSize } from "./query.ts";
 
 const LOOK_MS = 1_000;
-/** Ledgers that are told in one transaction: some 2 ms. */
+/** Ledgers that are told at once, and share a commit: some 2 ms. */
 const LEDGERS_AT_ONCE = 64;
 /** Events that may wait for a store that cannot be written. What is seen past that is in the log and the metrics alone. */
 const PENDING_LIMIT = 1_000;
@@ -13,12 +15,15 @@ const PENDING_LIMIT = 1_000;
 export interface LedgerWatchParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly heads: Pick<LedgerHeads, "committed">;
   readonly clock: Clock;
   readonly log: Log;
+  /** Told when somebody else has written: what was read before may be other now. */
+  foreignWrite(): void;
   /** Each of them is told. */
   workspaceIds(): readonly number[];
   /** Told of each event once, for the metrics. */
-  noticed(kind: Disturbance["kind"]): void;
+  noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
 }
 
 /** An event, and the ledgers that do not hold it yet. */
@@ -32,15 +37,24 @@ interface Pending {
  * Sees what others do to the store while this process has it, and records it in the ledger of every workspace: that
  * somebody else has written to it (`ledger.foreign_write`), and that its file was moved, replaced or deleted
  * (`ledger.file_moved`). Looks once a second; each event is recorded once.
+ *
+ * Behind an entry that somebody else has put into a ledger nothing is ever appended, since its head would sign that entry:
+ * the ledger refuses all calls until it is mended. That is in the log, in the metrics, and in `continued`.
  */
 export class LedgerWatch {
   readonly #parts: LedgerWatchParts;
   #pending: Pending[] = [];
+  readonly #continued = new Set<number>();
   #looking: Promise<void> | null = null;
   #end = () => {};
 
   constructor(parts: LedgerWatchParts) {
     this.#parts = parts;
+  }
+
+  /** Workspaces whose ledger somebody else has continued: nothing can be recorded in them. */
+  get continued(): ReadonlySet<number> {
+    return this.#continued;
   }
 
   start(): void {
@@ -68,6 +82,10 @@ export class LedgerWatch {
     try {
       found = await db.disturbances();
       for (const disturbance of found) this.#notice(disturbance);
+      if (found.some(({ kind }) => kind === "foreign_write")) {
+        this.#parts.foreignWrite();
+        await this.#lookAtTails();
+      }
       await this.#record();
     } catch (error) {
       if (!(error instanceof StoreUnavailable))
@@ -99,21 +117,59 @@ export class LedgerWatch {
     this.#pending.push({ disturbance, noticedAt: clock.now(), left: workspaceIds() });
   }
 
-  async #record(): Promise<void> {
-    const { db, ledger } = this.#parts;
-    for (let next = this.#pending[0]; next; next = this.#pending[0]) {
-      const { left } = next;
-      const draft = draftOf(next, this.#parts.clock.now());
-      const told = left.slice(0, LEDGERS_AT_ONCE);
-      await db.tx(
-        async (tx) => {
-          for (const workspaceId of told) await ledger.append(tx, workspaceId, draft);
-        },
-        { displaced: true },
-      );
-      next.left = left.slice(told.length);
-      if (next.left.length === 0) this.#pending.shift();
+  async #lookAtTails(): Promise<void> {
+    const { db, heads, log, noticed, workspaceIds } = this.#parts;
+    for (const workspace of workspaceIds()) {
+      const stored = await ledgerSize(db, workspace);
+      const { size } = heads.committed(workspace);
+      if (stored <= size) {
+        this.#continued.delete(workspace);
+      } else if (!this.#continued.has(workspace)) {
+        this.#continued.add(workspace);
+        noticed("foreign_entry");
+        log.error(
+          "another program has put entries behind a ledger, which its key has not signed: nothing more can be recorded in it. Keep a copy of the data directory, see `gatehouse ledger verify`, and go on from a backup",
+          { workspace, signed: size, stored },
+        );
+      }
     }
+  }
+
+  /** @throws StoreUnavailable when none of the ledgers takes an entry */
+  async #record(): Promise<void> {
+    const refused = new Set<number>();
+    for (const pending of [...this.#pending]) {
+      const draft = draftOf(pending, this.#parts.clock.now());
+      // What a ledger has refused it is told first the next time, so that events stay in their order.
+      const asked = pending.left.filter((workspaceId) => !refused.has(workspaceId));
+      for (let at = 0; at < asked.length; at += LEDGERS_AT_ONCE) {
+        const failed = await this.#tell(asked.slice(at, at + LEDGERS_AT_ONCE), draft);
+        for (const workspaceId of failed) refused.add(workspaceId);
+      }
+      pending.left = pending.left.filter((workspaceId) => refused.has(workspaceId));
+      if (this.#isUnavailable(refused)) throw new StoreUnavailable("no ledger takes an entry");
+    }
+    this.#pending = this.#pending.filter(({ left }) => left.length > 0);
+  }
+
+  #isUnavailable(refused: ReadonlySet<number>): boolean {
+    return this.#parts.workspaceIds().every((workspaceId) => refused.has(workspaceId));
+  }
+
+  /** @returns those that have refused it */
+  async #tell(workspaceIds: readonly number[], draft: Draft): Promise<readonly number[]> {
+    const { db, ledger } = this.#parts;
+    const results = await Promise.allSettled(
+      workspaceIds.map((workspaceId) =>
+        db.tx((tx) => ledger.append(tx, workspaceId, draft), { displaced: true }),
+      ),
+    );
+    return workspaceIds.filter((_, index) => {
+      const result = results[index];
+      if (result?.status !== "rejected") return false;
+      if (!(result.reason instanceof StoreUnavailable)) throw result.reason;
+      return true;
+    });
   }
 }
 

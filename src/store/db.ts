@@ -63,6 +63,12 @@ export interface Db extends Sql {
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
   /**
+   * Runs `work` at the end of each group of transactions, before the group is committed: what it writes lasts with all of
+   * them or not at all. When `work` throws, the group is lost. Its `onCommit` comes before those of the group. One `work` at
+   * most, which MUST be quick, and await nothing but its own `tx`.
+   */
+  beforeCommit(work: (tx: Tx) => Promise<void>): void;
+  /**
    * Takes what was deleted or overwritten so far out of every file of the store, the log included.
    * @returns false where somebody reads all the time, and it has to be asked for again.
    */

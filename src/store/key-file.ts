@@ -6,6 +6,7 @@ import {
   linkSync,
   openSync,
   readSync,
+  renameSync,
   rmSync,
   writeSync,
 } from "node:fs";
@@ -59,21 +60,41 @@ export function readKeyFile<Key>(
 export function makeKeyFile(path: string, content: string): void {
   const draft = `${path}.new`;
   try {
-    // What a process left that died before the link was made: nobody has used it.
-    rmSync(draft, { force: true });
-    const descriptor = openSync(draft, "wx", 0o600);
-    try {
-      writeSync(descriptor, content);
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    writeDraft(draft, content);
     // Not a rename: that would overwrite a key which somebody put there meanwhile.
     linkSync(draft, path);
     rmSync(draft);
     syncDirectory(dirname(path));
   } catch (error) {
     throw unusable(path, `cannot be made (${codeOf(error)})`, "let this user write the data directory");
+  }
+}
+
+/**
+ * Puts another content in the place of a file that holds a key, mode 0600. At each moment there is a file of this name that
+ * holds a whole key.
+ * @throws OperatorError
+ */
+export function replaceKeyFile(path: string, content: string): void {
+  const draft = `${path}.new`;
+  try {
+    writeDraft(draft, content);
+    renameSync(draft, path);
+    syncDirectory(dirname(path));
+  } catch (error) {
+    throw unusable(path, `cannot be written (${codeOf(error)})`, "let this user write the data directory");
+  }
+}
+
+function writeDraft(draft: string, content: string): void {
+  // Left by a process that died before the draft got its name: nobody has used it.
+  rmSync(draft, { force: true });
+  const descriptor = openSync(draft, "wx", 0o600);
+  try {
+    writeSync(descriptor, content);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }
 

@@ -2,8 +2,9 @@ import { Problem } from "../base/errors.ts";
 import type { Call } from "../gate/call.ts";
 import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../ledger/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
 import { type ErasedPayload, NAMED_AT_ONCE } from "../ledger/proof/erasure.ts";
-import { findEntry, ledgerSize, readEntries } from "../ledger/query.ts";
+import { ledgerSize } from "../ledger/query.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { type Approval, approvalsOf } from "./approvals/rows.ts";
@@ -16,9 +17,12 @@ import type { Task } from "./task.ts";
 export interface EraserParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly lists: LedgerLists;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
 }
+
+type Reads = Pick<EraserParts, "db" | "lists">;
 
 /** What is to be known of an entry, as its bytes say it. */
 interface Target {
@@ -48,15 +52,17 @@ export class PayloadEraser {
    * @throws Problem 404 `not_found` for an entry that is not there or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
-    const { db, ledger, hub, forgetting } = this.#parts;
+    const { db, ledger, lists, hub, forgetting } = this.#parts;
     const { workspaceId } = call.caller;
     call.about({ detail: { target_seq: seq } });
     const target = await this.#target(workspaceId, seq);
     if (target.task !== undefined) call.about({ task: target.task });
     const task = await this.#taskOf(workspaceId, target);
     const isWhole = task?.dispatchSeq === seq;
-    const asked = task && !isWhole ? await argumentsOf(db, task, seq) : null;
-    const payloads = isWhole ? await payloadsOf(db, task) : [...named(target), ...(asked?.others ?? [])];
+    const asked = task && !isWhole ? await argumentsOf({ db, lists }, task, seq) : null;
+    const payloads = isWhole
+      ? await payloadsOf({ db, lists }, task)
+      : [...named(target), ...(asked?.others ?? [])];
     const admit = async (tx: Tx) => call.requireRights(tx);
     if (task) {
       const texts = isWhole ? ALL_TEXTS : textsOf(target, asked);
@@ -77,7 +83,7 @@ export class PayloadEraser {
   }
 
   async #target(workspaceId: number, seq: number): Promise<Target> {
-    const entry = await findEntry(this.#parts.db, workspaceId, seq);
+    const entry = await this.#parts.lists.entry(workspaceId, seq);
     if (!entry) throw new Problem("not_found", `There is no entry ${seq}.`);
     const target = JSON.parse(entry.bytes) as Target;
     if (target.input_hash === undefined && target.output_hash === undefined) {
@@ -119,13 +125,13 @@ interface CallArguments {
 }
 
 /** Null for an entry that shows no call's arguments. */
-async function argumentsOf(db: Db, task: Task, seq: number): Promise<CallArguments | null> {
+async function argumentsOf({ db, lists }: Reads, task: Task, seq: number): Promise<CallArguments | null> {
   const asked = await approvalsOf(db, task.workspaceId, task.id);
   const ids = new Set([...task.toolsCalled.map(({ id }) => id), ...asked.map(({ callId }) => callId)]);
   for (const id of ids) {
     const approval = asked.find(({ callId }) => callId === id);
-    const shown = approval ? await presentationsOf(db, approval) : [];
-    const changes = approval ? await changesOf(db, approval, shown) : [];
+    const shown = approval ? await presentationsOf(lists, approval) : [];
+    const changes = approval ? await changesOf({ db, lists }, approval, shown) : [];
     const called = task.toolsCalled.find((call) => call.id === id);
     const seqs = [...shown, ...changes, ...(called ? [called.intentSeq] : [])];
     if (!seqs.includes(seq)) continue;
@@ -138,12 +144,15 @@ async function argumentsOf(db: Db, task: Task, seq: number): Promise<CallArgumen
 }
 
 /** All entries that have shown a call to people. */
-async function presentationsOf(db: Db, approval: Approval): Promise<readonly number[]> {
+async function presentationsOf(
+  lists: Pick<LedgerLists, "read">,
+  approval: Approval,
+): Promise<readonly number[]> {
   const { workspaceId, callId, firstSeq, pendingSeq } = approval;
   const shown = new Set([firstSeq, pendingSeq]);
   if (shown.size === 1) return [...shown];
   const span = { first: firstSeq, last: pendingSeq, order: "asc" } as const;
-  for await (const entries of readEntries(db, workspaceId, { action: "tool.call" }, span)) {
+  for await (const entries of lists.read(workspaceId, { action: "tool.call" }, span)) {
     for (const { seq, bytes } of entries) {
       const { outcome, detail } = JSON.parse(bytes) as Target;
       if (outcome === "pending" && detail?.call === callId) shown.add(seq);
@@ -154,7 +163,7 @@ async function presentationsOf(db: Db, approval: Approval): Promise<readonly num
 
 /** All entries by which people put other arguments into a call, also those that were put away again. */
 async function changesOf(
-  db: Db,
+  { db, lists }: Reads,
   { workspaceId, taskId, firstSeq, pendingSeq }: Approval,
   shown: readonly number[],
 ): Promise<number[]> {
@@ -162,7 +171,7 @@ async function changesOf(
   const last = task ? await lastSeq(db, task) : pendingSeq;
   const changes: number[] = [];
   const filter = { action: "oversight.approve" };
-  for await (const entries of readEntries(db, workspaceId, filter, {
+  for await (const entries of lists.read(workspaceId, filter, {
     first: firstSeq,
     last,
     order: "asc",
@@ -176,11 +185,15 @@ async function changesOf(
 }
 
 /** What people said of a finished task's output stands behind its end, at any distance. */
-async function overridesOf(db: Db, { workspaceId, id }: Task, after: number): Promise<ErasedPayload[]> {
+async function overridesOf(
+  { db, lists }: Reads,
+  { workspaceId, id }: Task,
+  after: number,
+): Promise<ErasedPayload[]> {
   const found: ErasedPayload[] = [];
   const span = { first: after + 1, last: await ledgerSize(db, workspaceId), order: "asc" } as const;
   for (const action of ["oversight.override", "oversight.disregard"]) {
-    for await (const entries of readEntries(db, workspaceId, { action }, span)) {
+    for await (const entries of lists.read(workspaceId, { action }, span)) {
       for (const { bytes } of entries) {
         const target = JSON.parse(bytes) as Target;
         if (target.task === id) found.push(...named(target));
@@ -191,13 +204,13 @@ async function overridesOf(db: Db, { workspaceId, id }: Task, after: number): Pr
 }
 
 /** All that is left of a finished task's payloads, in their order. */
-async function payloadsOf(db: Db, task: Task): Promise<ErasedPayload[]> {
+async function payloadsOf({ db, lists }: Reads, task: Task): Promise<ErasedPayload[]> {
   const { workspaceId, id, dispatchSeq } = task;
   const last = await lastSeq(db, task);
   const found: ErasedPayload[] = [];
   for (let after = dispatchSeq - 1; ; ) {
     const end = await endOfSlice(db, workspaceId, after, last);
-    if (end === null) return [...found, ...(await overridesOf(db, task, last))];
+    if (end === null) return [...found, ...(await overridesOf({ db, lists }, task, last))];
     const rows = await db.all<ErasedPayload>(
       `SELECT p.seq, p.kind FROM payloads AS p
        JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq

@@ -9,8 +9,9 @@ import {
   readExpiry,
   recordExpiry,
 } from "../ledger/expiry.ts";
+import type { LedgerFaults } from "../ledger/faults.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { readEntries } from "../ledger/query.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
@@ -24,6 +25,8 @@ const TASKS_AT_ONCE = 16;
 export interface ExpiryParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly lists: LedgerLists;
+  readonly faults: Pick<LedgerFaults, "report">;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
@@ -83,7 +86,8 @@ export class PayloadExpiry {
 
   async #expire(workspaceId: number): Promise<void> {
     const { db, ledger, clock, days, forgetting } = this.#parts;
-    const { done, run } = await readExpiry(db, workspaceId);
+    const { done, run: noted } = await readExpiry(db, workspaceId);
+    const run = noted && (await this.#isOwn(workspaceId, noted)) ? noted : null;
     const aged = await lastOlderThan(db, workspaceId, days, clock.now());
     const limit = Math.min(aged, (await firstOpenDispatch(db, workspaceId)) - 1);
     // What was begun is brought to its end, also where payloads are kept for longer now.
@@ -107,11 +111,27 @@ export class PayloadExpiry {
     await forgetting.forget();
   }
 
+  /**
+   * Whether a run that was broken off is one that a server could have begun. The note of it is signed by nobody, and the entry
+   * that ends the run is: whoever can write the file must not have it say that texts went by their age which did not.
+   */
+  async #isOwn(workspaceId: number, { upTo, days }: ExpiryRun): Promise<boolean> {
+    const { db, clock, faults } = this.#parts;
+    const isNumber = Number.isSafeInteger(upTo) && Number.isSafeInteger(days) && days >= 1;
+    if (isNumber && upTo <= (await lastOlderThan(db, workspaceId, days, clock.now()))) return true;
+    faults.report(workspaceId, {
+      kind: "expiry_changed",
+      message:
+        "the note of a run that erases texts for their age names entries that are not so old by this clock; it is not gone on with",
+    });
+    return false;
+  }
+
   /** The stored events of tasks whose last entry is old enough. */
   async #eraseTasks(expiring: Expiring): Promise<void> {
     const { workspaceId, done, run } = expiring;
     const span = { first: done + 1, last: run.upTo, order: "asc" } as const;
-    for await (const entries of readEntries(this.#parts.db, workspaceId, { action: "task.dispatch" }, span)) {
+    for await (const entries of this.#parts.lists.read(workspaceId, { action: "task.dispatch" }, span)) {
       const tasks = entries.flatMap(({ bytes }) => finishedBy(bytes));
       for (let at = 0; at < tasks.length; at += TASKS_AT_ONCE) {
         if (this.#stopped) return;

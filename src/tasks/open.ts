@@ -1,4 +1,6 @@
 import type { LimitNotices } from "../gate/notices.ts";
+import type { LedgerFaults } from "../ledger/faults.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
@@ -14,6 +16,8 @@ import { TaskService } from "./service.ts";
 export interface OpenTasksParts extends Omit<TaskParts, "hub" | "answers" | "estimates"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
+  readonly lists: LedgerLists;
+  readonly faults: LedgerFaults;
   /** Tasks that this process runs at once. */
   readonly nodeCeiling: number;
   /** Tasks that may wait in one workspace. */
@@ -34,7 +38,8 @@ export interface OpenTasks {
 }
 
 export function openTasks(parts: OpenTasksParts): OpenTasks {
-  const { db, ledger, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } = parts;
+  const { db, ledger, lists, faults, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } =
+    parts;
   const hub = new TaskEventHub(db);
   const answers = new CallAnswers();
   const estimates = new TokenEstimates();
@@ -50,9 +55,9 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
     quoted: new QuotedPayloads({ db, ledger, hub, forgetting, clock, log }),
-    eraser: new PayloadEraser({ db, ledger, hub, forgetting }),
+    eraser: new PayloadEraser({ db, ledger, lists, hub, forgetting }),
     expiry: new PayloadExpiry({
-      ...{ db, ledger, hub, forgetting, clock, log, workspaces },
+      ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },
       days: parts.payloadDays,
     }),
   };

@@ -85,7 +85,7 @@ describe("what holds ends with 0:", () => {
     expect(ran.stdout).toContain("Workspace other: holds\n");
     expect(ran.stdout.includes("Workspace default: holds\n")).toBe(!args.includes("--workspace"));
     expect(ran.stdout).toContain(
-      "\n\nHolds: nothing was changed, added or taken away, as far as signed checkpoints vouch for it.\n",
+      "\n\nHolds: nothing was changed, added or taken away, as far as its signatures vouch for it.\n",
     );
     expect(ran.stdout.includes("Nothing from elsewhere was given")).toBe(!args.includes("--key"));
   });

@@ -12,6 +12,7 @@ const MINUTE = 60_000;
 let drafts: Draft[];
 let clock: FakeClock;
 const ledger = {
+  begin: async () => {},
   append: () => Promise.reject(new Error("not asked for")),
   record: async (_: number, draft: Draft) => drafts.push(draft),
   grown: new Signal<Grown>(),

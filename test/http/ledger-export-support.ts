@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
-import { createLedger } from "../../src/ledger/ledger.ts";
+import { openChains } from "../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
@@ -34,7 +34,11 @@ export async function ledgerOf(
   await (await start()).stop();
   const db = openSqlite(join(directory.path, "gatehouse.db"));
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
-  const ledger = createLedger(db, clock, systemRandom);
+  const { ledger } = await openChains({
+    ...{ db, directory: directory.path, clock, random: systemRandom },
+    workspaces: () => [{ id: workspace?.id ?? 0, name: "default" }],
+    nameOf: () => "default",
+  });
   for (let from = 0; from < count; from += 256) {
     await Promise.all(
       Array.from({ length: Math.min(256, count - from) }, (_, index) =>

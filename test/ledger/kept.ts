@@ -87,26 +87,36 @@ function indexOf(rows: readonly Pick<Row, "bytes">[]): IndexRow[] {
 
 /** Puts entries behind those of a workspace as a version did that kept nothing beside them, all in one transaction. */
 export function writeBare(bench: LedgerBench, workspaceId: number, count: number): void {
-  const last = bench.rows(workspaceId).at(-1);
+  writeBareAt(bench.path, workspaceId, count, bench.clock.now());
+}
+
+/** The same, of a store that no ledger is open on yet. */
+export function writeBareAt(path: string, workspaceId: number, count: number, now = 0): void {
+  const database = new Database(path);
+  const last = database
+    .query<{ seq: number; leaf: Uint8Array }, [number]>(
+      "SELECT seq, leaf FROM ledger WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1",
+    )
+    .get(workspaceId);
   let tail: Tail = {
     seq: last?.seq ?? 0,
     leaf: last?.leaf ?? new Uint8Array(32),
     leafHex: Buffer.from(last?.leaf ?? new Uint8Array(32)).toString("hex"),
     ts: 0,
   };
-  const database = bench.attacker();
   database.exec("PRAGMA synchronous = OFF");
   const insert = database.prepare(
     "INSERT INTO ledger (workspace_id, seq, prev, leaf, bytes) VALUES (?, ?, ?, ?, ?)",
   );
   database.transaction(() => {
     for (let n = 0; n < count; n++) {
-      const next = link(tail, variedDraft(tail.seq), bench.clock.now());
+      const next = link(tail, variedDraft(tail.seq), now);
       insert.run(workspaceId, next.tail.seq, next.prev, next.tail.leaf, next.bytes);
       tail = next.tail;
     }
   })();
   insert.finalize();
+  database.close();
 }
 
 /** Entries that differ in all that the index knows. */

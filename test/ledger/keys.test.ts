@@ -3,7 +3,7 @@ import { createPublicKey, verify } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
-import { type LedgerKeys, openLedgerKeys, replaceLostKey } from "../../src/ledger/keys.ts";
+import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys.ts";
 import { formatNote, parseNote, parseVerifierKey, signersOf } from "../../src/ledger/proof/note.ts";
 import { sha256 } from "../../src/ledger/tree-hash.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
@@ -170,18 +170,45 @@ describe("a rotation", () => {
 });
 
 describe("a lost key", () => {
-  test("is replaced where that is asked for", async () => {
+  const replacing = () => openLedgerKeys({ ...parts(), replaceLost: true });
+
+  test("is replaced where that is asked for, and stored heads are held against the old one until then", async () => {
     const before = (await open()).verifierKeys("default").current;
     rmSync(file());
-    expect(await replaceLostKey(parts())).toBe(true);
-    const { current, former } = (await open()).verifierKeys("default");
+    const keys = await replacing();
+    expect(keys.isReplacing).toBe(true);
+    expect(keys.headKey).toEqual(parseVerifierKey(sha256, before).publicKey);
+    await db.tx((tx) => keys.replaceLost(tx));
+    expect(keys.isReplacing).toBe(false);
+    const { current, former } = keys.verifierKeys("default");
     expect(current).not.toBe(before);
+    expect(keys.headKey).toEqual(parseVerifierKey(sha256, current).publicKey);
     expect(former).toEqual([before]);
+    expect((await open()).verifierKeys("default")).toEqual({ current, former });
+  });
+
+  test("whose replacement was never written is replaced by the same one", async () => {
+    await open();
+    rmSync(file());
+    const { current } = (await replacing()).verifierKeys("default");
+    await expect(open()).rejects.toThrow(/is not the key/);
+    expect((await replacing()).verifierKeys("default").current).toBe(current);
   });
 
   test("is not, where it is there", async () => {
     const before = (await open()).verifierKeys("default").current;
-    expect(await replaceLostKey(parts())).toBe(false);
+    expect((await replacing()).isReplacing).toBe(false);
     expect((await open()).verifierKeys("default").current).toBe(before);
   });
+});
+
+test("the file says that heads were signed, once they are, and so does that of the next key", async () => {
+  const keys = await open();
+  expect([keys.hasSigned, (await open()).hasSigned]).toEqual([false, false]);
+  keys.markSigned();
+  expect([keys.hasSigned, (await open()).hasSigned]).toEqual([true, true]);
+  expect(statSync(file()).mode & 0o777).toBe(0o600);
+  expect((await open()).verifierKeys("default")).toEqual(keys.verifierKeys("default"));
+  await keys.rotate(async () => {});
+  expect((await open()).hasSigned).toBe(true);
 });

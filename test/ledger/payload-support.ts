@@ -1,13 +1,12 @@
 /** What an auditor would ask of a store's payloads: is each text there, or does an entry say that it was erased? */
 import { silentLog } from "../../src/base/log.ts";
 import { readExpiry } from "../../src/ledger/expiry.ts";
-import type { Ledger } from "../../src/ledger/ledger.ts";
 import { NAMED_AT_ONCE, namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
 import { type Db, type Sql, StoreUnavailable } from "../../src/store/db.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
 import { TaskEventHub } from "../../src/tasks/events.ts";
 import { PayloadExpiry } from "../../src/tasks/expire.ts";
-import type { FakeClock } from "../support/clock.ts";
+import type { LedgerBench } from "./support.ts";
 
 interface Entry {
   readonly seq: number;
@@ -68,12 +67,14 @@ export interface ExpiryOptions {
   readonly days?: number;
   /** Called after each transaction. */
   readonly after?: () => void;
+  /** Kinds of what was found to be changed. */
+  readonly told?: string[];
 }
 
 /** Expiry of two workspaces' payloads, after one day, over a store of its own. */
 export function expiryOf(
-  { db, clock, ledger }: { readonly db: Db; readonly clock: FakeClock; readonly ledger: Ledger },
-  { transactions = null, days = 1, after = () => {} }: ExpiryOptions = {},
+  { db, clock, ledger, lists }: Pick<LedgerBench, "db" | "clock" | "ledger" | "lists">,
+  { transactions = null, days = 1, after = () => {}, told = [] }: ExpiryOptions = {},
 ): PayloadExpiry {
   let left = transactions ?? Number.POSITIVE_INFINITY;
   const dying: Db = {
@@ -89,6 +90,8 @@ export function expiryOf(
   return new PayloadExpiry({
     db: dying,
     ledger,
+    lists,
+    faults: { report: (_, { kind }) => void told.push(kind) },
     hub: new TaskEventHub(db),
     forgetting: new Forgetting({ db, clock, log: silentLog }),
     clock,

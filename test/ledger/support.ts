@@ -3,7 +3,9 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
-import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
+import type { LedgerHeads } from "../../src/ledger/heads.ts";
+import { LedgerLists } from "../../src/ledger/lists.ts";
+import { type OpenChains, openChains } from "../../src/ledger/open-chains.ts";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -20,10 +22,12 @@ export interface Row {
 }
 
 /** A ledger over a store of its own, with the workspaces 1 and 2. */
-export interface LedgerBench {
+export interface LedgerBench extends OpenChains {
+  readonly lists: LedgerLists;
+  /** What reading the ledgers has found to be changed: the kind, and the entry. */
+  readonly faults: string[];
   readonly db: Db;
   readonly clock: FakeClock;
-  readonly ledger: Ledger;
   readonly path: string;
   rows(workspaceId?: number): Row[];
   /** A connection as anybody may open one, with SQLite's own settings. */
@@ -31,19 +35,42 @@ export interface LedgerBench {
   close(): Promise<void>;
 }
 
-export async function openLedger(): Promise<LedgerBench> {
+/** The chains of a store whose workspaces are those with the ids 1 and 2, `w1` and `w2`, as a start opens them. */
+export function chainsOf(db: Db, directory: string, clock: FakeClock): Promise<OpenChains> {
+  return openChains({
+    ...{ db, directory, clock, random: systemRandom },
+    workspaces: () => [1, 2].map((id) => ({ id, name: `w${id}` })),
+    nameOf: (id) => `w${id}`,
+  });
+}
+
+/** What they find is put into `faults`. */
+export function listsOf(db: Db, heads: LedgerHeads, faults: string[] = []): LedgerLists {
+  return new LedgerLists({
+    ...{ db, heads },
+    faults: { report: (_, { kind, seq }) => void faults.push(`${kind} ${seq}`) },
+  });
+}
+
+/** @param prepare what is done to the store before the ledgers are opened */
+export async function openLedger(prepare?: (path: string) => void): Promise<LedgerBench> {
   const directory = tempDir();
   const path = join(directory.path, "gatehouse.db");
   const db = openSqlite(path);
   for (const id of [1, 2]) {
     await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
   }
+  prepare?.(path);
   const clock = new FakeClock();
   const attackers: Database[] = [];
+  const chains = await chainsOf(db, directory.path, clock);
+  const faults: string[] = [];
   return {
+    ...chains,
+    lists: listsOf(db, chains.heads, faults),
+    faults,
     db,
     clock,
-    ledger: createLedger(db, clock, systemRandom),
     path,
     rows(workspaceId = 1) {
       const database = new Database(path, { readonly: true });

@@ -3,14 +3,12 @@ import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { systemRandom } from "../../src/base/ids.ts";
-import { createLedger } from "../../src/ledger/ledger.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { finishedTask } from "../access/routes.ts";
 import { readFile } from "../faults/support.ts";
 import { accounts, expiryOf } from "../ledger/payload-support.ts";
-import { chainFaults, draft, openLedger } from "../ledger/support.ts";
+import { chainFaults, chainsOf, draft, listsOf, openLedger } from "../ledger/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
@@ -320,6 +318,30 @@ test("what the store refuses in the middle is erased an hour later, and recorded
   expect(await faults()).toEqual(SOUND);
 });
 
+test("a run that somebody made up erases nothing, and no entry vouches for what he has erased himself", async () => {
+  const bench = await openLedger();
+  for (let n = 0; n < 3; n++) {
+    await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: `text ${n}` }));
+  }
+  const attacker = bench.attacker();
+  attacker.exec("DELETE FROM payloads WHERE seq = 1");
+  for (const run of [
+    { upTo: 3, days: 1 },
+    { upTo: 3, days: 0 },
+    { upTo: 99, days: 1 },
+    { upTo: "3", days: 1 },
+  ]) {
+    const note = JSON.stringify({ done: 0, run: { ...run, payloads: 1 } });
+    attacker.query("INSERT OR REPLACE INTO meta VALUES ('payload_expiry:1', ?)").run(note);
+    const told: string[] = [];
+    await expiryOf(bench, { days: 1, told }).run();
+    expect(told).toEqual(["expiry_changed"]);
+    expect(await bench.db.all("SELECT seq FROM payloads ORDER BY seq")).toEqual([{ seq: 2 }, { seq: 3 }]);
+  }
+  expect(bench.rows()).toHaveLength(3);
+  await bench.close();
+});
+
 describe("a process that dies on its way", () => {
   test("between any two transactions leaves a store that accounts for everything, and the next run ends it", async () => {
     const bench = await openLedger();
@@ -343,7 +365,8 @@ describe("a process that dies on its way", () => {
       for (const [n, path] of copies.entries()) {
         const db = openSqlite(path);
         expect(await accounts(db)).toEqual([]);
-        const later = { db, clock: bench.clock, ledger: createLedger(db, bench.clock, systemRandom) };
+        const { ledger, heads } = await chainsOf(db, dirname(bench.path), bench.clock);
+        const later = { db, clock: bench.clock, ledger, lists: listsOf(db, heads) };
         await expiryOf(later).run();
         expect(await accounts(db)).toEqual([]);
         const rows = await db.all<{ detail: string }>(

@@ -131,6 +131,7 @@ test("a task that cannot be read at its start is read again after a pause, until
     get: fails,
     run: fails,
     tx: fails,
+    beforeCommit: () => {},
     forget: async () => true,
     rewrite: async () => true,
     wasLeftOpen: false,

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
-import { createLedger, type Ledger } from "../../../src/ledger/ledger.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
+import { openChains } from "../../../src/ledger/open-chains.ts";
 import { type Connection, openWriter } from "../../../src/store/sqlite/connection.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { modelCallOutcome } from "./entries.ts";
@@ -15,7 +16,12 @@ const PREPARED = 4_096;
 export async function openEmptyLedger(folder: string): Promise<Ledger> {
   const db = openSqlite(join(folder, "ledger.db"));
   await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, 'bench', 0)", [WORKSPACE]);
-  return createLedger(db, systemClock, systemRandom);
+  const { ledger } = await openChains({
+    ...{ db, directory: folder, clock: systemClock, random: systemRandom },
+    workspaces: () => [{ id: WORKSPACE, name: "bench" }],
+    nameOf: () => "bench",
+  });
+  return ledger;
 }
 
 /** Each caller records an entry, waits until it is on disk, and records the next. @returns entries a second */

@@ -1,9 +1,8 @@
 import type { Static } from "typebox";
 import { openWorkspaces } from "../../../src/access/workspaces.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
-import { openLedgerKeys } from "../../../src/ledger/keys.ts";
-import { createLedger } from "../../../src/ledger/ledger.ts";
-import { createProofs, type Proofs } from "../../../src/ledger/proofs.ts";
+import { type OpenChains, openChains } from "../../../src/ledger/open-chains.ts";
+import type { Proofs } from "../../../src/ledger/proofs.ts";
 import { ledgerSize } from "../../../src/ledger/query.ts";
 import { databasePath } from "../../../src/store/directory.ts";
 import { openSqlite, type SqliteDb } from "../../../src/store/sqlite/open.ts";
@@ -22,9 +21,7 @@ export async function fill(dataDir: string, entries: number): Promise<Static<typ
   const startedAt = Date.now() - entries * STEP_MS;
   clock.set(startedAt);
   await openWorkspaces(db, clock, { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" });
-  await openLedgerKeys({ db, directory: dataDir, clock, random: systemRandom });
-  const { id } = await workspaceOf(db);
-  const ledger = createLedger(db, clock, systemRandom);
+  const { id, ledger } = await chainsIn(db, dataDir, clock);
   const begun = performance.now();
   for (let from = 0; from < entries; from += AT_ONCE) {
     clock.set(startedAt + from * STEP_MS);
@@ -41,14 +38,8 @@ export async function fill(dataDir: string, entries: number): Promise<Static<typ
 /** Proves entries here and there in a ledger, one after another. */
 export async function prove(dataDir: string, seconds: number): Promise<{ p50: number; p99: number }> {
   const db = openSqlite(databasePath(dataDir));
-  const { id, name } = await workspaceOf(db);
-  const keys = await openLedgerKeys({ db, directory: dataDir, clock: new SetClock(), random: systemRandom });
-  const samples = await timesOf(
-    createProofs(db, keys, () => name),
-    id,
-    await ledgerSize(db, id),
-    seconds,
-  );
+  const { id, proofs } = await chainsIn(db, dataDir, new SetClock());
+  const samples = await timesOf(proofs, id, await ledgerSize(db, id), seconds);
   await db.close();
   return { p50: samples.percentile(50) ?? 0, p99: samples.percentile(99) ?? 0 };
 }
@@ -65,6 +56,20 @@ async function timesOf(proofs: Proofs, workspaceId: number, size: number, second
     if (!samples.add(performance.now() - begun)) throw new Error("more proofs than there is room for");
   }
   return samples;
+}
+
+async function chainsIn(
+  db: SqliteDb,
+  directory: string,
+  clock: SetClock,
+): Promise<OpenChains & { id: number }> {
+  const workspace = await workspaceOf(db);
+  const chains = await openChains({
+    ...{ db, directory, clock, random: systemRandom },
+    workspaces: () => [workspace],
+    nameOf: () => workspace.name,
+  });
+  return { ...chains, id: workspace.id };
 }
 
 async function workspaceOf(db: SqliteDb): Promise<{ readonly id: number; readonly name: string }> {

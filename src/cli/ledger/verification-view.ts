@@ -9,7 +9,7 @@ const IN_A_WORD: Readonly<Record<Verdict, string>> = {
 };
 
 const IN_A_SENTENCE: Readonly<Record<Verdict, string>> = {
-  holds: "Holds: nothing was changed, added or taken away, as far as signed checkpoints vouch for it.",
+  holds: "Holds: nothing was changed, added or taken away, as far as its signatures vouch for it.",
   tampered: "Tampered with: what is said above was changed, added or taken away.",
   undecided: "Cannot be decided: nothing speaks of tampering, but what is said above is missing.",
 };

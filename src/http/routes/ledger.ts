@@ -3,7 +3,7 @@ import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
-import { findEntries, findEntry, type NamedTask } from "../../ledger/query.ts";
+import type { NamedTask } from "../../ledger/query.ts";
 import type { Db } from "../../store/db.ts";
 import { findTask } from "../../tasks/store.ts";
 import { type Door, endpoint } from "../endpoint.ts";
@@ -46,7 +46,7 @@ export interface LedgerRouteParts extends LedgerExportParts {
 }
 
 export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
-  const { db, agents } = parts;
+  const { db, lists, agents } = parts;
   const exports = new LedgerExports(parts);
   const tag = "Ledger";
 
@@ -87,7 +87,7 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
       }
       call.about({ detail: detailOf("json", { filter, date, task, order, limit, after }) });
       const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
-      const found = await findEntries(db, workspaceId, filter, page, request.signal);
+      const found = await lists.find(workspaceId, filter, page, request.signal);
       const next = found.next === null ? null : String(found.next);
       return {
         status: 200,
@@ -109,9 +109,10 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
     },
     async ({ call, params: { seq = "" } }) => {
       const own = await ownEntries(agents, call.caller);
-      const entry = isSeq(seq) ? await findEntry(db, call.caller.workspaceId, Number(seq)) : undefined;
-      if (!entry || !seesEntry(own, entry))
+      const entry = isSeq(seq) ? await lists.entry(call.caller.workspaceId, Number(seq)) : undefined;
+      if (!entry || !seesEntry(own, entry)) {
         throw new Problem("not_found", `There is no entry ${JSON.stringify(seq)}.`);
+      }
       call.about({ detail: { target_seq: entry.seq } });
       return {
         status: 200,

@@ -6,6 +6,7 @@ import { timestamp } from "../../base/clock.ts";
 import { MICROS_PER_CREDIT, toMicros } from "../../base/credits.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import type { Budgets } from "../../gate/budget.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 
 export const WorkspaceChange = Type.Object(
@@ -44,6 +45,7 @@ export interface WorkspaceUsage {
 
 export interface WorkspaceRouteParts {
   readonly workspaces: Workspaces;
+  readonly ledger: Pick<Ledger, "begin">;
   readonly budgets: Pick<Budgets, "changed">;
   usage(workspaceId: number): Promise<WorkspaceUsage>;
   /** Told after limits have changed. */
@@ -113,7 +115,10 @@ export function workspaceRoutes(
 }
 
 /** The node's workspaces: for its operator alone, on the machine itself. Not in the contract, and not in the document. */
-export function operatorRoutes(door: Door, { workspaces }: Pick<WorkspaceRouteParts, "workspaces">) {
+export function operatorRoutes(
+  door: Door,
+  { workspaces, ledger }: Pick<WorkspaceRouteParts, "workspaces" | "ledger">,
+) {
   const tag = "Operator";
 
   const list = endpoint(
@@ -138,7 +143,11 @@ export function operatorRoutes(door: Door, { workspaces }: Pick<WorkspaceRoutePa
     async ({ call, body }) => {
       requireOperator(call.caller.actor);
       call.about({ detail: { workspace: body.name } });
-      const workspace = await call.commit((tx) => workspaces.create(tx, body.name));
+      const workspace = await call.commit(async (tx) => {
+        const made = await workspaces.create(tx, body.name);
+        await ledger.begin(tx, made.id);
+        return made;
+      });
       return { status: 201, body: viewName(workspace) };
     },
   );

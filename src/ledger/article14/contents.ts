@@ -1,12 +1,12 @@
 import { COMMIT, VERSION } from "../../base/version.ts";
-import { findEntry } from "../query.ts";
+import type { EvidenceReader } from "../evidence.ts";
 import { type ArchiveFile, digested } from "./archive.ts";
 import type { BundleParts, BundleRequest } from "./bundle.ts";
 import { readEdges } from "./edges.ts";
 import { entryLines, erasureLines, oversightLines } from "./evidence-files.ts";
 import { CappedList } from "./figures/capped.ts";
 import { Figures } from "./figures/figures.ts";
-import { readOverseers, WITHHELD_OVERSEERS } from "./figures/overseers.ts";
+import { OverseerRegister, WITHHELD_OVERSEERS } from "./figures/overseers.ts";
 import { readEntryFields } from "./format/entry.ts";
 import type { ErasureLine } from "./format/erasures.ts";
 import { LISTED_FILES, type ListedFile } from "./format/files.ts";
@@ -18,7 +18,7 @@ import {
   type Manifest,
   STATEMENT,
 } from "./format/manifest.ts";
-import { readKeyChanges } from "./key-changes.ts";
+import { RotationList } from "./key-changes.ts";
 import { readCheckpoints } from "./report/checkpoints.ts";
 import { reportPage } from "./report/page.ts";
 import { type SignedTree, type Snapshot, signTree } from "./snapshot.ts";
@@ -31,16 +31,19 @@ const ERASURES_LISTED = 60;
 export async function* bundleFiles(
   parts: BundleParts,
   request: BundleRequest,
+  evidence: EvidenceReader,
   snapshot: Snapshot,
 ): AsyncGenerator<ArchiveFile, void> {
   const { db, keys } = parts;
   const { workspace } = request;
   const { from, to: _, ...filter } = request.filter;
   const isNarrowed = request.seesOnly !== undefined;
-  const source = { db, workspaceId: workspace.id, filter, snapshot, isNarrowed };
+  const source = { db, workspaceId: workspace.id, evidence, filter, snapshot, isNarrowed };
   const tree = await signTree(parts, request, snapshot);
   const figures = new Figures(await timeOf(snapshot.shown.first), await timeOf(snapshot.shown.last));
   const erasures = new CappedList<ErasureLine>(ERASURES_LISTED);
+  const overseers = new OverseerRegister(snapshot.last);
+  const rotations = new RotationList();
   const digests = new Map<ListedFile, BundleFileDigest>();
   const listed = (name: ListedFile, pieces: AsyncIterable<string> | Iterable<string>): ArchiveFile => ({
     name,
@@ -51,11 +54,18 @@ export async function* bundleFiles(
     "entries.ndjson",
     entryLines(source, (bytes) => figures.add(bytes)),
   );
-  yield listed("leaves.txt", leafLines(db, workspace.id, snapshot));
+  yield listed("leaves.txt", leafLines(evidence, snapshot));
   yield listed("oversight.csv", oversightLines(source));
   yield listed(
     "erasures.ndjson",
-    erasureLines(source, (line) => erasures.add(line)),
+    erasureLines(
+      source,
+      (line) => erasures.add(line),
+      (entry) => {
+        overseers.add(entry);
+        rotations.add(entry);
+      },
+    ),
   );
   yield listed("checkpoint.txt", [tree.note]);
   yield listed(
@@ -65,15 +75,15 @@ export async function* bundleFiles(
 
   const about = {
     ...manifestHead(parts, request, snapshot, tree, figures.entries),
-    edges: await readEdges(db, workspace.id, request.filter, snapshot),
-    key_changes: await readKeyChanges(db, workspace.id, snapshot.size),
+    edges: await readEdges(source, request.filter),
+    key_changes: await rotations.proofs(source),
   };
   const report = reportPage({
     about,
     figures,
     erasures,
-    overseers: isNarrowed ? WITHHELD_OVERSEERS : await readOverseers(db, workspace.id, snapshot.last, from),
-    checkpoints: await readCheckpoints(db, workspace.id, snapshot),
+    overseers: isNarrowed ? WITHHELD_OVERSEERS : overseers.since(from),
+    checkpoints: await readCheckpoints(source, tree),
     oldestEntry: (await timestampOf(1)) ?? null,
   });
   yield listed("report.html", [report]);
@@ -89,7 +99,7 @@ export async function* bundleFiles(
   yield { name: "manifest.sig", chunks: encoded([`${keys.signBytes(manifest).toBase64()}\n`]) };
 
   async function timestampOf(seq: number): Promise<string | undefined> {
-    const entry = seq <= snapshot.size ? await findEntry(db, workspace.id, seq) : undefined;
+    const entry = await evidence.entry(seq);
     return entry && readEntryFields(entry.bytes)?.ts;
   }
 

@@ -1,39 +1,39 @@
-import type { Sql } from "../../store/db.ts";
+import { entryTest } from "../entry-filter.ts";
 import { consistencyRanges, inclusionRanges } from "../proof/ranges.ts";
-import { readEntries, type StoredEntry } from "../query.ts";
+import type { StoredEntry } from "../query.ts";
 import { TreeReader } from "../tiles.ts";
+import type { Source } from "./evidence-files.ts";
 import type { KeyChangeProof } from "./format/manifest.ts";
 
 /** Changes of the key that one bundle proves: the last ones. Somebody changes it once a year. */
 const MOST = 50;
+const isRotation = entryTest({ action: "ledger.rotate_key" });
 
-/** The changes of the signing key among the first `size` entries: who trusts a former key gets to the present one by them. */
-export async function readKeyChanges(
-  db: Pick<Sql, "all" | "get">,
-  workspaceId: number,
-  size: number,
-): Promise<KeyChangeProof[]> {
-  const entries: StoredEntry[] = [];
-  const span = { first: 1, last: size, order: "desc" } as const;
-  for await (const page of readEntries(db, workspaceId, { action: "ledger.rotate_key" }, span)) {
-    entries.push(...page);
-    if (entries.length >= MOST) break;
+/** The changes of the signing key: who trusts a former key gets to the present one by them. */
+export class RotationList {
+  #entries: StoredEntry[] = [];
+
+  /** MUST be told of each entry of the snapshot, in order. */
+  add(entry: StoredEntry): void {
+    if (!isRotation(entry)) return;
+    this.#entries.push(entry);
+    if (this.#entries.length > MOST) this.#entries.shift();
   }
-  const proofs: KeyChangeProof[] = [];
-  for (const { seq, bytes } of entries.slice(0, MOST).reverse()) {
-    const proof = await proofOf(db, workspaceId, seq, bytes, size);
-    if (proof) proofs.push(proof);
+
+  async proofs(source: Pick<Source, "db" | "workspaceId" | "snapshot">): Promise<KeyChangeProof[]> {
+    const proofs: KeyChangeProof[] = [];
+    for (const entry of this.#entries) {
+      const proof = await proofOf(source, entry);
+      if (proof) proofs.push(proof);
+    }
+    return proofs;
   }
-  return proofs;
 }
 
 /** Undefined where no checkpoint ends with the entry: a key that was lost signed nothing for the next one. */
 async function proofOf(
-  db: Pick<Sql, "all" | "get">,
-  workspaceId: number,
-  seq: number,
-  entry: string,
-  size: number,
+  { db, workspaceId, snapshot: { size } }: Pick<Source, "db" | "workspaceId" | "snapshot">,
+  { seq, bytes: entry }: StoredEntry,
 ): Promise<KeyChangeProof | undefined> {
   const stored = await db.get<{ note: string }>(
     "SELECT note FROM ledger_checkpoints WHERE workspace_id = $1 AND size = $2",

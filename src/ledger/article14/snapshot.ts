@@ -8,6 +8,8 @@ import type { BundleTree } from "./format/manifest.ts";
 export interface Snapshot {
   /** Of the ledger. */
   readonly size: number;
+  /** Of its tree, as it was signed. */
+  readonly root: Uint8Array;
   /** Entries of the range; `last` is `first` - 1 where there are none. */
   readonly first: number;
   readonly last: number;
@@ -30,10 +32,9 @@ export interface SignedTree extends BundleTree {
 export async function signTree(
   { db, keys }: Pick<BundleParts, "db" | "keys">,
   { workspace }: Pick<BundleRequest, "workspace">,
-  { size, first, last }: Pick<Snapshot, "size" | "first" | "last">,
+  { size, root, first, last }: Pick<Snapshot, "size" | "root" | "first" | "last">,
 ): Promise<SignedTree> {
   const tree = new TreeReader(db, workspace.id);
-  const root = await tree.root(size);
   const before = await tree.subtreesOf({ start: 0, end: first - 1 });
   const after = await tree.subtreesOf({ start: last, end: size });
   return {

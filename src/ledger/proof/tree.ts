@@ -8,7 +8,7 @@ interface Subtree {
 /** A Merkle tree that grows to the right and remembers no more than its root needs: one complete subtree a level. */
 export class GrowingTree {
   readonly #hash: TreeHash;
-  readonly #subtrees: Subtree[] = [];
+  #subtrees: Subtree[] = [];
   #size = 0;
 
   constructor(hash: TreeHash) {
@@ -18,6 +18,14 @@ export class GrowingTree {
   /** Leaves so far. */
   get size(): number {
     return this.#size;
+  }
+
+  /** A tree of the same leaves that grows on its own. */
+  copy(): GrowingTree {
+    const copied = new GrowingTree(this.#hash);
+    copied.#subtrees = [...this.#subtrees];
+    copied.#size = this.#size;
+    return copied;
   }
 
   /**

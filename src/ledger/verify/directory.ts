@@ -14,12 +14,13 @@ import {
   type VerifyTools,
   verdictOf,
 } from "../proof/verification.ts";
+import { coverageOf, uncheckedOf } from "./coverage.ts";
+import { FIRST_WITH_HEADS } from "./head.ts";
 import { checkNamed, compareKeys, Keyring, storedKeys } from "./keyring.ts";
 import { type WalkedLedger, walkLedger } from "./ledger.ts";
-import { counted, Report, span } from "./report.ts";
-import { checkSchema, EVIDENCE_TABLES } from "./schema.ts";
-import { isTailTooLong, laxestOf, type SigningRule, timeOf } from "./tail.ts";
-import { checkOrphans, storedWorkspaces, type Workspace } from "./workspaces.ts";
+import { counted, Report } from "./report.ts";
+import { checkSchema, evidenceTables } from "./schema.ts";
+import { checkCreated, checkOrphans, storedWorkspaces, type Workspace } from "./workspaces.ts";
 
 /** Of one workspace's ledger. */
 export interface LedgerVerification extends Verification {
@@ -141,6 +142,12 @@ class Examination {
       );
       return;
     }
+    if (database.schemaVersion < FIRST_WITH_HEADS) {
+      report.undecided(
+        "schema_unsigned",
+        "The data directory was written by a version of Gatehouse that signed the heads of its ledgers only now and then. Nothing in it shows whether entries were put behind the last checkpoint, or the last ones taken away. Start this version on it once: what comes from then on can be verified.",
+      );
+    }
     checkIntegrity(database, report);
     const { trust } = this.#request;
     const instance = database.get<{ value: string }>(
@@ -154,18 +161,32 @@ class Examination {
     this.#checkFit(origins);
     for (const workspace of workspaces) await this.#walk(database, workspace, keys, origins);
     this.#checkKeys(stored);
-    this.#conclude(database, keys, origins);
+    this.#checkCreated(workspaces);
+    this.#conclude(keys, origins);
   }
 
   /** Only where all entries were read, and are as they were: else what named a key may be among the others. */
   #checkKeys(stored: readonly Uint8Array[]): void {
-    if (this.#request.workspace !== null) return;
-    const isWhole = this.#ledgers.every(
-      ({ report, walked }) => walked !== null && verdictOf(report.findings) !== "tampered",
-    );
-    if (!isWhole) return;
+    if (!this.#isWhole) return;
     const named = new Set(this.#ledgers.flatMap(({ walked }) => [...(walked?.named ?? [])]));
     checkNamed(stored, named, this.#report);
+  }
+
+  /** As `#checkKeys`: what made a workspace may be among the entries that are missing. */
+  #checkCreated(workspaces: readonly Workspace[]): void {
+    if (!this.#isWhole) return;
+    const created = new Set(this.#ledgers.flatMap(({ walked }) => [...(walked?.created ?? [])]));
+    checkCreated(workspaces, created, this.#report);
+  }
+
+  /** Whether all entries of all ledgers were read, and are as they were. */
+  get #isWhole(): boolean {
+    return (
+      this.#request.workspace === null &&
+      this.#ledgers.every(
+        ({ report, walked }) => walked !== null && verdictOf(report.findings) !== "tampered",
+      )
+    );
   }
 
   /** Those that are asked for. */
@@ -228,23 +249,20 @@ class Examination {
   }
 
   /** What each ledger's checkpoints are worth, now that all have been asked which keys are to be believed. */
-  #conclude(database: ReadOnlyDatabase, keys: Keyring, origins: string): void {
+  #conclude(keys: Keyring, origins: string): void {
     const { trust } = this.#request;
     const evidence = this.#ledgers.flatMap(({ walked }) => (walked ? [walked] : []));
     const trusted = keys.trusted(evidence);
-    // One server signs all: what the others say counts for a ledger that says nothing of it, as one that is new.
-    const elsewhere = laxestOf(evidence.flatMap(({ rules }) => [...rules.values()]));
     // That a key was given which is none of these is said already.
     const isKeyKnown =
       trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
     for (const { workspace, report, walked } of this.#ledgers) {
       if (!walked) continue;
-      const { size, signed, checkpoints, rules, unvouchedErasures } = walked;
+      const { size, signed, checkpoints, hasHead, unvouchedErasures } = walked;
       const origin = `${origins}${workspace.name}`;
-      const [by = "", covered = 0] =
-        [...signed].filter(([key]) => trusted.has(key)).toSorted(([, a], [, b]) => b - a)[0] ?? [];
+      const covered = Math.max(0, ...[...signed].filter(([key]) => trusted.has(key)).map(([, upTo]) => upTo));
       const claimed = Math.max(0, ...signed.values());
-      if (checkpoints === 0) {
+      if (checkpoints === 0 && !hasHead) {
         report.undecided(
           "no_checkpoint",
           "No checkpoint is stored that the ledger's key has signed, not even one of no entries, which each ledger begins with: nothing vouches for the chain as it is. Give one that was kept elsewhere, with --checkpoint.",
@@ -255,22 +273,20 @@ class Examination {
           `For the entries from ${covered + 1} to ${claimed} only a key vouches that no trusted one has handed over to: it took the place of one that was lost, or was slipped in. If you know it to be the ledger's, give it with --key.`,
           covered + 1,
         );
-      } else if (claimed === covered && verdictOf(report.findings) !== "tampered") {
-        checkTail({ database, workspace, report }, size, covered, rules.get(by) ?? elsewhere);
       }
-      if (checkpoints > 0 && unvouchedErasures > 0 && verdictOf(report.findings) !== "tampered") {
+      if (
+        (checkpoints > 0 || hasHead) &&
+        unvouchedErasures > 0 &&
+        verdictOf(report.findings) !== "tampered"
+      ) {
         report.undecided(
           "payload_unaccounted",
           `${counted(unvouchedErasures)} texts are not there, and what says that they were erased came after the last checkpoint: anybody who can write the file could have put it there. Where a server runs, verify again when it has signed the next one.`,
         );
       }
       if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
-      if (!trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin)) {
-        report.fact(
-          "Not checked",
-          "whether somebody who may write the directory, and has its key, has made the ledger anew: only a checkpoint that was kept elsewhere can show that (--checkpoint)",
-        );
-      }
+      const unchecked = uncheckedOf(trust, origin, this.#request.workspace !== null);
+      if (unchecked.length > 0) report.fact("Not checked", unchecked.join("; "));
       const key = keys.current(origin);
       if (key !== undefined) {
         report.fact(
@@ -282,28 +298,6 @@ class Examination {
       }
     }
   }
-}
-
-/** No server leaves much unsigned: where much is, checkpoints were removed, and what they covered may be another. */
-function checkTail(
-  {
-    database,
-    workspace,
-    report,
-  }: Pick<Walked, "workspace" | "report"> & { readonly database: ReadOnlyDatabase },
-  size: number,
-  covered: number,
-  rule: SigningRule,
-): void {
-  const first = timeOf(database, workspace.id, covered + 1);
-  const last = timeOf(database, workspace.id, size);
-  const times = first === null || last === null ? null : { first, last };
-  if (!isTailTooLong(rule, size - covered, times)) return;
-  report.undecided(
-    "tail_unvouched",
-    `No checkpoint covers ${span(covered + 1, size)}, and no server leaves that much unsigned (it signs after ${counted(rule.every)} entries or ${counted(rule.seconds)} seconds): checkpoints may have been removed, and entries made anew. Give a checkpoint that was kept elsewhere, with --checkpoint.`,
-    covered + 1,
-  );
 }
 
 function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
@@ -324,7 +318,7 @@ function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
 }
 
 function checkIntegrity(database: ReadOnlyDatabase, report: Report): void {
-  for (const table of EVIDENCE_TABLES) {
+  for (const table of evidenceTables(database.schemaVersion)) {
     try {
       for (const problem of database.integrityProblems(table)) {
         report.tampered(
@@ -356,12 +350,6 @@ function namesOf(checkpoints: readonly SignedCheckpoint[], origins: string): Set
   return new Set(
     all.filter((origin) => origin.startsWith(origins)).map((origin) => origin.slice(origins.length)),
   );
-}
-
-function coverageOf(size: number, covered: number): string {
-  if (covered === size) return "all entries, by a signed checkpoint";
-  if (covered === 0) return "no entry";
-  return `entries 1 to ${counted(covered)}, by a signed checkpoint; ${counted(size - covered)} came after it`;
 }
 
 function worstOf(verdicts: readonly Verdict[]): Verdict {

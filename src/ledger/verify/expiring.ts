@@ -1,8 +1,8 @@
 import type { SqlValue } from "../../store/db.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { readExpiry } from "../expiry.ts";
+import { formOf } from "./form.ts";
 import type { Report } from "./report.ts";
-import { timeOf } from "./tail.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -49,6 +49,17 @@ async function noteOf({
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+const ENTRY =
+  "SELECT CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
+
+/** When an entry says that it was written, in ms; null of one that is not there or cannot be read. */
+function timeOf(database: ReadOnlyDatabase, workspaceId: number, seq: number): number | null {
+  const row = database.get<{ bytes: unknown }>(ENTRY, [workspaceId, seq]);
+  const ts = row?.bytes instanceof Uint8Array ? formOf(row.bytes).fields?.ts : undefined;
+  const time = typeof ts === "string" ? Date.parse(ts) : Number.NaN;
+  return Number.isNaN(time) ? null : time;
 }
 
 function isCount(value: unknown): value is number {

@@ -37,6 +37,11 @@ export class Keyring {
     this.#tools = tools;
   }
 
+  /** Those that lie in the directory, the oldest first. */
+  get stored(): readonly Uint8Array[] {
+    return this.#stored;
+  }
+
   /** With the name that they have in one ledger. */
   verifierKeys(origin: string): VerifierKey[] {
     const keys = new Map([...this.#stored, ...this.#given].map((key) => [key.toHex(), key]));

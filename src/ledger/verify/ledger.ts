@@ -4,12 +4,13 @@ import type { VerifyTools } from "../proof/verification.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import { IndexCheck } from "./block-index.ts";
 import { expiringUpTo } from "./expiring.ts";
+import type { EntryFields } from "./form.ts";
+import { checkSeries, readHead, reportUnsignedTail } from "./head.ts";
 import { type KeyEvidence, type Keyring, newKeyOf, type Rotation, rotationOf } from "./keyring.ts";
 import { PayloadCheck } from "./payloads.ts";
 import { counted, type Report } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
 import { RootCheck } from "./roots.ts";
-import { ruleOf, type SigningRule } from "./tail.ts";
 import { TileCheck } from "./tiles.ts";
 import { LedgerTree } from "./tree.ts";
 import { walk } from "./walk.ts";
@@ -32,8 +33,10 @@ export interface WalkedLedger extends KeyEvidence {
   readonly size: number;
   /** Checkpoints whose signature is good, stored and given. */
   readonly checkpoints: number;
-  /** By the hex of a key: how often is signed, where the entries under its last good checkpoint say it. */
-  readonly rules: ReadonlyMap<string, SigningRule>;
+  /** Whether the last commit's head is there, and its signature good. */
+  readonly hasHead: boolean;
+  /** Names of workspaces that entries of this ledger say were made. */
+  readonly created: ReadonlySet<string>;
   /** Those of the directory's keys that an entry says took the place of another, lost or not. */
   readonly named: ReadonlySet<string>;
   /** Texts that are gone by the word of records that no good checkpoint covers. */
@@ -53,14 +56,19 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const index = new IndexCheck(database, workspaceId, tiled, report);
   const expiring = await expiringUpTo({ database, workspaceId, last, now, report });
   const payloads = new PayloadCheck(database, workspaceId, expiring, report);
+  const verifierKeys = keys.verifierKeys(origin);
+  const head = await readHead({
+    ...{ database, workspaceId, origin, tools, report },
+    keys: verifierKeys,
+    storedKeys: keys.stored,
+  });
   const roots = new RootCheck({
-    ...{ database, workspaceId, origin, given, tree, tools, report },
-    keys: keys.verifierKeys(origin),
+    ...{ database, workspaceId, origin, given, head, tree, tools, report },
+    keys: verifierKeys,
   });
   const rotations: Rotation[] = [];
-  const rules = new Map<string, SigningRule>();
   const named = new Set<string>();
-  let rule: SigningRule | null = null;
+  const created = new Set<string>();
   try {
     for (const step of walk(database, workspaceId, tiles, report)) {
       tiles.take(step, tree.take(step));
@@ -70,18 +78,22 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       if (rotation) rotations.push(rotation);
       const newKey = step.entry && newKeyOf(step.entry, origin, tools);
       if (newKey && keys.isStored(newKey)) named.add(newKey);
-      rule = (step.entry && ruleOf(step.entry)) ?? rule;
+      const workspace = step.entry && createdBy(step.entry);
+      if (workspace) created.add(workspace);
       const settled = roots.take(step);
       if (!settled) continue;
       await settled;
-      const signers = [...roots.signed].filter(([, size]) => size === step.seq);
-      for (const [key] of signers) if (rule) rules.set(key, rule);
-      if (signers.length > 0) payloads.vouched();
+      if ([...roots.signed.values()].includes(step.seq)) payloads.vouched();
     }
     await roots.end();
     tiles.end(tree.isLost);
     const rewritten = reportRewritten(report, roots, tiles.difference);
     const isCut = reportTail(report, roots, last, tiles.entriesOnce);
+    reportUnsignedTail(report, head, last);
+    // If the checkpoints are signed by nobody known either, it is the keys that were changed.
+    if (report.has((code) => code === "checkpoint_of_another_key"))
+      report.withdraw(["head_of_another_key"], 0);
+    checkSeries({ database, workspaceId, report }, head, tools);
     tiles.report(rewritten !== null, isCut);
     // What does not fit to entries that are others now, or gone, is no news either.
     const fromThere = rewritten ?? (isCut ? last + 1 : Number.POSITIVE_INFINITY);
@@ -107,12 +119,19 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   return {
     size: last,
     checkpoints: roots.stored.count + roots.given.count,
+    hasHead: head !== null,
+    created,
     signed: roots.signed,
     rotations,
-    rules,
     named,
     unvouchedErasures: payloads.unvouched,
   };
+}
+
+/** The workspace that an entry says was made. */
+function createdBy({ action, outcome, detail }: EntryFields): string | null {
+  if (action !== "workspace.create" || outcome !== "succeeded") return null;
+  return typeof detail?.workspace === "string" ? detail.workspace : null;
 }
 
 function lastSeq(database: ReadOnlyDatabase, workspaceId: number): number {

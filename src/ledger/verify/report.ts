@@ -12,7 +12,7 @@ interface Kind {
 }
 
 /** What explains others is said before them. */
-const CAUSES: readonly string[] = ["entries_rewritten", "tail_missing"];
+const CAUSES: readonly string[] = ["entries_rewritten", "tail_missing", "tail_unsigned"];
 
 /** Gathers what is found about one workspace's ledger, or about the database as a whole. */
 export class Report {
@@ -43,6 +43,11 @@ export class Report {
       if (left.length < kind.shown.length) kind.more = 0;
       kind.shown.splice(0, Number.POSITIVE_INFINITY, ...left);
     }
+  }
+
+  /** Whether something of one of these codes was found. */
+  has(isMeant: (code: string) => boolean): boolean {
+    return [...this.#kinds].some(([code, { shown }]) => shown.length > 0 && isMeant(code));
   }
 
   fact(label: string, value: string): void {

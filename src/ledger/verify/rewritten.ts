@@ -2,7 +2,7 @@ import { counted, type Report } from "./report.ts";
 import type { RootCheck } from "./roots.ts";
 import type { Difference } from "./tiles.ts";
 
-type Tracks = Pick<RootCheck, "stored" | "given">;
+type Tracks = Pick<RootCheck, "stored" | "given" | "head">;
 
 /** What contradicts a chain: from where on, up to where, and how that is known. */
 interface Contradiction {
@@ -10,7 +10,7 @@ interface Contradiction {
   readonly lastGood: number;
   /** Entries of the first checkpoint that has another root. */
   readonly upTo: number;
-  readonly isStored: boolean;
+  readonly by: keyof Tracks;
   /** Checkpoints with another root. */
   readonly count: number;
 }
@@ -27,17 +27,17 @@ export function reportRewritten(
 ): number | null {
   const found = contradictionOf(tracks);
   if (found === null) return reportByTiles(report, tracks, difference);
-  const { lastGood, upTo, isStored, count } = found;
+  const { lastGood, upTo, by, count } = found;
   const pinned =
     difference && difference.first > lastGood && difference.first <= upTo ? difference.first : null;
   const where =
     pinned === null
       ? `Somewhere from entry ${lastGood + 1} to ${upTo} entries were changed and the chain was made anew`
       : `From entry ${pinned} on the chain was made anew, as the tree's tiles show`;
-  const which = isStored ? "the checkpoint" : "a checkpoint that was kept elsewhere";
+  const which = WHICH[by];
   const more = count > 1 ? `, and ${counted(count - 1)} after it,` : "";
   const { stored } = tracks;
-  const isForged = !isStored && stored.firstWrong === 0 && stored.lastGood >= upTo;
+  const isForged = by === "given" && stored.firstWrong === 0 && stored.lastGood >= upTo;
   report.tampered(
     "entries_rewritten",
     `${where}: it fits together, but ${which} over ${counted(upTo)} entries${more} was signed over others.` +
@@ -49,22 +49,36 @@ export function reportRewritten(
   return pinned ?? lastGood + 1;
 }
 
-/** Stored checkpoints may have been made anew together with the entries; those from elsewhere were not. */
-function contradictionOf({ stored, given }: Tracks): Contradiction | null {
-  if (stored.firstWrong === 0 && given.firstWrong === 0) return null;
-  const isStored = stored.firstWrong > 0 && (given.firstWrong === 0 || stored.firstWrong <= given.firstWrong);
-  const { firstWrong: upTo, wrong: count } = isStored ? stored : given;
-  const good = [given.lastGood, stored.firstWrong > 0 ? stored.lastGood : 0].filter((size) => size < upTo);
-  return { lastGood: Math.max(0, ...good), upTo, isStored, count };
+const WHICH = {
+  head: "the head that the last commit signed",
+  stored: "the checkpoint",
+  given: "a checkpoint that was kept elsewhere",
+} as const satisfies Record<keyof Tracks, string>;
+
+/**
+ * By what was signed over the fewest entries, and does not agree with them. What is stored may have been made anew together
+ * with the entries; what was kept elsewhere was not.
+ */
+function contradictionOf(tracks: Tracks): Contradiction | null {
+  const [first] = (["stored", "given", "head"] as const)
+    .filter((by) => tracks[by].firstWrong > 0)
+    .toSorted((a, b) => tracks[a].firstWrong - tracks[b].firstWrong);
+  if (first === undefined) return null;
+  const { firstWrong: upTo, wrong: count } = tracks[first];
+  const { stored, given } = tracks;
+  const isStoredGood = stored.firstWrong > 0 || first === "head";
+  const good = [given.lastGood, isStoredGood ? stored.lastGood : 0].filter((size) => size < upTo);
+  return { lastGood: Math.max(0, ...good), upTo, by: first, count };
 }
 
 /** Without a checkpoint the tiles alone can show it, where they were left as they had been. */
 function reportByTiles(
   report: Report,
-  { stored, given }: Tracks,
+  { stored, given, head }: Tracks,
   difference: Difference | null,
 ): number | null {
-  if (!difference?.isToTheEnd || difference.first <= Math.max(stored.lastGood, given.lastGood)) return null;
+  const good = Math.max(stored.lastGood, given.lastGood, head.lastGood);
+  if (!difference?.isToTheEnd || difference.first <= good) return null;
   report.tampered(
     "entries_rewritten",
     `From entry ${difference.first} on the chain was made anew: it fits together, but the tree's tiles still have the hashes of others.`,
@@ -78,16 +92,23 @@ function reportByTiles(
  * @param once entries that there were, as tiles say
  * @returns whether there were more entries once
  */
-export function reportTail(report: Report, { stored, given }: Tracks, last: number, once: number): boolean {
-  const size = Math.max(stored.beyond, given.beyond, once);
+export function reportTail(
+  report: Report,
+  { stored, given, head }: Tracks,
+  last: number,
+  once: number,
+): boolean {
+  const size = Math.max(stored.beyond, given.beyond, head.beyond, once);
   if (size <= last) return false;
   const which = size === last + 1 ? `Entry ${size} is` : `Entries ${last + 1} to ${size} are`;
   const evidence =
-    size === stored.beyond
-      ? `a stored checkpoint was signed over ${counted(size)}`
-      : size === given.beyond
-        ? `a checkpoint that was kept elsewhere was signed over ${counted(size)}`
-        : `the tree has tiles of ${counted(size)}`;
+    size === head.beyond
+      ? `the last commit signed ${counted(size)}`
+      : size === stored.beyond
+        ? `a stored checkpoint was signed over ${counted(size)}`
+        : size === given.beyond
+          ? `a checkpoint that was kept elsewhere was signed over ${counted(size)}`
+          : `the tree has tiles of ${counted(size)}`;
   report.tampered(
     "tail_missing",
     `${which} missing at the end: there are ${counted(last)} entries, and ${evidence}.`,

@@ -1,9 +1,11 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import type { TreeHead } from "../proof/check.ts";
 import { parseSignedCheckpoint, type SignedCheckpoint } from "../proof/checkpoint.ts";
 import { isEqual } from "../proof/hash.ts";
 import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import { TREE } from "../tree-hash.ts";
+import type { StoredHead } from "./head.ts";
 import { counted, type Report } from "./report.ts";
 import { Track } from "./track.ts";
 import type { LedgerTree } from "./tree.ts";
@@ -29,16 +31,22 @@ export interface RootCheckParts {
   readonly keys: readonly VerifierKey[];
   /** Checkpoints of this ledger from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
+  /** What the last commit has signed; null when there is none. */
+  readonly head: StoredHead | null;
   /** Of the entries, as far as they were gone through. */
   readonly tree: LedgerTree;
   readonly tools: VerifyTools;
   readonly report: Report;
 }
 
-/** The checkpoints that were signed over the tree of the entries: those that are stored, and those from elsewhere. */
+/**
+ * What was signed over the tree of the entries: the head of the last commit, the checkpoints that are stored, and those from
+ * elsewhere.
+ */
 export class RootCheck {
   readonly stored = new Track();
   readonly given = new Track();
+  readonly head = new Track();
   /** By the hex of a key: the largest size that it has signed, and that is right. */
   readonly signed = new Map<string, number>();
   /** Checkpoints that could not be compared, since entries before them are missing or not to be told. */
@@ -47,6 +55,7 @@ export class RootCheck {
   readonly #rows: Generator<StoredRow, void>;
   #row: StoredRow | undefined;
   readonly #givenLeft: SignedCheckpoint[];
+  #headLeft: StoredHead | null;
   /** The size of the checkpoint that comes next. */
   #next = 0;
   #unsure = 0;
@@ -58,6 +67,7 @@ export class RootCheck {
     this.#parts = parts;
     this.#rows = parts.database.rows<StoredRow>(ROWS, [parts.workspaceId]);
     this.#row = this.#rows.next().value ?? undefined;
+    this.#headLeft = parts.head;
     this.#givenLeft = parts.given.toSorted((a, b) => b.checkpoint.size - a.checkpoint.size);
     this.#look();
   }
@@ -84,7 +94,12 @@ export class RootCheck {
       this.#row = this.#rows.next().value ?? undefined;
       const checkpoint = this.#parse(row);
       const signers = checkpoint ? await this.#storedSigners(checkpoint) : [];
-      if (checkpoint && signers.length > 0) this.#judge(this.stored, checkpoint, signers, upTo);
+      if (checkpoint && signers.length > 0) this.#judge(this.stored, checkpoint.checkpoint, signers, upTo);
+    }
+    const head = this.#headLeft;
+    if (head && head.head.size <= upTo) {
+      this.#headLeft = null;
+      this.#judge(this.head, head.head, head.signers, upTo);
     }
     for (
       let next = this.#givenLeft.at(-1);
@@ -93,23 +108,17 @@ export class RootCheck {
     ) {
       this.#givenLeft.pop();
       const signers = await this.#givenSigners(next);
-      if (signers) this.#judge(this.given, next, signers, upTo);
+      if (signers) this.#judge(this.given, next.checkpoint, signers, upTo);
     }
     this.#look();
   }
 
   #look(): void {
-    const sizes = [this.#row?.size, this.#givenLeft.at(-1)?.checkpoint.size];
+    const sizes = [this.#row?.size, this.#givenLeft.at(-1)?.checkpoint.size, this.#headLeft?.head.size];
     this.#next = Math.min(...sizes.map((size) => size ?? Number.POSITIVE_INFINITY));
   }
 
-  #judge(
-    track: Track,
-    { checkpoint }: SignedCheckpoint,
-    signers: readonly VerifierKey[],
-    upTo: number,
-  ): void {
-    const { size, root } = checkpoint;
+  #judge(track: Track, { size, root }: TreeHead, signers: readonly VerifierKey[], upTo: number): void {
     if (signers.length > 0) track.count += 1;
     if (size > 0 && upTo === Number.POSITIVE_INFINITY) {
       track.beyond = Math.max(track.beyond, size);

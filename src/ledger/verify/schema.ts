@@ -1,15 +1,22 @@
 import { type ReadOnlyDatabase, type SchemaObject, schemaOf } from "../../store/sqlite/read-only.ts";
+import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
 /** The tables that the evidence is in. */
-export const EVIDENCE_TABLES = [
+const EVIDENCE_TABLES = [
   "ledger",
   "ledger_tiles",
   "ledger_index",
   "ledger_checkpoints",
+  "ledger_heads",
   "ledger_keys",
   "payloads",
 ] as const;
+
+/** Those that a version has. */
+export function evidenceTables(schemaVersion: number): readonly string[] {
+  return EVIDENCE_TABLES.filter((table) => table !== "ledger_heads" || schemaVersion >= FIRST_WITH_HEADS);
+}
 
 /** Tables that are read besides. */
 const OTHERS = ["meta", "workspaces"];

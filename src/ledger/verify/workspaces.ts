@@ -1,4 +1,5 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
 export interface Workspace {
@@ -7,7 +8,15 @@ export interface Workspace {
 }
 
 /** Tables whose rows are of a workspace. */
-const TABLES = ["ledger", "ledger_checkpoints", "ledger_tiles", "ledger_index", "payloads"] as const;
+const TABLES = [
+  "ledger",
+  "ledger_checkpoints",
+  "ledger_heads",
+  "ledger_tiles",
+  "ledger_index",
+  "payloads",
+] as const;
+const FIRST_WORKSPACE = "default";
 const SMALLEST = -(2n ** 63n);
 const LARGEST = 2n ** 63n - 1n;
 /** Workspaces that there are not, which are looked for in each table. */
@@ -31,6 +40,35 @@ export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Wo
   return workspaces;
 }
 
+/**
+ * The workspaces against the entries that made them: `default` is made by the first start, every other one by a call that is
+ * recorded.
+ * @param created the names that entries of all ledgers say
+ */
+export function checkCreated(
+  workspaces: readonly Workspace[],
+  created: ReadonlySet<string>,
+  report: Report,
+): void {
+  const known = new Set(workspaces.map(({ name }) => name));
+  for (const name of [FIRST_WORKSPACE, ...created]) {
+    if (known.has(name)) continue;
+    report.tampered(
+      "workspace_missing",
+      name === FIRST_WORKSPACE
+        ? `The workspace ${JSON.stringify(name)}, which the first start makes, is not there any more.`
+        : `An entry says that the workspace ${JSON.stringify(name)} was made, and it is not there any more: it was removed with all that it had.`,
+    );
+  }
+  for (const name of known) {
+    if (name === FIRST_WORKSPACE || created.has(name)) continue;
+    report.tampered(
+      "workspace_unrecorded",
+      `No entry says that the workspace ${JSON.stringify(name)} was made: it was added, or renamed.`,
+    );
+  }
+}
+
 /** Entries, and what belongs to entries, of workspaces that there are not. */
 export function checkOrphans(
   database: ReadOnlyDatabase,
@@ -40,6 +78,7 @@ export function checkOrphans(
   const known = new Set(workspaces.map(({ id }) => BigInt(id)));
   const orphans = new Map<bigint, string[]>();
   for (const table of TABLES) {
+    if (table === "ledger_heads" && database.schemaVersion < FIRST_WITH_HEADS) continue;
     let found = 0;
     for (const id of idsIn(database, table)) {
       if (known.has(id)) continue;

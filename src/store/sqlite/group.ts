@@ -36,6 +36,7 @@ export class GroupCommit {
   #scheduled = false;
   #ended = false;
   #idle: (() => void)[] = [];
+  #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
 
   /** `began` is called within each transaction, before anything is written. */
@@ -70,6 +71,12 @@ export class GroupCommit {
       });
       this.#schedule();
     });
+  }
+
+  /** Runs `work` at the end of each group, before its commit. */
+  beforeCommit(work: (tx: Tx) => Promise<void>): void {
+    if (this.#last) throw new Error("something runs before each commit already");
+    this.#last = work;
   }
 
   /** Runs `work` on the connection while no transaction is open. */
@@ -128,6 +135,7 @@ export class GroupCommit {
       await this.#begin();
       this.#began();
       for (const job of group) outcomes.push(await this.#run(job, written));
+      if (this.#last) await this.#runLast(this.#last, written);
       this.#connection.run("COMMIT");
     } catch (error) {
       this.#rollback();
@@ -137,6 +145,17 @@ export class GroupCommit {
     }
     for (const tx of written) tx.committed();
     return outcomes;
+  }
+
+  /** It comes first among those that are told of the commit, and last among those that are taken back. */
+  async #runLast(work: (tx: Tx) => Promise<void>, written: OpenTx[]): Promise<void> {
+    const tx = new OpenTx(this.#connection);
+    written.unshift(tx);
+    try {
+      await work(tx);
+    } finally {
+      tx.end();
+    }
   }
 
   /** Waits for a foreign process's write lock without holding the loop. */

@@ -47,6 +47,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     rewrite: (most) => rewrite(group, watch, most),
     run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
     tx: (work, options = {}) => group.submit(work, options),
+    beforeCommit: (work) => group.beforeCommit(work),
     async disturbances() {
       const moved = watch.lookAtFiles();
       group.refuse(watch.displaced);

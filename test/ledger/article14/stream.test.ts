@@ -42,9 +42,9 @@ function open(
   db: Pick<Sql, "all" | "get">,
   request: Partial<BundleRequest> = {},
 ): AsyncGenerator<Uint8Array, void> {
-  const { keys, clock } = bench;
+  const { heads, keys, clock } = bench;
   return openBundle(
-    { db, keys, clock, payloadDays: 180 },
+    { db, heads, keys, clock, payloadDays: 180 },
     { workspace: WORKSPACE, filter: {}, exportedBy: { actor: "system" }, ...request },
   );
 }

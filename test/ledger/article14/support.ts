@@ -1,9 +1,7 @@
-import { systemRandom } from "../../../src/base/ids.ts";
 import { type BundleRequest, openBundle } from "../../../src/ledger/article14/bundle.ts";
 import type { Draft } from "../../../src/ledger/entry.ts";
-import { type LedgerKeys, openLedgerKeys } from "../../../src/ledger/keys.ts";
+import type { LedgerKeys } from "../../../src/ledger/keys.ts";
 import { rotateKey } from "../../../src/ledger/rotation.ts";
-import { tempDir } from "../../support/process.ts";
 import { draft, type LedgerBench, openLedger } from "../support.ts";
 
 export const WORKSPACE = { id: 1, name: "w1" } as const;
@@ -20,12 +18,10 @@ export interface BundleBench extends LedgerBench {
   zip(request?: Partial<BundleRequest>): Promise<Blob>;
 }
 
-export async function openBench(): Promise<BundleBench> {
-  const bench = await openLedger();
-  const directory = tempDir();
-  const { db, clock, ledger } = bench;
-  const keys = await openLedgerKeys({ db, directory: directory.path, clock, random: systemRandom });
-  const parts = { db, keys, clock, payloadDays: 180 };
+export async function openBench(prepare?: (path: string) => void): Promise<BundleBench> {
+  const bench = await openLedger(prepare);
+  const { db, clock, ledger, heads, keys } = bench;
+  const parts = { db, heads, keys, clock, payloadDays: 180 };
   const bundle = (request: Partial<BundleRequest> = {}) =>
     openBundle(parts, {
       workspace: WORKSPACE,
@@ -35,14 +31,13 @@ export async function openBench(): Promise<BundleBench> {
     });
   return {
     ...bench,
-    keys,
     add(more) {
       clock.advance(60_000);
       return ledger.record(WORKSPACE.id, { ...draft(more), ...more });
     },
     rotate: () =>
       rotateKey(
-        { ledger, keys, clock, workspaces: () => [WORKSPACE], signed: () => {} },
+        { ledger, heads, keys, clock, workspaces: () => [WORKSPACE], signed: () => {} },
         { actor: "user:operator", channel: "rest" },
       ),
     bundle,
@@ -50,10 +45,6 @@ export async function openBench(): Promise<BundleBench> {
       const chunks: Uint8Array<ArrayBuffer>[] = [];
       for await (const chunk of bundle(request)) chunks.push(new Uint8Array(chunk));
       return new Blob(chunks);
-    },
-    async close() {
-      await bench.close();
-      directory.remove();
     },
   };
 }

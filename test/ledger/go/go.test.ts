@@ -3,12 +3,9 @@
  * implementations that share no line. Its own part of `scripts/test`, since it needs Go.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { dirname } from "node:path";
 import fc from "fast-check";
-import { systemRandom } from "../../../src/base/ids.ts";
-import { openLedgerKeys } from "../../../src/ledger/keys.ts";
 import { formatNote } from "../../../src/ledger/proof/note.ts";
-import { createProofs, type Proofs } from "../../../src/ledger/proofs.ts";
+import type { Proofs } from "../../../src/ledger/proofs.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { variedDraft } from "../kept.ts";
 import { testSigner } from "../proof/signing.ts";
@@ -70,10 +67,8 @@ beforeAll(async () => {
     ),
   );
   entries = bench.rows().map(({ bytes }) => base64(Buffer.from(bytes)));
-  const { db, clock, path } = bench;
-  const keys = await openLedgerKeys({ db, directory: dirname(path), clock, random: systemRandom });
-  verifierKey = keys.verifierKeys("default").current;
-  proofs = createProofs(db, keys, () => "default");
+  verifierKey = bench.keys.verifierKeys("w1").current;
+  proofs = bench.proofs;
   notes = new Map();
   for (const size of SIZES) notes.set(size, (await proofs.head(1, size)).note);
   inclusions = [];

@@ -10,12 +10,12 @@ import {
   HOLDS,
   INSIDE,
   last,
+  NEXT,
   RECORD,
   SECOND_PROMPT,
   STRANGER,
   tampered,
   testAttacks,
-  undecided,
 } from "./attack.ts";
 import { signAs, type Vandal } from "./vandal.ts";
 
@@ -187,7 +187,7 @@ describe("texts:", () => {
         v.run("DELETE FROM payloads WHERE body = 'And now?'");
         v.append(erasureAfter(v, { payloads: `${seq}.input`, reason: "requested", target_seq: seq }));
       },
-      alone: undecided("payload_unaccounted"),
+      alone: tampered(`tail_unsigned ${NEXT}`),
     },
     {
       name: "a prompt is removed, and a record of an early version is put behind the last checkpoint",
@@ -195,7 +195,7 @@ describe("texts:", () => {
         v.run("DELETE FROM payloads WHERE body = 'And now?'");
         v.append(erasureAfter(v, { payloads: 1 }));
       },
-      alone: tampered(`payload_missing ${SECOND_PROMPT}`),
+      alone: tampered(`tail_unsigned ${NEXT}`, `payload_missing ${SECOND_PROMPT}`),
     },
   ]);
 });
@@ -312,7 +312,7 @@ describe("checkpoints and keys:", () => {
         v.run("UPDATE ledger_keys SET retired_at = 5");
         v.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 5)", STRANGER.publicKey);
       },
-      alone: tampered("key_changed"),
+      alone: tampered("key_changed", "key_changed"),
     },
   ]);
 });
@@ -353,8 +353,8 @@ describe("workspaces:", () => {
           v.run("DELETE FROM ledger WHERE workspace_id = 2");
           v.run("DELETE FROM workspaces WHERE id = 2");
         }),
-      alone: tampered("workspace_missing"),
-      withCheckpoints: tampered("workspace_missing", "workspace_missing"),
+      alone: tampered("workspace_missing", "workspace_missing"),
+      withCheckpoints: tampered("workspace_missing", "workspace_missing", "workspace_missing"),
     },
   ]);
 });

@@ -4,10 +4,11 @@
  */
 import { describe, setDefaultTimeout } from "bun:test";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
+import { FIRST_WITH_HEADS } from "../../../src/ledger/verify/head.ts";
 import { Oracle } from "../proof/oracle.ts";
 import { draft } from "../support.ts";
-import { HOLDS, INSIDE, LAST, last, NEXT, tampered, testAttacks, undecided } from "./attack.ts";
-import type { Vandal } from "./vandal.ts";
+import { HOLDS, INSIDE, LAST, last, NEXT, STRANGER, tampered, testAttacks, undecided } from "./attack.ts";
+import { signAs, type Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
 
@@ -51,8 +52,8 @@ describe("the chain is made anew:", () => {
         });
         await v.rebuild();
       },
-      alone: undecided("no_checkpoint"),
-      withCheckpoints: tampered("entries_rewritten 201"),
+      alone: tampered("entries_rewritten 1", "checkpoint_missing"),
+      withCheckpoints: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
       name: "the same, and only those checkpoints are left that still are right",
@@ -64,8 +65,7 @@ describe("the chain is made anew:", () => {
         });
         await v.rebuild();
       },
-      alone: undecided("payload_unaccounted"),
-      withCheckpoints: tampered("entries_rewritten 201"),
+      alone: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
       name: "the same, of entries that took longer than any server leaves unsigned",
@@ -77,8 +77,7 @@ describe("the chain is made anew:", () => {
         });
         await v.rebuild();
       },
-      alone: undecided("tail_unvouched 201", "payload_unaccounted"),
-      withCheckpoints: tampered("entries_rewritten 201"),
+      alone: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
       name: "the same, and an entry that nobody signed says that the server signs seldom",
@@ -90,8 +89,7 @@ describe("the chain is made anew:", () => {
         });
         await v.rebuild();
       },
-      alone: undecided("tail_unvouched 201", "payload_unaccounted"),
-      withCheckpoints: tampered("entries_rewritten 201"),
+      alone: tampered("entries_rewritten 201", "checkpoint_missing"),
     },
     {
       name: "the same, and the stored checkpoints are signed anew with the stolen key",
@@ -114,8 +112,7 @@ describe("the chain is made anew:", () => {
           v.rechain(INSIDE);
           v.removeCheckpoints();
         }),
-      alone: tampered(`entries_rewritten ${INSIDE}`, "no_checkpoint"),
-      withCheckpoints: tampered(`entries_rewritten ${INSIDE}`),
+      alone: tampered(`entries_rewritten ${INSIDE}`, "checkpoint_missing"),
     },
     {
       name: "an entry is removed and the chain made anew",
@@ -139,8 +136,8 @@ describe("the chain is made anew:", () => {
         });
         await v.rebuild();
       },
-      alone: undecided("no_checkpoint"),
-      withCheckpoints: tampered("entries_rewritten 201", `tail_missing ${LAST}`),
+      alone: tampered(`tail_missing ${LAST}`, "checkpoint_missing"),
+      withCheckpoints: tampered("entries_rewritten 201", `tail_missing ${LAST}`, "checkpoint_missing"),
     },
     {
       name: "the same, but they are signed anew with the stolen key",
@@ -153,7 +150,7 @@ describe("the chain is made anew:", () => {
         });
         await v.rebuild();
       },
-      alone: undecided("payload_unaccounted"),
+      alone: HOLDS,
       withCheckpoints: tampered("entries_rewritten 201", `tail_missing ${LAST}`),
     },
     {
@@ -184,8 +181,7 @@ describe("the end:", () => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq > 650");
           v.removeCheckpoints(650);
         }),
-      alone: undecided("payload_unaccounted"),
-      withCheckpoints: tampered("tail_missing 651"),
+      alone: tampered("tail_missing 651", "checkpoint_missing"),
     },
     {
       name: "the same, with all stored checkpoints",
@@ -194,8 +190,7 @@ describe("the end:", () => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq > 650");
           v.removeCheckpoints();
         }),
-      alone: undecided("no_checkpoint"),
-      withCheckpoints: tampered("tail_missing 651"),
+      alone: tampered("tail_missing 651", "checkpoint_missing"),
     },
     {
       name: "more is cut off, with the checkpoints, and the tiles are left",
@@ -205,7 +200,7 @@ describe("the end:", () => {
           v.run("DELETE FROM payloads WHERE workspace_id = 1 AND seq > 505");
           v.removeCheckpoints(505);
         }),
-      alone: tampered("tail_missing 506"),
+      alone: tampered("tail_missing 506", "checkpoint_missing"),
     },
     {
       name: "all entries are removed",
@@ -215,8 +210,7 @@ describe("the end:", () => {
             v.run(`DELETE FROM ${table} WHERE workspace_id = 1`);
           }
         }),
-      alone: undecided("no_checkpoint"),
-      withCheckpoints: tampered("tail_missing 1"),
+      alone: tampered("tail_missing 1", "checkpoint_missing"),
     },
     {
       name: "another program puts an entry behind the tail",
@@ -225,7 +219,7 @@ describe("the end:", () => {
         const bytes = '{"action":"nothing.happened"}';
         v.run("INSERT INTO ledger VALUES (1, ?, ?, ?, ?)", seq + 1, leaf, Oracle.leafHash(bytes), bytes);
       },
-      alone: tampered(`entry_foreign ${NEXT}`),
+      alone: tampered(`tail_unsigned ${NEXT}`, `entry_foreign ${NEXT}`),
     },
     {
       name: "another program puts an entry behind the tail, whose hash is none",
@@ -233,7 +227,127 @@ describe("the end:", () => {
         const { seq, leaf, bytes } = v.row(last(v));
         v.run("INSERT INTO ledger VALUES (1, ?, ?, ?, ?)", seq + 1, leaf, new Uint8Array(32), bytes);
       },
-      alone: tampered(`entry_changed ${NEXT}`),
+      alone: tampered(`tail_unsigned ${NEXT}`, `entry_changed ${NEXT}`),
+    },
+  ]);
+});
+
+/** An entry in the right form, as whoever knows how it is made can put it behind a chain. */
+function appendForged(v: Vandal): void {
+  const { seq, leaf, bytes } = v.row(last(v));
+  const { ts } = JSON.parse(bytes) as { ts: string };
+  const approval = draft({ action: "oversight.approve", oversight: { person: "Ada", decision: "approve" } });
+  v.append(encodeEntry(approval, { seq: seq + 1, prev: Buffer.from(leaf).toString("hex"), ts }));
+}
+
+/** Takes away everything behind an entry, as if it had never been written. */
+function cut(v: Vandal, size: number): void {
+  for (const table of ["ledger", "payloads"]) {
+    v.run(`DELETE FROM ${table} WHERE workspace_id = 1 AND seq > ?`, size);
+  }
+  v.removeCheckpoints(size);
+}
+
+describe("the signed head:", () => {
+  testAttacks([
+    {
+      name: "a chained entry is put behind the tail",
+      attack: appendForged,
+      alone: tampered(`tail_unsigned ${NEXT}`),
+    },
+    {
+      name: "the same, and the head is removed, so that there is none to compare with",
+      attack: (v) => {
+        appendForged(v);
+        v.run("DELETE FROM ledger_heads WHERE workspace_id = 1");
+      },
+      alone: tampered("head_missing"),
+    },
+    {
+      name: "the same, of all workspaces, and the directory says that it is of the version before",
+      attack: (v) => {
+        appendForged(v);
+        v.run("DROP TABLE ledger_heads");
+        v.run(`PRAGMA user_version = ${FIRST_WITH_HEADS - 1}`);
+      },
+      alone: undecided("schema_unsigned"),
+    },
+    {
+      name: "the last entries are made anew",
+      attack: async (v) => {
+        v.unguarded(() => {
+          v.set(last(v) - 1, { bytes: v.forged(last(v) - 1) });
+          v.rechain(last(v) - 1);
+          v.removeCheckpoints(v.checkpointAt(600));
+        });
+        await v.rebuild();
+      },
+      alone: tampered("entries_rewritten 601", "checkpoint_missing"),
+    },
+    {
+      name: "the ledger is cut to an older checkpoint",
+      attack: async (v) => {
+        v.unguarded(() => cut(v, v.checkpointAt(500)));
+        await v.rebuild();
+      },
+      alone: tampered("tail_missing 501", "checkpoint_missing"),
+    },
+    {
+      name: "the same, and that checkpoint is put in the head's place",
+      attack: async (v) => {
+        const size = v.checkpointAt(100);
+        v.setHead(v.checkpoint(size));
+        v.unguarded(() => cut(v, size));
+        await v.rebuild();
+      },
+      alone: tampered("head_changed"),
+      withCheckpoints: tampered("tail_missing 101", "head_changed"),
+    },
+    {
+      name: "the other workspace's head is put in its place",
+      attack: (v) => v.setHead(v.head(2)),
+      alone: tampered("head_of_another_ledger"),
+    },
+    {
+      name: "somebody else has signed it",
+      attack: (v) => v.signHead(signAs(STRANGER)),
+      alone: tampered("head_of_another_key"),
+    },
+    {
+      name: "a letter of it is changed",
+      attack: (v) => v.setHead(v.head().replace(/^checkpoints \d+/m, "checkpoints 1")),
+      alone: tampered("head_changed"),
+    },
+    {
+      name: "one checkpoint in the midst is dropped",
+      attack: (v) =>
+        v.unguarded(() =>
+          v.run("DELETE FROM ledger_checkpoints WHERE workspace_id = 1 AND size = ?", v.checkpointAt(300)),
+        ),
+      alone: tampered("checkpoint_missing"),
+    },
+    {
+      name: "one checkpoint in the midst is replaced by another that the key has signed",
+      attack: (v) =>
+        v.unguarded(() => {
+          const size = v.checkpointAt(300);
+          v.run("DELETE FROM ledger_checkpoints WHERE workspace_id = 1 AND size = ?", size);
+          const note = v.noteBy(v.stolenKey(), size - 1);
+          v.run("INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)", size - 1, note);
+        }),
+      alone: tampered("checkpoint_replaced"),
+    },
+    {
+      name: "a workspace is wiped, with all that it had",
+      attack: (v) =>
+        v.unguarded(() => {
+          const tables = ["ledger", "ledger_tiles", "ledger_index", "ledger_checkpoints", "ledger_heads"];
+          for (const table of [...tables, "payloads"]) v.run(`DELETE FROM ${table} WHERE workspace_id = 2`);
+          v.run("DELETE FROM tokens WHERE workspace_id = 2");
+          v.run("DELETE FROM workspaces WHERE id = 2");
+        }),
+      alone: tampered("workspace_missing"),
+      withCheckpoints: tampered("workspace_missing", "workspace_missing"),
     },
   ]);
 });

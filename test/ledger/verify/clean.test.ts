@@ -4,9 +4,6 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
-import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
-import { formatNote } from "../../../src/ledger/proof/note.ts";
-import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { MIGRATIONS } from "../../../src/store/sqlite/migrations/index.ts";
 import { startGateway } from "../../support/gateway.ts";
@@ -50,28 +47,26 @@ test("at rest, with nothing and with all that was kept elsewhere; no file is oth
   expect([statSync(scene.dataDir).mtimeMs, ...filesIn(scene.dataDir)]).toEqual(before);
 });
 
-test("with a workspace that has no entry yet, where a checkpoint says so", async () => {
-  const copy = copyOf(scene.dataDir);
-  const vandal = new Vandal(copy);
-  vandal.run("INSERT INTO workspaces (id, name, created_at) VALUES (3, 'empty', 0)");
-  const unsigned = await verify(copy.path);
-  expect([unsigned.verdict, inShort(allFindings(unsigned))]).toEqual(["undecided", ["no_checkpoint"]]);
-  const origin = (scene.key.split("+")[0] ?? "").replace(/default$/, "empty");
-  const text = checkpointText({ origin, size: 0, root: sha256(new Uint8Array(0)) });
-  const note = formatNote({ text, signatures: [vandal.stolenKey()(origin, text)] });
-  vandal.run("INSERT INTO ledger_checkpoints VALUES (3, 0, ?, 0)", note);
-  vandal.close();
+test("with a workspace that has no entry yet, as a server that was killed leaves it", async () => {
+  const directory = tempDir();
+  const gateway = await startGateway({ dataDir: directory.path });
+  await gateway.call("POST", "/operator/workspaces", {
+    token: gateway.gateway.operatorSecret,
+    headers: { "gatehouse-operator": "tests" },
+    body: { name: "empty" },
+  });
+  const copy = copyOf(directory.path);
+  await gateway.stop();
   const result = await verify(copy.path);
   expect({ verdict: result.verdict, findings: allFindings(result) }).toEqual({
     verdict: "holds",
     findings: [],
   });
-  for (const { ledgers } of [unsigned, result]) {
-    const facts = ledgers.find(({ workspace }) => workspace === "empty")?.facts;
-    expect(facts).toContainEqual({ label: "Entries", value: "0" });
-    expect(facts?.map(({ label }) => label)).toContain("Not checked");
-  }
+  const facts = result.ledgers.find(({ workspace }) => workspace === "empty")?.facts;
+  expect(facts).toContainEqual({ label: "Entries", value: "0" });
+  expect(facts?.find(({ label }) => label === "Not checked")?.value).toContain("put back to an older state");
   copy.remove();
+  directory.remove();
 });
 
 test("after a process that died when it had begun the log and written nothing into it", async () => {
@@ -197,8 +192,7 @@ test("a text whose erasure an early version recorded by a number alone is neithe
   const at = { seq: last.seq + 1, prev: Buffer.from(last.leaf).toString("hex"), ts };
   vandal.append(encodeEntry(draft({ action: "payload.erase", detail: { payloads: 1 } }), at));
   vandal.run("DELETE FROM payloads WHERE body = 'And now?'");
-  const note = vandal.noteBy(vandal.stolenKey(), at.seq);
-  vandal.run("INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)", at.seq, note);
+  vandal.signHead(vandal.stolenKey());
   vandal.close();
   const result = await verify(copy.path);
   expect([result.verdict, allFindings(result).map(({ code }) => code)]).toEqual([
@@ -222,35 +216,6 @@ test("a run that erases texts for their age, broken off: of entries that are old
   vandal.close();
   const result = await verify(copy.path);
   expect([result.verdict, inShort(allFindings(result))]).toEqual(["undecided", ["payload_expiring"]]);
-  copy.remove();
-});
-
-test("what a server leaves unsigned that signs seldom, as a signed entry says", async () => {
-  const copy = copyOf(scene.dataDir);
-  const vandal = new Vandal(copy);
-  const before = vandal.row(vandal.rows().length);
-  const { ts } = JSON.parse(before.bytes) as { ts: string };
-  const link = (row: { seq: number; leaf: Uint8Array }, later: number) => ({
-    seq: row.seq + 1,
-    prev: Buffer.from(row.leaf).toString("hex"),
-    ts: new Date(Date.parse(ts) + later).toISOString(),
-  });
-  const detail = { checkpoint_every: 1000, checkpoint_seconds: 3600 };
-  const rule = draft({ action: "config.change", outcome: "succeeded", channel: "system", detail });
-  vandal.append(encodeEntry(rule, link(before, 0)));
-  const note = vandal.noteBy(vandal.stolenKey(), before.seq + 1);
-  vandal.run("INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)", before.seq + 1, note);
-  for (const later of [1000, 3_600_000]) {
-    vandal.append(encodeEntry(draft({}), link(vandal.row(vandal.rows().length), later)));
-  }
-  expect(allFindings(await verify(copy.path))).toEqual([]);
-  vandal.append(encodeEntry(draft({}), link(vandal.row(vandal.rows().length), 8 * 3_600_000)));
-  vandal.close();
-  const result = await verify(copy.path);
-  expect([result.verdict, inShort(allFindings(result))]).toEqual([
-    "undecided",
-    [`tail_unvouched ${before.seq + 2}`],
-  ]);
   copy.remove();
 });
 

@@ -148,17 +148,25 @@ describe("what is brought along:", () => {
     });
   });
 
-  test("what no checkpoint covers is said, and is no finding", async () => {
-    const vandal = new Vandal(copy);
-    const covered = vandal.checkpointAt(100, 2);
-    vandal.unguarded(() => vandal.removeCheckpoints(covered, 2));
-    const size = vandal.rows(2).length;
-    vandal.close();
-    const [, ledger] = (await verify(copy.path)).ledgers;
-    expect(ledger?.verdict).toBe("holds");
-    expect(ledger?.facts.find(({ label }) => label === "Vouched for")?.value).toBe(
-      `entries 1 to ${covered}, by a signed checkpoint; ${size - covered} came after it`,
+  test("what is not checked is said, as it is: less of it the more is brought along", async () => {
+    const factsIn = async (brought: Brought) =>
+      new Map(
+        (await verify(copy.path, brought)).ledgers[0]?.facts.map(({ label, value }) => [label, value]) ?? [],
+      );
+    const [nothing, all] = [
+      await factsIn({}),
+      await factsIn({ key: scene.key, checkpoints: scene.checkpoints }),
+    ];
+    expect(nothing.get("Vouched for")).toBe("all entries, by a signature");
+    expect(nothing.get("Not checked")).toBe(
+      "whether the directory was put back to an older state that it once had, or the ledger was made anew with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint); whether the key in the directory is the ledger's own, or all was signed with another one: only the key that was kept elsewhere shows that (--key)",
     );
+    expect(all.get("Not checked")).toBeUndefined();
+    expect(
+      (await factsIn({ key: scene.key, checkpoints: scene.checkpoints, workspace: "default" })).get(
+        "Not checked",
+      ),
+    ).toBe("the other workspaces, and whether one is missing: leave out --workspace");
   });
 
   test("whose word it rests on is said", async () => {
@@ -290,7 +298,13 @@ describe("keys that change:", () => {
       const result = await verify(path, brought);
       expect([result.verdict, inShort(allFindings(result))]).toEqual([
         "tampered",
-        ["key_changed", "key_changed", `key_unvouched ${size}`],
+        [
+          "key_changed",
+          `tail_unsigned ${size}`,
+          "key_changed",
+          "checkpoint_surplus",
+          `key_unvouched ${size}`,
+        ],
       ]);
     }
   });

@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { completeLedger } from "../../../src/ledger/ledger.ts";
 import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
+import { extendSeries, headText, keysDigest, NO_CHECKPOINTS } from "../../../src/ledger/proof/head.ts";
 import { formatNote, keyIdOf, type NoteSignature } from "../../../src/ledger/proof/note.ts";
 import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
@@ -159,6 +160,40 @@ export class Vandal {
       const anew = formatNote({ text, signatures: [signer(origin, text)] });
       this.run("INSERT INTO ledger_checkpoints VALUES (?, ?, ?, 0)", workspace, size, anew);
     }
+    this.signHead(signer, workspace);
+  }
+
+  /** Signs the head anew, over what entries and checkpoints are now. */
+  signHead(signer: Sign, workspace = 1): void {
+    const [origin = ""] = this.head(workspace).split("\n");
+    let checkpoints = NO_CHECKPOINTS;
+    for (const { note } of this.#notes(workspace)) checkpoints = extendSeries(sha256, checkpoints, note);
+    const size = this.rows(workspace).length;
+    const stored = this.database
+      .query<{ public_key: Uint8Array }, []>("SELECT public_key FROM ledger_keys ORDER BY id")
+      .all();
+    const keys = keysDigest(
+      sha256,
+      stored.map(({ public_key }) => public_key),
+    );
+    const text = headText({ origin, size, root: this.#rootOf(workspace, size), checkpoints, keys });
+    this.setHead(formatNote({ text, signatures: [signer(origin, text)] }), workspace);
+  }
+
+  head(workspace = 1): string {
+    const row = this.database
+      .query<{ note: string }, [number]>("SELECT note FROM ledger_heads WHERE workspace_id = ?")
+      .get(workspace);
+    return row?.note ?? "";
+  }
+
+  setHead(note: string, workspace = 1): void {
+    this.run("UPDATE ledger_heads SET note = ? WHERE workspace_id = ?", note, workspace);
+  }
+
+  /** The note of the stored checkpoint over so many entries. */
+  checkpoint(size: number, workspace = 1): string {
+    return this.#notes(workspace).find((each) => each.size === size)?.note ?? "";
   }
 
   /** A checkpoint of a workspace's entries, over their root or another. */
@@ -188,7 +223,7 @@ export class Vandal {
   #notes(workspace: number): { readonly size: number; readonly note: string }[] {
     return this.database
       .query<{ size: number; note: string }, [number]>(
-        "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = ?",
+        "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = ? ORDER BY size",
       )
       .all(workspace);
   }

@@ -1,5 +1,5 @@
-import type { Sql } from "../../../store/db.ts";
-import { readEntries } from "../../query.ts";
+import { entryTest } from "../../entry-filter.ts";
+import type { StoredEntry } from "../../query.ts";
 import { type EntryFields, readEntryFields } from "../format/entry.ts";
 
 /** A token that let somebody oversee agents in the time of a report, as its entries say. */
@@ -68,28 +68,64 @@ interface Known extends Overseer {
 
 type Mutable<T> = { -readonly [field in keyof T]: T[field] };
 
-/**
- * Who could oversee between two times, as the ledger says it up to an entry. Their entries may lie before the time of the
- * report.
- */
-export async function readOverseers(
-  db: Pick<Sql, "all" | "get">,
-  workspaceId: number,
-  upTo: number,
-  from: string | undefined,
-): Promise<Overseers> {
-  const known = new Map<string, Mutable<Known>>();
-  let unread = 0;
+const isIssue = entryTest({ action: "token.issue" });
+const isRotation = entryTest({ action: "token.rotate" });
+const isRevocation = entryTest({ action: "token.revoke" });
 
-  for await (const entry of succeeded("token.issue")) {
-    const token = textOf(entry.detail?.token);
-    if (token === null) continue;
-    if (known.size >= TOKENS) {
-      unread += 1;
-      continue;
+/**
+ * Who could oversee, as the entries up to one say it, which may lie before the time of the report. A token's issue comes before
+ * whatever else is said of it.
+ */
+export class OverseerRegister {
+  readonly #upTo: number;
+  readonly #known = new Map<string, Mutable<Known>>();
+  #unread = 0;
+
+  constructor(upTo: number) {
+    this.#upTo = upTo;
+  }
+
+  /** MUST be told of each entry, in order. */
+  add({ seq, bytes }: Pick<StoredEntry, "seq" | "bytes">): void {
+    if (seq > this.#upTo) return;
+    if (isIssue({ bytes })) this.#issue(succeeded(bytes));
+    else if (isRotation({ bytes })) this.#rotate(succeeded(bytes));
+    else if (isRevocation({ bytes })) this.#revoke(succeeded(bytes));
+  }
+
+  /** Those that could be used at some time from then on. */
+  since(from: string | undefined): Overseers {
+    const usable = [...this.#known.values()].filter(({ expiresAt, revokedAt }) => {
+      const end = [expiresAt, revokedAt].filter((time) => time !== null).sort()[0];
+      return from === undefined || end === undefined || end >= from;
+    });
+    const deciding = usable.filter(({ isDeciding }) => isDeciding);
+    const acting = usable.filter(({ agent, scopes }) => agent !== null && hasDecidingScope(scopes));
+    const sorted = deciding.sort(
+      (a, b) => Number(b.person !== null) - Number(a.person !== null) || a.seq - b.seq,
+    );
+    return {
+      isWithheld: false,
+      tokens: sorted.slice(0, SHOWN),
+      more: Math.max(0, sorted.length - SHOWN),
+      agentTokens: acting.slice(0, SHOWN),
+      moreAgentTokens: Math.max(0, acting.length - SHOWN),
+      people: new Set(deciding.flatMap(({ person }) => (person === null ? [] : [sameName(person)]))).size,
+      holders: this.#known,
+      others: usable.length - deciding.length - acting.length,
+      unread: this.#unread,
+    };
+  }
+
+  #issue(entry: EntryFields | null): void {
+    const token = textOf(entry?.detail?.token);
+    if (entry === null || token === null) return;
+    if (this.#known.size >= TOKENS) {
+      this.#unread += 1;
+      return;
     }
     const scopes = textOf(entry.detail?.scopes)?.split(" ") ?? [];
-    known.set(token, {
+    this.#known.set(token, {
       token,
       name: textOf(entry.detail?.name),
       person: textOf(entry.detail?.person),
@@ -106,49 +142,21 @@ export async function readOverseers(
       isDeciding: entry.agent === undefined && hasDecidingScope(scopes),
     });
   }
-  for await (const { detail } of succeeded("token.rotate")) {
-    const token = known.get(textOf(detail?.token) ?? "");
+
+  #rotate(entry: EntryFields | null): void {
+    const token = this.#known.get(textOf(entry?.detail?.token) ?? "");
     if (token) token.rotations += 1;
   }
-  for await (const { detail, ts } of succeeded("token.revoke")) {
-    const token = known.get(textOf(detail?.token) ?? "");
-    if (token) token.revokedAt ??= ts;
-  }
 
-  const usable = [...known.values()].filter(({ expiresAt, revokedAt }) => {
-    const end = [expiresAt, revokedAt].filter((time) => time !== null).sort()[0];
-    return from === undefined || end === undefined || end >= from;
-  });
-  const deciding = usable.filter(({ isDeciding }) => isDeciding);
-  const acting = usable.filter(({ agent, scopes }) => agent !== null && hasDecidingScope(scopes));
-  const sorted = deciding.sort(
-    (a, b) => Number(b.person !== null) - Number(a.person !== null) || a.seq - b.seq,
-  );
-  return {
-    isWithheld: false,
-    tokens: sorted.slice(0, SHOWN),
-    more: Math.max(0, sorted.length - SHOWN),
-    agentTokens: acting.slice(0, SHOWN),
-    moreAgentTokens: Math.max(0, acting.length - SHOWN),
-    people: new Set(deciding.flatMap(({ person }) => (person === null ? [] : [sameName(person)]))).size,
-    holders: known,
-    others: usable.length - deciding.length - acting.length,
-    unread,
-  };
-
-  async function* succeeded(action: string): AsyncGenerator<EntryFields, void> {
-    for await (const page of readEntries(
-      db,
-      workspaceId,
-      { action },
-      { first: 1, last: upTo, order: "asc" },
-    )) {
-      for (const { bytes } of page) {
-        const entry = readEntryFields(bytes);
-        if (entry?.outcome === "succeeded") yield entry;
-      }
-    }
+  #revoke(entry: EntryFields | null): void {
+    const token = this.#known.get(textOf(entry?.detail?.token) ?? "");
+    if (token && entry) token.revokedAt ??= entry.ts;
   }
+}
+
+function succeeded(bytes: string): EntryFields | null {
+  const entry = readEntryFields(bytes);
+  return entry?.outcome === "succeeded" ? entry : null;
 }
 
 function hasDecidingScope(scopes: readonly string[]): boolean {

@@ -1,25 +1,55 @@
-import type { Sql } from "../../../store/db.ts";
-import type { Snapshot } from "../snapshot.ts";
+import { LedgerChanged } from "../../ledger-changed.ts";
+import { parseSignedCheckpoint } from "../../proof/checkpoint.ts";
+import { isEqual } from "../../proof/hash.ts";
+import { NoteError, parseVerifierKey, signersOf } from "../../proof/note.ts";
+import { rootAt } from "../../proofs.ts";
+import { TreeReader } from "../../tiles.ts";
+import { sha256 } from "../../tree-hash.ts";
+import { tools } from "../../verify/tools.ts";
+import type { Source } from "../evidence-files.ts";
+import { readEntryFields } from "../format/entry.ts";
+import type { SignedTree } from "../snapshot.ts";
 
 /** A checkpoint that the gateway signed by itself and keeps. */
 export interface StoredCheckpoint {
   readonly size: number;
-  /** RFC 3339. */
-  readonly at: string;
+  /** When the last entry that it covers was written: RFC 3339; null of the empty tree's. */
+  readonly at: string | null;
 }
 
 const SHOWN = 8;
 
-/** The last stored checkpoints that are about entries of the range or later, the newest first. */
+/**
+ * The last stored checkpoints that are about entries of the range or later, the newest first: those whose signature is good,
+ * and whose root is that of the entries. A row beside them proves nothing, nor does the time in it.
+ */
 export async function readCheckpoints(
-  db: Pick<Sql, "all">,
-  workspaceId: number,
-  { first, size }: Snapshot,
+  { db, workspaceId, evidence, snapshot }: Pick<Source, "db" | "workspaceId" | "evidence" | "snapshot">,
+  { keys }: Pick<SignedTree, "keys">,
 ): Promise<readonly StoredCheckpoint[]> {
-  const rows = await db.all<{ size: number; created_at: number }>(
-    `SELECT size, created_at FROM ledger_checkpoints WHERE workspace_id = $1 AND size >= $2 AND size <= $3
+  const rows = await db.all<{ size: number; note: string }>(
+    `SELECT size, note FROM ledger_checkpoints WHERE workspace_id = $1 AND size >= $2 AND size <= $3
      ORDER BY size DESC LIMIT ${SHOWN}`,
-    [workspaceId, first, size],
+    [workspaceId, snapshot.first, snapshot.size],
   );
-  return rows.map((row) => ({ size: row.size, at: new Date(row.created_at).toISOString() }));
+  const known = [keys.current, ...keys.former].map((key) => parseVerifierKey(sha256, key));
+  const good: StoredCheckpoint[] = [];
+  for (const { size, note } of rows) {
+    if (!(await isGood(size, note))) continue;
+    const last = await evidence.entry(size);
+    good.push({ size, at: (last && readEntryFields(last.bytes)?.ts) ?? null });
+  }
+  return good;
+
+  async function isGood(size: number, text: string): Promise<boolean> {
+    try {
+      const { checkpoint, note } = parseSignedCheckpoint(text);
+      const signers = await signersOf(note, known, tools.verifySignature);
+      const { root } = await rootAt(new TreeReader(db, workspaceId), snapshot, size);
+      return signers.length > 0 && checkpoint.size === size && isEqual(checkpoint.root, root);
+    } catch (error) {
+      if (error instanceof NoteError || error instanceof LedgerChanged) return false;
+      throw error;
+    }
+  }
 }

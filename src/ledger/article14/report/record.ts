@@ -32,7 +32,7 @@ ${table({
   caption: "The last checkpoints that the gateway signed by itself",
   columns: [
     { name: "Entries", ...NUMBER },
-    { name: "Signed", ...TIME },
+    { name: "Last entry", ...TIME },
   ],
   rows: checkpoints.map(({ size, at }) => [count(size), moment(at)]),
   empty: "None is stored that covers entries of this period; this bundle has one of its own.",

@@ -39,6 +39,6 @@ export function bundleFacts(
   report.fact("Key", key);
   report.fact(
     "Not checked",
-    `what report.html says in words; what came after the export${hasAnchor ? "" : "; whether whoever holds the key has made the ledger anew, which only a checkpoint kept elsewhere can show"}`,
+    `what report.html says in words; what came after the export${counts.withheld === 0 ? "" : "; whether what the filter withheld does not match it, which only the exporting server's signature vouches for"}${hasAnchor ? "" : "; whether whoever holds the key has made the ledger anew, which only a checkpoint kept elsewhere can show"}`,
   );
 }

@@ -11,7 +11,8 @@ import { BUDGETS } from "./009-budgets.ts";
 import { SESSIONS } from "./010-sessions.ts";
 import { USAGE } from "./011-usage.ts";
 import { LISTS } from "./012-lists.ts";
-import { APPROVED_DEFINITIONS } from "./019-approved-definitions.ts";
+import { HEADS } from "./013-heads.ts";
+import { APPROVED_DEFINITIONS } from "./014-approved-definitions.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -27,5 +28,6 @@ export const MIGRATIONS: readonly Migration[] = [
   SESSIONS,
   USAGE,
   LISTS,
+  HEADS,
   APPROVED_DEFINITIONS,
 ];

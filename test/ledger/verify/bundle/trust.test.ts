@@ -5,7 +5,6 @@ import {
   type SignedCheckpoint,
 } from "../../../../src/ledger/proof/checkpoint.ts";
 import { formatNote, keyIdOf } from "../../../../src/ledger/proof/note.ts";
-import { createProofs } from "../../../../src/ledger/proofs.ts";
 import { sha256 } from "../../../../src/ledger/tree-hash.ts";
 import { verifyBundle } from "../../../../src/ledger/verify/bundle/verify.ts";
 import { tools } from "../../../../src/ledger/verify/tools.ts";
@@ -33,7 +32,7 @@ const facts = async (given: Parameters<typeof verify>[1]) => {
   const verification = await verify(bundle.copy(), given);
   return Object.fromEntries(verification.facts.map(({ label, value }) => [label, value]));
 };
-const proofs = () => createProofs(bench.db, bench.keys, (id) => `w${id}`);
+const proofs = () => bench.proofs;
 const checkpoint = async (size: number, workspace = 1): Promise<SignedCheckpoint[]> =>
   parseCheckpoints((await proofs().head(workspace, size)).note);
 

@@ -1,0 +1,49 @@
+import { INDEXED } from "./block-index.ts";
+import type { StoredEntry } from "./query.ts";
+
+/** What entries are chosen by. All that is given must hold; nothing but an entry's own bytes decides. */
+export interface EvidenceFilter {
+  readonly agent?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly tier?: number | undefined;
+  /** The id of a task. */
+  readonly task?: string | undefined;
+  /** Only those in which a person had a hand. */
+  readonly oversight?: true | undefined;
+}
+
+const FIELDS = [...INDEXED, "task"] as const;
+
+/** Whether an entry's bytes match. */
+export type EntryTest = (entry: Pick<StoredEntry, "bytes">) => boolean;
+
+/**
+ * Entries are canonical JSON, so a field with a value is found in them as text. Few that have the text do not have the field
+ * (`detail` may have one of the same name): only those that have it are parsed, which is ten times the work.
+ */
+export function entryTest(filter: EvidenceFilter): EntryTest {
+  const wanted = FIELDS.flatMap((field) => {
+    const given = filter[field];
+    const value = typeof given === "string" ? given.toWellFormed() : given;
+    return value === undefined ? [] : [{ field, value, text: `"${field}":${JSON.stringify(value)}` }];
+  });
+  if (wanted.length === 0 && !filter.oversight) return () => true;
+  return ({ bytes }) => {
+    if (!wanted.every(({ text }) => bytes.includes(text))) return false;
+    if (filter.oversight && !bytes.includes('"oversight":')) return false;
+    const entry = parsed(bytes);
+    if (typeof entry !== "object" || entry === null) return false;
+    if (filter.oversight && Reflect.get(entry, "oversight") === undefined) return false;
+    return wanted.every(({ field, value }) => Reflect.get(entry, field) === value);
+  };
+}
+
+/** Undefined for bytes that are no JSON: an early version may have signed what another program had put there. */
+function parsed(bytes: string): unknown {
+  try {
+    return JSON.parse(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,68 @@
+import type { Span } from "./block-index.ts";
+import type { EntryTest } from "./entry-filter.ts";
+import { blockOf, type EvidenceReader } from "./evidence.ts";
+import type { EntryFilter, StoredEntry } from "./query.ts";
+
+/**
+ * The entries of a span that match, in order, a block at a time: none of a block's, and all others have their turn.
+ * @throws LedgerChanged
+ */
+export async function* evidencePages(
+  evidence: EvidenceReader,
+  { first, last, order }: Span,
+  matches: EntryTest,
+): AsyncGenerator<readonly StoredEntry[], void> {
+  for (const block of blocksOf({ first, last, order })) {
+    const entries = await evidence.block(block);
+    const found = entries.filter((entry) => entry.seq >= first && entry.seq <= last && matches(entry));
+    yield order === "asc" ? found : found.reverse();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The seq and leaf of every entry of a span, whatever it says. @throws LedgerChanged */
+export async function* leafPages(
+  evidence: EvidenceReader,
+  span: Pick<Span, "first" | "last">,
+): AsyncGenerator<readonly Pick<StoredEntry, "seq" | "leaf">[], void> {
+  for (const block of blocksOf({ ...span, order: "asc" })) {
+    const leaves = await evidence.leaves(block);
+    yield leaves.filter(({ seq }) => seq >= span.first && seq <= span.last);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/**
+ * The entries of a time; none where `first` is past `last`. Times never go backwards, so that dates are found by halving.
+ * @throws LedgerChanged
+ */
+export async function evidenceSpan(
+  evidence: Pick<EvidenceReader, "size" | "entry">,
+  { from, to }: Pick<EntryFilter, "from" | "to">,
+): Promise<{ readonly first: number; readonly last: number }> {
+  return {
+    first: from === undefined ? 1 : await firstAt(evidence, from),
+    last: to === undefined ? evidence.size : (await firstAt(evidence, to)) - 1,
+  };
+}
+
+/** The first seq whose time is at or after `time`; one past the last when there is none. */
+async function firstAt(evidence: Pick<EvidenceReader, "size" | "entry">, time: string): Promise<number> {
+  let low = 1;
+  let high = evidence.size + 1;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const entry = await evidence.entry(middle);
+    const { ts } = JSON.parse(entry?.bytes ?? "{}") as { readonly ts?: string };
+    if (ts !== undefined && ts < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function* blocksOf({ first, last, order }: Span): Generator<number, void> {
+  if (first > last) return;
+  const [low, high] = [blockOf(first), blockOf(last)];
+  if (order === "asc") for (let block = low; block <= high; block++) yield block;
+  else for (let block = high; block >= low; block--) yield block;
+}

@@ -1,0 +1,50 @@
+import type { Clock } from "../base/clock.ts";
+import type { RandomSource } from "../base/ids.ts";
+import type { Db } from "../store/db.ts";
+import { signFirstHeads } from "./first-heads.ts";
+import type { LedgerHeads } from "./heads.ts";
+import { type LedgerKeys, openLedgerKeys } from "./keys.ts";
+import { completeLedger, createLedger, type Ledger } from "./ledger.ts";
+import { openHeads } from "./open-heads.ts";
+import { createProofs, type Proofs } from "./proofs.ts";
+import { replaceLostKey } from "./rotation.ts";
+
+export interface OpenChainsParts {
+  readonly db: Db;
+  /** The data directory, for the key. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** All that there are, also those that are created later. */
+  workspaces(): readonly { readonly id: number; readonly name: string }[];
+  nameOf(workspaceId: number): string;
+  /** Where the signing key is gone, a new one is made: nothing of the old one vouches for it. */
+  readonly replaceLostKey?: boolean;
+}
+
+export interface OpenChains {
+  readonly ledger: Ledger;
+  readonly heads: LedgerHeads;
+  readonly keys: LedgerKeys;
+  readonly proofs: Proofs;
+}
+
+/**
+ * The chains of all workspaces, each verified against the head that the key has signed.
+ * @throws OperatorError where the signing key is not there, and where a ledger does not end with what it has signed
+ */
+export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
+  const { db, clock, random, workspaces, nameOf, replaceLostKey: replaceLost = false } = parts;
+  for (const { id } of workspaces()) await completeLedger(db, id);
+  const keys = await openLedgerKeys({ ...parts, replaceLost });
+  const { heads, unsigned, isFirst } = await openHeads({ db, keys, workspaces, nameOf });
+  const ledger = createLedger(db, clock, random, heads);
+  if (isFirst || keys.isReplacing) {
+    await db.tx(async (tx) => {
+      if (isFirst) await signFirstHeads(tx, ledger, unsigned);
+      if (keys.isReplacing) await replaceLostKey(tx, { ledger, keys, workspaces });
+    });
+  }
+  keys.markSigned();
+  return { ledger, heads, keys, proofs: createProofs({ db, heads, keys, nameOf }) };
+}

@@ -1,0 +1,29 @@
+import type { Trust } from "../proof/verification.ts";
+import { counted } from "./report.ts";
+
+/** How many of a ledger's entries a signature covers, for people. */
+export function coverageOf(size: number, covered: number): string {
+  if (covered === size) return "all entries, by a signature";
+  if (covered === 0) return "no entry";
+  return `entries 1 to ${counted(covered)}, by a signature; ${counted(size - covered)} came after it`;
+}
+
+/** What nothing in the directory itself can show, and what would. */
+export function uncheckedOf(trust: Trust, origin: string, isOneWorkspace: boolean): string[] {
+  const unchecked: string[] = [];
+  const hasCheckpoint = trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin);
+  if (!hasCheckpoint) {
+    unchecked.push(
+      "whether the directory was put back to an older state that it once had, or the ledger was made anew with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint)",
+    );
+  }
+  if (trust.keys.length === 0) {
+    unchecked.push(
+      "whether the key in the directory is the ledger's own, or all was signed with another one: only the key that was kept elsewhere shows that (--key)",
+    );
+  }
+  if (isOneWorkspace) {
+    unchecked.push("the other workspaces, and whether one is missing: leave out --workspace");
+  }
+  return unchecked;
+}

@@ -1,0 +1,139 @@
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import {
+  type CheckpointSeries,
+  extendSeries,
+  keysDigest,
+  NO_CHECKPOINTS,
+  parseSignedHead,
+  type SignedLedgerHead,
+} from "../proof/head.ts";
+import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
+import type { VerifyTools } from "../proof/verification.ts";
+import { counted, type Report, span } from "./report.ts";
+
+/** The first schema whose commits sign the heads of the ledgers. */
+export const FIRST_WITH_HEADS = 13;
+
+const HEAD = "SELECT note FROM main.ledger_heads WHERE workspace_id = $1";
+const UNSIGNED = "SELECT 1 FROM main.meta WHERE key = 'ledger_heads'";
+const ANY_HEAD = "SELECT 1 FROM main.ledger_heads LIMIT 1";
+const ANY_ROW =
+  "SELECT 1 FROM main.ledger NOT INDEXED WHERE workspace_id = $1 UNION ALL" +
+  " SELECT 1 FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 LIMIT 1";
+const NOTES = "SELECT note FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 ORDER BY size";
+
+export interface HeadParts {
+  readonly database: ReadOnlyDatabase;
+  readonly workspaceId: number;
+  readonly origin: string;
+  /** All that may have signed, under the name that they have in this ledger. */
+  readonly keys: readonly VerifierKey[];
+  /** Those that the database has, the oldest first. */
+  readonly storedKeys: readonly Uint8Array[];
+  readonly tools: VerifyTools;
+  readonly report: Report;
+}
+
+/** A ledger's head whose signature is good. */
+export interface StoredHead extends SignedLedgerHead {
+  readonly signers: readonly VerifierKey[];
+}
+
+/** The head that the last commit has signed; null when there is none that counts, which is reported. */
+export async function readHead(parts: HeadParts): Promise<StoredHead | null> {
+  const { database, workspaceId, origin, keys, tools, report } = parts;
+  if (database.schemaVersion < FIRST_WITH_HEADS) return null;
+  const row = database.get<{ note: unknown }>(HEAD, [workspaceId]);
+  if (row === undefined) {
+    reportMissing(parts);
+    return null;
+  }
+  try {
+    const signed = parseSignedHead(String(row.note));
+    if (signed.head.origin !== origin) {
+      const other = JSON.stringify(signed.head.origin);
+      report.tampered("head_of_another_ledger", `The ledger's signed head is that of another one, ${other}.`);
+      return null;
+    }
+    const signers = await signersOf(signed.note, keys, tools.verifySignature);
+    if (signers.length > 0) {
+      if (keysDigest(tools.sha256, parts.storedKeys).toHex() !== signed.head.keys.toHex()) {
+        report.tampered(
+          "key_changed",
+          "The ledgers' keys are not those that were stored when the ledger's head was signed: rows were added, removed or changed.",
+        );
+      }
+      return { ...signed, signers };
+    }
+    report.tampered(
+      "head_of_another_key",
+      "The ledger's head is signed by none of the ledger's keys: somebody else has made it, or the keys were changed.",
+    );
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    report.tampered(
+      "head_changed",
+      `The ledger's signed head is not good: ${error.message}. It was changed.`,
+    );
+  }
+  return null;
+}
+
+function reportMissing({ database, workspaceId, report }: HeadParts): void {
+  const hasHeads = database.get(ANY_HEAD) !== undefined;
+  if (!hasHeads && database.get(UNSIGNED) !== undefined) {
+    report.undecided(
+      "head_unsigned",
+      "No head is signed yet: the first start of a version that signs heads was broken off. Start this version on the directory once, which signs them, and verify again.",
+    );
+  } else if (hasHeads || database.get(ANY_ROW, [workspaceId]) !== undefined) {
+    report.tampered(
+      "head_missing",
+      "The ledger has no signed head, which every commit of a server leaves: it was removed, or the workspace was added.",
+    );
+  }
+}
+
+/** Entries behind the signed head. */
+export function reportUnsignedTail(report: Report, head: StoredHead | null, last: number): void {
+  if (!head || last <= head.head.size) return;
+  const { size } = head.head;
+  report.tampered(
+    "tail_unsigned",
+    `The ledger's key has not signed ${span(size + 1, last)}: its head was signed over ${counted(size)} entries, and whoever put these behind them did not have the key.`,
+    size + 1,
+  );
+}
+
+/**
+ * The stored checkpoints against those that the head was signed over. Nothing is said when one of them is reported already.
+ */
+export function checkSeries(
+  { database, workspaceId, report }: Pick<HeadParts, "database" | "workspaceId" | "report">,
+  head: StoredHead | null,
+  tools: Pick<VerifyTools, "sha256">,
+): void {
+  if (!head || report.has((code) => code.startsWith("checkpoint_"))) return;
+  let series: CheckpointSeries = NO_CHECKPOINTS;
+  for (const { note } of database.rows<{ note: unknown }>(NOTES, [workspaceId])) {
+    series = extendSeries(tools.sha256, series, String(note));
+  }
+  const { count, digest } = head.head.checkpoints;
+  if (series.count < count) {
+    const missing = count - series.count;
+    report.tampered(
+      "checkpoint_missing",
+      `${missing === 1 ? "One checkpoint is" : `${counted(missing)} checkpoints are`} missing: ${counted(count)} were stored when the ledger's head was signed, and ${counted(series.count)} are there.`,
+    );
+  } else if (series.count > count) {
+    report.tampered(
+      "checkpoint_surplus",
+      `${counted(series.count)} checkpoints are stored, and there were ${counted(count)} when the ledger's head was signed: some were added.`,
+    );
+  } else if (series.digest.toHex() !== digest.toHex()) {
+    report.tampered(
+      "checkpoint_replaced",
+      "The stored checkpoints are not those that were there when the ledger's head was signed: one was put in the place of another.",
+    );
+  }
+}

@@ -1,0 +1,377 @@
+/** The head of each ledger is signed in each commit: a start refuses whatever the key has not signed, and signs nothing. */
+import { Database } from "bun:sqlite";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  setDefaultTimeout,
+  test,
+} from "bun:test";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { OperatorError } from "../../src/base/errors.ts";
+import { encodeEntry } from "../../src/ledger/entry.ts";
+import { parseSignedHead } from "../../src/ledger/proof/head.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { run, tempDir } from "../support/process.ts";
+import { draft } from "./support.ts";
+import { STRANGER } from "./verify/attack.ts";
+import { allFindings, type Copy, copyOf, makeScene, type Scene, verify } from "./verify/scene.ts";
+import { signAs, Vandal } from "./verify/vandal.ts";
+
+setDefaultTimeout(60_000);
+
+const BEFORE_HEADS = 12;
+const TABLES = ["ledger", "ledger_heads", "ledger_checkpoints", "ledger_keys"];
+
+function contentOf(path: string): unknown[] {
+  const database = new Database(path, { readonly: true });
+  const found = TABLES.flatMap((table) =>
+    database.query("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) === null
+      ? []
+      : database.query(`SELECT * FROM ${table} ORDER BY 1, 2`).all(),
+  );
+  database.close();
+  return found;
+}
+
+/** A chained approval, in the form in which the program writes one. */
+function appendForged(v: Vandal, workspace = 1): void {
+  const last = v.rows(workspace).at(-1);
+  const { ts } = JSON.parse(last?.bytes ?? "{}") as { ts: string };
+  const prev = Buffer.from(last?.leaf ?? new Uint8Array(32)).toString("hex");
+  const approval = draft({ action: "oversight.approve", oversight: { person: "Ada", decision: "approve" } });
+  v.append(encodeEntry(approval, { seq: (last?.seq ?? 0) + 1, prev, ts }), workspace);
+}
+
+describe("a start refuses", () => {
+  let scene: Scene;
+  let copy: Copy;
+
+  beforeAll(async () => {
+    scene = await makeScene();
+  });
+  afterAll(() => scene.remove());
+  beforeEach(() => {
+    copy = copyOf(scene.dataDir);
+  });
+  afterEach(() => copy.remove());
+
+  const cut = (v: Vandal, size: number) => {
+    v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq > ?", size);
+    v.removeCheckpoints(size);
+    v.run(
+      "DELETE FROM ledger_tiles WHERE workspace_id = 1 AND level = 0 AND tile >= ?",
+      Math.floor(size / 256),
+    );
+  };
+
+  const ATTACKS: readonly (readonly [string, (v: Vandal) => void | Promise<void>, RegExp])[] = [
+    ["a forged entry behind the last one", appendForged, /"default" ends with an unsigned tail: entry \d+ /],
+    ["one in another workspace", (v) => appendForged(v, 2), /"other" ends with an unsigned tail/],
+    [
+      "several",
+      (v) => {
+        appendForged(v);
+        appendForged(v);
+      },
+      /unsigned tail: entries \d+ to \d+ /,
+    ],
+    [
+      "one that a stranger's checkpoint covers",
+      (v) => {
+        appendForged(v);
+        const size = v.rows().length;
+        v.run("INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)", size, v.noteBy(signAs(STRANGER), size));
+      },
+      /unsigned tail/,
+    ],
+    [
+      "one that a stranger's head covers",
+      (v) => {
+        appendForged(v);
+        v.signHead(signAs(STRANGER));
+      },
+      /a head that the ledger's key has not signed/,
+    ],
+    [
+      "one, and the head is gone",
+      (v) => {
+        appendForged(v);
+        v.run("DELETE FROM ledger_heads WHERE workspace_id = 1");
+      },
+      /"default" has no signed head/,
+    ],
+    [
+      "one, and all heads are gone",
+      (v) => {
+        appendForged(v);
+        v.run("DELETE FROM ledger_heads");
+        v.run("INSERT INTO meta VALUES ('ledger_heads', 'unsigned')");
+      },
+      /no head of a ledger is stored, though the key/,
+    ],
+    [
+      "one, and the database says that it is older than heads",
+      (v) => {
+        appendForged(v);
+        v.run("DROP TABLE ledger_heads");
+        v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
+      },
+      /no head of a ledger is stored, though the key|cannot be opened/,
+    ],
+    [
+      "one, and the keys are gone, as in a directory that nobody has started on",
+      (v) => {
+        appendForged(v);
+        v.run("DELETE FROM ledger_heads");
+        v.run("DELETE FROM ledger_keys");
+      },
+      /no head of a ledger is stored, though the key/,
+    ],
+    [
+      "the last entry made anew",
+      (v) =>
+        v.unguarded(() => {
+          v.set(v.rows().length, { bytes: v.forged(v.rows().length) });
+          v.rechain(v.rows().length);
+        }),
+      /is not the one that was signed/,
+    ],
+    [
+      "the last entry's bytes changed, from which the next one takes its time",
+      (v) =>
+        v.unguarded(() => {
+          const { seq, bytes } = v.row(v.rows().length);
+          v.set(seq, { bytes: bytes.replace(/"ts":"2/, '"ts":"9') });
+        }),
+      /has another entry \d+ than was signed/,
+    ],
+    [
+      "a ledger made anew in its midst, with its tiles",
+      async (v) => {
+        v.unguarded(() => {
+          v.set(100, { bytes: v.forged(100) });
+          v.rechain(100);
+          v.removeCheckpoints();
+        });
+        await v.rebuild();
+      },
+      /is not the one that was signed/,
+    ],
+    [
+      "a ledger that was cut",
+      (v) => v.unguarded(() => cut(v, v.checkpointAt(500))),
+      /has \d+ entries, and \d+ were signed/,
+    ],
+    [
+      "one that was cut to an older checkpoint, which is put in the head's place",
+      (v) => {
+        const size = v.checkpointAt(500);
+        v.setHead(v.checkpoint(size));
+        v.unguarded(() => cut(v, size));
+      },
+      /a head that is not good/,
+    ],
+    [
+      "a workspace without entries, of which there were some",
+      (v) =>
+        v.unguarded(() => {
+          for (const table of [
+            "ledger",
+            "ledger_tiles",
+            "ledger_index",
+            "ledger_checkpoints",
+            "ledger_heads",
+          ]) {
+            v.run(`DELETE FROM ${table} WHERE workspace_id = 2`);
+          }
+        }),
+      /"other" has no signed head/,
+    ],
+    [
+      "a former key that was slipped in, which the server would name to its clients",
+      (v) => v.run("INSERT INTO ledger_keys VALUES (0, ?, 0, 1)", STRANGER.publicKey),
+      /was signed when other keys were stored/,
+    ],
+    ["the head of another workspace", (v) => v.setHead(v.head(2)), /that the ledger's key has not signed/],
+  ];
+
+  test.each(ATTACKS)("%s", async (_, attack, message) => {
+    const vandal = new Vandal(copy);
+    await attack(vandal);
+    vandal.close();
+    const before = contentOf(copy.path);
+    const failed = await startGateway({ dataDir: copy.dataDir }).then(
+      async (gateway) => {
+        await gateway.stop();
+        return "it started";
+      },
+      (error: unknown) => error,
+    );
+    expect(failed).toBeInstanceOf(OperatorError);
+    expect(failed).toMatchObject({ exitCode: 1, message: expect.stringMatching(message) });
+    const after = contentOf(copy.path);
+    // A migration that was to be done again has made its table; the first start's keys are no signature.
+    if (!message.source.includes("no head")) expect(after).toEqual(before);
+    expect((await verify(copy.path)).verdict).not.toBe("holds");
+  });
+
+  test("as a process: exit code 1, and what is wrong and what to do on standard error", async () => {
+    const vandal = new Vandal(copy);
+    appendForged(vandal);
+    vandal.close();
+    const { code, stderr } = await run(["serve", "--data", copy.dataDir, "--listen", "127.0.0.1:0"], {
+      cwd: copy.dataDir,
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain("unsigned tail");
+    expect(stderr).toContain("gatehouse ledger verify");
+    expect(stderr).not.toContain("    at ");
+  });
+
+  test("to replace a key that was lost, when somebody has continued a ledger", async () => {
+    const vandal = new Vandal(copy);
+    appendForged(vandal);
+    vandal.close();
+    rmSync(join(copy.dataDir, "ledger.key"));
+    const starting = startGateway({ dataDir: copy.dataDir, replaceLostLedgerKey: true });
+    await expect(starting).rejects.toThrow(/unsigned tail/);
+  });
+});
+
+describe("the head", () => {
+  let directory: ReturnType<typeof tempDir>;
+  let path: string;
+
+  beforeEach(() => {
+    directory = tempDir();
+    path = join(directory.path, "gatehouse.db");
+  });
+  afterEach(() => directory.remove());
+
+  const start = () => startGateway({ dataDir: directory.path });
+  const read = (gateway: TestGateway, token?: string) =>
+    gateway.call("GET", "/v1/agents", token === undefined ? {} : { token });
+
+  function headIn(file: string, workspace: number): number {
+    const database = new Database(file, { readonly: true });
+    const row = database
+      .query<{ note: string }, [number]>("SELECT note FROM ledger_heads WHERE workspace_id = ?")
+      .get(workspace);
+    database.close();
+    return parseSignedHead(row?.note ?? "").head.size;
+  }
+
+  test("is of what is on disk at any moment, in all workspaces, also of one that was just made", async () => {
+    const gateway = await start();
+    const other = await gateway.workspace("other");
+    for (let step = 0; step < 5; step++) {
+      await Promise.all(Array.from({ length: 20 }, (_, n) => read(gateway, n % 2 ? other : undefined)));
+      const copied = copyOf(directory.path);
+      const sizes = new Map([1, 2].map((id) => [id, headIn(copied.path, id)]));
+      const database = new Database(copied.path, { readonly: true });
+      for (const [id, size] of sizes) {
+        const row = database
+          .query<{ size: number }, [number]>("SELECT MAX(seq) AS size FROM ledger WHERE workspace_id = ?")
+          .get(id);
+        expect(row?.size).toBe(size);
+      }
+      database.close();
+      expect(allFindings(await verify(copied.path))).toEqual([]);
+      // As after a kill: the copy has the log as it was.
+      await (await startGateway({ dataDir: copied.dataDir })).stop();
+      copied.remove();
+    }
+    await gateway.stop();
+  });
+
+  test("of a directory from before is signed once, which is an entry in each ledger", async () => {
+    const fixture = readFileSync(join(import.meta.dir, "../store/fixtures/v1.sql"), "utf8");
+    const old = new Database(path);
+    old.exec(fixture);
+    migrate(old, MIGRATIONS.slice(0, BEFORE_HEADS));
+    const sizes = old
+      .query<{ size: number }, []>(
+        "SELECT MAX(seq) AS size FROM ledger GROUP BY workspace_id ORDER BY workspace_id",
+      )
+      .all()
+      .map(({ size }) => size);
+    old.close();
+    expect((await verify(path)).verdict).toBe("undecided");
+    const entries = () => {
+      const database = new Database(path, { readonly: true });
+      const rows = database
+        .query<{ bytes: string }, []>("SELECT bytes FROM ledger ORDER BY workspace_id, seq")
+        .all();
+      database.close();
+      return rows
+        .map(({ bytes }) => JSON.parse(bytes) as { action: string; seq: number; detail: unknown })
+        .filter(({ action }) => action === "ledger.sign_head");
+    };
+    for (let starts = 0; starts < 3; starts++) {
+      await (await start()).stop();
+      expect(entries().map(({ seq, detail }) => [seq, detail])).toEqual(
+        sizes.map((size) => [size + 1, { size, checkpoint_size: 0 }]),
+      );
+    }
+    expect(allFindings(await verify(path))).toEqual([]);
+    expect(readFileSync(join(directory.path, "ledger.key"), "utf8")).toStartWith("This key signs the head");
+  });
+
+  test("is signed by the key in force: through rotations, a lost key, and a restart after each", async () => {
+    const rotate = async (gateway: TestGateway) =>
+      gateway.call("POST", "/operator/ledger/rotate-key", {
+        token: gateway.gateway.operatorSecret,
+        headers: { "gatehouse-operator": "tests" },
+      });
+    const first = await start();
+    await first.workspace("other");
+    await Promise.all([read(first), rotate(first), read(first), rotate(first), read(first)]);
+    await first.stop();
+    await (await start()).stop();
+    rmSync(join(directory.path, "ledger.key"));
+    await expect(start()).rejects.toThrow(/ledger\.key is not there/);
+    const replaced = await startGateway({ dataDir: directory.path, replaceLostLedgerKey: true });
+    await read(replaced);
+    const key = (await replaced.call("GET", "/v1/ledger/key")).body.vkey as string;
+    await replaced.stop();
+    await (await start()).stop();
+    expect(allFindings(await verify(path, { key }))).toEqual([]);
+  });
+
+  test("of a directory that was copied, or restored with its key, is good; an older database is refused with a newer key", async () => {
+    const gateway = await start();
+    await read(gateway);
+    await gateway.stop();
+    const backup = tempDir();
+    cpSync(directory.path, backup.path, { recursive: true });
+    await (await startGateway({ dataDir: backup.path })).stop();
+    const fixture = readFileSync(join(import.meta.dir, "../store/fixtures/v1.sql"), "utf8");
+    rmSync(path);
+    const old = new Database(path);
+    old.exec(fixture);
+    old.close();
+    await expect(start()).rejects.toThrow(/the database is older than its key file/);
+    const keyFile = join(directory.path, "ledger.key");
+    // The key as the version before has left it.
+    const unmarked = readFileSync(keyFile, "utf8").replace(/^.*\n/, "");
+    writeFileSync(keyFile, unmarked, { mode: 0o600 });
+    await (await start()).stop();
+    backup.remove();
+  });
+
+  test("of a database that is gone is none: a new one begins beside the old key", async () => {
+    const gateway = await start();
+    await read(gateway);
+    await gateway.stop();
+    rmSync(path);
+    await (await start()).stop();
+    expect((await verify(path)).verdict).toBe("holds");
+  });
+});
