@@ -7,7 +7,7 @@ import type { TaskEvents as SentTaskEvents } from "../tasks/frames.ts";
 import type { TaskStatus } from "../tasks/task.ts";
 import type { viewTask } from "../tasks/view.ts";
 import type { viewDocument, viewScope } from "../vault/view.ts";
-import type { AgentChange, AgentCreate, viewAgent } from "./routes/agents.ts";
+import type { AgentChange, AgentCreate, viewAgent } from "./agent-body.ts";
 import type { DecisionBody, OverrideBody, viewApproval } from "./routes/approvals.ts";
 import type { viewConnector } from "./routes/connectors.ts";
 import type { viewModel, viewTier } from "./routes/models.ts";

@@ -5,7 +5,7 @@ import type { Call } from "../gate/call.ts";
 import type { Tx } from "../store/db.ts";
 import { findReplay, type IdempotencyKey, keepKey } from "./idempotency.ts";
 import type { TaskParts } from "./parts.ts";
-import { saveOwnCall } from "./progress.ts";
+import { saveOwnCall } from "./run/progress.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { insertTask } from "./store.ts";
 

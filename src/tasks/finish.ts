@@ -6,7 +6,7 @@ import { saveEvents } from "./event-store.ts";
 import { encodeFrame } from "./frames.ts";
 import { type LostParts, type OwedCharge, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
-import { forgetAnswers } from "./progress.ts";
+import { forgetAnswers } from "./run/progress.ts";
 import { findTask, markFinished } from "./store.ts";
 import type { FinalStatus, Task, TaskErrorCode } from "./task.ts";
 import { viewTask } from "./view.ts";

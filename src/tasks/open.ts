@@ -7,10 +7,10 @@ import { TaskCalls } from "./approvals/calls.ts";
 import { ApprovalDesk } from "./approvals/desk.ts";
 import { PayloadEraser } from "./erase.ts";
 import { TaskEventHub } from "./events.ts";
-import { TokenEstimates } from "./expected-cost.ts";
 import { PayloadExpiry } from "./expire.ts";
 import type { TaskParts } from "./parts.ts";
 import { QuotedPayloads } from "./quoted.ts";
+import { TokenEstimates } from "./run/expected-cost.ts";
 import { TaskService } from "./service.ts";
 
 export interface OpenTasksParts extends Omit<TaskParts, "hub" | "answers" | "estimates"> {

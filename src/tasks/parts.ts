@@ -11,7 +11,7 @@ import type { ModelDoor } from "../models/door.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { TaskEventHub } from "./events.ts";
-import type { TokenEstimates } from "./expected-cost.ts";
+import type { TokenEstimates } from "./run/expected-cost.ts";
 import type { Task } from "./task.ts";
 
 /** What running tasks takes; put together in the composition root. */

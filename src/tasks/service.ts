@@ -15,7 +15,7 @@ import { type PendingEnd, QueueEndings } from "./queue-endings.ts";
 import { recoverTasks } from "./recover.ts";
 import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
 import { Retries } from "./retries.ts";
-import { runTask } from "./run-task.ts";
+import { runTask } from "./run/run-task.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
 import { findTask, listTasks, type TaskPage } from "./store.ts";
 import { isFinal, type Task } from "./task.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { WholeCharacters } from "../../src/tasks/characters.ts";
+import { WholeCharacters } from "../../src/tasks/run/characters.ts";
 import { EventLog } from "../../src/tasks/event-log.ts";
 import { blocksOf, encodeFrame, framesAfter } from "../../src/tasks/frames.ts";
 

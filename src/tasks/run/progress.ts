@@ -1,7 +1,7 @@
-import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../agents/index.ts";
-import type { Sql, Tx } from "../store/db.ts";
-import { type ApprovalWithTexts, approvalsOf } from "./approvals/rows.ts";
-import type { Task, ToolCalled } from "./task.ts";
+import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../../agents/index.ts";
+import type { Sql, Tx } from "../../store/db.ts";
+import { type ApprovalWithTexts, approvalsOf } from "../approvals/rows.ts";
+import type { Task, ToolCalled } from "../task.ts";
 
 /** Where a task goes on that was broken off. */
 export interface SavedProgress {

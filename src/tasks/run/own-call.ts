@@ -1,14 +1,14 @@
-import { AgentDenied, type Hooks, isJsonObject, type ToolCall, ToolError } from "../agents/index.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import { abandonable } from "../connectors/abandonable.ts";
-import type { ToolActor } from "../connectors/builtin/tool.ts";
-import { type ToolRegistry, textOf } from "../connectors/registry.ts";
-import type { ToolAnswer } from "../connectors/source.ts";
-import { definitionHash } from "../connectors/tool-definition.ts";
-import { AwaitingApproval } from "./approvals/present.ts";
-import type { Ending } from "./finish.ts";
-import { deniedEnding, failure } from "./interruption.ts";
+import { AgentDenied, type Hooks, isJsonObject, type ToolCall, ToolError } from "../../agents/index.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { abandonable } from "../../connectors/abandonable.ts";
+import type { ToolActor } from "../../connectors/builtin/tool.ts";
+import { type ToolRegistry, textOf } from "../../connectors/registry.ts";
+import type { ToolAnswer } from "../../connectors/source.ts";
+import { definitionHash } from "../../connectors/tool-definition.ts";
+import { AwaitingApproval } from "../approvals/present.ts";
+import type { Ending } from "../finish.ts";
+import { deniedEnding, failure } from "../interruption.ts";
 import type { OwnCall } from "./progress.ts";
 
 type Hook<Name extends keyof Hooks> = NonNullable<Hooks[Name]>;

@@ -1,13 +1,13 @@
-import { StoreUnavailable } from "../store/db.ts";
-import { endTask, takeUp } from "./end.ts";
-import type { EventLog } from "./event-log.ts";
-import type { Ending } from "./finish.ts";
-import { BetweenCalls, internal, type RunSignals, unrecorded } from "./interruption.ts";
-import type { TaskParts } from "./parts.ts";
-import { type Pause, TaskRun } from "./runner.ts";
-import type { Queued } from "./scheduler.ts";
-import { markQueued } from "./store.ts";
-import type { Task } from "./task.ts";
+import { StoreUnavailable } from "../../store/db.ts";
+import { endTask, takeUp } from "../end.ts";
+import type { EventLog } from "../event-log.ts";
+import type { Ending } from "../finish.ts";
+import { BetweenCalls, internal, type RunSignals, unrecorded } from "../interruption.ts";
+import type { TaskParts } from "../parts.ts";
+import type { Queued } from "../scheduler.ts";
+import { markQueued } from "../store.ts";
+import type { Task } from "../task.ts";
+import { type Pause, TaskRun } from "./task-run.ts";
 
 /**
  * Runs one task to its end, or until a person has to decide, and says the truth about it, whatever happens. Never

@@ -1,35 +1,33 @@
 import type { BeforeToolCall, Deny } from "../../agents/index.ts";
-import type { Tx } from "../../store/db.ts";
+import { AwaitingApproval, presentCall } from "../approvals/present.ts";
+import { type Approval, countPending, PENDING_LIMIT } from "../approvals/rows.ts";
 import type { TaskParts } from "../parts.ts";
 import { markAwaiting } from "../store.ts";
 import type { Task } from "../task.ts";
-import { AwaitingApproval, presentCall } from "./present.ts";
-import { type Approval, countPending, PENDING_LIMIT } from "./rows.ts";
+import type { CallGuard } from "./call-guard.ts";
+import type { RunJournal } from "./journal.ts";
 
-/** What asking needs of the run that asks. */
-export interface AskingRun {
-  /** The agent as it is now, read in the transaction. @throws AgentDenied */
-  enter(tx: Tx): Promise<{ readonly name: string; readonly approvalsRequired: number }>;
-  /** Saves the events so far, and tells readers that a call waits for a person. */
-  announce(tx: Tx, call: BeforeToolCall): Promise<void>;
+export interface AskPeopleParts
+  extends Pick<TaskParts, "db" | "ledger" | "tools" | "clock" | "approvalExpiresMs"> {
+  readonly task: Task;
+  readonly guard: Pick<CallGuard, "enter">;
+  readonly journal: Pick<RunJournal, "announce">;
 }
 
 /**
  * Puts a call before people, and ends the run.
- * @param before the same call as it was presented earlier: what people said of it counts no more
+ * @param before the same call as it was presented earlier; decisions on it no longer count
  * @returns why nobody is asked. @throws AwaitingApproval
  */
 export async function askPeople(
-  parts: TaskParts,
-  run: AskingRun,
-  task: Task,
+  parts: AskPeopleParts,
   call: BeforeToolCall,
-  before?: Approval,
+  before: Approval | undefined,
 ): Promise<Deny> {
-  const { db, ledger, tools, clock, approvalExpiresMs: expiresMs } = parts;
+  const { task, guard, journal, db, ledger, tools, clock, approvalExpiresMs: expiresMs } = parts;
   const { workspaceId, createdBy: actor, tier } = task;
   const refusal = await db.tx(async (tx) => {
-    const { name, approvalsRequired: required } = await run.enter(tx);
+    const { name, approvalsRequired: required } = await guard.enter(tx);
     const tool = tools.catalogue.find(workspaceId, call.tool);
     if (!tool) return `${call.tool} is not there any more.`;
     if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) {
@@ -41,7 +39,7 @@ export async function askPeople(
     };
     await presentCall(tx, ledger, presentation, before);
     if (!(await markAwaiting(tx, workspaceId, task.id))) throw new Error("a task that asks is not running");
-    await run.announce(tx, call);
+    await journal.announce(tx, call);
     return null;
   });
   if (refusal !== null) return { deny: refusal };

@@ -1,4 +1,4 @@
-import { cost, type Price } from "../base/credits.ts";
+import { cost, type Price } from "../../base/credits.ts";
 
 /** Of a model that has answered nothing yet: more than most answers, so that the first calls of a busy start reserve enough. */
 const FIRST_OUTPUT_TOKENS = 1_000;

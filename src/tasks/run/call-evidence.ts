@@ -1,0 +1,58 @@
+import { AgentDenied } from "../../agents/index.ts";
+import { Problem } from "../../base/errors.ts";
+import type { Reserve } from "../../gate/budget.ts";
+import type { Draft } from "../../ledger/entry.ts";
+import type { Tx } from "../../store/db.ts";
+import { TOKEN_ENDED } from "../interruption.ts";
+import type { TaskParts } from "../parts.ts";
+import type { Task } from "../task.ts";
+
+/** What the entries of a task's model and tool calls have in common, and how each call begins. */
+export class CallEvidence {
+  readonly task: Task;
+  /** Whose budgets the task's calls count against. */
+  readonly payer: {
+    readonly workspaceId: number;
+    readonly agent: { readonly id: number; readonly name: string };
+  };
+  readonly #parts: Pick<TaskParts, "budgets" | "db" | "ledger">;
+
+  constructor(parts: Pick<TaskParts, "budgets" | "db" | "ledger">, task: Task) {
+    this.#parts = parts;
+    this.task = task;
+    this.payer = { workspaceId: task.workspaceId, agent: { id: task.agentId, name: task.agent } };
+  }
+
+  draft(fields: Pick<Draft, "phase" | "action" | "outcome"> & Partial<Draft>): Draft {
+    const { createdBy: actor, agent, tier, id } = this.task;
+    return { channel: "system", actor, agent, tier, task: id, ...fields };
+  }
+
+  /**
+   * Begins a call in one transaction, once its budgets allow it.
+   * @param denied makes the entry of a refusal
+   * @throws AgentDenied `credits_exhausted`, `invalid_token`, each with its entry on disk
+   */
+  async begin<Begun>(
+    signal: AbortSignal,
+    denied: (code: string) => Draft,
+    work: (tx: Tx, reserve: Reserve) => Promise<Begun>,
+  ): Promise<Begun> {
+    const { budgets, db } = this.#parts;
+    return this.recordRefusal(denied, () =>
+      budgets.admit(signal, (reserve) => db.tx((tx) => work(tx, reserve))),
+    );
+  }
+
+  /** Does `work`, and records it if the call is refused before anything is sent. @throws AgentDenied */
+  async recordRefusal<Result>(denied: (code: string) => Draft, work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      const isTokenEnded = error instanceof AgentDenied && error.code === TOKEN_ENDED;
+      if (!isTokenEnded && !(error instanceof Problem)) throw error;
+      await this.#parts.ledger.record(this.task.workspaceId, denied(error.code));
+      throw error instanceof AgentDenied ? error : new AgentDenied(error.code, error.message);
+    }
+  }
+}

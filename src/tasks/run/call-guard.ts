@@ -1,0 +1,54 @@
+import type { Agent } from "../../access/agents.ts";
+import type { Tx } from "../../store/db.ts";
+import { BetweenCalls } from "../interruption.ts";
+import type { TaskParts } from "../parts.ts";
+import { markRunning } from "../store.ts";
+import type { Task } from "../task.ts";
+import type { RunJournal } from "./journal.ts";
+import type { RunRights } from "./rights.ts";
+
+/** Stands before each call of a model or a tool, in the transaction of its intent. */
+export class CallGuard {
+  readonly #parts: Pick<TaskParts, "clock" | "watch">;
+  readonly #task: Task;
+  readonly #rights: Pick<RunRights, "require">;
+  readonly #journal: Pick<RunJournal, "ceiling">;
+  readonly #draining: AbortSignal;
+  #isMarked = false;
+
+  constructor(
+    parts: Pick<TaskParts, "clock" | "watch">,
+    task: Task,
+    rights: Pick<RunRights, "require">,
+    journal: Pick<RunJournal, "ceiling">,
+    draining: AbortSignal,
+  ) {
+    this.#parts = parts;
+    this.#task = task;
+    this.#rights = rights;
+    this.#journal = journal;
+    this.#draining = draining;
+  }
+
+  /**
+   * The first call is also what marks the task as running: one sync for both.
+   * @returns the agent as it is now
+   * @throws BetweenCalls while the process drains; AgentDenied `agent_stopped`, `invalid_token`
+   */
+  async enter(tx: Tx): Promise<Agent> {
+    if (this.#draining.aborted) throw new BetweenCalls();
+    if (!this.#isMarked) await this.#markRunning(tx);
+    return this.#rights.require(tx);
+  }
+
+  async #markRunning(tx: Tx): Promise<void> {
+    const { workspaceId, id } = this.#task;
+    const { clock, watch } = this.#parts;
+    const isMarked = await markRunning(tx, workspaceId, id, clock.now(), this.#journal.ceiling);
+    if (!isMarked) throw new Error("a queued task is not queued in the store");
+    tx.onCommit(() => {
+      this.#isMarked = true;
+      watch.taskChanged(workspaceId, id);
+    });
+  }
+}

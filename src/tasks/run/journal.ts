@@ -1,0 +1,174 @@
+import type { AgentEvent, BeforeToolCall, ToolCall } from "../../agents/index.ts";
+import { StoreUnavailable, type Tx } from "../../store/db.ts";
+import type { ApprovalWithTexts } from "../approvals/rows.ts";
+import type { EventLog } from "../event-log.ts";
+import { saveEvents } from "../event-store.ts";
+import { encodeFrame } from "../frames.ts";
+import type { TaskParts } from "../parts.ts";
+import { raiseEventCeiling } from "../store.ts";
+import type { Task } from "../task.ts";
+import { WholeCharacters } from "./characters.ts";
+
+/** The id of a task's first event after `task.created`, in the process that accepted it. */
+const FIRST_RUN_EVENT = 2;
+/** Event ids that a started task may use before it has to note more of them in the store. */
+const CEILING_STEP = 4096;
+/** Frames that may still be made of text that waits for the end of the turn, after the ids were last compared with the ceiling. */
+const UNNUMBERED = 2;
+/**
+ * Bytes of events that wait for the end of their step. Past that they are stored in the middle of it, so that long answers of
+ * many tasks do not pile up in memory. If the process dies before the step's end, `output.reset` takes them back.
+ */
+const UNSAVED_BYTES = 32 * 1024;
+
+/** Events that a run publishes while it goes on. Its end is published with the task's. */
+export type RunEvent = Exclude<AgentEvent, { type: "agent.finished" | "agent.failed" }>;
+
+/** Publishes a run's events to their readers, and stores them: as a rule at the end of each step, in the step's own transaction. */
+export class RunJournal {
+  readonly #parts: Pick<TaskParts, "db" | "watch">;
+  readonly #task: Task;
+  readonly #log: EventLog;
+  readonly #characters = new WholeCharacters();
+  /** What people were asked for this task before the run, by the call's id. */
+  readonly #asked: ReadonlyMap<string, ApprovalWithTexts>;
+  #ceiling: number;
+  #saveAt = UNSAVED_BYTES;
+
+  constructor(
+    parts: Pick<TaskParts, "db" | "watch">,
+    task: Task,
+    log: EventLog,
+    asked: ReadonlyMap<string, ApprovalWithTexts>,
+  ) {
+    this.#parts = parts;
+    this.#task = task;
+    this.#log = log;
+    this.#asked = asked;
+    this.#ceiling = log.nextId + CEILING_STEP;
+  }
+
+  /** The highest event id that the task may use, as the store knows it once the task is marked as running. */
+  get ceiling(): number {
+    return this.#ceiling;
+  }
+
+  /**
+   * MUST come before anything is published ahead of the first call's intent, which is what notes the ceiling: the next process must
+   * not use these ids again. A task that this process accepted publishes no more than one event until then, and recovery leaves
+   * room for that.
+   */
+  async prepare(publishesFirst: boolean): Promise<void> {
+    if (publishesFirst || this.#log.nextId > FIRST_RUN_EVENT) await this.#raiseCeiling();
+  }
+
+  started(model: string): void {
+    this.#log.publish("task.started", { model, tier: this.#task.tier });
+  }
+
+  reset(): void {
+    this.#log.publish("output.reset", {});
+  }
+
+  text(text: string): void {
+    if (text !== "") this.#log.publishText(text);
+  }
+
+  publish(event: RunEvent): void {
+    switch (event.type) {
+      case "output.delta":
+        this.text(this.#characters.take(event.text));
+        return;
+      case "output.reset":
+        this.reset();
+        return;
+      case "model.fallback":
+        this.#log.publish("model.fallback", { from: event.from, to: event.to, reason: event.reason });
+        return;
+      case "tool.call":
+        // Readers saw the call when a person was asked; they see it again if that person has changed its arguments.
+        if (isAsAsked(this.#asked.get(event.id))) return;
+        this.#log.publish("tool.call", { id: event.id, tool: event.tool, arguments: event.arguments });
+        return;
+      case "tool.result":
+        this.toolResult(event, event.status, event.durationMs);
+        return;
+      case "step.started":
+      case "step.finished":
+      case "model.started":
+        return;
+    }
+  }
+
+  toolResult({ id, tool }: Pick<ToolCall, "id" | "tool">, status: string, durationMs: number): void {
+    this.#log.publish("tool.result", { id, tool, status, duration_ms: Math.round(durationMs) });
+  }
+
+  /** Half a character that is left when an answer ends. */
+  endText(isThrownAway: boolean): void {
+    const rest = this.#characters.rest();
+    if (!isThrownAway) this.text(rest);
+  }
+
+  /** After each event: raises the ceiling and stores what has piled up, if that is due. */
+  async keepUp(): Promise<void> {
+    if (this.#log.nextId + UNNUMBERED >= this.#ceiling) await this.#raiseCeiling();
+    if (this.#log.unsavedBytes >= this.#saveAt) await this.#saveEarly();
+  }
+
+  /** Stores the events so far, in a step's own transaction. */
+  async save(tx: Tx): Promise<void> {
+    const log = this.#log;
+    log.flush();
+    const from = log.savedUpTo;
+    const to = log.nextId - 1;
+    if (to === from) return;
+    await saveEvents(tx, this.#task.workspaceId, this.#task.id, from + 1, log.after(from));
+    tx.onCommit(() => log.saved(to));
+  }
+
+  /** Stores the events so far, and that a call waits for a person. Readers see it once it is on disk and can be decided. */
+  async announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
+    const { workspaceId, id: task, agent } = this.#task;
+    const { watch } = this.#parts;
+    const log = this.#log;
+    log.flush();
+    const data = { call_id: id, tool, arguments: input };
+    const from = log.savedUpTo;
+    const eventId = log.nextId;
+    const frame = encodeFrame(eventId, "approval.required", data);
+    await saveEvents(tx, workspaceId, task, from + 1, [...log.after(from), frame]);
+    await watch.approvalRequired(tx, { workspaceId, task, callId: id, agent, tool });
+    tx.onCommit(() => {
+      log.publish("approval.required", data);
+      log.saved(eventId);
+      watch.taskChanged(workspaceId, task);
+      watch.approvalChanged(workspaceId, task, id);
+    });
+  }
+
+  async #saveEarly(): Promise<void> {
+    try {
+      await this.#parts.db.tx((tx) => this.save(tx), { single: true });
+      this.#saveAt = UNSAVED_BYTES;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      // The step's end will show whether it can be written; until then memory has to hold them.
+      this.#saveAt = this.#log.unsavedBytes + UNSAVED_BYTES;
+    }
+  }
+
+  /** Before more ids are used than the store knows of: after a crash, new events start above every id ever sent. */
+  async #raiseCeiling(): Promise<void> {
+    const ceiling = this.#log.nextId + CEILING_STEP;
+    const { workspaceId, id } = this.#task;
+    await this.#parts.db.tx((tx) => raiseEventCeiling(tx, workspaceId, id, ceiling), { single: true });
+    this.#ceiling = ceiling;
+  }
+}
+
+/** Whether a person was asked for a call before the run, and has left its arguments as they were. */
+function isAsAsked(approval: ApprovalWithTexts | undefined): boolean {
+  if (!approval) return false;
+  return approval.status !== "approved" || approval.argumentsSeq === approval.firstSeq;
+}

@@ -1,0 +1,106 @@
+import type { Agent } from "../../access/agents.ts";
+import { tokenIdOf } from "../../access/caller.ts";
+import type { Grant } from "../../access/grant.ts";
+import { allowsModel, allowsTier } from "../../access/policy.ts";
+import { AgentDenied } from "../../agents/index.ts";
+import type { Tx } from "../../store/db.ts";
+import { AGENT_STOPPED, TOKEN_ENDED, TOKEN_ENDED_WORDS, WORKSPACE_STOPPED } from "../interruption.ts";
+import type { TaskParts } from "../parts.ts";
+import type { Task } from "../task.ts";
+
+export type RunRightsParts = Pick<TaskParts, "agents" | "tokens" | "tools" | "workspaces">;
+
+/**
+ * What a run may use: its agent as last read, the connectors as they are, and the token that dispatched the task. All of them may
+ * change while the task runs; a change counts from the next call on.
+ */
+export class RunRights {
+  /** As token scopes, the tools that the task lists. The token's own scopes allowed them when the task was accepted. */
+  readonly scopes: readonly string[];
+  readonly #parts: RunRightsParts;
+  readonly #task: Task;
+  /** Of the token that dispatched the task; null if the operator did. */
+  readonly #grant: Grant | null;
+  /** By name, the definitions of the tools that the model is offered. */
+  readonly #offered = new Map<string, string | undefined>();
+  #agent: Agent | null = null;
+
+  constructor(parts: RunRightsParts, task: Task) {
+    this.#parts = parts;
+    this.#task = task;
+    this.scopes = task.tools.map((tool) => `tools:${tool}`);
+    const token = tokenIdOf({ actor: task.createdBy });
+    this.#grant = token === null ? null : parts.tokens.grantOf(task.workspaceId, token);
+  }
+
+  /** The agent as last read. @throws Error before it was read for the first time */
+  get agent(): Agent {
+    if (!this.#agent) throw new Error("the run has not read its agent");
+    return this.#agent;
+  }
+
+  /** Reads the agent again. The last one stays if it has been removed: the next call is then refused. @returns the agent, if any */
+  async refresh(): Promise<Agent | undefined> {
+    const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId);
+    if (agent) this.#agent = agent;
+    return agent;
+  }
+
+  /**
+   * Reads agent and token in the transaction of a call's intent, so that a change of them comes before the intent and holds, or
+   * comes after it.
+   * @throws AgentDenied `agent_stopped`, `invalid_token`
+   */
+  async require(tx: Tx): Promise<Agent> {
+    const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId, tx);
+    if (!agent) throw new AgentDenied("agent_stopped", "The agent was removed.");
+    if (agent.status === "stopped") throw new AgentDenied("agent_stopped", this.whyStopped());
+    const holds = this.#grant?.holds(tx) ?? true;
+    // Nothing is sent for a token that has ended, however long ago it dispatched the task.
+    if (!(typeof holds === "boolean" ? holds : await holds)) {
+      throw new AgentDenied(TOKEN_ENDED, TOKEN_ENDED_WORDS);
+    }
+    this.#agent = agent;
+    return agent;
+  }
+
+  whyStopped(): string {
+    return this.#parts.workspaces.isStopped(this.#task.workspaceId) ? WORKSPACE_STOPPED : AGENT_STOPPED;
+  }
+
+  /** Whether the policy allows this model in the task's tier. */
+  allowsModel(model: string): boolean {
+    const { tierPolicy } = this.agent;
+    return allowsTier(tierPolicy, this.#task.tier) && allowsModel(tierPolicy, model);
+  }
+
+  /** Whether agent, task and connector allow this tool. */
+  allowsTool(tool: string): boolean {
+    const { tools } = this.agent;
+    return this.#parts.tools.allows(this.#task.workspaceId, tool, { tools, scopes: this.scopes });
+  }
+
+  /** Whether a person has to approve a call of this tool. */
+  needsApproval(tool: string): boolean {
+    return this.#parts.tools.needsApproval(this.#task.workspaceId, tool, this.agent.approvals);
+  }
+
+  /** Remembers what these tools are now: an approval counts only for what the model was offered. */
+  offer(tools: readonly string[]): void {
+    for (const tool of tools) this.#offered.set(tool, this.#currentDefinition(tool));
+  }
+
+  /**
+   * The hash of what a call of this tool would reach (`definitionHash`); undefined if it has changed since the tool was offered, or
+   * the tool is gone.
+   */
+  definitionOf(tool: string): string | undefined {
+    const current = this.#currentDefinition(tool);
+    const offered = this.#offered.get(tool);
+    return offered === undefined || offered === current ? current : undefined;
+  }
+
+  #currentDefinition(tool: string): string | undefined {
+    return this.#parts.tools.definitionOf(this.#task.workspaceId, tool);
+  }
+}

@@ -1,0 +1,223 @@
+import { AgentDenied, type AgentFailed, type Hooks, runAgent } from "../../agents/index.ts";
+import { pause } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
+import { StoreUnavailable } from "../../store/db.ts";
+import { AwaitingApproval } from "../approvals/present.ts";
+import type { EventLog } from "../event-log.ts";
+import type { Ending } from "../finish.ts";
+import {
+  BetweenCalls,
+  deniedEnding,
+  failure,
+  interruptionOf,
+  type RunSignals,
+  stoppedEnding,
+  unrecorded,
+} from "../interruption.ts";
+import type { OwedCharge } from "../lost.ts";
+import type { TaskParts } from "../parts.ts";
+import type { Task } from "../task.ts";
+import { CallEvidence } from "./call-evidence.ts";
+import { CallGuard } from "./call-guard.ts";
+import { RunJournal } from "./journal.ts";
+import { ModelEvidence } from "./model-evidence.ts";
+import { runOwnCall } from "./own-call.ts";
+import { loadProgress, type OwnCall, type SavedProgress } from "./progress.ts";
+import { RunRights } from "./rights.ts";
+import { ToolEvidence } from "./tool-evidence.ts";
+
+/** Why a run ends without the task's end: the process stops, or a person is to decide. */
+export type Pause = "shutdown" | "awaiting";
+
+/** UTF-16 units that a task's models may send: bounds the memory that its events take. */
+const OUTPUT_LIMIT = 1_000_000;
+
+/** The parts of a run, each made from those above it. */
+interface Run {
+  readonly progress: SavedProgress;
+  readonly rights: RunRights;
+  readonly journal: RunJournal;
+  readonly models: ModelEvidence;
+  readonly tools: ToolEvidence;
+}
+
+/**
+ * One run of a task, from where it stands to its end, or to a person's decision. It publishes the task's events and writes what
+ * lasts around each call. `run` answers how it ended; writing that is left to the caller.
+ */
+export class TaskRun {
+  readonly #parts: TaskParts;
+  readonly #task: Task;
+  readonly #log: EventLog;
+  readonly #signal: AbortSignal;
+  readonly #draining: AbortSignal;
+  #models: ModelEvidence | null = null;
+
+  constructor(parts: TaskParts, task: Task, log: EventLog, { signal, draining }: RunSignals) {
+    this.#parts = parts;
+    this.#task = task;
+    this.#log = log;
+    this.#signal = signal;
+    this.#draining = draining;
+  }
+
+  /** What a model call cost that could not be written, for the task's end to settle. */
+  get owed(): OwedCharge | null {
+    return this.#models?.owed ?? null;
+  }
+
+  async run(): Promise<Ending | Pause> {
+    if (this.#signal.aborted) return interrupted(this.#signal);
+    if (this.#draining.aborted) return "shutdown";
+    const { prompt } = this.#task;
+    const rights = new RunRights(this.#parts, this.#task);
+    const agent = await rights.refresh();
+    // Also if the process died between the stop and the cancelling of what the agent had queued.
+    if (!agent) return stoppedEnding("The agent was removed.");
+    if (agent.status === "stopped") return stoppedEnding(rights.whyStopped());
+    if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
+    const run = await this.#open(rights);
+    const { own } = run.progress;
+    await run.journal.prepare(own !== null);
+    return own ? this.#runOwnCall(run, own) : this.#runAgent(run, prompt);
+  }
+
+  async #open(rights: RunRights): Promise<Run> {
+    const { db, tools } = this.#parts;
+    const task = this.#task;
+    const mayRepeat = (tool: string) => tools.mayRepeat(task.workspaceId, tool);
+    const progress = await loadProgress(db, task, mayRepeat);
+    const journal = new RunJournal(this.#parts, task, this.#log, progress.asked);
+    const guard = new CallGuard(this.#parts, task, rights, journal, this.#draining);
+    const evidence = new CallEvidence(this.#parts, task);
+    const around = { ...this.#parts, evidence, guard, rights, journal };
+    const models = new ModelEvidence(around);
+    this.#models = models;
+    return {
+      progress,
+      rights,
+      journal,
+      models,
+      tools: new ToolEvidence({ ...around, asked: progress.asked }),
+    };
+  }
+
+  async #runAgent(run: Run, prompt: string): Promise<Ending | Pause> {
+    const { clock, door, ids, tools } = this.#parts;
+    const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
+    const { rights, journal } = run;
+    const { messages, isInStep, asked, answer } = run.progress;
+    const { agent } = rights;
+    // Agent and connectors may have changed since the task was accepted: one whose tools are gone does not begin. One that has begun
+    // goes on without them: its calls of them are refused, and its model is told.
+    const isNew = messages.length === 0;
+    const offered = isNew ? this.#task.tools : this.#task.tools.filter((tool) => rights.allowsTool(tool));
+    let models: ReturnType<typeof door.open>;
+    let taskTools: ReturnType<typeof tools.resolve>;
+    try {
+      models = door.open(() => rights.agent.tierPolicy, tier);
+      // Only a run that goes on from a decision makes calls that were approved.
+      if (asked.size > 0) rights.offer(offered);
+      const user = { tools: agent.tools, scopes: rights.scopes };
+      const actor = { workspaceId, agentId, actor: createdBy, via: this.#log.via };
+      taskTools = tools.resolve(workspaceId, offered, user, actor);
+    } catch (error) {
+      if (error instanceof Problem) return failure("model_unavailable", error.message);
+      throw error;
+    }
+    // A task that waited for a person goes on as if it had not.
+    if (!isInStep || asked.size === 0) journal.started(models[0]?.id ?? "");
+    if (eventCeiling > 0 && !isInStep) journal.reset();
+    // The last answer was there when the process died.
+    if (answer !== null) {
+      journal.text(answer);
+      return { status: "succeeded", error: null, output: answer.toWellFormed() };
+    }
+
+    const events = runAgent({
+      model: models,
+      prompt,
+      messages,
+      tools: taskTools,
+      maxSteps: agent.maxSteps,
+      maxOutputCharacters: OUTPUT_LIMIT,
+      signal: this.#signal,
+      newId: () => ids("call"),
+      now: () => clock.monotonic(),
+      wait: (ms) => this.#pause(ms),
+      policy: {
+        allowModel: (model) => rights.allowsModel(model),
+        allowTool: (tool) => rights.allowsTool(tool),
+      },
+      hooks: hooksOf(run),
+      ...(agent.instructions === null ? {} : { instructions: agent.instructions }),
+    });
+    for await (const event of events) {
+      if (event.type === "agent.failed") return this.#failed(event);
+      if (event.type !== "output.delta") journal.endText(event.type === "output.reset");
+      if (event.type === "agent.finished") {
+        return { status: "succeeded", error: null, output: event.output.toWellFormed() };
+      }
+      // Before the framework chooses the step's first model.
+      if (event.type === "step.started") await rights.refresh();
+      journal.publish(event);
+      await journal.keepUp();
+    }
+    throw new Error("the run ended without its last event");
+  }
+
+  async #runOwnCall(run: Run, own: OwnCall): Promise<Ending | Pause> {
+    const { answers, clock, log, tools } = this.#parts;
+    const { id, workspaceId, agentId, createdBy } = this.#task;
+    const { journal } = run;
+    journal.publish({ type: "tool.call", ...own.call });
+    const ending = await runOwnCall(
+      {
+        ...{ tools, clock, log, signal: this.#signal },
+        before: (call) => run.tools.before(call),
+        after: (call) => run.tools.after(call),
+        actor: { workspaceId, agentId, actor: createdBy, via: this.#log.via },
+        answered: (answer) => answers.put(id, answer),
+        ended: (call, status, durationMs) => journal.toolResult(call, status, durationMs),
+      },
+      own,
+    );
+    return this.#signal.aborted && ending !== "awaiting" ? interrupted(this.#signal) : ending;
+  }
+
+  #failed(event: AgentFailed): Ending | Pause {
+    if (event.cause instanceof AwaitingApproval) return "awaiting";
+    if (event.cause instanceof BetweenCalls) return "shutdown";
+    if (event.code === "cancelled") return interrupted(this.#signal);
+    if (event.cause instanceof StoreUnavailable) return unrecorded();
+    if (event.cause instanceof AgentDenied) return deniedEnding(event.cause);
+    if (event.code === "denied") return failure("model_unavailable", event.message);
+    if (event.code === "internal" && event.cause !== undefined) {
+      this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
+    }
+    return failure(event.code, event.message);
+  }
+
+  /** For a provider that asks to be left alone for a while. @throws BetweenCalls: no call is in flight that a stop would wait for */
+  async #pause(ms: number): Promise<void> {
+    try {
+      await pause(ms, this.#parts.clock, AbortSignal.any([this.#signal, this.#draining]));
+    } catch (reason) {
+      throw this.#signal.aborted ? reason : new BetweenCalls();
+    }
+  }
+}
+
+function hooksOf({ models, tools }: Run): Hooks {
+  return {
+    beforeModelCall: (call) => models.before(call),
+    afterModelCall: (call) => models.after(call),
+    beforeToolCall: (call) => tools.before(call),
+    afterToolCall: (call) => tools.after(call),
+  };
+}
+
+/** How the signal ends a run that was broken off. */
+function interrupted(signal: AbortSignal): Ending | Pause {
+  return interruptionOf(signal)?.ending ?? "shutdown";
+}

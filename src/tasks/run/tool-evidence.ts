@@ -1,0 +1,198 @@
+import type { AfterToolCall, BeforeToolCall, Deny } from "../../agents/index.ts";
+import { redact } from "../../base/log.ts";
+import { isToolName } from "../../connectors/registry.ts";
+import { recordUsage, UNKNOWN_TOOL } from "../../gate/usage/record.ts";
+import type { Draft } from "../../ledger/entry.ts";
+import type { Tx } from "../../store/db.ts";
+import { verdictOf } from "../approvals/present.ts";
+import type { Approval, ApprovalWithTexts } from "../approvals/rows.ts";
+import { chargeTask } from "../charges.ts";
+import type { TaskParts } from "../parts.ts";
+import { finishToolCall, insertToolCall } from "../store.ts";
+import { type AskPeopleParts, askPeople } from "./ask-people.ts";
+import type { CallEvidence } from "./call-evidence.ts";
+import type { RunJournal } from "./journal.ts";
+import type { RunRights } from "./rights.ts";
+
+export interface ToolEvidenceParts
+  extends Pick<TaskParts, "budgets" | "clock" | "db" | "ledger" | "tools" | "watch">,
+    Omit<AskPeopleParts, "journal" | "task"> {
+  readonly evidence: CallEvidence;
+  readonly rights: RunRights;
+  readonly journal: Pick<RunJournal, "announce" | "save">;
+  /** What people were asked for this task before the run, by the call's id. */
+  readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
+}
+
+/** A tool call whose intent is on disk. */
+interface ToolIntent {
+  readonly seq: number;
+  /** Micro-credits that the call costs once it is made. */
+  readonly price: number;
+}
+
+/** What may be called has changed while the call waited for its budget: its transaction is rolled back, and it is decided again. */
+class RightsChanged extends Error {
+  override readonly name = "RightsChanged";
+}
+
+const TOOL_NAME_LIMIT = 128;
+
+/** Decides on each call of a tool, asks people if it needs that, and writes an intent before it and an outcome after it. */
+export class ToolEvidence {
+  readonly #parts: ToolEvidenceParts;
+  readonly #intents = new Map<string, ToolIntent>();
+
+  constructor(parts: ToolEvidenceParts) {
+    this.#parts = parts;
+  }
+
+  async before(call: BeforeToolCall): Promise<Deny | undefined> {
+    for (;;) {
+      try {
+        return await this.#decide(call);
+      } catch (error) {
+        if (!(error instanceof RightsChanged)) throw error;
+      }
+    }
+  }
+
+  /** @throws RightsChanged if it has to be decided again */
+  async #decide(call: BeforeToolCall): Promise<Deny | undefined> {
+    const { rights, asked } = this.#parts;
+    // What was changed while the model answered counts for what it asks now.
+    await rights.refresh();
+    if (!rights.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
+    const approval = asked.get(call.id);
+    const verdict = approval === undefined ? null : verdictOf(approval, call, rights.definitionOf(call.tool));
+    if (verdict?.kind === "denied") return verdict.deny;
+    if (verdict?.kind === "changed") return this.#ask(call, approval);
+    if (verdict === null && rights.needsApproval(call.tool)) return this.#ask(call, approval);
+    this.#intents.set(call.id, await this.#intend(call, verdict === null ? undefined : approval));
+    return undefined;
+  }
+
+  /**
+   * Puts a call before people. @param before the same call as it was presented earlier
+   * @returns why nobody is asked. @throws AwaitingApproval
+   */
+  #ask(call: BeforeToolCall, before: Approval | undefined): Promise<Deny> {
+    const { evidence } = this.#parts;
+    const input = JSON.stringify(call.arguments);
+    const fields = { phase: "single", action: "tool.call", outcome: "denied", tool: call.tool } as const;
+    return evidence.recordRefusal(
+      (code) => evidence.draft({ ...fields, code, input }),
+      () => askPeople({ ...this.#parts, task: evidence.task }, call, before),
+    );
+  }
+
+  /** @param approval by which a person has approved the call. @throws RightsChanged */
+  async #intend(call: BeforeToolCall, approval: Approval | undefined): Promise<ToolIntent> {
+    const { evidence, guard, rights, budgets, ledger, clock, journal } = this.#parts;
+    const { workspaceId, id } = evidence.task;
+    const { tool } = call;
+    const price = budgets.toolPrice(tool);
+    const input = JSON.stringify(call.arguments);
+    const draft = evidence.draft({ phase: "intent", action: "tool.call", outcome: "allowed", tool, input });
+    const denied = (code: string): Draft => ({ ...draft, phase: "single", outcome: "denied", code });
+    return evidence.begin(call.signal, denied, async (tx, reserve) => {
+      const agent = await guard.enter(tx);
+      // It may have waited for its budget since it was decided on.
+      const needsPerson = approval === undefined && rights.needsApproval(tool);
+      const isOther = approval !== undefined && rights.definitionOf(tool) !== approval.definitionHash;
+      if (needsPerson || isOther || !rights.allowsTool(tool)) throw new RightsChanged();
+      // What costs nothing needs no budget, not even one that is not spent.
+      if (price > 0) {
+        await reserve(tx, { spender: { workspaceId, agent }, owner: id, expected: () => price });
+      }
+      const detail = intentDetail(approval, price);
+      const seq = await ledger.append(tx, workspaceId, { ...draft, detail });
+      const row = { ...call, intentSeq: seq, startedAt: clock.now(), status: "unknown", price } as const;
+      await insertToolCall(tx, workspaceId, id, row);
+      await journal.save(tx);
+      return { seq, price };
+    });
+  }
+
+  async after(call: AfterToolCall): Promise<void> {
+    const { evidence, db, clock, tools, watch, journal } = this.#parts;
+    const { workspaceId, agentId, id } = evidence.task;
+    watch.toolCall(call.status);
+    const output = JSON.stringify(call.output);
+    const intent = this.#intents.get(call.id);
+    this.#intents.delete(call.id);
+    // Redacted before it is cut: nobody would recognise a part of a secret.
+    const tool = redact(call.tool).slice(0, TOOL_NAME_LIMIT);
+    const isKnown = intent !== undefined || tools.catalogue.find(workspaceId, call.tool) !== undefined;
+    await db.tx(async (tx) => {
+      const outcomeSeq = intent
+        ? await this.#writeOutcome(tx, call, intent, tool, output)
+        : await this.#writeRefusal(tx, call, tool, output);
+      const { status } = call;
+      const durationMs = Math.round(call.durationMs);
+      await finishToolCall(tx, workspaceId, id, call.id, { status, outcomeSeq, durationMs });
+      await recordUsage(tx, {
+        ...{ workspaceId, agentId, kind: "tool", name: isKnown ? call.tool : UNKNOWN_TOOL },
+        ...{ outcome: status, at: clock.now(), durationMs: call.durationMs },
+        credits: call.dispatched ? (intent?.price ?? 0) : 0,
+      });
+      await journal.save(tx);
+    });
+  }
+
+  /** Refused by the framework before anything was sent: one entry is both, with the code that the task shows. */
+  async #writeRefusal(tx: Tx, call: AfterToolCall, tool: string, output: string): Promise<number> {
+    const { evidence, ledger, clock } = this.#parts;
+    const { workspaceId, id: task } = evidence.task;
+    const { id, status, code } = call;
+    const draft = evidence.draft({
+      ...{ phase: "single", action: "tool.call", outcome: "denied", code },
+      // What a model makes up stays in the ledger for ever: only what can be the name of a tool is named.
+      tool: isToolName(call.tool) ? tool : undefined,
+      input: JSON.stringify(call.arguments),
+      output,
+    });
+    const seq = await ledger.append(tx, workspaceId, draft);
+    const row = { id, tool, intentSeq: seq, startedAt: clock.now(), status, price: 0 };
+    await insertToolCall(tx, workspaceId, task, row);
+    return seq;
+  }
+
+  async #writeOutcome(
+    tx: Tx,
+    call: AfterToolCall,
+    { seq: ref, price }: ToolIntent,
+    tool: string,
+    output: string,
+  ): Promise<number> {
+    const { evidence, ledger, budgets, watch } = this.#parts;
+    const { task, payer } = evidence;
+    const { workspaceId, id } = task;
+    const { status, dispatched } = call;
+    // A call costs its price as soon as it was sent, whatever came of it.
+    const micros = dispatched ? price : 0;
+    const outcome = status === "succeeded" || status === "denied" ? status : "failed";
+    const code = call.code ?? (status === "unknown" ? "unknown" : undefined);
+    const credits = micros === 0 ? undefined : micros;
+    const fields = { phase: "outcome", ref, action: "tool.call", outcome, code } as const;
+    const outcomeSeq = await ledger.append(
+      tx,
+      workspaceId,
+      evidence.draft({ ...fields, tool, output, credits }),
+    );
+    await chargeTask(tx, workspaceId, id, micros);
+    await budgets.charge(tx, payer, micros);
+    tx.onCommit(() => {
+      budgets.release(id);
+      if (micros > 0) watch.taskChanged(workspaceId, id);
+    });
+    return outcomeSeq;
+  }
+}
+
+/** Undefined if there is nothing to say. */
+function intentDetail(approval: Approval | undefined, price: number): Draft["detail"] {
+  const seq = approval?.decisionSeq ?? undefined;
+  const detail = { ...(seq === undefined ? {} : { approval_seq: seq }), ...(price === 0 ? {} : { price }) };
+  return Object.keys(detail).length === 0 ? undefined : detail;
+}
