@@ -14,6 +14,8 @@ import {
 /** How long a thread may take to close its connection before it is ended all the same. */
 const LEAVE_MS = 1_000;
 
+/** With fewer left than this, a database that cannot be opened most likely lacked them. */
+const FEW_FILES = 32;
 /** What a thread says that cannot read its program, since connections took the last descriptors. */
 const OUT_OF_FILES = /^\w*:? ?(?:EMFILE|ENFILE)\b/;
 
@@ -119,7 +121,7 @@ export class WorkerThread {
     try {
       return this.#open();
     } catch (error) {
-      job.reject(error instanceof OutOfOpenFiles ? tooMuch() : error);
+      job.reject(error instanceof OutOfOpenFiles ? outOfFiles() : error);
       return null;
     }
   }
@@ -130,7 +132,7 @@ export class WorkerThread {
     this.#worker = worker;
     const failed = (why: string) => {
       if (this.#worker !== worker) return;
-      this.#end(OUT_OF_FILES.test(why) ? tooMuch() : new Error(`a vault worker failed: ${why}`));
+      this.#end(OUT_OF_FILES.test(why) ? outOfFiles() : new Error(`a vault worker failed: ${why}`));
     };
     worker.onmessage = (message: MessageEvent<JobReply>) => {
       if (this.#worker === worker) this.#settle(message.data);
@@ -218,8 +220,14 @@ export function tooMuch(): Problem {
   });
 }
 
+function outOfFiles(): Problem {
+  return new Problem("rate_limited", "The server has too many connections open to begin this now.", {
+    headers: { "Retry-After": "1" },
+  });
+}
+
 function errorOf({ message, field, isStore }: JobFailure): Error {
   if (field !== null) return new JobRefused(field, message);
-  if (isStore && openFilesReserve.isShort) return tooMuch();
+  if (isStore && !openFilesReserve.hasRoom(FEW_FILES)) return outOfFiles();
   return isStore ? new StoreUnavailable(message) : new Error(message);
 }
