@@ -39,6 +39,8 @@ export interface LedgerSelection {
   readonly filter: Omit<EntryFilter, "oversight">;
   /** All that the caller sees; `filter` lets nothing else through. */
   readonly own?: OwnEntries | null | undefined;
+  /** The caller asks for entries that it does not see: the answer has none. */
+  readonly isOutside?: boolean | undefined;
   /** The UTC day that was asked for; `filter` has its bounds. */
   readonly date?: string | undefined;
   /** The task that was asked for; `filter` has what is known of it. */
@@ -163,7 +165,7 @@ export class LedgerExports {
   async *#entries(
     workspaceId: number,
     format: EntryFormat,
-    { filter, task, order = "asc", after }: LedgerSelection,
+    { filter, isOutside, task, order = "asc", after }: LedgerSelection,
     signed: TreeHead,
   ): AsyncGenerator<Uint8Array, void> {
     const evidence = await EvidenceReader.open(this.#parts.db, workspaceId, signed);
@@ -175,6 +177,7 @@ export class LedgerExports {
     }
     const head = format.head();
     if (head !== "") yield ENCODER.encode(head);
+    if (isOutside) return;
     for await (const entries of evidencePages(
       evidence,
       { first, last, order },

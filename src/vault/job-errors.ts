@@ -3,6 +3,9 @@ import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { JobFailure } from "./messages.ts";
 
+/** With fewer left than this, a database that cannot be opened most likely lacked them. */
+const FEW_FILES = 32;
+
 /** A job whose request is at fault: which field, and what is wrong with it. */
 export class JobRefused extends Error {
   override readonly name = "JobRefused";
@@ -22,7 +25,7 @@ export class JobOverLimit extends Error {
 /** The error that a worker's failure stands for. */
 export function errorOf({ message, field, isStore }: JobFailure): Error {
   if (field !== null) return new JobRefused(field, message);
-  if (isStore && openFilesReserve.isShort) return outOfOpenFiles();
+  if (isStore && !openFilesReserve.hasRoom(FEW_FILES)) return outOfOpenFiles();
   return isStore ? new StoreUnavailable(message) : new Error(message);
 }
 

@@ -71,19 +71,28 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
       const cursor = decodeCursor(query.cursor, isSeq);
       const after = cursor === undefined ? undefined : Number(cursor);
       const chosen = chooseFormat(query.format, request.headers.get("accept"));
-      const isForeign = own !== null && query.agent !== undefined && query.agent !== own.agent;
+      const isOutside = own !== null && query.agent !== undefined && query.agent !== own.agent;
       // A bundle with nothing in it would say, signed, that there is nothing of that agent.
-      if (isForeign && chosen.format === "article14") {
+      if (isOutside && chosen.format === "article14") {
         throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(query.agent)}.`);
       }
       const named = task === undefined ? undefined : await namedTask(db, call.caller, task);
       const filter = {
         ...{ agent: own ? own.agent : query.agent, actor, action, tier },
-        task: isForeign ? null : named,
+        task: isOutside ? null : named,
         ...timeRange(date, query.from, query.to, own),
       };
       if (chosen.format !== "json") {
-        return exports.reply(call, request, chosen, { filter, own, date, task, order, limit, after });
+        return exports.reply(call, request, chosen, {
+          filter,
+          own,
+          isOutside,
+          date,
+          task,
+          order,
+          limit,
+          after,
+        });
       }
       call.about({ detail: detailOf("json", { filter, date, task, order, limit, after }) });
       const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
