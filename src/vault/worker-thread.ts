@@ -7,8 +7,6 @@ import type { Turn, TurnLimits } from "./turns.ts";
 /** How long a thread may take to close its connection before it is ended all the same. */
 const LEAVE_MS = 1_000;
 
-/** With fewer left than this, a database that cannot be opened most likely lacked them. */
-const FEW_FILES = 32;
 /** What a thread says that cannot read its program, since connections took the last descriptors. */
 const OUT_OF_FILES = /^\w*:? ?(?:EMFILE|ENFILE)\b/;
 
