@@ -14,7 +14,7 @@ const MAIN = "word/document.xml";
  * pictures, and at the end the foot- and endnotes that it refers to. Comments, headers, footers and deleted text are left out.
  *
  * Its XML is read as a stream of tags, so that memory goes with the text and not with the number of elements: 30 KB of zip can
- * hold millions of them. No other file and no address is opened, and a document type, which alone can declare entities, is refused.
+ * hold millions of them. No other file and no address is opened. A document type is refused, because it could declare entities.
  * @throws Fault
  */
 export async function readDocx(bytes: Uint8Array): Promise<ReadDocument> {
