@@ -141,8 +141,7 @@ describe("what holds ends with 0:", () => {
 describe("what was tampered with ends with 1, and says where:", () => {
   test("for people", async () => {
     cutTail();
-    // Alone it can't be told from a server that was killed, or shows as more than one would leave unsigned.
-    expect((await verify()).code).not.toBe(1);
+    expect((await verify()).code).toBe(1);
     const ran = await verify("--checkpoint", "checkpoints");
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 1, stderr: "" });
     expect(ran.stdout).toContain("Workspace default: TAMPERED WITH\n");
@@ -160,7 +159,10 @@ describe("what was tampered with ends with 1, and says where:", () => {
       ledgers: [
         {
           verdict: "tampered",
-          findings: [{ verdict: "tampered", code: "tail_missing", workspace: "default", seq: 651 }],
+          findings: [
+            { verdict: "tampered", code: "tail_missing", workspace: "default", seq: 651 },
+            { verdict: "tampered", code: "checkpoint_missing", workspace: "default" },
+          ],
         },
         { verdict: "holds" },
       ],
@@ -181,16 +183,17 @@ describe("what was tampered with ends with 1, and says where:", () => {
 });
 
 describe("what cannot be decided ends with 3, and says what is missing:", () => {
-  test("no checkpoint", async () => {
-    cutTail(0);
+  test("a head, in a directory of a version that signed none", async () => {
     const dataDir = join(desk.cwd, "gatehouse-data");
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
-    vandal.unguarded(() => vandal.removeCheckpoints(0, 2));
+    vandal.run("DROP TABLE ledger_heads");
+    vandal.run("PRAGMA user_version = 12");
     vandal.close();
-    const ran = await verify("--workspace", "other");
+    const ran = await verify();
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 3, stderr: "" });
-    expect(ran.stdout).toContain("Workspace other: cannot be decided\n");
-    expect(ran.stdout).toMatch(/^ {2}\? No checkpoint is stored.* --checkpoint\. \[no_checkpoint\]$/m);
+    expect(ran.stdout).toMatch(
+      /^ {2}\? The data directory was written by a version .* \[schema_unsigned\]$/m,
+    );
     expect(ran.stdout).toEndWith(
       "Cannot be decided: nothing speaks of tampering, but what is said above is missing.\n",
     );
