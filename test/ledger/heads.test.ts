@@ -121,6 +121,10 @@ describe("a start refuses", () => {
       (v) => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
+        // What came after heads goes as well, so that the migrations run again.
+        v.run("ALTER TABLE approvals DROP COLUMN definition_hash");
+        v.run("ALTER TABLE approvals DROP COLUMN first_seq");
+        v.run("ALTER TABLE schedules DROP COLUMN agent_id");
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
       /no head of a ledger is stored, though the key|cannot be opened/,
