@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { WholeCharacters } from "../../src/tasks/run/characters.ts";
 import { EventLog } from "../../src/tasks/event-log.ts";
 import { blocksOf, encodeFrame, framesAfter } from "../../src/tasks/frames.ts";
+import { WholeCharacters } from "../../src/tasks/run/characters.ts";
 
 const decode = (bytes: Uint8Array) => new TextDecoder("utf-8", { fatal: true }).decode(bytes);
 const anyText = fc.oneof(
