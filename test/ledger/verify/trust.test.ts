@@ -298,7 +298,13 @@ describe("keys that change:", () => {
       const result = await verify(path, brought);
       expect([result.verdict, inShort(allFindings(result))]).toEqual([
         "tampered",
-        ["key_changed", `tail_unsigned ${size}`, "key_changed", "checkpoint_surplus", `key_unvouched ${size}`],
+        [
+          "key_changed",
+          `tail_unsigned ${size}`,
+          "key_changed",
+          "checkpoint_surplus",
+          `key_unvouched ${size}`,
+        ],
       ]);
     }
   });
