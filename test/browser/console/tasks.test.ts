@@ -140,7 +140,7 @@ test("a prompt is thrown away after a question alone: by Escape, by Cancel, by g
   await page.keyboard.press("Escape");
   await ask.getByRole("button", { name: "Keep editing" }).click();
   await ask.waitFor({ state: "detached" });
-  expect(await page.evaluate<string>("document.activeElement.value")).toBe("keep me");
+  await page.waitForFunction("document.activeElement.value === 'keep me'");
   await page.evaluate("history.back()");
   await page
     .getByRole("dialog", { name: "Leave without saving?" })
