@@ -5,7 +5,7 @@ const CLOSE_MS = 5_000;
 
 /**
  * What a server does about faults that no part of it has caught. A promise that failed with nobody waiting for it is
- * logged, and the server goes on: no caller of another workspace is to suffer for it. After an exception nobody knows what
+ * logged, and the server goes on, so other workspaces are unaffected. After an exception nobody knows what
  * was left half done, so the server closes its store in order and exits with 1, for the service manager to start it again.
  */
 export function handleUnexpectedFaults(log: Log, stop: () => Promise<unknown>): void {

@@ -67,8 +67,8 @@ export type Refused = Extract<Answer<never>, { readonly ok: false }>;
 export interface Gate {
   /**
    * The one way of every call: authenticate, limit, check the scope, do, record, answer. It never
-   * throws. Whether the caller may still act is asked again by each transaction of the call (`Call`). No call succeeds before its entry is on disk: where it can't be written, the answer is 503
-   * `ledger_unavailable`. A stop, a cancel and the end of a session alone hold from the moment at which they are decided:
+   * throws. Each transaction of the call checks again that the caller may still act (`Call`). No call succeeds before its entry is on
+   * disk: if it can't be written, the answer is 503 `ledger_unavailable`. A stop, a cancel and the end of a session alone hold from the moment at which they are decided:
    * where their entry can't be written, they succeed without one, and it is written late.
    */
   call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<Answer<T>>;

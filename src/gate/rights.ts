@@ -7,7 +7,7 @@ export function unauthenticated(code: "unauthenticated" | "invalid_token", detai
   return new Problem(code, detail, { headers: { "WWW-Authenticate": "Bearer" } });
 }
 
-/** The one answer to every token and session that does not count: which it was, nobody is told. */
+/** The one answer to every token and session that does not count: the reason is never disclosed. */
 export function invalidToken(): Problem {
   return unauthenticated("invalid_token", "The token is unknown, expired or revoked.");
 }

@@ -58,6 +58,6 @@ export class LedgerFaults {
         actor: "system",
         detail: { problem: message, target_seq: seq },
       })
-      .catch((error: unknown) => log.warn("a change of the ledger is in the log alone", { error }));
+      .catch((error: unknown) => log.warn("a change of the ledger was only logged", { error }));
   }
 }

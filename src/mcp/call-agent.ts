@@ -72,7 +72,7 @@ async function dispatchAndWait(
         return { denied: await denyArguments(call, AgentArguments.errors(input)) };
       }
       if (!mayWait) throw parts.waits.stopped ? draining() : tooMany();
-      // Before it is looked up: whether there is such an agent is nothing that another one's token is told.
+      // Before it is looked up: whether there is such an agent must not be revealed to another agent's token.
       if (caller.agent && caller.agent.name !== agent) throw agentForbidden(caller.agent.name);
       const { tools } = await parts.agents.get(caller.workspaceId, agent);
       const reachable = parts.registry.reachable(caller.workspaceId, { tools, scopes: caller.scopes });

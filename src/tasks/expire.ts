@@ -122,7 +122,7 @@ export class PayloadExpiry {
     faults.report(workspaceId, {
       kind: "expiry_changed",
       message:
-        "the note of a run that erases texts for their age names entries that are not so old by this clock; it is not gone on with",
+        "the note of a run that erases texts for their age names entries that are not so old by this clock; the run is not resumed",
     });
     return false;
   }

@@ -346,7 +346,7 @@ function refuseOthers(
 }
 
 /**
- * Where several people have to approve, only a token that names its person counts: nobody knows of another one whose it is.
+ * If several people have to approve, only a token that names its person counts: other tokens do not identify a person.
  * @throws Problem 403 `person_required`
  */
 function refuseUnnamed({ person }: Caller, { required }: Approval): void {

@@ -167,8 +167,11 @@ export class RunJournal {
   }
 }
 
-/** Whether a person was asked for a call before the run, and has left its arguments as they were. */
+/**
+ * Whether a person was asked for a call before the run, and has left its arguments as they were shown last. Arguments that were changed
+ * before a call was presented again were published by the run that presented it.
+ */
 function isAsAsked(approval: ApprovalWithTexts | undefined): boolean {
   if (!approval) return false;
-  return approval.status !== "approved" || approval.argumentsSeq === approval.firstSeq;
+  return approval.status !== "approved" || approval.argumentsSeq === approval.pendingSeq;
 }

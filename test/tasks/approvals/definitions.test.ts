@@ -74,10 +74,15 @@ test("asked of one connector, another is not called: it is shown again, and call
   expect(unsettled(await ledger(stage.gateway))).toEqual([]);
 
   const events = await allEvents(await openEvents(stage.gateway, asked.task));
-  expect(events.map(({ event }) => event).filter((name) => name?.startsWith("approval."))).toEqual([
+  const aboutCall = events
+    .map(({ event }) => event)
+    .filter((name) => /^(?:approval|tool)\./.test(name ?? ""));
+  expect(aboutCall).toEqual([
+    "tool.call",
     "approval.required",
     "approval.required",
     "approval.decided",
+    "tool.result",
   ]);
 });
 

@@ -1,12 +1,12 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * What people have decided on is known by itself, and not by a name that something else may have by now.
+ * Decisions refer to the thing that was shown, not to a name that another thing may have taken since.
  *
- * Approvals: `definition_hash` is of the connector and the tool that people were shown; null in approvals of before, which stand for none.
- * `first_seq` is the entry that presented the call first; null while `pending_seq` is that entry.
+ * Approvals: `definition_hash` covers the connector and the tool that people were shown; null in older approvals. `first_seq` is the
+ * entry that presented the call first; null while `pending_seq` is that entry.
  *
- * Schedules: `agent_id` is the agent that was named; null where it was archived before this migration.
+ * Schedules: `agent_id` is the agent that was named; null if it was archived before this migration.
  */
 export const APPROVED_DEFINITIONS: Migration = {
   name: "what approvals are given for",
