@@ -1,4 +1,4 @@
-/** The README's forms for connectors and MCP clients, as they are written there: only address, token and folders differ. */
+/** The forms for connectors and MCP clients in docs/connectors.md, as they are written there: only address, token and folders differ. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { UPSTREAM } from "./support.ts";
 setDefaultTimeout(60_000);
 
 const ROOT = join(import.meta.dir, "..", "..", "..");
-const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+const page = readFileSync(join(ROOT, "docs", "connectors.md"), "utf8");
 
 interface Entry {
   readonly type?: string;
@@ -37,7 +37,7 @@ let token: string;
 beforeAll(async () => {
   desk = openDesk();
   admin = (await desk.out(["token", "create", "--name", "boss", "--scope", "admin"])).trim();
-  // What the README starts with npx is not fetched here: another program of that name is.
+  // What that page starts with npx is not fetched here: another program of that name is.
   const programs = join(desk.cwd, "bin");
   mkdirSync(programs);
   // It may run as a user of its own.
@@ -52,13 +52,13 @@ beforeAll(async () => {
 afterAll(() => desk.clear());
 
 function blocks(language: string): string[] {
-  const found = readme.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, "gm"));
+  const found = page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, "gm"));
   return [...found].map(([, block = ""]) => block);
 }
 
 function shell(start: string): string {
   const block = blocks("sh").find((each) => each.startsWith(start));
-  if (block === undefined) throw new Error(`the README has no block that starts with ${start}`);
+  if (block === undefined) throw new Error(`docs/connectors.md has no block that starts with ${start}`);
   return block;
 }
 
