@@ -5,7 +5,7 @@ import type { Call } from "../gate/call.ts";
 import type { BundleParts } from "../ledger/article14/bundle.ts";
 import type { Detail } from "../ledger/entry.ts";
 import { entryTest } from "../ledger/entry-filter.ts";
-import { EvidenceReader } from "../ledger/evidence.ts";
+import { type AdmitRead, EvidenceReader } from "../ledger/evidence.ts";
 import { evidencePages, evidenceSpan } from "../ledger/evidence-pages.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
@@ -87,17 +87,17 @@ export class LedgerExports {
     if (format === "article14") {
       call.about({ action: "ledger.export" });
       refusePage(selection);
-      return this.#whole(call, request, selection, () =>
-        this.#bundle(call, request, chosen, selection, size),
+      return this.#whole(call, request, selection, (signal) =>
+        this.#bundle(call, signal, chosen, selection, size),
       );
     }
     const made = ENTRY_FORMATS[format];
     if (selection.limit !== undefined)
       return this.#page(call, request, chosen, made, selection.limit, selection);
-    return this.#whole(call, request, selection, () => ({
+    return this.#whole(call, request, selection, (signal) => ({
       extension: made.extension,
       contentType: chosen.contentType,
-      chunks: this.#entries(call.caller.workspaceId, made, selection, signed),
+      chunks: this.#entries(call, signal, made, selection, signed),
     }));
   }
 
@@ -123,7 +123,12 @@ export class LedgerExports {
     };
   }
 
-  #whole(call: Call, request: Request, selection: LedgerSelection, open: () => Download): StreamReply {
+  #whole(
+    call: Call,
+    request: Request,
+    selection: LedgerSelection,
+    open: (signal: AbortSignal) => Download,
+  ): StreamReply {
     const { clock, faults, log } = this.#parts;
     const { requestId, caller } = call;
     const release = this.#open.take(caller.workspaceId, requestId);
@@ -131,10 +136,13 @@ export class LedgerExports {
     return {
       abandon: release,
       stream(own, expire) {
-        const { extension, contentType, chunks } = open();
+        // Ends the reading also if the client is given up, or if the stream is cancelled without the request.
+        const stopped = new AbortController();
+        const { extension, contentType, chunks } = open(stopped.signal);
         const body = downloadStream(whileAllowed(call, chunks), {
           clock,
           signal: request.signal,
+          stop: () => stopped.abort(),
           failed(error) {
             if (error instanceof LedgerChanged) {
               const { message, seq } = error;
@@ -163,12 +171,18 @@ export class LedgerExports {
 
   /** The entries' own bytes decide, each held against the signed tree: an export is evidence. */
   async *#entries(
-    workspaceId: number,
+    call: Call,
+    signal: AbortSignal,
     format: EntryFormat,
     { filter, isOutside, task, order = "asc", after }: LedgerSelection,
     signed: TreeHead,
   ): AsyncGenerator<Uint8Array, void> {
-    const evidence = await EvidenceReader.open(this.#parts.db, workspaceId, signed);
+    const evidence = await EvidenceReader.open(
+      this.#parts.db,
+      call.caller.workspaceId,
+      signed,
+      admission(call, signal),
+    );
     const { from, to, task: _, ...fields } = filter;
     let { first, last } = await evidenceSpan(evidence, { from, to });
     if (after !== undefined) {
@@ -188,13 +202,13 @@ export class LedgerExports {
   }
 
   #bundle(
-    { caller }: Call,
-    { signal }: Request,
+    call: Call,
+    signal: AbortSignal,
     { contentType }: ChosenFormat,
     { filter: { task: _, ...filter }, own, date }: LedgerSelection,
     size: number,
   ): Download {
-    const { workspaceId: id, workspace: name, actor, person, role } = caller;
+    const { workspaceId: id, workspace: name, actor, person, role } = call.caller;
     const { db, heads, keys, clock, payloadDays } = this.#parts;
     async function* chunks(): AsyncGenerator<Uint8Array, void> {
       // What makes archives is loaded once one is asked for.
@@ -209,11 +223,20 @@ export class LedgerExports {
           exportedBy: { actor, person: person ?? undefined, role: role ?? undefined },
           size,
           signal,
+          admit: admission(call, signal),
         },
       );
     }
     return { extension: "zip", contentType, chunks: chunks() };
   }
+}
+
+/** Lets blocks be read until the signal is aborted or the caller's token or session has ended. */
+function admission(call: Call, signal: AbortSignal): AdmitRead {
+  return () => {
+    signal.throwIfAborted();
+    return call.requireRights();
+  };
 }
 
 /** The same chunks for as long as the caller's token or session holds. @throws Problem 401 `invalid_token` once it has ended */
