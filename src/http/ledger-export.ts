@@ -6,12 +6,10 @@ import type { BundleParts } from "../ledger/article14/bundle.ts";
 import type { Detail } from "../ledger/entry.ts";
 import { entryTest } from "../ledger/entry-filter.ts";
 import { type AdmitRead, EvidenceReader } from "../ledger/evidence.ts";
-import { evidencePages, evidenceSpan } from "../ledger/evidence-pages.ts";
-import type { LedgerFaults } from "../ledger/faults.ts";
-import { LedgerChanged } from "../ledger/ledger-changed.ts";
-import type { LedgerLists } from "../ledger/lists.ts";
+import { evidenceLooks, evidenceSpan } from "../ledger/evidence-pages.ts";
+import { type LedgerFaults, reportChanged } from "../ledger/faults.ts";
 import type { TreeHead } from "../ledger/proof/check.ts";
-import type { EntryFilter } from "../ledger/query.ts";
+import { collectPage, type EntryFilter, type Look } from "../ledger/query.ts";
 import type { Db } from "../store/db.ts";
 import type { Reply } from "./answer.ts";
 import { downloadStream, OpenDownloads, StalledReader } from "./download.ts";
@@ -27,7 +25,6 @@ export interface LedgerExportParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly heads: BundleParts["heads"];
-  readonly lists: LedgerLists;
   readonly faults: Pick<LedgerFaults, "report">;
   readonly keys: BundleParts["keys"];
   /** Days for which prompts, outputs and arguments are kept. */
@@ -58,6 +55,8 @@ interface Download {
   readonly chunks: AsyncGenerator<Uint8Array, void>;
 }
 
+/** Blocks that one page reads at most, some 0.8 ms each; the next page goes on from there. */
+const PAGE_BLOCKS = 256;
 const ENCODER = new TextEncoder();
 
 /** The ledger in other forms than JSON: a page of it, or all that a filter lets through, made as it is read. */
@@ -93,7 +92,7 @@ export class LedgerExports {
     }
     const made = ENTRY_FORMATS[format];
     if (selection.limit !== undefined)
-      return this.#page(call, request, chosen, made, selection.limit, selection);
+      return this.#page(call, request, chosen, made, selection.limit, selection, signed);
     return this.#whole(call, request, selection, (signal) => ({
       extension: made.extension,
       contentType: chosen.contentType,
@@ -107,11 +106,13 @@ export class LedgerExports {
     { contentType }: ChosenFormat,
     format: EntryFormat,
     limit: number,
-    { filter, order = "asc", after }: LedgerSelection,
+    selection: LedgerSelection,
+    signed: TreeHead,
   ): Promise<Reply> {
-    const { workspaceId } = call.caller;
-    const page = { order, limit, after };
-    const found = await this.#parts.lists.find(workspaceId, filter, page, request.signal);
+    const { order = "asc", after } = selection;
+    const page = { order, limit, after, looks: PAGE_BLOCKS };
+    const looks = this.#looks(call, request.signal, selection, signed);
+    const found = await this.#reported(call, collectPage(looks, page, request.signal));
     return {
       status: 200,
       text: format.head() + format.lines(found.entries.map(viewEntry)),
@@ -121,6 +122,15 @@ export class LedgerExports {
         ...(found.next === null ? {} : { "gatehouse-next-cursor": encodeCursor(String(found.next)) }),
       },
     };
+  }
+
+  async #reported<T>({ caller }: Call, reading: Promise<T>): Promise<T> {
+    try {
+      return await reading;
+    } catch (error) {
+      reportChanged(this.#parts.faults, caller.workspaceId, error);
+      throw error;
+    }
   }
 
   #whole(
@@ -144,10 +154,7 @@ export class LedgerExports {
           signal: request.signal,
           stop: () => stopped.abort(),
           failed(error) {
-            if (error instanceof LedgerChanged) {
-              const { message, seq } = error;
-              faults.report(caller.workspaceId, { kind: "entry_changed", message, seq });
-            }
+            reportChanged(faults, caller.workspaceId, error);
             const isExpected = error instanceof StalledReader || error instanceof Problem;
             log[isExpected ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
           },
@@ -174,9 +181,24 @@ export class LedgerExports {
     call: Call,
     signal: AbortSignal,
     format: EntryFormat,
-    { filter, isOutside, task, order = "asc", after }: LedgerSelection,
+    selection: LedgerSelection,
     signed: TreeHead,
   ): AsyncGenerator<Uint8Array, void> {
+    const head = format.head();
+    if (head !== "") yield ENCODER.encode(head);
+    for await (const { entries } of this.#looks(call, signal, selection, signed)) {
+      if (entries.length > 0) yield ENCODER.encode(format.lines(entries.map(viewEntry)));
+    }
+  }
+
+  /** The entries that match, a block at a time, by their own bytes and never by an index. @throws LedgerChanged */
+  async *#looks(
+    call: Call,
+    signal: AbortSignal,
+    { filter, isOutside, task, order = "asc", after }: LedgerSelection,
+    signed: TreeHead,
+  ): AsyncGenerator<Look, void> {
+    if (isOutside) return;
     const evidence = await EvidenceReader.open(
       this.#parts.db,
       call.caller.workspaceId,
@@ -189,16 +211,8 @@ export class LedgerExports {
       if (order === "asc") first = Math.max(first, after + 1);
       else last = Math.min(last, after - 1);
     }
-    const head = format.head();
-    if (head !== "") yield ENCODER.encode(head);
-    if (isOutside) return;
-    for await (const entries of evidencePages(
-      evidence,
-      { first, last, order },
-      entryTest({ ...fields, task }),
-    )) {
-      if (entries.length > 0) yield ENCODER.encode(format.lines(entries.map(viewEntry)));
-    }
+    const span = { first, last, order };
+    yield* evidenceLooks(evidence, span, entryTest({ ...fields, task }));
   }
 
   #bundle(

@@ -105,6 +105,22 @@ describe.each([
     }
   });
 
+  test("hides none from pages in other formats, though it was changed after a list had checked it", async () => {
+    gateway = await ledgered.start();
+    expect((await gateway.call("GET", "/v1/ledger?action=oversight.deny")).body.data).toHaveLength(4);
+    const database = new Database(join(ledgered.path, "gatehouse.db"));
+    database.exec(sql);
+    database.close();
+    for (const query of ["format=ndjson&limit=3", "format=csv&limit=3&order=desc"]) {
+      const first = await answered(`${query}&action=oversight.deny`);
+      expect(denialsIn(await first.text())).toBe(3);
+      const cursor = first.headers.get("gatehouse-next-cursor");
+      const second = await answered(`${query}&action=oversight.deny&cursor=${cursor}`);
+      expect([query, denialsIn(await second.text())]).toEqual([query, 1]);
+      expect(second.headers.get("gatehouse-next-cursor")).toBeNull();
+    }
+  });
+
   test.each(["action=oversight.deny", "action=oversight.deny&actor=system", "actor=system"])(
     "hides none from a signed bundle, its decisions and its report (%s)",
     async (filter) => {
