@@ -162,11 +162,22 @@ describe("an entry that was changed so that a filter leaves it out", () => {
     await until(async () => (await counted("entry_changed")) === 1);
   });
 
-  test("is in no list: its call fails, and it is named in the ledger", async () => {
+  test("is in no list: its call is refused with 503, and it is named in the ledger", async () => {
     const seq = await seqOfDenial();
     await startAfter(change(seq));
-    expect((await gateway.call("GET", "/v1/ledger?action=oversight.deny")).status).toBe(500);
-    expect((await gateway.call("GET", `/v1/ledger/${seq}`)).status).toBe(500);
+    const refused = [
+      ["GET", "/v1/ledger?action=oversight.deny"],
+      ["GET", "/v1/ledger?action=oversight.deny&format=ndjson&limit=5"],
+      ["GET", `/v1/ledger/${seq}`],
+      ["DELETE", `/v1/ledger/${seq}/payload`],
+    ] as const;
+    for (const [method, path] of refused) {
+      const { status, body, headers } = await gateway.call(method, path);
+      expect([path, status, body.code]).toEqual([path, 503, "ledger_unavailable"]);
+      expect(body.detail).toContain("is not the one that was signed. Run `gatehouse ledger verify`");
+      // The call itself is recorded: the ledger can still be appended to.
+      expect(headers.get("gatehouse-ledger")).toMatch(/^\d+$/);
+    }
     const later = await gateway.call("GET", "/v1/ledger?order=desc&limit=50");
     expect(later.status).toBe(200);
     await until(async () => (await counted("entry_changed")) === 1);
@@ -211,4 +222,18 @@ describe("an entry that was changed so that a filter leaves it out", () => {
       name === "a tile is changed" ? ["holds", expect.any(Number)] : ["tampered", expect.any(Number)],
     );
   });
+});
+
+test("proofs over a changed tree are refused with 503, and the change is named", async () => {
+  await startAfter("UPDATE ledger SET leaf = leaf");
+  const database = new Database(join(ledgered.path, "gatehouse.db"));
+  const triggers = database
+    .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+    .all();
+  for (const { name } of triggers) database.exec(`DROP TRIGGER ${name}`);
+  database.exec("UPDATE ledger_tiles SET hashes = randomblob(length(hashes)) WHERE workspace_id = 1");
+  database.close();
+  const refused = await gateway.call("GET", "/v1/ledger/consistency?from=100&to=300");
+  expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
+  await until(async () => (await counted("entry_changed")) === 1);
 });
