@@ -46,7 +46,7 @@ const PROBLEMS = {
   client_closed: [499, "The client closed the connection"],
   internal: [500, "Internal error"],
   draining: [503, "The server is shutting down"],
-  ledger_unavailable: [503, "The ledger cannot be written"],
+  ledger_unavailable: [503, "The ledger is not available"],
   loop_detected: [508, "The request leads back here"],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 

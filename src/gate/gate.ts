@@ -10,6 +10,7 @@ import type { Log } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
 import type { Channel } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
 import { Call } from "./call.ts";
 import type { LateRecords } from "./late.ts";
@@ -251,7 +252,9 @@ export function createGate(parts: GateParts): Gate {
       let problem = toProblem(error, origin, log);
       let { ledgerSeq } = call;
       try {
-        if (ledgerSeq === null && problem.code !== "ledger_unavailable") {
+        // A changed ledger can still be appended to, and it records the call that could not be answered.
+        const isWritable = problem.code !== "ledger_unavailable" || error instanceof LedgerChanged;
+        if (ledgerSeq === null && isWritable) {
           if (!operation.counted && isLimited(origin)) {
             limit = takeLimit(caller);
             const over = await overLimit(origin, operation, caller, limit);
@@ -325,6 +328,13 @@ function toProblem(error: unknown, origin: Origin, log: Log): Problem {
     return new Problem("ledger_unavailable", "The evidence ledger cannot be written; nothing was done.", {
       headers: { "Retry-After": "5" },
     });
+  }
+  if (error instanceof LedgerChanged) {
+    log.error("the stored ledger is not the one that was signed", { request_id: origin.requestId, error });
+    return new Problem(
+      "ledger_unavailable",
+      "The stored ledger is not the one that was signed. Run `gatehouse ledger verify` on the server to see what was changed.",
+    );
   }
   log.error("a call failed", { request_id: origin.requestId, error });
   return new Problem("internal", "Something went wrong here. The request id finds it in the server's log.");

@@ -40,6 +40,8 @@ export interface DownloadParts {
   readonly clock: Clock;
   /** Aborted when the client has left. */
   readonly signal: AbortSignal;
+  /** Called first when the reading ends. MUST make `chunks` stop even if it has nothing to yield for a long time. */
+  readonly stop: () => void;
   /** Told what broke it off, where the client did not leave. */
   readonly failed: (error: unknown) => void;
   /** Called once, when nothing is read for it any more. */
@@ -54,7 +56,7 @@ export interface DownloadParts {
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,
-  { clock, signal, failed, ended }: DownloadParts,
+  { clock, signal, stop, failed, ended }: DownloadParts,
 ): ReadableStream<Uint8Array> {
   let closing: Promise<void> | undefined;
   let stopWaiting = () => {};
@@ -65,6 +67,7 @@ export function downloadStream(
     if (!closing) {
       stopWaiting();
       signal.removeEventListener("abort", leave);
+      stop();
       closing = chunks
         .return()
         .then(() => {}, failed)

@@ -5,13 +5,11 @@ import type { Call } from "../gate/call.ts";
 import type { BundleParts } from "../ledger/article14/bundle.ts";
 import type { Detail } from "../ledger/entry.ts";
 import { entryTest } from "../ledger/entry-filter.ts";
-import { EvidenceReader } from "../ledger/evidence.ts";
-import { evidencePages, evidenceSpan } from "../ledger/evidence-pages.ts";
-import type { LedgerFaults } from "../ledger/faults.ts";
-import { LedgerChanged } from "../ledger/ledger-changed.ts";
-import type { LedgerLists } from "../ledger/lists.ts";
+import { type AdmitRead, EvidenceReader } from "../ledger/evidence.ts";
+import { evidenceLooks, evidenceSpan } from "../ledger/evidence-pages.ts";
+import { type LedgerFaults, reportChanged } from "../ledger/faults.ts";
 import type { TreeHead } from "../ledger/proof/check.ts";
-import type { EntryFilter } from "../ledger/query.ts";
+import { collectPage, type EntryFilter, type Look } from "../ledger/query.ts";
 import type { Db } from "../store/db.ts";
 import type { Reply } from "./answer.ts";
 import { downloadStream, OpenDownloads, StalledReader } from "./download.ts";
@@ -27,7 +25,6 @@ export interface LedgerExportParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly heads: BundleParts["heads"];
-  readonly lists: LedgerLists;
   readonly faults: Pick<LedgerFaults, "report">;
   readonly keys: BundleParts["keys"];
   /** Days for which prompts, outputs and arguments are kept. */
@@ -58,6 +55,8 @@ interface Download {
   readonly chunks: AsyncGenerator<Uint8Array, void>;
 }
 
+/** Blocks that one page reads at most, some 0.8 ms each; the next page goes on from there. */
+const PAGE_BLOCKS = 256;
 const ENCODER = new TextEncoder();
 
 /** The ledger in other forms than JSON: a page of it, or all that a filter lets through, made as it is read. */
@@ -87,17 +86,17 @@ export class LedgerExports {
     if (format === "article14") {
       call.about({ action: "ledger.export" });
       refusePage(selection);
-      return this.#whole(call, request, selection, () =>
-        this.#bundle(call, request, chosen, selection, size),
+      return this.#whole(call, request, selection, (signal) =>
+        this.#bundle(call, signal, chosen, selection, size),
       );
     }
     const made = ENTRY_FORMATS[format];
     if (selection.limit !== undefined)
-      return this.#page(call, request, chosen, made, selection.limit, selection);
-    return this.#whole(call, request, selection, () => ({
+      return this.#page(call, request, chosen, made, selection.limit, selection, signed);
+    return this.#whole(call, request, selection, (signal) => ({
       extension: made.extension,
       contentType: chosen.contentType,
-      chunks: this.#entries(call.caller.workspaceId, made, selection, signed),
+      chunks: this.#entries(call, signal, made, selection, signed),
     }));
   }
 
@@ -107,11 +106,13 @@ export class LedgerExports {
     { contentType }: ChosenFormat,
     format: EntryFormat,
     limit: number,
-    { filter, order = "asc", after }: LedgerSelection,
+    selection: LedgerSelection,
+    signed: TreeHead,
   ): Promise<Reply> {
-    const { workspaceId } = call.caller;
-    const page = { order, limit, after };
-    const found = await this.#parts.lists.find(workspaceId, filter, page, request.signal);
+    const { order = "asc", after } = selection;
+    const page = { order, limit, after, looks: PAGE_BLOCKS };
+    const looks = this.#looks(call, request.signal, selection, signed);
+    const found = await this.#reported(call, collectPage(looks, page, request.signal));
     return {
       status: 200,
       text: format.head() + format.lines(found.entries.map(viewEntry)),
@@ -123,7 +124,21 @@ export class LedgerExports {
     };
   }
 
-  #whole(call: Call, request: Request, selection: LedgerSelection, open: () => Download): StreamReply {
+  async #reported<T>({ caller }: Call, reading: Promise<T>): Promise<T> {
+    try {
+      return await reading;
+    } catch (error) {
+      reportChanged(this.#parts.faults, caller.workspaceId, error);
+      throw error;
+    }
+  }
+
+  #whole(
+    call: Call,
+    request: Request,
+    selection: LedgerSelection,
+    open: (signal: AbortSignal) => Download,
+  ): StreamReply {
     const { clock, faults, log } = this.#parts;
     const { requestId, caller } = call;
     const release = this.#open.take(caller.workspaceId, requestId);
@@ -131,15 +146,15 @@ export class LedgerExports {
     return {
       abandon: release,
       stream(own, expire) {
-        const { extension, contentType, chunks } = open();
+        // Ends the reading also if the client is given up, or if the stream is cancelled without the request.
+        const stopped = new AbortController();
+        const { extension, contentType, chunks } = open(stopped.signal);
         const body = downloadStream(whileAllowed(call, chunks), {
           clock,
           signal: request.signal,
+          stop: () => stopped.abort(),
           failed(error) {
-            if (error instanceof LedgerChanged) {
-              const { message, seq } = error;
-              faults.report(caller.workspaceId, { kind: "entry_changed", message, seq });
-            }
+            reportChanged(faults, caller.workspaceId, error);
             const isExpected = error instanceof StalledReader || error instanceof Problem;
             log[isExpected ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
           },
@@ -163,38 +178,51 @@ export class LedgerExports {
 
   /** The entries' own bytes decide, each held against the signed tree: an export is evidence. */
   async *#entries(
-    workspaceId: number,
+    call: Call,
+    signal: AbortSignal,
     format: EntryFormat,
-    { filter, isOutside, task, order = "asc", after }: LedgerSelection,
+    selection: LedgerSelection,
     signed: TreeHead,
   ): AsyncGenerator<Uint8Array, void> {
-    const evidence = await EvidenceReader.open(this.#parts.db, workspaceId, signed);
+    const head = format.head();
+    if (head !== "") yield ENCODER.encode(head);
+    for await (const { entries } of this.#looks(call, signal, selection, signed)) {
+      if (entries.length > 0) yield ENCODER.encode(format.lines(entries.map(viewEntry)));
+    }
+  }
+
+  /** The entries that match, a block at a time, by their own bytes and never by an index. @throws LedgerChanged */
+  async *#looks(
+    call: Call,
+    signal: AbortSignal,
+    { filter, isOutside, task, order = "asc", after }: LedgerSelection,
+    signed: TreeHead,
+  ): AsyncGenerator<Look, void> {
+    if (isOutside) return;
+    const evidence = await EvidenceReader.open(
+      this.#parts.db,
+      call.caller.workspaceId,
+      signed,
+      admission(call, signal),
+    );
     const { from, to, task: _, ...fields } = filter;
     let { first, last } = await evidenceSpan(evidence, { from, to });
     if (after !== undefined) {
       if (order === "asc") first = Math.max(first, after + 1);
       else last = Math.min(last, after - 1);
     }
-    const head = format.head();
-    if (head !== "") yield ENCODER.encode(head);
-    if (isOutside) return;
-    for await (const entries of evidencePages(
-      evidence,
-      { first, last, order },
-      entryTest({ ...fields, task }),
-    )) {
-      if (entries.length > 0) yield ENCODER.encode(format.lines(entries.map(viewEntry)));
-    }
+    const span = { first, last, order };
+    yield* evidenceLooks(evidence, span, entryTest({ ...fields, task }));
   }
 
   #bundle(
-    { caller }: Call,
-    { signal }: Request,
+    call: Call,
+    signal: AbortSignal,
     { contentType }: ChosenFormat,
     { filter: { task: _, ...filter }, own, date }: LedgerSelection,
     size: number,
   ): Download {
-    const { workspaceId: id, workspace: name, actor, person, role } = caller;
+    const { workspaceId: id, workspace: name, actor, person, role } = call.caller;
     const { db, heads, keys, clock, payloadDays } = this.#parts;
     async function* chunks(): AsyncGenerator<Uint8Array, void> {
       // What makes archives is loaded once one is asked for.
@@ -209,11 +237,20 @@ export class LedgerExports {
           exportedBy: { actor, person: person ?? undefined, role: role ?? undefined },
           size,
           signal,
+          admit: admission(call, signal),
         },
       );
     }
     return { extension: "zip", contentType, chunks: chunks() };
   }
+}
+
+/** Lets blocks be read until the signal is aborted or the caller's token or session has ended. */
+function admission(call: Call, signal: AbortSignal): AdmitRead {
+  return () => {
+    signal.throwIfAborted();
+    return call.requireRights();
+  };
 }
 
 /** The same chunks for as long as the caller's token or session holds. @throws Problem 401 `invalid_token` once it has ended */

@@ -54,7 +54,7 @@ export function listen(
   // Elysia asks this at each request which function answers it.
   app.wrap((answer, request) => {
     if (connections === null || !isCall(request.url)) return answer;
-    return connections.admit(request) || endsWork(request.url) ? answer : refuse;
+    return connections.admit(request, endsWork(request.url)) ? answer : refuse;
   });
   try {
     app.listen({

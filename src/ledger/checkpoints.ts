@@ -3,6 +3,7 @@ import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CheckpointFile } from "./checkpoint-file.ts";
+import { type LedgerFaults, reportChanged } from "./faults.ts";
 import type { LedgerHeads } from "./heads.ts";
 import type { Grown, Ledger } from "./ledger.ts";
 import { LedgerChanged } from "./ledger-changed.ts";
@@ -17,6 +18,7 @@ export interface CheckpointParts {
   readonly ledger: Pick<Ledger, "grown" | "append">;
   readonly heads: Pick<LedgerHeads, "addCheckpoint">;
   readonly proofs: Pick<Proofs, "head">;
+  readonly faults: Pick<LedgerFaults, "report">;
   readonly clock: Clock;
   readonly log: Log;
   /** Null: checkpoints are kept in the database alone. */
@@ -183,6 +185,7 @@ export class Checkpoints {
       await this.#signDue(workspaceId, all);
       return true;
     } catch (error) {
+      reportChanged(this.#parts.faults, workspaceId, error);
       this.#parts.log.warn("a checkpoint could not be signed, and will be tried again", { error });
       return false;
     }

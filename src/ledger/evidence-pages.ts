@@ -1,7 +1,8 @@
 import type { Span } from "./block-index.ts";
 import type { EntryTest } from "./entry-filter.ts";
 import { blockOf, type EvidenceReader } from "./evidence.ts";
-import type { EntryFilter, StoredEntry } from "./query.ts";
+import type { EntryFilter, Look, StoredEntry } from "./query.ts";
+import { TILE_WIDTH } from "./tiles.ts";
 
 /**
  * The entries of a span that match, in order, a block at a time: none of a block's, and all others have their turn.
@@ -9,13 +10,28 @@ import type { EntryFilter, StoredEntry } from "./query.ts";
  */
 export async function* evidencePages(
   evidence: EvidenceReader,
-  { first, last, order }: Span,
+  span: Span,
   matches: EntryTest,
 ): AsyncGenerator<readonly StoredEntry[], void> {
+  for await (const { entries } of evidenceLooks(evidence, span, matches)) yield entries;
+}
+
+/** The same, each with the seq that it reached, from which a later read can go on. @throws LedgerChanged */
+export async function* evidenceLooks(
+  evidence: EvidenceReader,
+  { first, last, order }: Span,
+  matches: EntryTest,
+): AsyncGenerator<Look, void> {
+  const isUp = order === "asc";
   for (const block of blocksOf({ first, last, order })) {
     const entries = await evidence.block(block);
     const found = entries.filter((entry) => entry.seq >= first && entry.seq <= last && matches(entry));
-    yield order === "asc" ? found : found.reverse();
+    const reached = isUp ? Math.min(last, (block + 1) * TILE_WIDTH) : Math.max(first, block * TILE_WIDTH + 1);
+    yield {
+      entries: isUp ? found : found.reverse(),
+      reached,
+      isLast: reached === (isUp ? last : first),
+    };
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

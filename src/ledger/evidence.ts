@@ -13,6 +13,9 @@ const ROWS =
   "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 const LEAVES = "SELECT seq, leaf FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 
+/** Throws, or rejects, if a reader must stop: its client has left, or the caller has lost its rights. */
+export type AdmitRead = () => Promise<void> | undefined;
+
 /**
  * The entries of a signed tree. It gives out no entry whose bytes that tree does not have, and leaves none out: each block of
  * 256 is hashed and held against the tile above it, each tile against its parent, and the last of them against the signed
@@ -24,6 +27,7 @@ export class EvidenceReader {
   readonly size: number;
   readonly #sql: Pick<Sql, "all" | "get">;
   readonly #workspaceId: number;
+  readonly #admit: AdmitRead;
   /** Entries behind the last complete block. */
   #tail: readonly StoredEntry[] = [];
   /** By level, the hashes of the last tile, which has no parent yet. */
@@ -32,19 +36,24 @@ export class EvidenceReader {
   readonly #tiles = new Map<number, { readonly tile: number; readonly hashes: Uint8Array }>();
   #last: { readonly block: number; readonly entries: readonly StoredEntry[] } | undefined;
 
-  private constructor(sql: Pick<Sql, "all" | "get">, workspaceId: number, size: number) {
+  private constructor(sql: Pick<Sql, "all" | "get">, workspaceId: number, size: number, admit: AdmitRead) {
     this.#sql = sql;
+    this.#admit = admit;
     this.#workspaceId = workspaceId;
     this.size = size;
   }
 
-  /** @throws LedgerChanged when the store does not hold the signed tree */
+  /**
+   * @param admit Called before each block is read from the store. What it throws ends the read.
+   * @throws LedgerChanged when the store does not hold the signed tree
+   */
   static async open(
     sql: Pick<Sql, "all" | "get">,
     workspaceId: number,
     signed: TreeHead,
+    admit: AdmitRead = () => undefined,
   ): Promise<EvidenceReader> {
-    const reader = new EvidenceReader(sql, workspaceId, signed.size);
+    const reader = new EvidenceReader(sql, workspaceId, signed.size, admit);
     await reader.#open(signed.root);
     return reader;
   }
@@ -58,6 +67,8 @@ export class EvidenceReader {
   async block(block: number): Promise<readonly StoredEntry[]> {
     if (block === this.#complete) return this.#tail;
     if (this.#last?.block === block) return this.#last.entries;
+    const asked = this.#admit();
+    if (asked) await asked;
     const rows = await this.#sql.all<StoredEntry>(ROWS, [this.#workspaceId, ...placesOf(block)]);
     const hashes = hashesOf(rows, block);
     if (!isEqual(rootOfComplete(hashes), await this.#hashAt(1, block)))
@@ -69,6 +80,8 @@ export class EvidenceReader {
   /** Seq and leaf of each entry of a block: without the entries' bytes, at a third of the cost. @throws LedgerChanged */
   async leaves(block: number): Promise<readonly Pick<StoredEntry, "seq" | "leaf">[]> {
     if (block === this.#complete) return this.#tail;
+    const asked = this.#admit();
+    if (asked) await asked;
     const rows = await this.#sql.all<Pick<StoredEntry, "seq" | "leaf">>(LEAVES, [
       this.#workspaceId,
       ...placesOf(block),

@@ -1,5 +1,6 @@
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "./ledger.ts";
+import { LedgerChanged } from "./ledger-changed.ts";
 
 /**
  * `entry_changed`: an entry, a leaf or a tile is not the one that was signed. `index_changed`: the index hides entries.
@@ -60,4 +61,14 @@ export class LedgerFaults {
       })
       .catch((error: unknown) => log.warn("a change of the ledger was only logged", { error }));
   }
+}
+
+/** Reports an error of a read if it means that the store was changed; ignores all others. Never throws. */
+export function reportChanged(
+  faults: Pick<LedgerFaults, "report">,
+  workspaceId: number,
+  error: unknown,
+): void {
+  if (!(error instanceof LedgerChanged)) return;
+  faults.report(workspaceId, { kind: "entry_changed", message: error.message, seq: error.seq });
 }

@@ -3,9 +3,8 @@ import { BITS_BYTES, BLOCK, blockBits, type IndexedEntry, type Span } from "./bl
 import { type EntryTest, entryTest } from "./entry-filter.ts";
 import { blockOf, EvidenceReader } from "./evidence.ts";
 import { evidenceSpan } from "./evidence-pages.ts";
-import type { LedgerFaults } from "./faults.ts";
+import { type LedgerFaults, reportChanged } from "./faults.ts";
 import type { LedgerHeads } from "./heads.ts";
-import { LedgerChanged } from "./ledger-changed.ts";
 import {
   collectPage,
   type EntryFilter,
@@ -197,9 +196,7 @@ class Reading {
       }
       return entries;
     } catch (error) {
-      if (error instanceof LedgerChanged) {
-        faults.report(this.#workspaceId, { kind: "entry_changed", message: error.message, seq: error.seq });
-      }
+      reportChanged(faults, this.#workspaceId, error);
       throw error;
     }
   }

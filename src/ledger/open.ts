@@ -2,10 +2,10 @@ import type { Log } from "../base/log.ts";
 import type { LedgerConfig } from "../config/config.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { type FaultKind, LedgerFaults } from "./faults.ts";
+import { type FaultKind, LedgerFaults, reportChanged } from "./faults.ts";
 import { LedgerLists } from "./lists.ts";
 import { type OpenChains, type OpenChainsParts, openChains } from "./open-chains.ts";
-import type { SignedHead } from "./proofs.ts";
+import type { Proofs, SignedHead } from "./proofs.ts";
 import type { RotationParts } from "./rotation.ts";
 
 export interface OpenLedgerParts extends OpenChainsParts {
@@ -44,6 +44,7 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
       ledger,
       heads,
       proofs,
+      faults,
       clock,
       log,
       file: config.checkpointFile === undefined ? null : new CheckpointFile(config.checkpointFile, log),
@@ -62,5 +63,22 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
     workspaces,
     signed: (workspaceId, head) => checkpoints.announce(workspaceId, head),
   };
-  return { ...chains, faults, lists, rotation, checkpoints };
+  return { ...chains, proofs: reporting(proofs, faults), faults, lists, rotation, checkpoints };
+}
+
+/** The same proofs. A store that was changed is reported when one of them finds it. */
+function reporting(proofs: Proofs, faults: LedgerFaults): Proofs {
+  async function reported<T>(workspaceId: number, proof: Promise<T>): Promise<T> {
+    try {
+      return await proof;
+    } catch (error) {
+      reportChanged(faults, workspaceId, error);
+      throw error;
+    }
+  }
+  return {
+    head: (id, size) => reported(id, proofs.head(id, size)),
+    inclusion: (id, seq, size) => reported(id, proofs.inclusion(id, seq, size)),
+    consistency: (id, from, to) => reported(id, proofs.consistency(id, from, to)),
+  };
 }

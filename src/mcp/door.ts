@@ -139,11 +139,16 @@ export class McpDoor {
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const body = await asked.readBody(visit.caller.workspaceId);
-    const via = viaOf(body);
-    const loop = this.#parts.loops.refusal(via);
+    // First of all: everything after it looks at each message.
+    if (Array.isArray(body) && body.length > BATCH) {
+      const message = `A batch may have ${BATCH} messages.`;
+      return answered(rpcResponse(400, RPC.invalidRequest, message), visit);
+    }
+    visit.addHops(viaOf(body));
+    const loop = this.#parts.loops.refusal(visit.origin.via ?? []);
     // Nothing of a loop is recorded: it would be kept alive by that.
     if (loop) return { limit: null, ledgerSeq: null, outcome: { problem: loop } };
-    return this.#take(asked, via.length === 0 ? visit : visit.having(via), body);
+    return this.#take(asked, visit, body);
   }
 
   async #take(asked: McpRequest, visit: Visit, body: unknown): Promise<McpAnswer> {
@@ -151,10 +156,6 @@ export class McpDoor {
     // The body may have taken minutes to come.
     const confirming = this.#parts.gate.confirm(caller);
     if (confirming) await confirming;
-    if (Array.isArray(body) && body.length > BATCH) {
-      const message = `A batch may have ${BATCH} messages.`;
-      return answered(rpcResponse(400, RPC.invalidRequest, message), visit);
-    }
     const counted = await this.#parts.gate.count(origin, caller, countCalls(body));
     if (!counted.ok) return refused(counted);
     visit.limit = counted.limit;

@@ -90,7 +90,7 @@ export function queueFull(): Problem {
   });
 }
 
-/** The end of a call whose caller left before its turn came. Nothing was done for it. */
+/** Ends a call whose caller left before its turn came. Nothing was refused, so it is recorded as cancelled. */
 export function gaveUpTurn(): Problem {
-  return new Problem("queue_full", "The caller left before its turn came; nothing was done.");
+  return new Problem("client_closed", "The client closed the connection before its turn came.");
 }

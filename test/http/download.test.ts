@@ -14,7 +14,7 @@ afterAll(async () => {
 
 /** Chunks without end, or until one fails, with what became of them. */
 function source({ failsAt = Number.POSITIVE_INFINITY }: { readonly failsAt?: number } = {}) {
-  const seen = { made: 0, returned: 0, ended: 0, failures: [] as unknown[] };
+  const seen = { made: 0, returned: 0, ended: 0, stopped: 0, failures: [] as unknown[] };
   async function* chunks(): AsyncGenerator<Uint8Array, void> {
     try {
       for (;;) {
@@ -28,6 +28,9 @@ function source({ failsAt = Number.POSITIVE_INFINITY }: { readonly failsAt?: num
     }
   }
   const parts = {
+    stop: () => {
+      seen.stopped += 1;
+    },
     failed: (error: unknown) => void seen.failures.push(error),
     ended: () => {
       seen.ended += 1;
@@ -188,3 +191,39 @@ test("over TCP: one that fails before its first chunk is no empty answer either"
     failures: [{ message: "the store cannot be read" }],
   });
 });
+
+test.each(["cancelled", "left", "given up"])(
+  "a download that is %s stops chunks that have nothing to yield, and gives its place back",
+  async (how) => {
+    const clock = new FakeClock();
+    const leaving = new AbortController();
+    const stopped = new AbortController();
+    const ended = Promise.withResolvers<void>();
+    async function* quiet(): AsyncGenerator<Uint8Array, void> {
+      yield CHUNK;
+      for (;;) {
+        await new Promise((resolve) => setImmediate(resolve));
+        stopped.signal.throwIfAborted();
+      }
+    }
+    const reader = downloadStream(quiet(), {
+      clock,
+      signal: leaving.signal,
+      stop: () => stopped.abort(),
+      failed: () => {},
+      ended: ended.resolve,
+    }).getReader();
+    if (how === "given up") {
+      await settle();
+      clock.advance(MINUTES_5);
+    } else {
+      await reader.read();
+      await settle();
+      if (how === "left") leaving.abort();
+      else void reader.cancel();
+    }
+    await ended.promise;
+    expect(stopped.signal.aborted).toBe(true);
+    await reader.closed.catch(() => {});
+  },
+);

@@ -105,6 +105,22 @@ describe.each([
     }
   });
 
+  test("hides none from pages in other formats, though it was changed after a list had checked it", async () => {
+    gateway = await ledgered.start();
+    expect((await gateway.call("GET", "/v1/ledger?action=oversight.deny")).body.data).toHaveLength(4);
+    const database = new Database(join(ledgered.path, "gatehouse.db"));
+    database.exec(sql);
+    database.close();
+    for (const query of ["format=ndjson&limit=3", "format=csv&limit=3&order=desc"]) {
+      const first = await answered(`${query}&action=oversight.deny`);
+      expect(denialsIn(await first.text())).toBe(3);
+      const cursor = first.headers.get("gatehouse-next-cursor");
+      const second = await answered(`${query}&action=oversight.deny&cursor=${cursor}`);
+      expect([query, denialsIn(await second.text())]).toEqual([query, 1]);
+      expect(second.headers.get("gatehouse-next-cursor")).toBeNull();
+    }
+  });
+
   test.each(["action=oversight.deny", "action=oversight.deny&actor=system", "actor=system"])(
     "hides none from a signed bundle, its decisions and its report (%s)",
     async (filter) => {
@@ -146,11 +162,22 @@ describe("an entry that was changed so that a filter leaves it out", () => {
     await until(async () => (await counted("entry_changed")) === 1);
   });
 
-  test("is in no list: its call fails, and it is named in the ledger", async () => {
+  test("is in no list: its call is refused with 503, and it is named in the ledger", async () => {
     const seq = await seqOfDenial();
     await startAfter(change(seq));
-    expect((await gateway.call("GET", "/v1/ledger?action=oversight.deny")).status).toBe(500);
-    expect((await gateway.call("GET", `/v1/ledger/${seq}`)).status).toBe(500);
+    const refused = [
+      ["GET", "/v1/ledger?action=oversight.deny"],
+      ["GET", "/v1/ledger?action=oversight.deny&format=ndjson&limit=5"],
+      ["GET", `/v1/ledger/${seq}`],
+      ["DELETE", `/v1/ledger/${seq}/payload`],
+    ] as const;
+    for (const [method, path] of refused) {
+      const { status, body, headers } = await gateway.call(method, path);
+      expect([path, status, body.code]).toEqual([path, 503, "ledger_unavailable"]);
+      expect(body.detail).toContain("is not the one that was signed. Run `gatehouse ledger verify`");
+      // The call itself is recorded: the ledger can still be appended to.
+      expect(headers.get("gatehouse-ledger")).toMatch(/^\d+$/);
+    }
     const later = await gateway.call("GET", "/v1/ledger?order=desc&limit=50");
     expect(later.status).toBe(200);
     await until(async () => (await counted("entry_changed")) === 1);
@@ -195,4 +222,18 @@ describe("an entry that was changed so that a filter leaves it out", () => {
       name === "a tile is changed" ? ["holds", expect.any(Number)] : ["tampered", expect.any(Number)],
     );
   });
+});
+
+test("proofs over a changed tree are refused with 503, and the change is named", async () => {
+  await startAfter("UPDATE ledger SET leaf = leaf");
+  const database = new Database(join(ledgered.path, "gatehouse.db"));
+  const triggers = database
+    .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+    .all();
+  for (const { name } of triggers) database.exec(`DROP TRIGGER ${name}`);
+  database.exec("UPDATE ledger_tiles SET hashes = randomblob(length(hashes)) WHERE workspace_id = 1");
+  database.close();
+  const refused = await gateway.call("GET", "/v1/ledger/consistency?from=100&to=300");
+  expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
+  await until(async () => (await counted("entry_changed")) === 1);
 });

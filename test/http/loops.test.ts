@@ -182,6 +182,40 @@ test("a program that leads back here, as gatehouse mcp does, is refused by what 
   expect(await writtenByLoop(gateway)).toEqual([]);
 });
 
+test("the Gatehouses that a header and a message name are added up, and no hop is forgotten", async () => {
+  const [gateway, next] = [await start(), await start()];
+  const seen: string[] = [];
+  const front = proxy(
+    () => next.url,
+    (_, body) => {
+      seen.push(body);
+      return body;
+    },
+  );
+  await create(gateway, "next", mcp(next, `${front.url}/mcp`));
+  const client = await connect(gateway);
+  seen.length = 0;
+  const params = {
+    ...{ name: "next__time__now", arguments: {} },
+    _meta: { [VIA_META]: ["abcdefabcdef", "bbbbbbbbbbbb"] },
+  };
+  const headers = { [VIA_HEADER]: "aaaaaaaaaaaa, abcdefabcdef" };
+  const answer = await client.post(request("tools/call", params), { headers });
+  expect(answer.last.result.isError).not.toBe(true);
+  const passed = seen.filter((body) => body.includes("tools/call")).map((body) => JSON.parse(body));
+  const way = ["aaaaaaaaaaaa", "abcdefabcdef", "bbbbbbbbbbbb", await instanceOf(gateway)];
+  expect(passed).toMatchObject([{ params: { _meta: { [VIA_META]: way } } }]);
+});
+
+test("a batch that is too long is refused before anybody looks into its messages", async () => {
+  const gateway = await start();
+  const named = request("ping", { _meta: { [VIA_META]: [await instanceOf(gateway)] } });
+  const answer = await post(gateway, Array(101).fill(named));
+  expect([answer.status, answer.last.error.message]).toEqual([400, "A batch may have 100 messages."]);
+  const longest = await post(gateway, Array(100).fill(named));
+  expect([longest.status, longest.last.code]).toEqual([508, "loop_detected"]);
+});
+
 /** As every request of it says. */
 async function instanceOf(gateway: TestGateway): Promise<string> {
   const { body } = await gateway.call("GET", "/v1/ledger/checkpoint");

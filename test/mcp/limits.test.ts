@@ -1,5 +1,6 @@
 /** The workspace's request limit, for requests that hold several calls or none. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { VIA_META } from "../../src/base/via.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { ledger } from "../tasks/support.ts";
@@ -90,6 +91,14 @@ test("each request of a batch counts, a ping and an answer do not", async () => 
   ];
   expect(left(await older.post(batch))).toBe(before - 2);
   expect((await older.post(request("ping"))).headers.get("ratelimit")).toBeNull();
+});
+
+test("a refused request counts once, whether or not its messages name the Gatehouses that they have passed", async () => {
+  const lost = { headers: { "mcp-session-id": "none" } };
+  const before = left(await post(gateway, request("tools/list"), lost));
+  const named = request("tools/list", { _meta: { [VIA_META]: ["abcdefabcdef"] } });
+  expect(left(await post(gateway, named, lost))).toBe(before - 1);
+  expect(left(await post(gateway, request("tools/list"), lost))).toBe(before - 2);
 });
 
 test("a stream of either transport does not count, an initialize does", async () => {

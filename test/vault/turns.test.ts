@@ -56,7 +56,7 @@ describe("turns", () => {
 });
 
 describe("a caller that leaves", () => {
-  const GAVE_UP = expect.objectContaining({ code: "queue_full", message: expect.stringContaining("left") });
+  const GAVE_UP = expect.objectContaining({ code: "client_closed", status: 499 });
 
   test("gives up its turn, and nobody else's", async () => {
     const queue = new JobQueue<string, string>(LIMITS, () => {});

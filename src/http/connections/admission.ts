@@ -3,8 +3,8 @@ import type { Ids } from "../../base/ids.ts";
 import { problemResponse } from "../answer.ts";
 
 const RETRY_SECONDS = 1;
-/** What ends work is let in whatever else is open: it makes room. */
-const ENDS_WORK = /\/(?:stop|cancel)$/;
+/** A path, with or without a query, that ends work: such a call makes room, so it is admitted even when there is none. */
+const ENDS_WORK = /^[^?]*\/(?:stop|cancel)(?:\?|$)/;
 
 /**
  * Whether a request counts as a call: it may take long, and its connection is not closed meanwhile. Pages, probes and

@@ -49,10 +49,14 @@ export class ConnectionGuard {
     this.#endLooking = every(parts.clock, LOOK_MS, () => this.look());
   }
 
-  /** False if as many calls are open as there may be connections. Else the call counts as open until it is over. */
-  admit(request: Request): boolean {
+  /**
+   * False if as many calls are open as there may be connections. An urgent call is always admitted. An admitted call
+   * counts as open until it is over, so its connection is not closed.
+   */
+  admit(request: Request, isUrgent: boolean): boolean {
     const { connections } = this.#parts.plan;
-    if (this.#requests.atMost >= connections && this.#requests.sweep().length >= connections) return false;
+    const mayBeFull = this.#requests.atMost >= connections;
+    if (mayBeFull && !isUrgent && this.#requests.sweep().length >= connections) return false;
     this.#requests.add(request);
     if (this.#finder.isLooking) this.#noteCall(request);
     return true;

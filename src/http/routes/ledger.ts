@@ -3,6 +3,7 @@ import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
+import type { LedgerLists } from "../../ledger/lists.ts";
 import type { NamedTask } from "../../ledger/query.ts";
 import type { Db } from "../../store/db.ts";
 import { findTask } from "../../tasks/store.ts";
@@ -43,6 +44,7 @@ const EntriesQuery = Type.Object(
 
 export interface LedgerRouteParts extends LedgerExportParts {
   readonly agents: Pick<Agents, "byId">;
+  readonly lists: LedgerLists;
 }
 
 export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {

@@ -1,7 +1,7 @@
 import { type Clock, timestamp } from "../../base/clock.ts";
 import type { Sql } from "../../store/db.ts";
 import { entryTest } from "../entry-filter.ts";
-import { EvidenceReader } from "../evidence.ts";
+import { type AdmitRead, EvidenceReader } from "../evidence.ts";
 import { evidencePages, evidenceSpan } from "../evidence-pages.ts";
 import type { LedgerHeads } from "../heads.ts";
 import type { LedgerKeys } from "../keys.ts";
@@ -42,6 +42,8 @@ export interface BundleRequest {
   /** Entries of the ledger that are looked at. Default: all that there are when the first bytes are asked for. */
   readonly size?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called before each block of entries is read. What it throws breaks the bundle off. */
+  readonly admit?: AdmitRead | undefined;
 }
 
 /**
@@ -66,7 +68,10 @@ export async function* openBundle(
   }
   const tree = await rootAt(new TreeReader(db, workspace.id), heads.committed(workspace.id), request.size);
   const { size, root } = tree;
-  const evidence = await EvidenceReader.open(db, workspace.id, tree);
+  const evidence = await EvidenceReader.open(db, workspace.id, tree, () => {
+    request.signal?.throwIfAborted();
+    return request.admit?.();
+  });
   const span = await evidenceSpan(evidence, filter);
   // The ledger's time does not go back where the clock was set back: a bundle is not older than what it holds.
   const newest = size > 0 ? await evidence.entry(size) : undefined;

@@ -125,6 +125,34 @@ test("a signal that was given before lets nothing begin", async () => {
   expect(await failureOf(bundle.next())).toContain("too late");
 });
 
+describe("rights that end while nothing matches", () => {
+  const own = { agent: "nobody", since: "2000-01-01T00:00:00.000Z" };
+
+  test.each([
+    ["while the entries are read", 3, {}],
+    ["while an agent's own range is widened", 3, { seesOnly: own, filter: { agent: "nobody" } }],
+    ["while erasures are read", 400, {}],
+  ])("stop it before the next block: %s", async (_, most, request) => {
+    const store = counting();
+    let asked = 0;
+    let readsAtEnd = -1;
+    const bundle = open(store.db, {
+      filter: { agent: "nobody" },
+      ...request,
+      admit() {
+        asked += 1;
+        if (asked < most) return undefined;
+        if (asked === most) readsAtEnd = store.reads;
+        throw new Error("the token was revoked");
+      },
+    });
+    expect(await failureOf(readAll(bundle))).toContain("the token was revoked");
+    await settled(store);
+    expect(readsAtEnd).toBeGreaterThan(0);
+    expect(store.reads - readsAtEnd).toBeLessThanOrEqual(1);
+  });
+});
+
 describe("what breaks it off is told, and what came until then is no bundle", () => {
   /** The same store, of which so many reads succeed. */
   function failing(most: number): Pick<Sql, "all" | "get"> {
