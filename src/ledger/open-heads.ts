@@ -69,7 +69,13 @@ export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
     if (note !== undefined) stored.set(id, note);
   }
   const isFirst = stored.size === 0;
-  if (isFirst && keys.hasSigned && (await hasEntries(db))) {
+  if (isFirst && keys.hasSigned) {
+    if (!(await hasEntries(db))) {
+      throw new OperatorError(
+        "there is no ledger, though the key of this data directory has signed one: the database was removed or emptied",
+        "put the database back from a backup, or, to begin a new ledger under a new key, move ledger.key and gatehouse.db away",
+      );
+    }
     throw new OperatorError(
       "no head of a ledger is stored, though the key of this data directory has signed heads: they were removed, or the database is older than its key file",
       `${VERIFY}; if you put an older database back on purpose, put back the ledger.key that was beside it`,

@@ -370,10 +370,22 @@ describe("the head", () => {
     backup.remove();
   });
 
-  test("of a database that is gone is none: a new one begins beside the old key", async () => {
+  test.each<[string, () => void]>([
+    ["was removed", () => rmSync(path)],
+    ["was emptied", () => writeFileSync(path, "")],
+  ])("of a database that %s is missed: a new ledger takes a new key", async (_, remove) => {
     const gateway = await start();
     await read(gateway);
     await gateway.stop();
+    remove();
+    await expect(start()).rejects.toThrow(
+      "there is no ledger, though the key of this data directory has signed one",
+    );
+    // What the refused start has made of it is no ledger either.
+    await expect(start()).rejects.toThrow(
+      "there is no ledger, though the key of this data directory has signed one",
+    );
+    rmSync(join(directory.path, "ledger.key"));
     rmSync(path);
     await (await start()).stop();
     expect((await verify(path)).verdict).toBe("holds");
