@@ -125,7 +125,7 @@ export function openDoors(rooms: Rooms): Doors {
     events: { feed: rooms.feed, agents, tokens, streams, clock, callers },
     schedules: { schedules },
     webhooks: { clock, wake: webhookDue, url: config.notify.webhook ?? null },
-    tokens: { tokens, agents },
+    tokens: { tokens, agents, clock },
     sessions: { sessions, tokens, links, workspaces, clock },
     consoleLinks: { links, tokens, url: consoleUrl },
     models: { door, agents },

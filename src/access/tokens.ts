@@ -42,6 +42,8 @@ export interface TokenRequest {
   readonly role: string | null;
   /** Milliseconds from now; null: never. */
   readonly expiresIn: number | null;
+  /** When it ends at the latest, in milliseconds since the Unix epoch: a token does not outlive the one that issued it. */
+  readonly notAfter?: number;
 }
 
 export interface Tokens {
@@ -250,7 +252,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         toolsMode: request.toolsMode ?? "all",
         person: request.person,
         role: request.role,
-        expiresAt: request.expiresIn === null ? null : now + request.expiresIn,
+        expiresAt: expiryOf(request, now),
         createdBy,
         createdAt: now,
         lastUsedAt: null,
@@ -334,6 +336,15 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
     },
   };
+}
+
+/** Null: it does not expire. */
+function expiryOf(
+  { expiresIn, notAfter = Number.POSITIVE_INFINITY }: TokenRequest,
+  now: number,
+): number | null {
+  const end = Math.min(expiresIn === null ? Number.POSITIVE_INFINITY : now + expiresIn, notAfter);
+  return end === Number.POSITIVE_INFINITY ? null : end;
 }
 
 function noToken(id: string): Problem {

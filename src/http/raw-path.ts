@@ -39,11 +39,12 @@ function isPath(url: string, segments: readonly string[]): boolean {
   const given = pathOf(url).slice(1).split("/");
   return (
     given.length === segments.length &&
-    given.every((segment, at) => decoded(segment) === segments[at] && !isDots(segment))
+    given.every((segment, at) => decoded(segment) === segments[at] && !isDots(decoded(segment)))
   );
 }
 
-function isDots(segment: string): boolean {
+/** Decoded: with a Host header that no URL can have, Bun leaves encoded dots as they came, and Elysia resolves them. */
+function isDots(segment: string | undefined): boolean {
   return segment === "." || segment === "..";
 }
 

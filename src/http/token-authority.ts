@@ -15,6 +15,18 @@ export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: re
 }
 
 /**
+ * Who holds a token that a caller issues. Without `admin` it stays the caller's person: a token of nobody's would sign decisions with
+ * whatever name it was given.
+ */
+export function holderOf(
+  caller: Pick<Caller, "scopes" | "person" | "role">,
+  { person, role }: { readonly person?: string | undefined; readonly role?: string | undefined },
+): Pick<Token, "person" | "role"> {
+  const own = hasScope(caller.scopes, "admin") ? { person: null, role: null } : caller;
+  return { person: person ?? own.person, role: role ?? own.role };
+}
+
+/**
  * Nobody gets hold of a token for another person, or in another capacity, without `admin`: its decisions would count as theirs.
  * @throws Problem 403 `scope_missing`
  */

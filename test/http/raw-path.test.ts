@@ -31,6 +31,15 @@ async function ask(method: string, target: string, host?: string): Promise<reado
 
 const NOT_FOUND = [404, "not_found"] as const;
 
+test("a Host that no URL can have opens no other way", async () => {
+  for (const host of ["[", "]", "%", ":"]) {
+    for (const step of ["%2e%2e", "%2E%2e", ".%2e"]) {
+      const [status] = await ask("GET", `/x/${step}/v1/agents`, host);
+      expect([host, step, status === 404 || status === 400]).toEqual([host, step, true]);
+    }
+  }
+});
+
 describe("a path that only normalising would lead to a route is not found", () => {
   const STEPS = ["..", "%2e%2e", "%2E%2E", "%2e%2E", ".%2e", "%2e.", ".%2E", "%2E."];
   test.each(STEPS)("%s up", async (step) => {

@@ -111,6 +111,12 @@ describe("a token for a person", () => {
     }
   });
 
+  test("is the issuer's own if it names nobody, however it is named", async () => {
+    const { secret } = await issue({ ...held, person: "Ada", role: "clerk" });
+    const made = await post("/v1/tokens", { ...wanted, name: "Dr. Bob" }, secret);
+    expect(made.body).toMatchObject({ name: "Dr. Bob", person: "Ada", role: "clerk" });
+  });
+
   test("a refused one leaves no token behind, and is in the ledger", async () => {
     const { id, secret } = await issue({ ...held, person: "Ada" });
     await post("/v1/tokens", { ...wanted, name: "left", person: "Bob" }, secret);
@@ -118,6 +124,39 @@ describe("a token for a person", () => {
     expect(data.map(({ name }: { name: string }) => name)).not.toContain("left");
     const entries = (await gateway.call("GET", `/v1/ledger?actor=token:${id}`)).body.data;
     expect(entries).toMatchObject([{ action: "token.issue", outcome: "denied", code: "scope_missing" }]);
+  });
+});
+
+describe("a token that expires issues none that outlives it", () => {
+  const hour = 3_600_000;
+  const issuing = { scopes: ["tokens:write", "tasks:read"] };
+
+  test("not one that says so", async () => {
+    const { secret } = await issue({ ...issuing, expires_in: "1h" });
+    const made = await post(
+      "/v1/tokens",
+      { name: "longer", scopes: ["tasks:read"], expires_in: "2h" },
+      secret,
+    );
+    expect([made.status, made.body.errors?.[0]?.path]).toEqual([422, "/expires_in"]);
+  });
+
+  test("nor one that says nothing: it ends with its issuer", async () => {
+    const issuer = await issue({ ...issuing, expires_in: "1h" });
+    const made = await post("/v1/tokens", { name: "same", scopes: ["tasks:read"] }, issuer.secret);
+    const { expires_at } = issuer as Issued & { readonly expires_at: string };
+    expect(made.body.expires_at).toBe(expires_at);
+  });
+
+  test("a shorter one is issued as it was asked for", async () => {
+    const { secret } = await issue({ ...issuing, expires_in: "2h" });
+    const made = await post(
+      "/v1/tokens",
+      { name: "shorter", scopes: ["tasks:read"], expires_in: "1h" },
+      secret,
+    );
+    const { created_at, expires_at } = made.body;
+    expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(hour);
   });
 });
 
@@ -149,7 +188,8 @@ describe("where two people have to approve", () => {
     const unnamed = await issued({});
     expect(unnamed.status).toBe(201);
     const answer = await stage.decide(asked.path, approve, unnamed.body.secret);
-    expect([answer.status, answer.body.code]).toEqual([403, "person_required"]);
+    // It is the issuer's own, who has approved already.
+    expect([answer.status, answer.body.code]).toEqual([409, "approval_decided"]);
     expect(stage.tools.calls).toEqual([]);
     expect((await stage.decide(asked.path, approve, await token({ person: "Bob" }))).body.status).toBe(
       "approved",

@@ -1,18 +1,20 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
-import type { Caller } from "../../access/caller.ts";
+import { type Caller, tokenIdOf } from "../../access/caller.ts";
 import { AGENT_TOKEN_SCOPES, isScope } from "../../access/scopes.ts";
+import { tokenEnd } from "../../access/token-rows.ts";
 import type { Issued, Token, Tokens } from "../../access/tokens.ts";
-import { optionalTimestamp, timestamp } from "../../base/clock.ts";
+import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import { redact } from "../../base/log.ts";
 import type { Detail } from "../../ledger/entry.ts";
+import type { Sql } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
-import { requireHeld, requireOwnPerson } from "../token-authority.ts";
+import { holderOf, requireHeld, requireOwnPerson } from "../token-authority.ts";
 
 const Duration = Type.String({ pattern: DURATION_PATTERN, description: "Such as `90d`, `12h`, `10m`." });
 export const TokenCreate = Type.Object(
@@ -44,9 +46,10 @@ export const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { add
 export interface TokenRouteParts {
   readonly tokens: Tokens;
   readonly agents: Agents;
+  readonly clock: Pick<Clock, "now">;
 }
 
-export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
+export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRouteParts) {
   const tag = "Tokens";
 
   const list = endpoint(
@@ -87,10 +90,18 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
       if (body.agent !== undefined) call.about({ agent: body.agent });
       const agent = body.agent === undefined ? null : await agents.get(caller.workspaceId, body.agent);
       const scopes = scopesOf(body.scopes, agent !== null);
-      const { person = null, role = null } = body;
+      const { person, role } = holderOf(caller, body);
+      const expiresIn = body.expires_in === undefined ? null : duration("/expires_in", body.expires_in);
       requireHeld(caller, scopes);
       requireOwnPerson(caller, { person, role });
       const issued = await call.commit(async (tx, record) => {
+        const notAfter = await endOfCaller(tx, caller);
+        if (expiresIn !== null && clock.now() + expiresIn > notAfter) {
+          throw invalidField(
+            "/expires_in",
+            `is longer than this token lives, which ends ${timestamp(notAfter)}`,
+          );
+        }
         const made = await tokens.issue(tx, caller.workspaceId, caller.actor, {
           name: body.name,
           agent,
@@ -98,7 +109,8 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
           toolsMode: body.tools_mode,
           person,
           role,
-          expiresIn: body.expires_in === undefined ? null : duration("/expires_in", body.expires_in),
+          expiresIn,
+          notAfter,
         });
         await record({ detail: issueOf(made.token) });
         return made;
@@ -166,6 +178,13 @@ export function tokenRoutes(door: Door, { tokens, agents }: TokenRouteParts) {
 }
 
 /** Who can do what by a token from now on, and until when: whoever asks who could oversee an agent finds it here. */
+/** When the token that makes a call ends; infinite for one that does not expire, and for the operator. */
+async function endOfCaller(sql: Sql, caller: Caller): Promise<number> {
+  const id = tokenIdOf(caller);
+  if (id === null) return Number.POSITIVE_INFINITY;
+  return (await tokenEnd(sql, caller.workspaceId, id)) ?? 0;
+}
+
 function issueOf({ id, name, person, role, scopes, expiresAt }: Token): Detail {
   return {
     token: id,
