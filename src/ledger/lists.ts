@@ -1,10 +1,11 @@
 import type { Sql } from "../store/db.ts";
-import { BITS_BYTES, BLOCK, blockBits, type IndexedEntry, type Span } from "./block-index.ts";
+import { BITS_BYTES, BLOCK, blockBits, type Span } from "./block-index.ts";
 import { type EntryTest, entryTest } from "./entry-filter.ts";
 import { blockOf, EvidenceReader } from "./evidence.ts";
 import { evidenceSpan } from "./evidence-pages.ts";
 import { type LedgerFaults, reportChanged } from "./faults.ts";
 import type { LedgerHeads } from "./heads.ts";
+import { parsedEntry } from "./parsed-entry.ts";
 import {
   collectPage,
   type EntryFilter,
@@ -209,7 +210,7 @@ class Reading {
 
   async #isIndexed(block: number, entries: readonly StoredEntry[]): Promise<boolean> {
     const { db, faults } = this.#parts;
-    const expected = [...blockBits(entries.map(({ bytes }) => JSON.parse(bytes) as IndexedEntry))];
+    const expected = [...blockBits(entries.map(({ bytes }) => parsedEntry(bytes)))];
     for (let from = 0; from < expected.length; from += KEYS) {
       const some = expected.slice(from, from + KEYS);
       const keys: (string | null)[] = some.map(([key]) => key);
