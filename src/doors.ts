@@ -140,7 +140,7 @@ export function openDoors(rooms: Rooms): Doors {
       workspaces,
     },
     tools: { calls: tools.calls, clock },
-    proofs: { proofs, keys, agents },
+    proofs: { proofs, lists: ledgers.lists, keys, agents },
     rotation,
     usage: { db, clock },
     exports: {

@@ -1,3 +1,4 @@
+import { parsedEntry } from "../ledger/parsed-entry.ts";
 import type { StoredEntry } from "../ledger/query.ts";
 
 /** The fields of an entry, in the contract's order. */
@@ -30,7 +31,7 @@ export type EntryView = { readonly [field in keyof typeof ABSENT]: unknown };
 
 /** The entry as JSON with every field of the contract; null where the stored bytes leave one out. */
 export function viewEntry(entry: StoredEntry): EntryView {
-  return { ...ABSENT, ...(JSON.parse(entry.bytes) as object), leaf: entry.leaf.toHex() };
+  return { ...ABSENT, seq: entry.seq, ...parsedEntry(entry.bytes), leaf: entry.leaf.toHex() };
 }
 
 const SEQ = /^[1-9]\d{0,14}$/;

@@ -33,6 +33,9 @@ export interface LedgerExportParts {
 
 /** What is asked for. */
 export interface LedgerSelection {
+  /** The conditions that the caller sent; those of its day as `from` and `to`. */
+  readonly asked: Pick<EntryFilter, "agent" | "actor" | "action" | "tier" | "from" | "to">;
+  /** `asked`, narrowed to what the caller sees. */
   readonly filter: Omit<EntryFilter, "oversight">;
   /** All that the caller sees; `filter` lets nothing else through. */
   readonly own?: OwnEntries | null | undefined;
@@ -86,6 +89,7 @@ export class LedgerExports {
     if (format === "article14") {
       call.about({ action: "ledger.export" });
       refusePage(selection);
+      refuseOutside(selection);
       return this.#whole(call, request, selection, (signal) =>
         this.#bundle(call, signal, chosen, selection, size),
       );
@@ -266,7 +270,7 @@ async function* whileAllowed(
 }
 
 /** A bundle is of a whole span, in the ledger's order. */
-function refusePage({ filter: { from, to }, task, order, limit, after }: LedgerSelection): void {
+function refusePage({ asked: { from, to }, task, order, limit, after }: LedgerSelection): void {
   if (from !== undefined && to !== undefined && from >= to) {
     throw invalidField(
       "/to",
@@ -280,13 +284,29 @@ function refusePage({ filter: { from, to }, task, order, limit, after }: LedgerS
   if (after !== undefined) throw invalidField("/cursor", "is not for an Article 14 export, which is whole");
 }
 
+/**
+ * An empty bundle would state, signed, that nothing is known of an agent.
+ * @throws Problem 404 `agent_not_found`
+ */
+function refuseOutside({ isOutside, asked: { agent }, own }: LedgerSelection): void {
+  if (!isOutside) return;
+  const isOther = agent !== undefined && agent !== own?.agent;
+  const name = JSON.stringify(isOther ? agent : own?.agent);
+  const detail = isOther
+    ? `There is no agent named ${name}.`
+    : `There was no agent named ${name} at that time.`;
+  throw new Problem("agent_not_found", detail);
+}
+
 /** What was read of the ledger, as the entry of the reading says it. `size`: of the whole, where that was fixed. */
 export function detailOf(
   format: string,
-  { filter, date, task, order, limit, after }: LedgerSelection,
+  { asked, own, date, task, order, limit, after }: Omit<LedgerSelection, "filter">,
   size?: number,
 ): Detail {
-  const { agent, actor, action, tier, from, to } = filter;
+  const { actor, action, tier, from, to } = asked;
+  // An agent's token reads the entries that name it, and may not read another agent's name there.
+  const agent = own ? own.agent : asked.agent;
   const filters = {
     agent: agent && redact(agent),
     actor: actor && redact(actor),

@@ -2,6 +2,7 @@ import type { Agents } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { timestamp } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
+import { parsedEntry } from "../ledger/parsed-entry.ts";
 import type { StoredEntry } from "../ledger/query.ts";
 
 /**
@@ -28,6 +29,6 @@ export async function ownEntries(
 /** Whether a caller sees an entry. */
 export function seesEntry(own: OwnEntries | null, { bytes }: Pick<StoredEntry, "bytes">): boolean {
   if (!own) return true;
-  const { agent, ts } = JSON.parse(bytes) as { readonly agent?: string; readonly ts: string };
-  return agent === own.agent && ts >= own.since;
+  const { agent, ts } = parsedEntry(bytes);
+  return agent === own.agent && ts !== undefined && ts >= own.since;
 }

@@ -1,4 +1,5 @@
 import { INDEXED } from "./block-index.ts";
+import { parsedEntry } from "./parsed-entry.ts";
 import type { StoredEntry } from "./query.ts";
 
 /** What entries are chosen by. All that is given must hold; nothing but an entry's own bytes decides. */
@@ -32,18 +33,8 @@ export function entryTest(filter: EvidenceFilter): EntryTest {
   return ({ bytes }) => {
     if (!wanted.every(({ text }) => bytes.includes(text))) return false;
     if (filter.oversight && !bytes.includes('"oversight":')) return false;
-    const entry = parsed(bytes);
-    if (typeof entry !== "object" || entry === null) return false;
-    if (filter.oversight && Reflect.get(entry, "oversight") === undefined) return false;
-    return wanted.every(({ field, value }) => Reflect.get(entry, field) === value);
+    const entry = parsedEntry(bytes);
+    if (filter.oversight && entry.oversight === undefined) return false;
+    return wanted.every(({ field, value }) => entry[field] === value);
   };
-}
-
-/** Undefined for bytes that are no JSON: an early version may have signed what another program had put there. */
-function parsed(bytes: string): unknown {
-  try {
-    return JSON.parse(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 import type { Span } from "./block-index.ts";
 import type { EntryTest } from "./entry-filter.ts";
 import { blockOf, type EvidenceReader } from "./evidence.ts";
+import { parsedEntry } from "./parsed-entry.ts";
 import type { EntryFilter, Look, StoredEntry } from "./query.ts";
 import { TILE_WIDTH } from "./tiles.ts";
 
@@ -62,18 +63,27 @@ export async function evidenceSpan(
   };
 }
 
-/** The first seq whose time is at or after `time`; one past the last when there is none. */
+/**
+ * The first seq whose time is at or after `time`; one past the last when there is none. An entry whose bytes have no time
+ * counts by the next one that has a time.
+ */
 async function firstAt(evidence: Pick<EvidenceReader, "size" | "entry">, time: string): Promise<number> {
   let low = 1;
   let high = evidence.size + 1;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    const entry = await evidence.entry(middle);
-    const { ts } = JSON.parse(entry?.bytes ?? "{}") as { readonly ts?: string };
-    if (ts !== undefined && ts < time) low = middle + 1;
+    let at = middle;
+    let ts = await timeOf(evidence, at);
+    while (ts === undefined && at + 1 < high) ts = await timeOf(evidence, ++at);
+    if (ts !== undefined && ts < time) low = at + 1;
     else high = middle;
   }
   return low;
+}
+
+async function timeOf(evidence: Pick<EvidenceReader, "entry">, seq: number): Promise<string | undefined> {
+  const { ts } = parsedEntry((await evidence.entry(seq))?.bytes ?? "");
+  return typeof ts === "string" ? ts : undefined;
 }
 
 function* blocksOf({ first, last, order }: Span): Generator<number, void> {

@@ -1,10 +1,11 @@
 import type { Sql } from "../store/db.ts";
-import { BITS_BYTES, BLOCK, blockBits, type IndexedEntry, type Span } from "./block-index.ts";
+import { BITS_BYTES, BLOCK, blockBits, type Span } from "./block-index.ts";
 import { type EntryTest, entryTest } from "./entry-filter.ts";
 import { blockOf, EvidenceReader } from "./evidence.ts";
 import { evidenceSpan } from "./evidence-pages.ts";
 import { type LedgerFaults, reportChanged } from "./faults.ts";
 import type { LedgerHeads } from "./heads.ts";
+import { parsedEntry } from "./parsed-entry.ts";
 import {
   collectPage,
   type EntryFilter,
@@ -24,6 +25,8 @@ export interface LedgerListsParts {
 
 /** Blocks that one look checks, 1 ms each; others have their turn between two. */
 const BLOCKS_AT_ONCE = 4;
+/** Checked blocks, a million entries, that one search of the index spans; a longer list goes on with another search. */
+const CHECKED_AT_ONCE = 4_096;
 /** Entries that one look into checked blocks reads. */
 const AT_ONCE = 256;
 /** Keys of one lookup. */
@@ -177,10 +180,9 @@ class Reading {
     return (block + 1) * BLOCK > this.size;
   }
 
+  /** The last of the checked blocks that follow each other from `block` on, as far as one search goes. */
   #endOfChecked(block: number, step: 1 | -1): number {
-    let end = block;
-    while (end + step >= 0 && (end + step) * BLOCK < this.size && this.#isChecked(end + step)) end += step;
-    return end;
+    return endOfRun(block, step, (next) => next * BLOCK < this.size && this.#isChecked(next));
   }
 
   /** The entries of a block, held against the signed tree, and the index against them. */
@@ -209,7 +211,7 @@ class Reading {
 
   async #isIndexed(block: number, entries: readonly StoredEntry[]): Promise<boolean> {
     const { db, faults } = this.#parts;
-    const expected = [...blockBits(entries.map(({ bytes }) => JSON.parse(bytes) as IndexedEntry))];
+    const expected = [...blockBits(entries.map(({ bytes }) => parsedEntry(bytes)))];
     for (let from = 0; from < expected.length; from += KEYS) {
       const some = expected.slice(from, from + KEYS);
       const keys: (string | null)[] = some.map(([key]) => key);
@@ -228,6 +230,14 @@ class Reading {
     }
     return true;
   }
+}
+
+/** The last of the blocks that follow each other from `block` on, each with `isIn`: `CHECKED_AT_ONCE` further at most. */
+export function endOfRun(block: number, step: 1 | -1, isIn: (block: number) => boolean): number {
+  const limit = Math.max(0, block + step * CHECKED_AT_ONCE);
+  let end = block;
+  while (end !== limit && isIn(end + step)) end += step;
+  return end;
 }
 
 /** Among the numbers of blocks: the last one, which is not complete. */

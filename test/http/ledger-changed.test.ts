@@ -237,3 +237,22 @@ test("proofs over a changed tree are refused with 503, and the change is named",
   expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
   await until(async () => (await counted("entry_changed")) === 1);
 });
+
+test("an entry that was changed to name an agent gives that agent no proof of it", async () => {
+  gateway = await ledgered.start();
+  const body = { name: "scout", owner: "Ada", memory_scope: "a" };
+  expect((await gateway.call("POST", "/v1/agents", { body })).status).toBe(201);
+  const token = await gateway.token({ agent: "scout", scopes: ["ledger:read"] });
+  expect((await gateway.call("GET", "/v1/ledger/50/proof", { token })).status).toBe(404);
+  const database = new Database(join(ledgered.path, "gatehouse.db"));
+  for (const { name } of database
+    .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+    .all())
+    database.exec(`DROP TRIGGER ${name}`);
+  database.exec(
+    `UPDATE ledger SET bytes = json_set(bytes, '$.agent', 'scout', '$.ts', '2999-01-01T00:00:00.000Z') WHERE seq = 300`,
+  );
+  database.close();
+  const refused = await gateway.call("GET", "/v1/ledger/300/proof", { token });
+  expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
+});

@@ -98,6 +98,27 @@ describe("agents", () => {
 });
 
 describe("the ledger", () => {
+  test("a day before the agent existed has no entries, and no bundle; what is recorded is what was asked for", async () => {
+    for (const format of ["json", "ndjson", "csv"]) {
+      const { status, headers } = await get(`/v1/ledger?date=2020-01-01&limit=5&format=${format}`);
+      expect([format, status, headers.get("gatehouse-next-cursor")]).toEqual([format, 200, null]);
+    }
+    expect((await get("/v1/ledger?date=2020-01-01")).body).toMatchObject({ data: [], next_cursor: null });
+    const day = await get("/v1/ledger?date=2020-01-01&format=article14");
+    expect([day.status, day.body.code]).toEqual([404, "agent_not_found"]);
+    const seq = day.headers.get("gatehouse-ledger");
+    const { detail } = (await gateway.call("GET", `/v1/ledger/${seq}`)).body;
+    expect(detail.filters).toEqual({
+      agent: "own",
+      date: "2020-01-01",
+      from: "2020-01-01T00:00:00.000Z",
+      to: "2020-01-02T00:00:00.000Z",
+    });
+    // The caller's own period is looked at first.
+    const wrong = await get("/v1/ledger?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z&format=article14");
+    expect([wrong.status, wrong.body.code]).toEqual([422, "validation_failed"]);
+  });
+
   test("the list has its agent's entries, from when that agent was made", async () => {
     const entries = await all("?order=asc");
     expect(seqsOf(entries)).toEqual(await expected());

@@ -5,9 +5,10 @@ import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
 import { invalidField, Problem } from "../../base/errors.ts";
 import type { LedgerKeys } from "../../ledger/keys.ts";
+import type { LedgerLists } from "../../ledger/lists.ts";
 import { formatTlogProof } from "../../ledger/proof/tlog-proof.ts";
 import type { Proofs } from "../../ledger/proofs.ts";
-import { findEntry, ledgerSize } from "../../ledger/query.ts";
+import { ledgerSize } from "../../ledger/query.ts";
 import { type RotationParts, rotateKey } from "../../ledger/rotation.ts";
 import type { Db } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
@@ -18,6 +19,7 @@ import { requireOperator } from "./workspace.ts";
 export interface LedgerProofParts {
   readonly db: Db;
   readonly proofs: Proofs;
+  readonly lists: Pick<LedgerLists, "entry">;
   readonly keys: LedgerKeys;
   readonly workspaces: Workspaces;
   readonly agents: Pick<Agents, "byId">;
@@ -36,7 +38,10 @@ const tag = "Ledger";
  * What can be proven of the ledger to anybody who has its key and keeps checkpoints of it. A token that acts as an agent is given
  * heads, keys and proofs between heads, which are hashes and sizes, and the proofs of its own agent's entries.
  */
-export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces, agents }: LedgerProofParts) {
+export function ledgerProofRoutes(
+  door: Door,
+  { db, proofs, lists, keys, workspaces, agents }: LedgerProofParts,
+) {
   const checkpoint = endpoint(
     door,
     {
@@ -133,7 +138,7 @@ export function ledgerProofRoutes(door: Door, { db, proofs, keys, workspaces, ag
   async function isVisible(caller: Caller, seq: string): Promise<boolean> {
     const own = await ownEntries(agents, caller);
     if (!isSeq(seq) || !own) return isSeq(seq);
-    const entry = await findEntry(db, caller.workspaceId, Number(seq));
+    const entry = await lists.entry(caller.workspaceId, Number(seq));
     return entry !== undefined && seesEntry(own, entry);
   }
 

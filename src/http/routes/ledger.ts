@@ -73,19 +73,17 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
       const cursor = decodeCursor(query.cursor, isSeq);
       const after = cursor === undefined ? undefined : Number(cursor);
       const chosen = chooseFormat(query.format, request.headers.get("accept"));
-      const isOutside = own !== null && query.agent !== undefined && query.agent !== own.agent;
-      // A bundle with nothing in it would say, signed, that there is nothing of that agent.
-      if (isOutside && chosen.format === "article14") {
-        throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(query.agent)}.`);
-      }
+      const asked = { agent: query.agent, actor, action, tier, ...timeRange(date, query.from, query.to) };
+      const isOutside = own !== null && !overlaps(own, asked);
       const named = task === undefined ? undefined : await namedTask(db, call.caller, task);
       const filter = {
-        ...{ agent: own ? own.agent : query.agent, actor, action, tier },
+        ...asked,
+        ...(own && { agent: own.agent, from: later(own.since, asked.from) }),
         task: isOutside ? null : named,
-        ...timeRange(date, query.from, query.to, own),
       };
       if (chosen.format !== "json") {
         return exports.reply(call, request, chosen, {
+          asked,
           filter,
           own,
           isOutside,
@@ -96,7 +94,7 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
           after,
         });
       }
-      call.about({ detail: detailOf("json", { filter, date, task, order, limit, after }) });
+      call.about({ detail: detailOf("json", { asked, own, date, task, order, limit, after }) });
       const page = { order: order ?? "asc", limit: limit ?? DEFAULT_LIMIT, after };
       const found = await lists.find(workspaceId, filter, page, request.signal);
       const next = found.next === null ? null : String(found.next);
@@ -145,13 +143,21 @@ async function namedTask(db: Db, { workspaceId, agent }: Caller, id: string): Pr
     : null;
 }
 
+/** Whether a caller that is limited to its own entries may see any entry of those that it asked for. */
+function overlaps(
+  own: OwnEntries,
+  { agent, to }: { readonly agent: string | undefined; readonly to: string | undefined },
+): boolean {
+  return (agent === undefined || agent === own.agent) && (to === undefined || to > own.since);
+}
+
+/** Of two RFC 3339 times in UTC with milliseconds. */
+function later(time: string, other: string | undefined): string {
+  return other === undefined || other < time ? time : other;
+}
+
 /** All conditions hold where several are given. */
-function timeRange(
-  date: string | undefined,
-  from: string | undefined,
-  to: string | undefined,
-  own: OwnEntries | null,
-) {
+function timeRange(date: string | undefined, from: string | undefined, to: string | undefined) {
   let start = from === undefined ? undefined : instant("/from", from);
   let end = to === undefined ? undefined : instant("/to", to);
   if (date !== undefined) {
@@ -160,7 +166,6 @@ function timeRange(
     start = Math.max(day, start ?? day);
     end = Math.min(day + DAY_MS, end ?? day + DAY_MS);
   }
-  if (own) start = Math.max(Date.parse(own.since), start ?? 0);
   return {
     from: start === undefined ? undefined : new Date(start).toISOString(),
     to: end === undefined ? undefined : new Date(end).toISOString(),

@@ -1,0 +1,20 @@
+/** Fields of an entry as its bytes have them. Their types are what this program writes, and are not checked. */
+export interface ParsedEntry {
+  readonly ts?: string;
+  readonly action?: string;
+  readonly actor?: string;
+  readonly agent?: string;
+  readonly tier?: number;
+  readonly task?: string;
+  readonly oversight?: object;
+}
+
+/** Has no field if the bytes are not a JSON object: an early version may have signed what another program had stored. */
+export function parsedEntry(bytes: string): ParsedEntry {
+  try {
+    const entry: unknown = JSON.parse(bytes);
+    return typeof entry === "object" && entry !== null ? entry : {};
+  } catch {
+    return {};
+  }
+}
