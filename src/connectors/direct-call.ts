@@ -224,7 +224,7 @@ export class DirectCalls {
     const agent = await this.#agentOf(call);
     const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
     const price = budgets.toolPrice(tool.name);
-    const text = textOf(input);
+    const text = JSON.stringify(input);
     const faults = tool.validate(input);
     if (faults.length > 0) {
       context.faulty?.(faults);
@@ -372,16 +372,4 @@ async function notBegun(
   }
   if (reason.code === "agent_stopped" && agent) throw stopped(agent.name);
   throw reason.code === "workspace_stopped" ? workspaceStopped() : draining();
-}
-
-/** @throws Problem 422 for what is nested deeper than can be written */
-function textOf(input: JsonObject): string {
-  try {
-    return JSON.stringify(input);
-  } catch (cause) {
-    throw new Problem("validation_failed", "/arguments: are nested too deeply", {
-      errors: [{ path: "/arguments", message: "are nested too deeply" }],
-      cause,
-    });
-  }
 }

@@ -23,7 +23,7 @@ export function answerLimits(bytes: number): BodyLimits {
  */
 export const cappedFetch: typeof fetch = Object.assign(
   async (input: string | URL | Request, init?: RequestInit | BunFetchRequestInit): Promise<Response> => {
-    if (!openFilesReserve.hasRoom(1)) await openFilesReserve.untilRoom(init?.signal);
+    await openFilesReserve.untilRoom(init?.signal);
     return capBody(await fetch(input, init), answerLimits(MOST_BYTES));
   },
   { preconnect: fetch.preconnect },

@@ -64,7 +64,7 @@ export class OpenFilesReserve {
   }
 
   /**
-   * Resolves when a descriptor can be opened. While clients have taken all of them, a connection to an upstream would fail
+   * Resolves when a descriptor can be opened, at once if there is one. To be awaited before a request is sent: while clients have taken all of them, a connection to an upstream would fail
    * though nothing is wrong with the upstream. Resolves after some seconds in any case, and when the signal aborts.
    */
   async untilRoom(signal?: AbortSignal | null): Promise<void> {

@@ -11,7 +11,7 @@ export function boundedFetch(mostBytes: number = MOST_BYTES): typeof fetch {
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
-    if (!openFilesReserve.hasRoom(1)) await openFilesReserve.untilRoom(init?.signal);
+    await openFilesReserve.untilRoom(init?.signal);
     return capWhole(await fetch(input, init), answerLimits(mostBytes));
   };
   return Object.assign(bounded, { preconnect: fetch.preconnect });

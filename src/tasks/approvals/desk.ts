@@ -308,8 +308,7 @@ export class ApprovalDesk {
     if (decision === "deny") throw fault("/arguments", "belong to an approval");
     const tool = this.#parts.tools.catalogue.find(approval.workspaceId, approval.tool);
     if (!tool) throw fault("/arguments", `the tool ${approval.tool} is not there any more`);
-    const text = textOf(given);
-    if (text === null) throw fault("/arguments", "are nested too deeply");
+    const text = JSON.stringify(given);
     const faults = tool.validate(JSON.parse(text));
     if (faults.length > 0) {
       const errors = faults.map(({ path, message }) => ({ path: `/arguments${path}`, message }));
@@ -317,16 +316,6 @@ export class ApprovalDesk {
       throw new Problem("validation_failed", `${first?.path}: ${first?.message}`, { errors });
     }
     return text;
-  }
-}
-
-/** Null for what is nested deeper than can be written. */
-function textOf(given: unknown): string | null {
-  try {
-    return JSON.stringify(given);
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
   }
 }
 

@@ -26,6 +26,18 @@ export class ReaderFailed extends Error {
   override readonly name = "ReaderFailed";
 }
 
+const ENDS_PROCESS = "ends the process that reads it";
+
+/**
+ * A process ended before it answered anything, and nobody here ended it. The cause may be its document, or something else
+ * on the machine, such as the OOM killer.
+ */
+export class ReaderGone extends JobOverLimit {
+  constructor() {
+    super(ENDS_PROCESS);
+  }
+}
+
 interface Task {
   readonly answer: AnswerReader;
   resolve(answer: ReadingAnswer): void;
@@ -72,7 +84,7 @@ export class DocumentReader {
   /**
    * Reads a document. The time counts from when the process is ready.
    * @throws JobRefused for a document that cannot be read, JobOverLimit for one that takes more time or memory than it may or
-   * that ends the process, ReaderFailed when the process cannot read at all
+   * that ends the process (ReaderGone if nothing of an answer came), ReaderFailed when the process cannot read at all
    */
   async read(request: PrepareRequest, mostMs: number): Promise<PreparedDocument> {
     await this.#ready.promise;
@@ -82,7 +94,7 @@ export class DocumentReader {
         timer = setTimeout(() => this.end(tookTooLong(mostMs)), mostMs);
         this.#received = 0;
         this.#task = { answer: new AnswerReader(), resolve, reject };
-        if (this.#isEnded) reject(this.#cause ?? new ReaderFailed("a reading process has ended"));
+        if (this.#isEnded) reject(this.#cause ?? new ReaderGone());
         else void this.#send(request);
       });
       if (isLast) this.end();
@@ -150,8 +162,8 @@ export class DocumentReader {
   #lose(): void {
     if (!this.#isReady)
       this.#ready.reject(this.#cause ?? new ReaderFailed(`a reading process did not start: ${this.#stderr}`));
-    // What ends a process that was ready is its document.
-    this.#task?.reject(this.#cause ?? new JobOverLimit("ends the process that reads it"));
+    const gone = this.#received === 0 ? new ReaderGone() : new JobOverLimit(ENDS_PROCESS);
+    this.#task?.reject(this.#cause ?? gone);
   }
 
   async #keepStderr(): Promise<void> {

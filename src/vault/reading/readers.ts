@@ -1,7 +1,7 @@
 import { JobQueue, vaultClosed } from "../job-queue.ts";
 import type { PreparedDocument, PrepareRequest } from "../messages.ts";
 import type { Turn, TurnLimits } from "../turns.ts";
-import { DocumentReader } from "./reader.ts";
+import { DocumentReader, ReaderGone } from "./reader.ts";
 
 export interface DocumentReadersOptions {
   /** What a process is started with. */
@@ -88,7 +88,19 @@ export class DocumentReaders {
   }
 
   async #read(request: PrepareRequest): Promise<PreparedDocument> {
-    const reader = this.#takeReader();
+    const idle = this.#takeIdle();
+    if (!idle) return this.#readWith(this.#start(), request);
+    try {
+      return await this.#readWith(idle, request);
+    } catch (error) {
+      if (!(error instanceof ReaderGone)) throw error;
+    }
+    // The process may have been killed while it was idle. A document that ends a new process as well is at fault.
+    if (this.#isStopped) throw vaultClosed();
+    return this.#readWith(this.#start(), request);
+  }
+
+  async #readWith(reader: DocumentReader, request: PrepareRequest): Promise<PreparedDocument> {
     try {
       return await reader.read(request, this.#options.timeFor(request));
     } finally {
@@ -96,13 +108,17 @@ export class DocumentReaders {
     }
   }
 
-  #takeReader(): DocumentReader {
+  #takeIdle(): DocumentReader | undefined {
     for (const [reader, timer] of this.#idle) {
       clearTimeout(timer);
       this.#idle.delete(reader);
       if (reader.isUsable) return reader;
       this.#readers.delete(reader);
     }
+    return undefined;
+  }
+
+  #start(): DocumentReader {
     const reader = new DocumentReader(this.#options.command);
     this.#readers.add(reader);
     return reader;

@@ -70,6 +70,22 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     expect(new Set(words).size).toBe(3);
   });
 
+  test("never runs as a user that a process of the machine runs as already", async () => {
+    using data = directory();
+    const left = Bun.spawn(["/bin/sleep", "60"], { uid: 60_706, gid: 60_706 } as object);
+    try {
+      const given = users(data.path);
+      const taken = await Promise.all([1, 2, 3].map(() => given?.take()));
+      const uids = new Set(taken.map((user) => user?.uid));
+      expect(uids.size).toBe(3);
+      expect(uids).not.toContain(60_706);
+      for (const user of taken) await user?.release();
+    } finally {
+      left.kill("SIGKILL");
+      await left.exited;
+    }
+  });
+
   test("has a home that only it can read, starts there, and leaves nothing behind", async () => {
     using data = directory();
     const script = 'pwd; stat -c %a "$HOME"; echo x > "$HOME/file" && cat file; ls "$HOME/.."';

@@ -1,10 +1,14 @@
 /** Several processes that read: a workspace never takes all of them, and one that is given up harms nobody else. */
 import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { DocumentReaders, type DocumentReadersOptions } from "../../../src/vault/reading/readers.ts";
-import { gate } from "../../tasks/support.ts";
+import { until } from "../../tasks/support.ts";
 import { bytesRequest, command, endlessPdf, PDF, textRequest } from "./support.ts";
 
 const pools: DocumentReaders[] = [];
+const folders: string[] = [];
 
 function open(options: Partial<DocumentReadersOptions> = {}): DocumentReaders {
   const readers = new DocumentReaders({
@@ -22,6 +26,7 @@ function open(options: Partial<DocumentReadersOptions> = {}): DocumentReaders {
 
 afterEach(async () => {
   await Promise.all(pools.splice(0).map((readers) => readers.stop()));
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
 });
 
 const endless = () => bytesRequest(endlessPdf(), PDF);
@@ -85,12 +90,58 @@ test("what is over the number that may wait is refused, and other workspaces' do
   ]);
 });
 
-test("a process without a document is ended after a while, and the next document starts another", async () => {
-  const readers = open({ idleMs: 0 });
-  for (let n = 0; n < 3; n++) {
-    expect((await readers.prepare(short, { workspaceId: 1 })).characters).toBe(10);
-    const later = gate();
-    setTimeout(later.open, 20);
-    await later.opened;
+/** A pool whose processes write their id before they read. @returns the ids so far, in the order of their starts */
+function openListed(options: Partial<DocumentReadersOptions> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
+  folders.push(folder);
+  const list = join(folder, "pids");
+  const script = 'list=$1; shift; echo $$ >> "$list"; exec "$@"';
+  const readers = open({ command: ["/bin/sh", "-c", script, "sh", list, ...command()], ...options });
+  return { readers, pids: () => readFileSync(list, "utf8").trim().split("\n").map(Number) };
+}
+
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
+};
+
+test("a process without a document is ended after a while, and the next document starts another", async () => {
+  const { readers, pids } = openListed({ idleMs: 0 });
+  for (let n = 1; n <= 3; n++) {
+    expect((await readers.prepare(short, { workspaceId: 1 })).characters).toBe(10);
+    await until(() => !pids().some(isRunning));
+    expect(new Set(pids()).size).toBe(n);
+  }
+});
+
+test("a process that has read a document reads the next one", async () => {
+  const { readers, pids } = openListed();
+  for (let n = 0; n < 3; n++) await readers.prepare(short, { workspaceId: 1 });
+  expect(pids()).toHaveLength(1);
+});
+
+test("a document is read by another process if an idle one was killed before it", async () => {
+  const { readers, pids } = openListed();
+  await readers.prepare(short, { workspaceId: 1 });
+  const [idle = 0] = pids();
+  process.kill(idle, "SIGKILL");
+  // At once: nobody here has noticed the kill yet.
+  expect((await readers.prepare(short, { workspaceId: 1 })).characters).toBe(10);
+  expect(pids()).toHaveLength(2);
+});
+
+test("a document is tried again once only", async () => {
+  const { readers, pids } = openListed({ most: 1 });
+  await readers.prepare(short, { workspaceId: 1 });
+  const reading = readers.prepare(endless(), { workspaceId: 1 }).catch(String);
+  process.kill(pids()[0] ?? 0, "SIGKILL");
+  await until(() => pids().length === 2);
+  process.kill(pids()[1] ?? 0, "SIGKILL");
+  expect(await reading).toMatch(
+    /^(?:JobOverLimit: ends the process|ReaderFailed: a reading process did not start)/,
+  );
+  expect(pids()).toHaveLength(2);
 });

@@ -1,4 +1,5 @@
 import { readdirSync, statSync } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { OperatorError } from "../../../base/errors.ts";
 import { ConnectorError } from "../../source.ts";
@@ -141,8 +142,7 @@ class OwnUsers implements ProgramUsers {
   }
 
   async take(): Promise<ProgramUser> {
-    const uid = this.#free();
-    this.#taken.add(uid);
+    const uid = await this.#takeFree();
     try {
       const home = await this.#homes.make(uid, uid);
       const release = async (): Promise<void> => {
@@ -159,12 +159,18 @@ class OwnUsers implements ProgramUsers {
     }
   }
 
-  #free(): number {
-    const others = new Set([...systemUsers().map((user) => user.uid), ...uidsOfProcesses()]);
+  async #takeFree(): Promise<number> {
+    const listed = new Set(systemUsers().map((user) => user.uid));
+    let running: ReadonlySet<number> = new Set();
     for (let tried = FIRST_UID; tried <= LAST_UID; tried++) {
       const uid = this.#next;
       this.#next = uid === LAST_UID ? FIRST_UID : uid + 1;
-      if (!this.#taken.has(uid) && !others.has(uid)) return uid;
+      if (this.#taken.has(uid) || listed.has(uid) || running.has(uid)) continue;
+      // Taken before the processes are looked at, so that no other program is given this user while that takes.
+      this.#taken.add(uid);
+      running = await uidsOfProcesses();
+      if (!running.has(uid)) return uid;
+      this.#taken.delete(uid);
     }
     throw new ConnectorError(
       "unavailable",
@@ -174,18 +180,15 @@ class OwnUsers implements ProgramUsers {
 }
 
 /** Users that a process runs as now: what a program left behind must not meet the next one. */
-function uidsOfProcesses(): number[] {
-  let names: string[];
-  try {
-    names = readdirSync("/proc");
-  } catch {
-    // A jail without /proc, or a system that has none: only our own are known.
-    return [];
-  }
-  return names.flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
+async function uidsOfProcesses(): Promise<ReadonlySet<number>> {
+  const uids = new Set<number>();
+  // A jail may have no /proc, and other systems have none: then only our own are known.
+  const names = await readdir("/proc").catch(() => []);
+  for (const name of names) {
+    if (!/^\d+$/.test(name)) continue;
     // It may have ended since it was listed.
-    const stats = statSync(`/proc/${name}`, { throwIfNoEntry: false });
-    return stats ? [stats.uid] : [];
-  });
+    const stats = await stat(`/proc/${name}`).catch(() => null);
+    if (stats) uids.add(stats.uid);
+  }
+  return uids;
 }
