@@ -1,5 +1,7 @@
 import type { Clock } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
 import type { Db } from "../store/db.ts";
 import { signFirstHeads } from "./first-heads.ts";
 import type { LedgerHeads } from "./heads.ts";
@@ -15,6 +17,7 @@ export interface OpenChainsParts {
   readonly directory: string;
   readonly clock: Clock;
   readonly random: RandomSource;
+  readonly log: Pick<Log, "warn">;
   /** All that there are, also those that are created later. */
   workspaces(): readonly { readonly id: number; readonly name: string }[];
   nameOf(workspaceId: number): string;
@@ -34,7 +37,7 @@ export interface OpenChains {
  * @throws OperatorError where the signing key is not there, and where a ledger does not end with what it has signed
  */
 export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
-  const { db, clock, random, workspaces, nameOf, replaceLostKey: replaceLost = false } = parts;
+  const { db, clock, random, log, workspaces, nameOf, replaceLostKey: replaceLost = false } = parts;
   for (const { id } of workspaces()) await completeLedger(db, id);
   const keys = await openLedgerKeys({ ...parts, replaceLost });
   const { heads, unsigned, isFirst } = await openHeads({ db, keys, workspaces, nameOf });
@@ -45,6 +48,19 @@ export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
       if (keys.isReplacing) await replaceLostKey(tx, { ledger, keys, workspaces });
     });
   }
-  keys.markSigned();
+  markSigned(keys, log);
   return { ledger, heads, keys, proofs: createProofs({ db, heads, keys, nameOf }) };
+}
+
+/** A key file that is mounted read-only cannot be marked. The heads are on disk by then, so the start goes on. */
+function markSigned(keys: LedgerKeys, log: Pick<Log, "warn">): void {
+  try {
+    keys.markSigned();
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    log.warn(
+      "the key file does not record that it has signed the ledgers: anyone who can write the database could remove the signed heads, and the next start would sign altered entries; let this user write the key file for one start",
+      { error },
+    );
+  }
 }

@@ -82,7 +82,17 @@ export function replaceKeyFile(path: string, content: string): void {
     renameSync(draft, path);
     syncDirectory(dirname(path));
   } catch (error) {
+    removeDraft(draft);
     throw unusable(path, `cannot be written (${codeOf(error)})`, "let this user write the data directory");
+  }
+}
+
+/** A draft holds the key. If it cannot be removed, the next write replaces it. */
+function removeDraft(draft: string): void {
+  try {
+    rmSync(draft, { force: true });
+  } catch {
+    // The caller reports why the key could not be written.
   }
 }
 

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
+import { silentLog } from "../../src/base/log.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
@@ -35,7 +36,7 @@ export async function ledgerOf(
   const db = openSqlite(join(directory.path, "gatehouse.db"));
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
   const { ledger } = await openChains({
-    ...{ db, directory: directory.path, clock, random: systemRandom },
+    ...{ db, directory: directory.path, clock, random: systemRandom, log: silentLog },
     workspaces: () => [{ id: workspace?.id ?? 0, name: "default" }],
     nameOf: () => "default",
   });

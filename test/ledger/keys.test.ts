@@ -1,9 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createPublicKey, verify } from "node:crypto";
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys.ts";
+import { openChains } from "../../src/ledger/open-chains.ts";
 import { formatNote, parseNote, parseVerifierKey, signersOf } from "../../src/ledger/proof/note.ts";
 import { sha256 } from "../../src/ledger/tree-hash.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
@@ -211,4 +221,30 @@ test("the file says that heads were signed, once they are, and so does that of t
   expect((await open()).verifierKeys("default")).toEqual(keys.verifierKeys("default"));
   await keys.rotate(async () => {});
   expect((await open()).hasSigned).toBe(true);
+});
+
+test("a key file that cannot be marked is a warning at each start, and no start fails", async () => {
+  const warnings: string[] = [];
+  const start = async () => {
+    await db.close();
+    db = openSqlite(join(directory.path, "gatehouse.db"));
+    return openChains({
+      ...parts(),
+      log: { warn: (message) => void warnings.push(message) },
+      workspaces: () => [],
+      nameOf: () => "default",
+    });
+  };
+  await open();
+  // A directory in the place of the draft: not even root can write the new file.
+  mkdirSync(file("ledger.key.new"));
+  await start();
+  const before = readFileSync(file(), "utf8");
+  expect((await start()).keys.hasSigned).toBe(false);
+  expect(warnings).toHaveLength(2);
+  expect(warnings[0]).toContain("could remove the signed heads");
+  expect(readFileSync(file(), "utf8")).toBe(before);
+  rmSync(file("ledger.key.new"), { recursive: true });
+  expect((await start()).keys.hasSigned).toBe(true);
+  expect(warnings).toHaveLength(2);
 });

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
+import { silentLog } from "../../src/base/log.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
 import type { LedgerHeads } from "../../src/ledger/heads.ts";
 import { LedgerLists } from "../../src/ledger/lists.ts";
@@ -38,7 +39,7 @@ export interface LedgerBench extends OpenChains {
 /** The chains of a store whose workspaces are those with the ids 1 and 2, `w1` and `w2`, as a start opens them. */
 export function chainsOf(db: Db, directory: string, clock: FakeClock): Promise<OpenChains> {
   return openChains({
-    ...{ db, directory, clock, random: systemRandom },
+    ...{ db, directory, clock, random: systemRandom, log: silentLog },
     workspaces: () => [1, 2].map((id) => ({ id, name: `w${id}` })),
     nameOf: (id) => `w${id}`,
   });

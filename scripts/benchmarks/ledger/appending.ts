@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
+import { silentLog } from "../../../src/base/log.ts";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
@@ -17,6 +18,7 @@ export async function openEmptyLedger(folder: string): Promise<Ledger> {
   const db = openSqlite(join(folder, "ledger.db"));
   await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, 'bench', 0)", [WORKSPACE]);
   const { ledger } = await openChains({
+    log: silentLog,
     ...{ db, directory: folder, clock: systemClock, random: systemRandom },
     workspaces: () => [{ id: WORKSPACE, name: "bench" }],
     nameOf: () => "bench",

@@ -1,6 +1,7 @@
 import type { Static } from "typebox";
 import { openWorkspaces } from "../../../src/access/workspaces.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
+import { silentLog } from "../../../src/base/log.ts";
 import { type OpenChains, openChains } from "../../../src/ledger/open-chains.ts";
 import type { Proofs } from "../../../src/ledger/proofs.ts";
 import { ledgerSize } from "../../../src/ledger/query.ts";
@@ -65,6 +66,7 @@ async function chainsIn(
 ): Promise<OpenChains & { id: number }> {
   const workspace = await workspaceOf(db);
   const chains = await openChains({
+    log: silentLog,
     ...{ db, directory, clock, random: systemRandom },
     workspaces: () => [workspace],
     nameOf: () => workspace.name,
