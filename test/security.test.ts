@@ -22,8 +22,48 @@ describe("a promise names a test that is there", () => {
     expect(file).not.toBe("");
     expect(existsSync(join(root, file))).toBe(true);
     const source = readFileSync(join(root, file), "utf8");
-    expect(source).toMatch(/\b(?:test|describe)\b/);
-    const quoted = [`"${name}"`, JSON.stringify(name), `\`${name}\``, `'${name}'`];
-    expect(quoted.filter((text) => source.includes(text))).not.toEqual([]);
+    expect(namesTest(source, name)).toBe(true);
   });
+});
+
+/** The line of a test's title: a call of `test` or `describe`, the end of an `.each`, or the row of a table. */
+const TITLE_LINE = /^(?!.*(?:;|\/\/|\/\*))\s*(?:(?:test|describe)\b.*\(|[\])].*\)\(|[\])]+\(|[[{(]+\s*)?$/;
+const NEVER_RUN = /\b(?:test|describe)\.(?:skip|todo)\b/;
+
+/** Whether a test file has a test, or a table's row, of this name, and skips nothing without a condition. */
+function namesTest(source: string, name: string): boolean {
+  if (NEVER_RUN.test(source) || !/\b(?:test|describe)\b/.test(source)) return false;
+  const quoted = [`"${name}"`, JSON.stringify(name), `\`${name}\``, `'${name}'`];
+  return source.split("\n").some((line) =>
+    quoted.some((text) => {
+      const at = line.indexOf(text);
+      return at >= 0 && TITLE_LINE.test(line.slice(0, at));
+    }),
+  );
+}
+
+describe("a name is not that of a test", () => {
+  test.each([
+    ["in a comment", '// test("a promise", () => {});\ntest("another", () => {});'],
+    ["at the end of a line of code", 'test("another", () => {}); // test("a promise")'],
+    ["in a comment of several lines", '/*\n * "a promise"\n */\ntest("another", () => {});'],
+    ["in an assertion", 'test("another", () => {\n  expect("a promise").toBe("");\n});'],
+    ["in a skipped test", `test.${"skip"}("a promise", () => {});`],
+    ["in a test to be written", `test.${"todo"}("a promise");`],
+    ["in a skipped group", `describe.${"skip"}("group", () => {\n  test("a promise", () => {});\n});`],
+  ])("%s", (_, source) => {
+    expect(namesTest(source, "a promise")).toBe(false);
+  });
+});
+
+test("a name is that of a test in a call, behind a condition, after a table, or in a table's row", () => {
+  for (const source of [
+    'test("a promise", () => {});',
+    '  test.skipIf(!isRoot)("a promise", () => {});',
+    'test.each([1])(\n  "a promise",\n  () => {},\n);',
+    'test.each([\n  ["a promise", 1],\n])("%s", () => {});',
+    'test.each([\n  1,\n])("a promise", () => {});',
+  ]) {
+    expect(namesTest(source, "a promise")).toBe(true);
+  }
 });
