@@ -33,7 +33,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   credits_exhausted: "Raise the budget in Settings or in the agent, or wait until it begins anew.",
   rate_limited: "Wait a moment, or raise the request limit in Settings.",
   queue_full: "Wait until some of what is waiting is done, then try again.",
-  ledger_unavailable: "Nothing was done. Free space on the server's disk, then try again.",
+  ledger_unavailable: "Nothing was done. If the server's disk is full, free some space, then try again.",
   draining: "The server is about to stop. Try again once it is back.",
   approval_decided: "Somebody has decided already. The list shows what is left.",
   approval_changed: "The arguments or the tool have changed. Look at the call again, then decide.",
