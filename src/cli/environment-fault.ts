@@ -43,6 +43,10 @@ const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
   [/SQLITE_(CORRUPT|NOTADB)/, "put a backup of the data directory back"],
 ];
 
+/** What SQLite says of a schema that this program has not made. */
+const OTHER_SCHEMA =
+  /^(?:no such (?:table|column|index|trigger)|duplicate column name|(?:table|index|trigger|view) \S+ already exists|there is already|table \S+ has no column|cannot modify \S+ because it is a view)/;
+
 /**
  * A failure of the machine as one for the operator, or undefined if the program itself is at fault: then its stack is
  * needed.
@@ -52,6 +56,12 @@ export function environmentFault(error: unknown): OperatorError | undefined {
   const sqlite = sqliteCode(error);
   if (error instanceof Error && sqlite !== "" && sqlite !== "SQLITE_ERROR") {
     return new OperatorError(`the store cannot be used: ${error.message} (${sqlite})`, storeHint(sqlite));
+  }
+  if (error instanceof Error && sqlite === "SQLITE_ERROR" && OTHER_SCHEMA.test(error.message)) {
+    return new OperatorError(
+      `the database does not have the schema that Gatehouse gave it: ${error.message}`,
+      "put a backup of the data directory back; gatehouse ledger verify names what was changed",
+    );
   }
   return systemFault(error);
 }

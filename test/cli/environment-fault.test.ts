@@ -48,3 +48,19 @@ test.each([[new TypeError("x is not a function")], [systemError("EWHAT")], [new 
     expect(environmentFault(error)).toBeUndefined();
   },
 );
+
+test.each([
+  "no such table: ledger",
+  "duplicate column name: definition_hash",
+  "table ledger_heads already exists",
+  "cannot modify ledger because it is a view",
+])("a database whose schema was changed is told in one line: %s", (message) => {
+  const fault = environmentFault(Object.assign(new Error(message), { code: "SQLITE_ERROR" }));
+  expect(fault?.message).toBe(`the database does not have the schema that Gatehouse gave it: ${message}`);
+  expect(fault?.hint).toMatch(/backup/);
+});
+
+test("a mistake in a statement of ours keeps its stack", () => {
+  const error = Object.assign(new Error('near "SELEC": syntax error'), { code: "SQLITE_ERROR" });
+  expect(environmentFault(error)).toBeUndefined();
+});
