@@ -71,8 +71,11 @@ export class EvidenceReader {
     if (asked) await asked;
     const rows = await this.#sql.all<StoredEntry>(ROWS, [this.#workspaceId, ...placesOf(block)]);
     const hashes = hashesOf(rows, block);
-    if (!isEqual(rootOfComplete(hashes), await this.#hashAt(1, block)))
-      throw differs(block, changedIn(rows, hashes));
+    const changed = changedIn(rows, hashes);
+    // A leaf is given out with its entry: one that is not its entry's is a change like any other.
+    if (changed !== undefined || !isEqual(rootOfComplete(hashes), await this.#hashAt(1, block))) {
+      throw differs(block, changed);
+    }
     this.#last = { block, entries: rows };
     return rows;
   }
@@ -129,8 +132,8 @@ export class EvidenceReader {
       tree.append(rootOfComplete(hashes.slice(start, start + width * HASH_BYTES)), level);
     }
     for (const { bytes } of rows) tree.append(leafHash(bytes));
-    if (!isEqual(tree.root(), root)) {
-      const changed = rows.find(({ leaf, bytes }) => !isEqual(leaf, leafHash(bytes)));
+    const changed = rows.find(({ leaf, bytes }) => !isEqual(leaf, leafHash(bytes)));
+    if (changed || !isEqual(tree.root(), root)) {
       throw new LedgerChanged("the stored ledger does not lead to the root that was signed", changed?.seq);
     }
     this.#tail = rows;

@@ -191,6 +191,15 @@ describe("an entry that was changed so that a filter leaves it out", () => {
     );
   });
 
+  test("nor is one given out whose stored hash is not its own", async () => {
+    const seq = await seqOfDenial();
+    await startAfter(`UPDATE ledger SET leaf = zeroblob(32) WHERE seq = ${seq}`);
+    for (const path of [`/v1/ledger/${seq}`, "/v1/ledger?action=oversight.deny"]) {
+      const { status, body } = await gateway.call("GET", path);
+      expect([path, status, body.code]).toEqual([path, 503, "ledger_unavailable"]);
+    }
+  });
+
   test.each([
     ["an entry of the period is gone", (seq: number) => `DELETE FROM ledger WHERE seq = ${seq}`],
     [

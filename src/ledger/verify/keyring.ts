@@ -5,8 +5,9 @@ import type { Trust, VerifyTools } from "../proof/verification.ts";
 import type { EntryFields } from "./form.ts";
 import type { Report } from "./report.ts";
 
+// By the number, not by the text of the same name: the tenth key is not the second.
 const KEYS =
-  "SELECT CAST(id AS TEXT) AS id, public_key, retired_at IS NULL AS current FROM main.ledger_keys ORDER BY id";
+  "SELECT CAST(id AS TEXT) AS id, public_key, retired_at IS NULL AS current FROM main.ledger_keys ORDER BY ledger_keys.id";
 const PUBLIC_KEY_BYTES = 32;
 
 /** A key is one for all workspaces, under another name in each: what tells it is its hex. */

@@ -26,7 +26,7 @@ const MOST_ORPHANS = 100;
 export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Workspace[] {
   const workspaces: Workspace[] = [];
   const rows = database.rows<{ id: string; name: string }>(
-    "SELECT CAST(id AS TEXT) AS id, name FROM main.workspaces ORDER BY id",
+    "SELECT CAST(id AS TEXT) AS id, name FROM main.workspaces ORDER BY workspaces.id",
   );
   for (const { id, name } of rows) {
     if (Number.isSafeInteger(Number(id))) workspaces.push({ id: Number(id), name });

@@ -252,6 +252,13 @@ describe("keys that change:", () => {
     }
   });
 
+  test("ten of them, one after the other, hold", async () => {
+    await within(async (gateway) => {
+      for (let count = 0; count < 10; count++) await rotate(gateway);
+    });
+    expect(allFindings(await verify(path))).toEqual([]);
+  });
+
   test("one that was lost vouches for nothing, and the next has to be brought along", async () => {
     const first = await within(read);
     rmSync(join(directory.path, "ledger.key"));
