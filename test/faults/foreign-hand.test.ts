@@ -159,13 +159,20 @@ describe("a database that was moved", () => {
   });
 });
 
-test("a database that was deleted takes no call until the restart", async () => {
+test("a database that was deleted takes no call, and is missed by the restart", async () => {
   unlinkSync(path);
   await later(isUnready);
   const refused = await gateway.call("GET", "/v1/agents");
   expect([refused.status, refused.body.code]).toEqual([503, "ledger_unavailable"]);
   expect((await gateway.call("POST", "/v1/agents/plain/stop")).body.status).toBe("stopped");
   await gateway.gateway.stop();
+  await expect(open()).rejects.toThrow(
+    "there is no ledger, though the key of this data directory has signed one",
+  );
+  // To begin again is a decision: the key and what the refused start has made are moved away.
+  for (const name of ["ledger.key", "gatehouse.db", "gatehouse.db-wal", "gatehouse.db-shm"]) {
+    rmSync(join(dataDir, name), { force: true });
+  }
   gateway = await open();
   expect((await gateway.call("GET", "/v1/agents")).body.data).toEqual([]);
 });
