@@ -37,6 +37,8 @@ export interface RawUpstream {
 
 /** Between two writes: they shall not leave as one. */
 const APART_MS = 3;
+/** Before a reset or an end: a reset throws away what the reader has not taken from its socket yet. */
+const TAKEN_MS = 50;
 /** Of the many bytes of a function, so that a reader that stops reading is noticed. */
 const MOST_WAITING = 1024 * 1024;
 
@@ -57,7 +59,7 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
 
   /** @returns whether the connection can be asked again */
   async function play(socket: Socket, steps: readonly Step[]): Promise<boolean> {
-    for (const step of steps) {
+    for (const [place, step] of steps.entries()) {
       if (socket.destroyed || step === "hang") return false;
       if (step === "end") {
         socket.end();
@@ -72,7 +74,8 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
         while (!socket.destroyed) await write(socket, step());
       } else {
         await write(socket, step);
-        await Bun.sleep(APART_MS);
+        const next = steps[place + 1];
+        await Bun.sleep(next === "reset" || next === "end" ? TAKEN_MS : APART_MS);
       }
     }
     return true;
