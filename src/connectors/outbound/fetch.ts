@@ -97,6 +97,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   /** One request, to the first address that takes the connection. */
   async function send(url: URL, request: Outgoing): Promise<Response> {
     await openFilesReserve.untilRoom(request.signal);
+    request.signal?.throwIfAborted();
     const addresses = await addressesOf(url, rules, resolve, request.signal);
     if (addresses.some((address) => options.own.is(address, url))) throw leadsHere();
     const [first = "", ...others] = addresses;
