@@ -95,7 +95,7 @@ export class Call {
   }
 
   /**
-   * Refuses the call if its caller's token or session has ended by now, as `sql` sees it. `commit`, `intend`, `record` and decisions
+   * Refuses the call if its caller's token or session has since ended, as `sql` sees it. `commit`, `intend`, `record` and decisions
    * ask by themselves; whoever changes or sends something in another way MUST ask, in the transaction that does it. Undefined if
    * the answer is known at once.
    * @throws Problem 401 `invalid_token`

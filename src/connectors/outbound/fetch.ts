@@ -97,7 +97,6 @@ export function createOutbound(options: OutboundOptions): Outbound {
   /** One request, to the first address that takes the connection. */
   async function send(url: URL, request: Outgoing): Promise<Response> {
     await openFilesReserve.untilRoom(request.signal);
-    request.signal?.throwIfAborted();
     const addresses = await addressesOf(url, rules, resolve, request.signal);
     if (addresses.some((address) => options.own.is(address, url))) throw leadsHere();
     const [first = "", ...others] = addresses;
@@ -251,6 +250,8 @@ function unlessAborted<Value>(promise: Promise<Value>, signal: RequestInit["sign
   if (!signal) return promise;
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(signal.reason);
+    // A signal that has aborted before says so no more.
+    if (signal.aborted) giveUp();
     signal.addEventListener("abort", giveUp, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
   });

@@ -7,7 +7,7 @@ const RETRY_SECONDS = 1;
 const ENDS_WORK = /^[^?]*\/(?:stop|cancel)(?:\?|$)/;
 
 /**
- * Whether a request counts as a call: it may take long, and its connection is not closed meanwhile. Pages, probes and
+ * Whether a request counts as a call: it may take long, and its connection is kept open until it is answered. Pages, probes and
  * metrics are answered at once, to anybody.
  */
 export function isCall(url: string): boolean {
