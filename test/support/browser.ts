@@ -1,5 +1,5 @@
 /** A real browser for tests: the Chromium of this machine, without a window, driven by playwright-core. */
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { findChromium } from "./chromium.ts";
 
 /** Of one step: for a machine that is slow and busy. What does come is never waited for. */
@@ -89,6 +89,14 @@ function watch(context: BrowserContext) {
     if (reason !== GIVEN_UP) complaints.push(`failed: ${request.method()} ${request.url()}: ${reason}`);
   });
   return { complaints, requests };
+}
+
+/**
+ * Resolves once `element` also matches `selector`, e.g. `:focus` or `[aria-invalid=true]`. A page sets such things some
+ * frames after it has shown the words that belong to them. @throws a timeout that names both
+ */
+export async function becomes(element: Locator, selector: string): Promise<void> {
+  await element.and(element.page().locator(selector)).waitFor({ state: "attached" });
 }
 
 /** Waits for what no event of the browser tells of. @throws Error where it does not come to pass in a minute */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { systemClock } from "../../../src/base/clock.ts";
 import { axe } from "../../support/axe.ts";
-import { noSidewaysScroll } from "../../support/browser.ts";
+import { becomes, noSidewaysScroll } from "../../support/browser.ts";
 import { dispatch, run, until } from "../../tasks/support.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
@@ -88,11 +88,11 @@ test("the range stands in the address, is chosen by keyboard, and survives a rel
   expect(rows.reduce((sum, { values }) => sum + Number(values[0]), 0)).toBe(18);
   await page.reload();
   await chart(page, "Tasks by outcome").waitFor();
-  expect(await month.getAttribute("aria-current")).toBe("page");
+  await becomes(month, "[aria-current=page]");
   expect(requests.filter((address) => address.includes("/v1/usage?step=1d")).length).toBe(2);
   await page.goto(stage.at("?range=__proto__"));
   await chart(page, "Tasks by outcome").waitFor();
-  expect(await page.getByRole("link", { name: "24 hours" }).getAttribute("aria-current")).toBe("page");
+  await becomes(page.getByRole("link", { name: "24 hours" }), "[aria-current=page]");
 });
 
 test("under the pointer the key shows the values of that slot", async () => {

@@ -1,7 +1,7 @@
 /** The list of tokens and what is done with them, with what REST says afterwards. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { eventually } from "../../support/browser.ts";
+import { becomes, eventually } from "../../support/browser.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
 setDefaultTimeout(90_000);
@@ -72,7 +72,7 @@ test("what is wrong stands at its field, and what was typed stays", async () => 
   await page.getByRole("button", ISSUE).click();
   const tools = page.locator(".field", { has: page.getByLabel("Tools", { exact: true }) });
   await tools.getByText("is not a scope").waitFor();
-  expect(await page.getByLabel("Tools", { exact: true }).getAttribute("aria-invalid")).toBe("true");
+  await becomes(page.getByLabel("Tools", { exact: true }), "[aria-invalid=true]");
   expect(await page.getByRole("group", { name: "What it may do" }).locator(".settings-error").count()).toBe(
     0,
   );

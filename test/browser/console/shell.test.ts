@@ -1,5 +1,5 @@
 /** What stands around every page, on a small screen and without a mouse. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, setDefaultTimeout, test } from "bun:test";
 import { eventually } from "../../support/browser.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
@@ -23,7 +23,7 @@ test("the menu takes the focus when it opens, and gives it back when it closes",
     if (leave === "key") await page.keyboard.press("Escape");
     else await page.getByRole("button", { name: "Menu" }).click();
     await menu.waitFor({ state: "hidden" });
-    expect(await hasFocus(".menu-button")).toBe(true);
+    await eventually(() => hasFocus(".menu-button"));
   }
   // Who goes to a page begins with that page.
   await page.keyboard.press("Enter");

@@ -1,7 +1,7 @@
 /** The list of tasks in the console, and the form that makes one. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { eventually } from "../../support/browser.ts";
+import { becomes, eventually } from "../../support/browser.ts";
 import { dispatch, ended, held, ledger } from "../../tasks/support.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 
@@ -121,7 +121,7 @@ test("what the server refuses stands at its field, and what was typed stays", as
   await field(page, "Value 1").fill("y");
   await button(page, "Run the task").click();
   await page.getByRole("alert").getByText("Resume the agent first.").waitFor();
-  expect(await field(page, "Agent").last().getAttribute("aria-invalid")).toBe("true");
+  await becomes(field(page, "Agent").last(), "[aria-invalid=true]");
   await stage.gateway.call("POST", "/v1/agents/helper/resume");
   expect(await tasks("&agent=helper")).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";
-import { eventually, noSidewaysScroll } from "../../support/browser.ts";
+import { becomes, eventually, noSidewaysScroll } from "../../support/browser.ts";
 import { remove, write } from "../../support/vault.ts";
 import { openConsole, type TestConsole } from "./support.ts";
 import { HAS_RUN, IMAGE, SCRIPT } from "./vault-files.ts";
@@ -87,9 +87,7 @@ test("a scope that is chosen narrows the list, and stands in the address", async
   expect(await listed(page, "Severance").count()).toBe(0);
   await page.reload();
   await listed(page, "Refund approvals").waitFor();
-  expect(await tree.getByRole("link", { name: "policies 1 document" }).getAttribute("aria-current")).toBe(
-    "true",
-  );
+  await becomes(tree.getByRole("link", { name: "policies 1 document" }), "[aria-current=true]");
   expect(complaints).toEqual([]);
 });
 
