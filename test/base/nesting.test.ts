@@ -27,16 +27,21 @@ function countedDepth(json: string): number {
   return levels;
 }
 
-/** Items and properties of a parsed value, and one for each empty array or object. */
+/** Items and properties of a parsed value: one for each empty array or object, and four for a name that may be an integer. */
 function membersOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const members = Object.values(value);
-  return Math.max(1, members.length) + members.reduce((sum: number, each) => sum + membersOf(each), 0);
+  const integers = Array.isArray(value)
+    ? []
+    : Object.keys(value).filter((name) => MAYBE_INTEGER.test(JSON.stringify(name)));
+  const own = Math.max(1, members.length) + 3 * integers.length;
+  return members.reduce((sum: number, each) => sum + membersOf(each), own);
 }
+const MAYBE_INTEGER = /^"[\d\\]/;
 
 /** Text in which quotes, escapes and brackets are common. */
 const trickyText = fc.string({
-  unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", "a", "ž", "𝒳", "\n", "\ud800"),
+  unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", "a", "ž", "𝒳", "\n", "\ud800", "4"),
   maxLength: 120,
 });
 const json = fc
@@ -156,7 +161,11 @@ describe("the members of JSON, counted over its bytes", () => {
     ["one empty array more", `[${repeat("[]", most / 2 + 1)}]`, "members"],
     ["empty objects", `[${repeat("{}", most / 2 + 1)}]`, "members"],
     ["an object for each item", `[${repeat('{"1":0}', most / 2 + 1)}]`, "members"],
-    ["integers as keys, each far from the last", `{${repeat('"4294967290":0', most + 1)}}`, "members"],
+    ["a quarter as many integers as names", `{${repeat('"4294967290":0', most / 4)}}`, null],
+    ["one integer more", `{${repeat('"4294967290":0', most / 4 + 1)}}`, "members"],
+    ["integers that begin with an escape", `{${repeat('"\\u0034294":0', most / 4 + 1)}}`, "members"],
+    ["integers as items", `[${repeat('"4294967290"', most)}]`, null],
+    ["integers as values", `{${repeat('"a":"4294967290"', most)}}`, null],
     ["commas in a string", JSON.stringify(",".repeat(most * 2)), null],
     ["commas in a key, behind an escaped quote", JSON.stringify({ [`"${",".repeat(most * 2)}`]: 1 }), null],
     ["a long text", JSON.stringify({ text: "x, y\n[".repeat(most) }), null],

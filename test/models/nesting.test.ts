@@ -43,6 +43,24 @@ test.each([["application/json"], ["text/event-stream"]])(
   },
 );
 
+const integers = (count: number): string =>
+  `{${Array.from({ length: count }, (_, index) => `"${index * 7_919}":0`).join()}}`;
+
+test.each([
+  ["an event", 200, "text/event-stream", `data: ${integers(12_501)}\n\n`],
+  ["JSON", 200, "application/json", integers(12_501)],
+  ["an error", 500, "application/json", integers(12_501)],
+])("%s of a model, of 12,501 integers as names", async (_, status, type, body) => {
+  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(JsonTooLarge);
+});
+
+test("vectors of many numbers are taken, of many texts they are not", async () => {
+  const vectors = `{"data":[${`{"embedding":[${"0.1,".repeat(1_535)}0.1]},`.repeat(63)}{"embedding":[]}]}`;
+  expect(await reading(ask(boundedFetch(), 200, "application/json", vectors))).toBe(vectors);
+  const texts = `{"data":[${'"",'.repeat(50_000)}""]}`;
+  expect(await reading(ask(boundedFetch(), 200, "application/json", texts))).toBeInstanceOf(JsonTooLarge);
+});
+
 test("an error that calls itself a stream is capped as a whole, not by its events", async () => {
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
   expect(await reading(ask(cappedFetch, 500, "text/event-stream", body))).toBeInstanceOf(RangeError);
