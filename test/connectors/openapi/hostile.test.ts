@@ -21,6 +21,13 @@ function withSchemas(schemas: JsonObject, start: string): JsonObject {
   return { ...HEAD, paths: { "/x": { post: body(ref(start)) } }, components: { schemas } };
 }
 
+test("a document whose texts have a million slashes or underscores in a row is listed", async () => {
+  const run = 1_000_000;
+  const url = `https://x.example/${"/".repeat(run)}x`;
+  const operation = { operationId: `x${"_".repeat(run)}x`, responses: {} };
+  expect(await listOf({ ...HEAD, servers: [{ url }], paths: { "/x": { get: operation } } })).toHaveLength(1);
+});
+
 describe("a document is refused, with what is wrong with it", () => {
   test.each<readonly [what: string, spec: string | JsonObject, says: string]>([
     ["no text", " ", "it is empty"],
