@@ -78,6 +78,11 @@ describe("a document is refused, with what is wrong with it", () => {
       "more than 250000 members",
     ],
     [
+      "YAML of too many items",
+      `openapi: 3.1.0\npaths: {}\nx: {${"a: 1,".repeat(30_001)}}`,
+      "its YAML has more than 30000 lines and items",
+    ],
+    [
       "an object of too many fields",
       { ...HEAD, paths: {}, x: Object.fromEntries(Array.from({ length: 10_001 }, (_, n) => [`k${n}`, 0])) },
       "more than 10000 fields",
