@@ -18,11 +18,12 @@ import { LoopGuard } from "./gate/loops.ts";
 import { spentThisMonth } from "./gate/spending.ts";
 import { type App, createApp } from "./http/app.ts";
 import { BodyShares } from "./http/body-shares.ts";
+import { OpenCalls } from "./http/connections/open-calls.ts";
 import type { ConnectionPlan } from "./http/connections/plan.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { OpenCallers } from "./http/open-callers.ts";
+import { OpenStreams } from "./http/open-streams.ts";
 import type { Readiness } from "./http/routes/system.ts";
-import { OpenStreams } from "./http/sse.ts";
 import type { OpenLedger } from "./ledger/open.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import type { ModelDoor } from "./models/door.ts";
@@ -66,6 +67,7 @@ export interface Rooms {
 export interface Doors {
   readonly app: App;
   readonly mcp: LazyMcpDoor;
+  readonly openCalls: OpenCalls;
   /** A secret with which the command line on this machine is known; new at each start. */
   readonly operatorSecret: string;
 }
@@ -79,6 +81,8 @@ export function openDoors(rooms: Rooms): Doors {
   const { tasks, desk, quoted, eraser } = openedTasks;
   const { proofs, keys, rotation } = ledgers;
   const { instance } = keys;
+  const streams = new OpenStreams(rooms.plan?.streamsPerWorkspace, rooms.plan?.streams);
+  const openCalls = new OpenCalls(rooms.plan?.calls ?? Number.POSITIVE_INFINITY);
   const loops = new LoopGuard(instance, clock, log);
   const mcp = new LazyMcpDoor(async () => ({
     gate,
@@ -90,6 +94,7 @@ export function openDoors(rooms: Rooms): Doors {
     tokens,
     tasks,
     vault,
+    streams,
     clock,
     ids,
     random,
@@ -102,12 +107,12 @@ export function openDoors(rooms: Rooms): Doors {
   }));
 
   const operatorSecret = createSecret(random);
-  const streams = new OpenStreams(rooms.plan?.streamsPerWorkspace, rooms.plan?.streams);
   const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
   const app = createApp({
     door: {
       ...{ gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
       bodies: new BodyShares({ clock }),
+      openCalls,
     },
     log,
     loops,
@@ -190,5 +195,5 @@ export function openDoors(rooms: Rooms): Doors {
       },
     },
   });
-  return { app, mcp, operatorSecret };
+  return { app, mcp, openCalls, operatorSecret };
 }

@@ -260,7 +260,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     });
     const plan = planConnections(openFilesLimit());
     let isDraining = false;
-    const { app, mcp, operatorSecret } = openDoors({
+    const { app, mcp, openCalls, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
       ...{ feed, openedTasks, schedules, clock, ids, random, log, sessions, links, plan },
       consoleUrl: () => listener && consoleUrl(config, listener.port),
@@ -327,7 +327,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         expiry.start();
         runs.start();
         await startFetchThread();
-        listener = listen(app, config.listen, { plan, metrics, ids, clock, log });
+        listener = listen(app, config.listen, { plan, calls: openCalls, metrics, ids, clock, log });
         const url = publicUrl(config, listener.port);
         writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
         endHousekeeping = every(clock, HOUSEKEEPING_MS, () => void keepHouse());

@@ -62,6 +62,8 @@ export interface ProblemOptions {
   readonly errors?: readonly FieldError[];
   /** Response headers that belong to this refusal, such as `Retry-After`. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** False for a refusal that leaves no entry in the ledger: writing one would make a full server fuller. Default true. */
+  readonly isRecorded?: boolean;
   /** What really happened; logged, never answered. */
   readonly cause?: unknown;
 }
@@ -74,6 +76,7 @@ export class Problem extends Error {
   readonly title: string;
   readonly errors: readonly FieldError[] | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  readonly isRecorded: boolean;
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
@@ -83,6 +86,7 @@ export class Problem extends Error {
     this.title = title;
     this.errors = options.errors;
     this.headers = options.headers ?? {};
+    this.isRecorded = options.isRecorded ?? true;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
+import { trimEndOf } from "../base/trim-end.ts";
 import type { Config } from "../config/config.ts";
 import { lookUp } from "../config/environment.ts";
 import { readTextFile } from "../config/read-file.ts";
@@ -132,7 +133,7 @@ function doorOf(text: string): URL {
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw new OperatorError("--url (or GATEHOUSE_URL) must be an http:// or https:// URL", undefined, 2);
   }
-  const base = url.pathname.replace(/\/+$/, "");
+  const base = trimEndOf(url.pathname, "/");
   url.pathname = base.endsWith(PATH) || base.endsWith(`${PATH}/sse`) ? base : base + PATH;
   return url;
 }

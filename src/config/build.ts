@@ -1,6 +1,7 @@
 import { dirname, resolve } from "node:path";
 import type { Static, TSchema } from "typebox";
 import { type Price, toMicros } from "../base/credits.ts";
+import { trimEndOf } from "../base/trim-end.ts";
 import type { Config, ProviderConfig, ResolvedValue, Tier } from "./config.ts";
 import { parseListen } from "./listen.ts";
 import { isPlaceholder, type Setting } from "./setting.ts";
@@ -115,7 +116,7 @@ function tier(found: Values, name: string): Tier {
 }
 
 function withoutSlash(url: string): string {
-  return url.replace(/\/+$/, "");
+  return trimEndOf(url, "/");
 }
 
 /** Values by their rows, each with the type that its row's schema gives it. */

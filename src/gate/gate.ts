@@ -251,6 +251,7 @@ export function createGate(parts: GateParts): Gate {
     } catch (error) {
       let problem = toProblem(error, origin, log);
       let { ledgerSeq } = call;
+      if (!problem.isRecorded) return { ok: false, problem, ledgerSeq, limit };
       try {
         // A changed ledger can still be appended to, and it records the call that could not be answered.
         const isWritable = problem.code !== "ledger_unavailable" || error instanceof LedgerChanged;

@@ -10,6 +10,7 @@ import type { Gate } from "../gate/gate.ts";
 import { callHeaders, jsonResponse, problemResponse, type Reply } from "./answer.ts";
 import { type BodyReading, isEmpty, readJson } from "./body.ts";
 import type { BodyShares } from "./body-shares.ts";
+import type { OpenCalls } from "./connections/open-calls.ts";
 import { readBrowserCredential, readSignIn } from "./credential.ts";
 import type { Metrics } from "./metrics.ts";
 import { operationDetail } from "./operation.ts";
@@ -22,6 +23,8 @@ export interface Door {
   readonly metrics: Metrics;
   /** The memory for bodies that are being read. */
   readonly bodies: BodyShares;
+  /** The calls that hold a connection. */
+  readonly openCalls: Pick<OpenCalls, "claim">;
   /** Known only to this process and to who may read its data directory. */
   readonly operatorSecret: string;
   /** What clients see, where it is configured; without a slash at its end. */
@@ -49,6 +52,8 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly bodyOptional?: boolean;
   /** Bytes that a body may have, where it is not the usual limit. */
   readonly bodyLimit?: number;
+  /** Members that the JSON of a body may have, where it is not the usual limit. */
+  readonly bodyMembers?: number;
   /** The answer may take minutes: the connection is not given up for its silence. */
   readonly slow?: true;
   readonly query?: TObject<Query>;
@@ -118,7 +123,13 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     let reply: Reply | StreamReply | undefined;
     const result = await door.gate.call(operation, origin, async (call) => {
       const { workspaceId } = call.caller;
-      const reading = { workspaceId, shares: door.bodies, limit: spec.bodyLimit };
+      claimConnection(door, request, workspaceId);
+      const reading = {
+        workspaceId,
+        shares: door.bodies,
+        limit: spec.bodyLimit,
+        members: spec.bodyMembers,
+      };
       const given = body && (await readBody(request, spec.bodyOptional === true, reading));
       // A body may take minutes to come.
       const asked = body && call.requireRights();
@@ -163,6 +174,23 @@ export interface StreamReply {
   stream(headers: Record<string, string>, expire: (seconds?: number) => void): Response;
   /** Called in place of `stream` when there will be none. */
   abandon(): void;
+}
+
+/**
+ * Counts the connection of a call for its workspace, as soon as its caller is known.
+ * @throws Problem 429 `rate_limited`
+ */
+export function claimConnection(
+  { openCalls, metrics }: Pick<Door, "openCalls" | "metrics">,
+  request: Request,
+  workspaceId: number,
+): void {
+  try {
+    openCalls.claim(request, workspaceId);
+  } catch (error) {
+    metrics.callsWithoutRoom.inc();
+    throw error;
+  }
 }
 
 async function readBody(request: Request, optional: boolean, reading: BodyReading): Promise<unknown> {

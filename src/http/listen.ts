@@ -5,6 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { App } from "./app.ts";
 import { endsWork, isCall, noRoom } from "./connections/admission.ts";
 import { ConnectionGuard } from "./connections/guard.ts";
+import type { OpenCalls } from "./connections/open-calls.ts";
 import type { ConnectionPlan } from "./connections/plan.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -33,6 +34,7 @@ export interface Listener {
 
 export interface ListenerParts {
   readonly plan: ConnectionPlan | null;
+  readonly calls: OpenCalls;
   readonly metrics: Pick<Metrics, "answered" | "callsWithoutRoom" | "connectionsClosed">;
   readonly ids: Ids;
   readonly clock: Clock;
@@ -43,7 +45,7 @@ export interface ListenerParts {
 export function listen(
   app: App,
   address: { readonly host: string; readonly port: number },
-  { plan, metrics, ids, clock, log }: ListenerParts,
+  { plan, calls, metrics, ids, clock, log }: ListenerParts,
 ): Listener {
   let connections: ConnectionGuard | null = null;
   const refuse = () => {
@@ -76,7 +78,7 @@ export function listen(
   if (!server?.port) throw new Error("the server did not start");
   connections =
     plan &&
-    new ConnectionGuard({ server, plan, clock, log, closed: (n) => metrics.connectionsClosed.inc(n) });
+    new ConnectionGuard({ server, plan, calls, clock, log, closed: (n) => metrics.connectionsClosed.inc(n) });
   return {
     connections,
     port: server.port,

@@ -1,7 +1,5 @@
 import { Stream } from "@elysiajs/stream";
 import { type Clock, every } from "../base/clock.ts";
-import { Problem } from "../base/errors.ts";
-import { Leases } from "../limits/leases.ts";
 import type { EventReader } from "../tasks/events.ts";
 import { blocksOf } from "../tasks/frames.ts";
 
@@ -15,38 +13,6 @@ const BACKLOG_BYTES = 64 * 1024;
 const BACKLOG_WAIT_MS = 25;
 /** A reader that has taken nothing of its backlog for so long is ended. It may come again, from Last-Event-ID. */
 const STALL_MS = 5 * 60_000;
-/** Each holds a socket and two blocks (64 KiB) at most. */
-const STREAMS_PER_WORKSPACE = 2_000;
-const STREAMS_PER_NODE = 10_000;
-const RETRY_SECONDS = 5;
-
-/** The streams that are open now: they do not count against the request limit, so that they have one of their own. */
-export class OpenStreams {
-  readonly #leases = new Leases();
-  readonly #perWorkspace: number;
-  readonly #perNode: number;
-
-  constructor(perWorkspace = STREAMS_PER_WORKSPACE, perNode = STREAMS_PER_NODE) {
-    this.#perWorkspace = perWorkspace;
-    this.#perNode = perNode;
-  }
-
-  /**
-   * Takes a place for a stream. @returns what gives it back, once or more often
-   * @throws Problem 429 `rate_limited`
-   */
-  take(workspaceId: number, owner: string): () => void {
-    if (this.#leases.held(workspaceId) >= this.#perWorkspace)
-      throw tooMany(`The workspace has ${this.#perWorkspace} streams open.`);
-    if (this.#leases.total >= this.#perNode) throw tooMany("The server has no more streams to give.");
-    this.#leases.take(workspaceId, owner);
-    return () => this.#leases.release(owner);
-  }
-}
-
-function tooMany(detail: string): Problem {
-  return new Problem("rate_limited", detail, { headers: { "Retry-After": String(RETRY_SECONDS) } });
-}
 
 /**
  * A stream of server-sent events. The reader's frames are passed on as they are; a client that leaves ends the reading.

@@ -7,7 +7,7 @@ import { cancelledBy, countCalls, initializeOf, requestIdsOf, viaOf } from "./me
 import { Offers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
-import type { McpParts } from "./parts.ts";
+import type { McpParts, StreamPlace } from "./parts.ts";
 import { answered, authInfo, type McpAnswer, refused, refusedMessage, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
 import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
@@ -34,6 +34,8 @@ export interface McpRequest {
   readonly speaksSse: boolean;
   /** Query parameter of the older transport's endpoint. */
   readonly sseSession: string | null;
+  /** Counts the request's connection for the caller's workspace. @throws Problem 429 */
+  claimConnection(workspaceId: number): void;
   /** @param workspaceId of the caller, who is known by then @throws Problem 400, 413, 415, 429, 499 */
   readBody(workspaceId: number): Promise<unknown>;
   /** Called for a stream: its connection is not given up for its silence. */
@@ -103,6 +105,7 @@ export class McpDoor {
     if (!identified.ok) return refused(identified);
     const visit = new Visit(origin, identified.caller, null);
     try {
+      asked.claimConnection(identified.caller.workspaceId);
       switch (asked.request.method) {
         case "POST":
           return await this.#post(asked, visit);
@@ -216,25 +219,45 @@ export class McpDoor {
         nothing.headers.set("Allow", "DELETE, POST");
         return answered(nothing, visit);
       }
-      const response = await this.#pass(session, asked, visit);
-      if (!response.ok) return answered(response, visit);
-      asked.keepOpen();
-      const watched = this.#watched(session, response);
-      await this.#changes.look(session);
-      return answered(watched, visit);
+      return this.#listen(session, asked, visit);
     }
     if (!asked.speaksSse) {
       throw new Problem("method_not_allowed", "A stream belongs to a session: send Mcp-Session-Id.", {
         headers: { Allow: "POST" },
       });
     }
+    return this.#openOlder(asked, visit);
+  }
+
+  /** The stream by which a session hears what it did not ask for, or the rest of one that was lost. */
+  async #listen(session: Session, asked: McpRequest, visit: Visit): Promise<McpAnswer> {
+    const place = this.#parts.streams.take(session.workspaceId);
+    let watched: Response | undefined;
+    try {
+      const response = await this.#pass(session, asked, visit);
+      if (!response.ok) return answered(response, visit);
+      asked.keepOpen();
+      watched = this.#watched(session, response, place);
+      await this.#changes.look(session);
+      return answered(watched, visit);
+    } finally {
+      if (!watched) place.release();
+    }
+  }
+
+  /** The one stream of a session of the older transport, with which it begins and ends. */
+  async #openOlder(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const endpoint = urlOf(asked.request, SSE_PATH, this.#parts);
+    const place = this.#parts.streams.take(visit.caller.workspaceId);
     const opening = await this.#opener.sse(visit, (session) => `${endpoint}?sessionId=${session}`);
-    if (!opening.ok) return refused(opening);
+    if (!opening.ok) {
+      place.release();
+      return refused(opening);
+    }
     const { by } = opening.value;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
     asked.keepOpen();
-    return answered(this.#watched(opening.value, by.transport.response), visit, opening.ledgerSeq);
+    return answered(this.#watched(opening.value, by.transport.response, place), visit, opening.ledgerSeq);
   }
 
   async #delete(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
@@ -298,13 +321,16 @@ export class McpDoor {
   }
 
   /** A stream that is open keeps its session. */
-  #watched(session: Session, response: Response): Response {
+  #watched(session: Session, response: Response, place: StreamPlace): Response {
     session.streams += 1;
     session.hadStream = true;
-    return opened(response, () => {
+    const stream = opened(response, () => {
+      place.release();
       session.streams -= 1;
       session.lastSeenAt = this.#parts.clock.monotonic();
     });
+    place.endsBy(stream.end);
+    return stream.response;
   }
 }
 

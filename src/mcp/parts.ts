@@ -11,6 +11,14 @@ import type { TaskService } from "../tasks/service.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { Fixtures } from "./fixtures/fixtures.ts";
 
+/** A stream's place among those that may be open. */
+export interface StreamPlace {
+  /** Gives the place back. Safe to call more than once. */
+  release(): void;
+  /** @param end ends the stream, when its place goes to another workspace */
+  endsBy(end: () => void): void;
+}
+
 /** What the MCP door stands on; put together in the composition root. */
 export interface McpParts {
   readonly gate: Gate;
@@ -23,6 +31,8 @@ export interface McpParts {
   readonly tokens: Pick<Tokens, "isGood" | "changed">;
   readonly tasks: Pick<TaskService, "dispatch" | "get" | "read" | "cancel">;
   readonly vault: Pick<Vault, "find" | "list" | "text">;
+  /** The streams that are open, REST's too. `take` throws Problem 429. */
+  readonly streams: { take(workspaceId: number): StreamPlace };
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: RandomSource;

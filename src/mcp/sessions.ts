@@ -22,7 +22,7 @@ export class Sessions {
   readonly #log: Log;
   readonly #isGood: IsGood;
   readonly #byId = new Map<string, Session>();
-  readonly #perWorkspace = new Map<number, number>();
+  readonly #held = new Map<number, number>();
   readonly #endSweeps: () => void;
   #checking: Promise<void> | null = null;
   #isDue = false;
@@ -50,37 +50,55 @@ export class Sessions {
   }
 
   /**
-   * Makes room for one more: where a workspace, or all of them, have as many as they may, the one that has been idle longest
-   * makes way.
-   * @throws Problem 429 `rate_limited` where all are in use
+   * Makes room for one more. If a workspace has as many as it may, its own session that has been idle longest ends. If the
+   * node has, one of the workspace with most sessions does, even one in use if the newcomer has less than an equal share.
+   * @throws Problem 429 `rate_limited` if there is none to end
    */
   makeRoom(workspaceId: number): void {
-    const isFull = (this.#perWorkspace.get(workspaceId) ?? 0) >= PER_WORKSPACE;
+    const wanted = (this.#held.get(workspaceId) ?? 0) + 1;
+    const isFull = wanted > PER_WORKSPACE;
     if (!isFull && this.#byId.size < PER_NODE) return;
-    let idlest: Session | undefined;
-    for (const session of this.#byId.values()) {
-      if ((isFull && session.workspaceId !== workspaceId) || isInUse(session)) continue;
-      if (!idlest || session.lastSeenAt < idlest.lastSeenAt) idlest = session;
-    }
-    if (!idlest) {
+    const workspaces = this.#held.size + (wanted === 1 ? 1 : 0);
+    const isEntitled = !isFull && wanted <= PER_NODE / workspaces;
+    const ending = this.#idlest(isFull ? workspaceId : this.#withMost(), isEntitled);
+    if (!ending) {
       throw new Problem("rate_limited", "There are as many MCP sessions as there may be, all in use.", {
         headers: { "Retry-After": String(RETRY_SECONDS) },
       });
     }
-    this.end(idlest);
+    this.end(ending);
+  }
+
+  #withMost(): number {
+    let most = { workspaceId: 0, sessions: 0 };
+    for (const [workspaceId, sessions] of this.#held)
+      if (sessions > most.sessions) most = { workspaceId, sessions };
+    return most.workspaceId;
+  }
+
+  /** The session of a workspace that has been idle longest; if none is idle, and those in use may end, the quietest one. */
+  #idlest(workspaceId: number, mayEndUsed: boolean): Session | undefined {
+    let idlest: Session | undefined;
+    let quietest: Session | undefined;
+    for (const session of this.#byId.values()) {
+      if (session.workspaceId !== workspaceId) continue;
+      if (!quietest || session.lastSeenAt < quietest.lastSeenAt) quietest = session;
+      if (!isInUse(session) && (!idlest || session.lastSeenAt < idlest.lastSeenAt)) idlest = session;
+    }
+    return idlest ?? (mayEndUsed ? quietest : undefined);
   }
 
   add(session: Session): void {
     this.#byId.set(session.id, session);
-    this.#perWorkspace.set(session.workspaceId, (this.#perWorkspace.get(session.workspaceId) ?? 0) + 1);
+    this.#held.set(session.workspaceId, (this.#held.get(session.workspaceId) ?? 0) + 1);
   }
 
   /** Takes it out, breaks off what it asked for and closes its streams. */
   end(session: Session): void {
     if (!this.#byId.delete(session.id)) return;
-    const left = (this.#perWorkspace.get(session.workspaceId) ?? 1) - 1;
-    if (left === 0) this.#perWorkspace.delete(session.workspaceId);
-    else this.#perWorkspace.set(session.workspaceId, left);
+    const left = (this.#held.get(session.workspaceId) ?? 1) - 1;
+    if (left === 0) this.#held.delete(session.workspaceId);
+    else this.#held.set(session.workspaceId, left);
     for (const request of session.requests.values()) request.abort(GONE);
     if (session.by.kind === "streamable") session.by.events.forget();
     session.by.transport.close().catch((error: unknown) => {

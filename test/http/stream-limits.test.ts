@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { eventStream, OpenStreams } from "../../src/http/sse.ts";
+import { OpenStreams } from "../../src/http/open-streams.ts";
+import { eventStream } from "../../src/http/sse.ts";
 import { FakeClock } from "../support/clock.ts";
 import { dispatch, held, type Stage, startStage } from "../tasks/support.ts";
 
@@ -14,15 +15,14 @@ afterAll(() => stage.stop());
 
 test("places are counted by workspace and over all, and given back once", () => {
   const streams = new OpenStreams(2, 3);
-  const first = streams.take(1, "a");
-  streams.take(1, "b");
-  expect(() => streams.take(1, "c")).toThrow("The workspace has 2 streams open.");
-  streams.take(2, "d");
-  expect(() => streams.take(3, "e")).toThrow("no more streams");
-  first();
-  first();
-  streams.take(3, "e");
-  expect(() => streams.take(1, "f")).toThrow("no more streams");
+  const first = streams.take(1);
+  streams.take(1);
+  expect(() => streams.take(1)).toThrow("The workspace has 2 streams open.");
+  streams.take(2);
+  first.release();
+  first.release();
+  streams.take(2);
+  expect(() => streams.take(1)).toThrow("no more streams");
 });
 
 test("past 2,000 streams of a workspace the next is 429, and dispatches nothing; one that leaves makes room", async () => {

@@ -241,10 +241,26 @@ describe("where a node has as many sessions as it may have, of five workspaces",
     };
   }
 
-  test("a sixth's client is refused while all are in use", async () => {
-    const { sessions } = full(1);
-    expect(() => sessions.makeRoom(6)).toThrow("as many MCP sessions as there may be");
-    expect(sessions.size).toBe(10_000);
+  const endedOf = (sessions: Sessions, all: readonly Session[]): string[] =>
+    all.filter(({ id, workspaceId, actor }) => !sessions.find(id, workspaceId, actor)).map(({ id }) => id);
+
+  test("a sixth's client gets in while all are in use, and the quietest of a workspace with most makes way", async () => {
+    const { sessions, all } = full(1);
+    sessions.makeRoom(6);
+    expect(endedOf(sessions, all)).toEqual(["session-0"]);
+    await sessions.stop();
+  });
+
+  test("a workspace that has its equal share is refused while all are in use", async () => {
+    const { sessions, all } = full(1);
+    const [first] = all;
+    if (first) sessions.end(first);
+    sessions.makeRoom(6);
+    const server = new Server({ name: "tests", version: "1" });
+    sessions.add(fakeSession(server, 6, all.length, 1));
+    expect(() => sessions.makeRoom(1)).toThrow("as many MCP sessions as there may be");
+    expect(() => sessions.makeRoom(2)).toThrow("as many MCP sessions as there may be");
+    expect(endedOf(sessions, all)).toEqual(["session-0"]);
     await sessions.stop();
   });
 
@@ -252,8 +268,7 @@ describe("where a node has as many sessions as it may have, of five workspaces",
     const { sessions, all } = full(0);
     sessions.makeRoom(6);
     expect(sessions.size).toBe(9_999);
-    const ended = all.filter(({ id, workspaceId, actor }) => !sessions.find(id, workspaceId, actor));
-    expect(ended.map(({ id }) => id)).toEqual(["session-0"]);
+    expect(endedOf(sessions, all)).toEqual(["session-0"]);
     await sessions.stop();
   });
 });

@@ -1,6 +1,6 @@
 /** A provider's answers are refused before they are parsed, whatever they say they are. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { NestedTooDeep } from "../../src/base/nesting.ts";
+import { JsonTooLarge } from "../../src/base/nesting.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
 import { boundedFetch } from "../../src/models/embed/fetch.ts";
 
@@ -32,16 +32,34 @@ test.each([
   ["an error", 500, "application/json", lists(45_000)],
   ["an error that calls itself a stream", 400, "text/event-stream", lists(45_000)],
 ])("%s of a model, nested 45,000 deep", async (_, status, type, body) => {
-  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(NestedTooDeep);
+  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(JsonTooLarge);
 });
 
 test.each([["application/json"], ["text/event-stream"]])(
   "vectors nested 45,000 deep, as %s",
   async (type) => {
-    expect(await reading(ask(boundedFetch(), 200, type, lists(45_000)))).toBeInstanceOf(NestedTooDeep);
+    expect(await reading(ask(boundedFetch(), 200, type, lists(45_000)))).toBeInstanceOf(JsonTooLarge);
     expect(await reading(ask(boundedFetch(), 200, type, lists(100)))).toBe(lists(100));
   },
 );
+
+const integers = (count: number): string =>
+  `{${Array.from({ length: count }, (_, index) => `"${index * 7_919}":0`).join()}}`;
+
+test.each([
+  ["an event", 200, "text/event-stream", `data: ${integers(12_501)}\n\n`],
+  ["JSON", 200, "application/json", integers(12_501)],
+  ["an error", 500, "application/json", integers(12_501)],
+])("%s of a model, of 12,501 integers as names", async (_, status, type, body) => {
+  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(JsonTooLarge);
+});
+
+test("vectors of many numbers are taken, of many texts they are not", async () => {
+  const vectors = `{"data":[${`{"embedding":[${"0.1,".repeat(1_535)}0.1]},`.repeat(63)}{"embedding":[]}]}`;
+  expect(await reading(ask(boundedFetch(), 200, "application/json", vectors))).toBe(vectors);
+  const texts = `{"data":[${'"",'.repeat(50_000)}""]}`;
+  expect(await reading(ask(boundedFetch(), 200, "application/json", texts))).toBeInstanceOf(JsonTooLarge);
+});
 
 test("an error that calls itself a stream is capped as a whole, not by its events", async () => {
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);

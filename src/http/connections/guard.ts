@@ -3,9 +3,9 @@ import { type Clock, every } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { countOpenFiles } from "../../base/open-files/count.ts";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
-import { IdleConnectionFinder } from "./idle-connections.ts";
+import { IdleConnectionFinder, keyOf } from "./idle-connections.ts";
 import { type InboundSockets, openInboundSockets } from "./inbound-sockets.ts";
-import { OpenRequests } from "./open-requests.ts";
+import type { OpenCalls } from "./open-calls.ts";
 import type { ConnectionPlan } from "./plan.ts";
 
 const LOOK_MS = 250;
@@ -22,6 +22,7 @@ const FOR_LOOKING = 1;
 export interface ConnectionGuardParts {
   readonly server: Pick<Server<unknown>, "requestIP" | "closeIdleConnections" | "port">;
   readonly plan: ConnectionPlan;
+  readonly calls: OpenCalls;
   readonly clock: Clock;
   readonly log: Log;
   /** Called with how many connections were closed. */
@@ -31,20 +32,21 @@ export interface ConnectionGuardParts {
 /**
  * Keeps clients' connections below the plan's number, and descriptors free for the program itself. `Bun.serve` accepts
  * whatever comes until the process has no descriptor left, and shows only connections that have sent a whole head. So this
- * looks at the descriptors four times a second, and past the cap ends connections that have no call.
+ * looks at the descriptors four times a second, and past the cap ends connections that have no call. Calls past their own
+ * limit lose their connections to workspaces that have fewer of them.
  */
 export class ConnectionGuard {
   readonly #parts: ConnectionGuardParts;
   readonly #sockets: InboundSockets | null = openInboundSockets();
-  readonly #requests: OpenRequests;
   readonly #finder = new IdleConnectionFinder();
   readonly #endLooking: () => void;
   #nextList = 0;
   #nextLog = 0;
+  #nextExcessLog = 0;
 
   constructor(parts: ConnectionGuardParts) {
     this.#parts = parts;
-    this.#requests = new OpenRequests((request) => parts.server.requestIP(request));
+    parts.calls.attach((request) => parts.server.requestIP(request));
     openFilesReserve.resize(parts.plan.reserve);
     this.#endLooking = every(parts.clock, LOOK_MS, () => this.look());
   }
@@ -54,10 +56,9 @@ export class ConnectionGuard {
    * counts as open until it is over, so its connection is not closed.
    */
   admit(request: Request, isUrgent: boolean): boolean {
-    const { connections } = this.#parts.plan;
-    const mayBeFull = this.#requests.atMost >= connections;
-    if (mayBeFull && !isUrgent && this.#requests.sweep().length >= connections) return false;
-    this.#requests.add(request);
+    const { plan, calls } = this.#parts;
+    if (!isUrgent && calls.hasAsManyAs(plan.connections)) return false;
+    calls.add(request, isUrgent);
     if (this.#finder.isLooking) this.#noteCall(request);
     return true;
   }
@@ -71,6 +72,7 @@ export class ConnectionGuard {
   look(): void {
     openFilesReserve.refill();
     const { plan, clock } = this.#parts;
+    this.#endExcess();
     const open = countOpenFiles();
     // Most of the time: too few of any kind for there to be too many connections.
     if (open === null || open <= plan.connections) {
@@ -103,7 +105,7 @@ export class ConnectionGuard {
     }
     const { open, idle } = this.#finder.look(
       this.#listed(this.#sockets, server.port),
-      this.#requests.sweep(),
+      this.#parts.calls.sweep(),
     );
     const tooMany = open > plan.connections ? open - plan.connections * (1 - ROOM) : 0;
     const own = plan.openFiles - plan.connections;
@@ -112,6 +114,30 @@ export class ConnectionGuard {
     const ended = idle.slice(0, Math.ceil(Math.max(tooMany, tooFewLeft)));
     for (const socket of ended) this.#sockets.end(socket);
     if (ended.length > 0) this.#report(ended.length);
+  }
+
+  /** Ends calls past their limit. Each workspace keeps an equal share. */
+  #endExcess(): void {
+    const { server, calls, log, clock, closed } = this.#parts;
+    const ending = this.#sockets && server.port !== undefined ? calls.excess() : [];
+    if (!this.#sockets || server.port === undefined || ending.length === 0) return;
+    const byClient = new Map(
+      this.#listed(this.#sockets, server.port).map((socket) => [keyOf(socket), socket]),
+    );
+    for (const { request, client } of ending) {
+      const socket = byClient.get(keyOf(client));
+      if (socket) this.#sockets.end(socket);
+      calls.drop(request);
+    }
+    closed(ending.length);
+    if (clock.monotonic() < this.#nextExcessLog) return;
+    this.#nextExcessLog = clock.monotonic() + LOG_MS;
+    log.warn(
+      "calls of a workspace with more than its share were ended, since others need their connections",
+      {
+        ended: ending.length,
+      },
+    );
   }
 
   #listed(sockets: InboundSockets, port: number) {

@@ -1,5 +1,5 @@
 import { addressKey, type InboundSocket } from "./inbound-sockets.ts";
-import type { Client } from "./open-requests.ts";
+import type { Client } from "./open-calls.ts";
 
 export interface IdleConnections {
   /** Connections that clients have now. */
@@ -42,7 +42,8 @@ export class IdleConnectionFinder {
   }
 }
 
-function keyOf({ address, port }: Client): string {
+/** One connection of a client. */
+export function keyOf({ address, port }: Client): string {
   return `${addressKey(address)} ${port}`;
 }
 

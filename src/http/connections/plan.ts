@@ -7,6 +7,8 @@ export interface ConnectionPlan {
   readonly openFiles: number;
   /** Clients' connections. Past that, connections without a call are closed and new calls are refused. */
   readonly connections: number;
+  /** Connections for calls whose caller is known, in shares of the workspaces. The rest is for callers not known yet. */
+  readonly calls: number;
   /** Event streams of all workspaces, and of one: both are connections too. */
   readonly streams: number;
   readonly streamsPerWorkspace: number;
@@ -36,6 +38,7 @@ export function planConnections(openFiles: number | null): ConnectionPlan | null
   return {
     openFiles,
     connections,
+    calls: Math.floor((connections * 3) / 4),
     streams: Math.min(MOST_STREAMS, Math.floor((connections * 3) / 4)),
     streamsPerWorkspace: Math.min(MOST_STREAMS_PER_WORKSPACE, Math.floor(connections / 2)),
     reserve: Math.min(MOST_RESERVED, Math.floor(openFiles * RESERVED_SHARE)),

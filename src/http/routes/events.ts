@@ -7,7 +7,8 @@ import type { FeedHub } from "../../feed/hub.ts";
 import { rightsOf } from "../../feed/rights.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import type { OpenCallers } from "../open-callers.ts";
-import { eventStream, type OpenStreams } from "../sse.ts";
+import type { OpenStreams } from "../open-streams.ts";
+import { eventStream } from "../sse.ts";
 
 export interface FeedRouteParts {
   readonly feed: FeedHub;
@@ -46,25 +47,27 @@ export function feedRoutes(door: Door, parts: FeedRouteParts) {
       status: 200,
     },
     async ({ call, request }) => {
-      const { caller, requestId } = call;
+      const { caller } = call;
       const opener = callers.openerOf(caller, request.headers);
       const load = async () => {
         const until = await callers.goodUntil(opener);
         return until === undefined ? undefined : rightsOf(parts, caller, until);
       };
-      const release = streams.take(caller.workspaceId, requestId);
+      const place = streams.take(caller.workspaceId);
       try {
         const reader = feed.listen(caller.workspaceId, load);
         return {
-          stream: (headers, expire) =>
-            eventStream(reader, request.signal, headers, clock, { expire, ended: release }),
+          stream: (headers, expire) => {
+            place.endsBy(() => reader.close());
+            return eventStream(reader, request.signal, headers, clock, { expire, ended: place.release });
+          },
           abandon() {
             reader.close();
-            release();
+            place.release();
           },
         };
       } catch (error) {
-        release();
+        place.release();
         throw error;
       }
     },

@@ -6,7 +6,7 @@ import type { RequestLimit } from "../../gate/requests.ts";
 import { callHeaders, problemResponse } from "../answer.ts";
 import { readJson } from "../body.ts";
 import { readCredential } from "../credential.ts";
-import type { Door } from "../endpoint.ts";
+import { claimConnection, type Door } from "../endpoint.ts";
 
 /** What stands behind these routes; they carry HTTP to it, and its answer back. */
 export interface McpRouteParts {
@@ -17,6 +17,7 @@ export interface McpRouteParts {
     readonly source: string;
     readonly speaksSse: boolean;
     readonly sseSession: string | null;
+    claimConnection(workspaceId: number): void;
     readBody(workspaceId: number): Promise<unknown>;
     keepOpen(): void;
   }): Promise<{
@@ -63,6 +64,7 @@ export function mcpRoutes(door: Door, mcp: McpRouteParts) {
       },
       speaksSse,
       sseSession: speaksSse ? sessionOf(request.url) : null,
+      claimConnection: (workspaceId) => claimConnection(door, request, workspaceId),
       readBody: (workspaceId) => readJson(request, { workspaceId, shares: door.bodies }),
       keepOpen: () => server?.timeout(request, 0),
     });

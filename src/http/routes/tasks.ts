@@ -9,8 +9,9 @@ import { viewTask } from "../../tasks/view.ts";
 import { refuseTwice } from "../body.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import type { OpenCallers } from "../open-callers.ts";
+import type { OpenStreams } from "../open-streams.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
-import { eventStream, type OpenStreams } from "../sse.ts";
+import { eventStream } from "../sse.ts";
 
 const METADATA_KEY = "^[\\s\\S]{1,64}$";
 export const TaskCreate = Type.Object(
@@ -85,10 +86,9 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
       refuseTwice("/tools", body.tools);
       const key = idempotencyKey(request.headers);
       // Before anything is dispatched: a stream that is refused has started no task.
-      const release =
-        query.stream === true ? streams.take(call.caller.workspaceId, call.requestId) : () => {};
+      const place = query.stream === true ? streams.take(call.caller.workspaceId) : null;
       const { id, replayed } = await tasks.dispatch(call, body, key).catch((error: unknown) => {
-        release();
+        place?.release();
         throw error;
       });
       const headers = {
@@ -96,16 +96,17 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
         "Gatehouse-Task-Id": id,
         ...(replayed ? { "Idempotency-Replayed": "true" } : {}),
       };
-      if (query.stream !== true) return { status: 202, body: { id, status: "queued" }, headers };
+      if (place === null) return { status: 202, body: { id, status: "queued" }, headers };
       const reader = tasks.read({ workspaceId: call.caller.workspaceId, id }, 0);
       const opener = callers.openerOf(call.caller, request.headers);
       return {
         stream: (own, expire) => {
           const guarded = callers.guard(reader, opener);
+          place.endsBy(guarded.close);
           const all = { ...own, ...headers };
-          return eventStream(guarded, request.signal, all, clock, { expire, ended: release });
+          return eventStream(guarded, request.signal, all, clock, { expire, ended: place.release });
         },
-        abandon: release,
+        abandon: place.release,
       };
     },
   );
@@ -165,15 +166,16 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
       const after = query.after ?? lastEventId(request.headers);
       const task = await tasks.get(call.caller, id);
       call.about({ task: task.id, agent: task.agent });
-      const release = streams.take(call.caller.workspaceId, call.requestId);
+      const place = streams.take(call.caller.workspaceId);
       const reader = tasks.read(task, after);
       const opener = callers.openerOf(call.caller, request.headers);
       return {
         stream: (headers, expire) => {
           const guarded = callers.guard(reader, opener);
-          return eventStream(guarded, request.signal, headers, clock, { expire, ended: release });
+          place.endsBy(guarded.close);
+          return eventStream(guarded, request.signal, headers, clock, { expire, ended: place.release });
         },
-        abandon: release,
+        abandon: place.release,
       };
     },
   );

@@ -50,6 +50,23 @@ describe.each(TRANSPORTS)("an upstream's answer %s", (_name, connect) => {
   });
 });
 
+/** `{"value":{"7919":0,…}}`, of so many integers as names, each of which counts as four members. */
+function wide(names: number): JsonObject {
+  const value = Object.fromEntries(Array.from({ length: names }, (_, index) => [String(index * 7_919), 0]));
+  return { value: { value } };
+}
+
+describe.each(TRANSPORTS)("an upstream's answer %s", (_name, connect) => {
+  test("with too many members fails its call, and the next one is made", async () => {
+    const up = connect();
+    expect(await faultOf(up.call("structured", wide(12_500)))).toStartWith(
+      "too_large: The connector up sent a message of more than 50000 members of JSON.",
+    );
+    const answer = await up.call("structured", wide(12_400));
+    expect(JSON.stringify(answer.structuredContent)).toBe(JSON.stringify(wide(12_400).value));
+  });
+});
+
 test("a message of a child that nobody asked for, nested too deeply, is passed over like one that is not JSON-RPC", async () => {
   const program = `
     const deep = "[".repeat(50_000) + "]".repeat(50_000);

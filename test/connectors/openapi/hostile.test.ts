@@ -21,6 +21,13 @@ function withSchemas(schemas: JsonObject, start: string): JsonObject {
   return { ...HEAD, paths: { "/x": { post: body(ref(start)) } }, components: { schemas } };
 }
 
+test("a document whose texts have a million slashes or underscores in a row is listed", async () => {
+  const run = 1_000_000;
+  const url = `https://x.example/${"/".repeat(run)}x`;
+  const operation = { operationId: `x${"_".repeat(run)}x`, responses: {} };
+  expect(await listOf({ ...HEAD, servers: [{ url }], paths: { "/x": { get: operation } } })).toHaveLength(1);
+});
+
 describe("a document is refused, with what is wrong with it", () => {
   test.each<readonly [what: string, spec: string | JsonObject, says: string]>([
     ["no text", " ", "it is empty"],
@@ -68,7 +75,12 @@ describe("a document is refused, with what is wrong with it", () => {
     [
       "too many lists",
       `{"openapi":"3.1.0","paths":{},"x":[${"[],".repeat(500_000)}[]]}`,
-      "more than 500000 objects and lists",
+      "more than 250000 members",
+    ],
+    [
+      "YAML of too many items",
+      `openapi: 3.1.0\npaths: {}\nx: {${"a: 1,".repeat(30_001)}}`,
+      "its YAML has more than 30000 lines and items",
     ],
     [
       "an object of too many fields",

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { endsWork } from "../../../src/http/connections/admission.ts";
 import { ConnectionGuard } from "../../../src/http/connections/guard.ts";
+import { OpenCalls } from "../../../src/http/connections/open-calls.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 const closing: (() => unknown)[] = [];
@@ -51,7 +52,8 @@ function startFull() {
   const clock = new FakeClock();
   guard = new ConnectionGuard({
     server,
-    plan: { openFiles: 1_000_000, connections: 1, streams: 1, streamsPerWorkspace: 1, reserve: 0 },
+    plan: { openFiles: 1_000_000, connections: 1, calls: 1, streams: 1, streamsPerWorkspace: 1, reserve: 0 },
+    calls: new OpenCalls(1),
     clock,
     log: silentLog,
     closed: () => {},

@@ -1,3 +1,5 @@
+import { trimEndOf } from "../../../base/trim-end.ts";
+
 const MAX_LENGTH = 100;
 
 /** Gives each operation of a document a tool's name: the same document gives the same names. */
@@ -21,8 +23,6 @@ export class ToolNames {
 }
 
 function safe(text: string): string {
-  return text
-    .replace(/[^a-zA-Z0-9_.-]+/g, "_")
-    .replace(/^_+|_+$/g, "")
-    .slice(0, MAX_LENGTH);
+  const plain = text.replace(/[^a-zA-Z0-9_.-]+/g, "_").replace(/^_+/, "");
+  return trimEndOf(plain, "_").slice(0, MAX_LENGTH);
 }

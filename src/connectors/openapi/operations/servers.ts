@@ -1,3 +1,4 @@
+import { trimEndOf } from "../../../base/trim-end.ts";
 import { DocumentFault, quote } from "../fault.ts";
 import { isMap, own, ownMap, ownText } from "../json.ts";
 import type { ApiDocument } from "../read.ts";
@@ -16,7 +17,7 @@ export function checkBase(text: string, what: string): string {
   }
   if (url.search !== "" || url.hash !== "")
     throw new DocumentFault(`${what} must not hold a query or a fragment`);
-  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+  return `${url.origin}${trimEndOf(url.pathname, "/")}`;
 }
 
 /**

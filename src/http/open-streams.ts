@@ -1,0 +1,96 @@
+import { Problem } from "../base/errors.ts";
+
+/** Each holds a socket and two blocks (64 KiB) at most. */
+const STREAMS_PER_WORKSPACE = 2_000;
+const STREAMS_PER_NODE = 10_000;
+const RETRY_SECONDS = 5;
+
+const NOTHING = (): void => {};
+
+/** A stream's place among those that may be open. */
+export class StreamPlace {
+  readonly workspaceId: number;
+  readonly #release: (place: StreamPlace) => void;
+  #end = NOTHING;
+  #isLost = false;
+
+  constructor(workspaceId: number, release: (place: StreamPlace) => void) {
+    this.workspaceId = workspaceId;
+    this.#release = release;
+  }
+
+  /** Gives the place back. Safe to call more than once. */
+  readonly release = (): void => this.#release(this);
+
+  /** @param end ends the stream, when its place goes to another workspace. Called at once if it already has */
+  endsBy(end: () => void): void {
+    if (this.#isLost) end();
+    else this.#end = end;
+  }
+
+  /** @see endsBy */
+  lose(): void {
+    this.#isLost = true;
+    this.#end();
+  }
+}
+
+/**
+ * The streams that are open now. They do not count against the request limit, so they have a limit of their own, in shares by
+ * max-min fairness: a workspace may have what nobody else needs, up to its cap. If all places are taken, a workspace
+ * with less than an equal share takes its place from the one with the most streams, whose oldest stream ends.
+ */
+export class OpenStreams {
+  readonly #perWorkspace: number;
+  readonly #perNode: number;
+  /** The oldest first. */
+  readonly #places = new Set<StreamPlace>();
+  readonly #held = new Map<number, number>();
+
+  constructor(perWorkspace = STREAMS_PER_WORKSPACE, perNode = STREAMS_PER_NODE) {
+    this.#perWorkspace = perWorkspace;
+    this.#perNode = perNode;
+  }
+
+  /**
+   * Takes a place for a stream. It MUST be released.
+   * @throws Problem 429 `rate_limited`
+   */
+  take(workspaceId: number): StreamPlace {
+    const wanted = (this.#held.get(workspaceId) ?? 0) + 1;
+    if (wanted > this.#perWorkspace) throw tooMany(`The workspace has ${this.#perWorkspace} streams open.`);
+    if (this.#places.size >= this.#perNode) this.#makeRoom(wanted);
+    const place = new StreamPlace(workspaceId, (released) => this.#release(released));
+    this.#places.add(place);
+    this.#held.set(workspaceId, wanted);
+    return place;
+  }
+
+  /** @param wanted places of the workspace for which there shall be room */
+  #makeRoom(wanted: number): void {
+    const workspaces = this.#held.size + (wanted === 1 ? 1 : 0);
+    if (wanted > this.#perNode / workspaces) throw tooMany("The server has no more streams to give.");
+    const oldest = this.#oldestOfMost();
+    this.#release(oldest);
+    oldest.lose();
+  }
+
+  /** Where all places are taken, this workspace has more than an equal share. */
+  #oldestOfMost(): StreamPlace {
+    const most = Math.max(...this.#held.values());
+    for (const place of this.#places) if (this.#held.get(place.workspaceId) === most) return place;
+    throw new Error("a place that is taken belongs to a stream");
+  }
+
+  #release(place: StreamPlace): void {
+    if (!this.#places.delete(place)) return;
+    const { workspaceId } = place;
+    const left = (this.#held.get(workspaceId) ?? 1) - 1;
+    if (left === 0) this.#held.delete(workspaceId);
+    else this.#held.set(workspaceId, left);
+  }
+}
+
+function tooMany(detail: string): Problem {
+  return new Problem("rate_limited", detail, { headers: { "Retry-After": String(RETRY_SECONDS) } });
+}
