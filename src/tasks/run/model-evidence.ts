@@ -91,7 +91,10 @@ export class ModelEvidence {
     const { model, status, usage, durationMs, reason } = call;
     // The upstream's own words stay out of log and ledger: they may repeat its secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
-    const { inputTokens, outputTokens } = usage;
+    const { inputTokens, outputTokens, disbelieved } = usage;
+    if (disbelieved !== undefined) {
+      log.warn("a model reported usage that cannot be true", { task: evidence.task.id, model, disbelieved });
+    }
     const credits = cost(door.price(model), inputTokens, outputTokens);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     watch.modelCall(model, status, durationMs, credits);
@@ -117,6 +120,7 @@ export class ModelEvidence {
       input_tokens: inputTokens,
       output_tokens: outputTokens,
       usage: usage.estimated ? "estimated" : "reported",
+      ...(usage.disbelieved === undefined ? {} : { disbelieved: usage.disbelieved }),
     };
     const fields = { phase: "outcome", ref, action: "model.call", outcome: status, code: reason } as const;
     await ledger.append(tx, workspaceId, evidence.draft({ ...fields, model, credits, detail }));
