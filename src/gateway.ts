@@ -27,6 +27,7 @@ import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
 import { openLedger } from "./ledger/open.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
+import { modelRequests, REQUEST_LIMIT_VARIABLE } from "./limits/request-plan.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
 import { whileWritable } from "./models/embed/while-writable.ts";
@@ -188,7 +189,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     });
 
     let listener: Listener | null = null;
-    const door = await createModelDoor(config, clock);
+    const plan = planConnections(openFilesLimit());
+    const ownFiles = plan && plan.openFiles - plan.connections;
+    const door = await createModelDoor(
+      config,
+      clock,
+      modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles),
+    );
     const forgetting = new Forgetting({ db, clock, log });
     const guarded = (made: Embedder | null) => made && whileWritable(made, () => proveWritable(db, clock));
     const vault = await openVault({
@@ -258,7 +265,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       tools: tools.registry,
     });
-    const plan = planConnections(openFilesLimit());
     let isDraining = false;
     const { app, mcp, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
