@@ -115,7 +115,7 @@ export class Received {
 }
 
 /**
- * What cannot be read, or is nested too deeply to be read, stays text: the call is refused for it, and the model is told.
+ * What cannot be read, or is nested too deeply or too wide to be read, stays text: the call is refused for it, and the model is told.
  * Some providers send nothing for a tool without parameters.
  */
 function parseArguments(text: string): JsonValue {

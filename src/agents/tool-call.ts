@@ -1,4 +1,4 @@
-import { isNestedTooDeep, MAX_NESTING } from "../base/nesting.ts";
+import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../base/nesting.ts";
 import { AgentDenied, cancelled, RunFailure, ToolError } from "./errors.ts";
 import type { AgentEvent } from "./events.ts";
 import type { Refusal } from "./hooks.ts";
@@ -58,9 +58,11 @@ function refused(code: Refusal, output: string): Outcome {
 }
 
 function unreadable(given: JsonValue): string {
-  if (typeof given !== "string" || !isNestedTooDeep(given))
-    return "The arguments are not a valid JSON object.";
-  return `The arguments are nested too deeply: they may have ${MAX_NESTING} levels.`;
+  const excess = typeof given === "string" ? findExcess(given) : null;
+  if (excess === null) return "The arguments are not a valid JSON object.";
+  return excess === "levels"
+    ? `The arguments are nested too deeply: they may have ${MAX_NESTING} levels.`
+    : `The arguments have too many members: they may have ${MAX_MEMBERS}.`;
 }
 
 function invalid(tool: Tool, input: JsonObject): string | undefined {

@@ -1,13 +1,15 @@
 import { EventMeter } from "./event-stream.ts";
-import { NestingCounter } from "./nesting.ts";
+import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
 /** What a body may hold, and the errors in which it ends past that. */
 export interface BodyLimits {
   /** Of one event of a `text/event-stream`, or of any other body in all. */
   readonly bytes: number;
   readonly tooLarge: () => Error;
-  /** For a body, or events, of more than MAX_NESTING levels of JSON. */
-  readonly tooDeep: () => Error;
+  /** Of a body, and of each event. Default: MAX_NESTING and MAX_MEMBERS. */
+  readonly json?: JsonLimits | undefined;
+  /** For a body, or an event, whose JSON exceeds its limits. */
+  readonly jsonTooLarge: (excess: JsonExcess) => Error;
 }
 
 /** Takes in the next bytes. @returns the error in which the body ends, if it does */
@@ -29,24 +31,25 @@ export function capWhole(response: Response, limits: BodyLimits): Response {
   return checked(response, checkWhole(limits));
 }
 
-function checkEvents({ bytes, tooLarge, tooDeep }: BodyLimits): Check {
-  const events = new EventMeter();
+function checkEvents({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
+  const events = new EventMeter(json);
   return (part) => {
-    const { bytes: most, isWithin } = events.add(part);
+    const { bytes: most, excess } = events.add(part);
     if (most > bytes) return tooLarge();
-    return isWithin ? null : tooDeep();
+    return excess && jsonTooLarge(excess);
   };
 }
 
-/** Nesting is counted as that of one text, and as that of events: some readers look for events whatever the type is. */
-function checkWhole({ bytes, tooLarge, tooDeep }: BodyLimits): Check {
-  const whole = new NestingCounter();
-  const events = new EventMeter();
+/** JSON is measured as one text, and as that of events: some readers look for events whatever the type is. */
+function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
+  const whole = new JsonMeter(json);
+  const events = new EventMeter(json);
   let total = 0;
   return (part) => {
     total += part.length;
     if (total > bytes) return tooLarge();
-    return whole.add(part) && events.add(part).isWithin ? null : tooDeep();
+    const excess = whole.add(part) ?? events.add(part).excess;
+    return excess && jsonTooLarge(excess);
   };
 }
 

@@ -1,4 +1,4 @@
-import { NestingCounter } from "./nesting.ts";
+import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
@@ -6,21 +6,26 @@ const CARRIAGE_RETURN = 13;
 const DATA = new TextEncoder().encode("data:");
 
 /**
- * Measures the events of a `text/event-stream` over its bytes: how long they are, and how deeply the JSON in their data is
- * nested. Lines end in LF, CR or CRLF, and a blank one ends an event (HTML standard, 9.2.5).
+ * Measures the events of a `text/event-stream` over its bytes: how long they are, and how deep and wide the JSON in their
+ * data is. Lines end in LF, CR or CRLF, and a blank one ends an event (HTML standard, 9.2.5).
  */
 export class EventMeter {
-  readonly #nesting = new NestingCounter();
+  readonly #json: JsonMeter;
   #length = 0;
   #column = 0;
   #isData = true;
   #isFirstLine = true;
   #afterReturn = false;
 
-  /** Takes in the next bytes. @returns the most bytes of an event that is open or ends here, and whether all JSON is flat enough */
-  add(part: Uint8Array): { readonly bytes: number; readonly isWithin: boolean } {
+  /** @param json the limits of one event's data */
+  constructor(json?: JsonLimits) {
+    this.#json = new JsonMeter(json);
+  }
+
+  /** Takes in the next bytes. @returns the most bytes of an event that is open or ends here, and the first limit that its JSON exceeds */
+  add(part: Uint8Array): { readonly bytes: number; readonly excess: JsonExcess | null } {
     let most = this.#length;
-    let isWithin = true;
+    let excess: JsonExcess | null = null;
     for (let at = 0; at < part.length; at++) {
       const byte = part[at];
       this.#length++;
@@ -33,12 +38,12 @@ export class EventMeter {
         if (this.#column === 0) {
           most = Math.max(most, this.#length);
           this.#length = 0;
-          this.#nesting.reset();
+          this.#json.reset();
         }
         this.#beginLine();
       } else if (this.#isData && this.#column === DATA.length) {
         const end = endOfLine(part, at);
-        isWithin &&= this.#nesting.add(part.subarray(at, end));
+        excess ??= this.#json.add(part.subarray(at, end));
         this.#length += end - at - 1;
         at = end - 1;
       } else if (!this.#isMark(byte)) {
@@ -46,11 +51,11 @@ export class EventMeter {
         this.#column++;
       }
     }
-    return { bytes: Math.max(most, this.#length), isWithin };
+    return { bytes: Math.max(most, this.#length), excess };
   }
 
   #beginLine(): void {
-    this.#nesting.endLine();
+    this.#json.endLine();
     this.#column = 0;
     this.#isData = true;
     this.#isFirstLine = false;

@@ -1,11 +1,31 @@
 /**
- * Counts how deeply JSON is nested before anything is parsed. JSON.parse takes any depth, but everything that walks its
- * values afterwards (JSON.stringify, schema checks, masking) is slow or fails on deep ones: 90 KB nested 45,000 deep held
- * up JSON.stringify for a second.
+ * Measures JSON over its bytes, before anything is parsed: how deeply it is nested, and how many members it has. Everything
+ * that walks parsed values (JSON.stringify, schema checks, masking) is slow on deep ones: 90 KB nested 45,000 deep held up
+ * JSON.stringify for a second. Wide ones take long to parse and to walk: 8 MB of integer keys held up the loop for four.
  */
 
 /** How many objects and arrays may contain each other in JSON that comes from outside (contract, section 3). */
 export const MAX_NESTING = 100;
+
+/**
+ * How many members JSON from outside may have: the items of all arrays and the properties of all objects. An empty array or
+ * object counts as one more. In the worst shapes (sparse integer keys, an object for each item) a member takes 2 µs to
+ * parse, and 1 to 3 µs each time that it is copied or written.
+ */
+export const MAX_MEMBERS = 50_000;
+
+/** What JSON may have. */
+export interface JsonLimits {
+  /** Default: MAX_NESTING. */
+  readonly levels?: number;
+  /** Default: MAX_MEMBERS. */
+  readonly members?: number;
+  /** Strings, keys included. For JSON that may have many members if they are numbers. Default: no limit of their own. */
+  readonly strings?: number;
+}
+
+/** The limit that JSON exceeds. */
+export type JsonExcess = keyof JsonLimits;
 
 /** Bytes of a string that are read one by one before the native search for its end is faster. */
 const SHORT_STRING = 32;
@@ -14,30 +34,46 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const LEFT_BRACKET = 0x5b;
 const RIGHT_BRACKET = 0x5d;
+const COMMA = 0x2c;
 /** Clears the bit in which `{` differs from `[`, and `}` from `]`. */
 const AS_BRACKET = 0xffdf;
 
 const ENCODER = new TextEncoder();
 
-/** JSON that is nested more deeply than `levels`. */
-export class NestedTooDeep extends Error {
-  override readonly name = "NestedTooDeep";
+/** JSON from outside has more levels or members than it may. */
+export class JsonTooLarge extends Error {
+  override readonly name = "JsonTooLarge";
+  readonly excess: JsonExcess;
 
-  constructor(levels: number = MAX_NESTING) {
-    super(`JSON may have ${levels} levels of nesting`);
+  constructor(excess: JsonExcess, limits?: JsonLimits) {
+    super(describeLimit(excess, limits));
+    this.excess = excess;
   }
 }
 
-/** Whether JSON, as text or as UTF-8, is nested more deeply than `levels`. */
-export function isNestedTooDeep(json: string | Uint8Array, levels: number = MAX_NESTING): boolean {
-  // Each level takes a character.
-  if (json.length <= levels) return false;
-  return !new NestingCounter(levels).add(typeof json === "string" ? ENCODER.encode(json) : json);
+/** The limit in words: `JSON may have 100 levels`. */
+function describeLimit(
+  excess: JsonExcess,
+  { levels = MAX_NESTING, members = MAX_MEMBERS, strings = members }: JsonLimits = {},
+): string {
+  return `JSON may have ${{ levels, members, strings }[excess]} ${excess}`;
 }
 
-/** JSON.parse for text from outside. @throws NestedTooDeep before anything is parsed; SyntaxError */
-export function parseJson(text: string, levels: number = MAX_NESTING): unknown {
-  if (isNestedTooDeep(text, levels)) throw new NestedTooDeep(levels);
+/** The first limit that JSON, as text or as UTF-8, exceeds; null if it is within all of them. */
+export function findExcess(json: string | Uint8Array, limits: JsonLimits = {}): JsonExcess | null {
+  // Each level, member and string takes a character.
+  if (
+    json.length <=
+    Math.min(limits.levels ?? MAX_NESTING, limits.members ?? MAX_MEMBERS, limits.strings ?? Infinity)
+  )
+    return null;
+  return new JsonMeter(limits).add(typeof json === "string" ? ENCODER.encode(json) : json);
+}
+
+/** JSON.parse for text from outside. @throws JsonTooLarge before anything is parsed; SyntaxError */
+export function parseJson(text: string, limits?: JsonLimits): unknown {
+  const excess = findExcess(text, limits);
+  if (excess) throw new JsonTooLarge(excess, limits);
   return JSON.parse(text);
 }
 
@@ -71,38 +107,51 @@ function endOfQuoted(text: string, start: number): number {
 }
 
 /**
- * Counts the nesting of UTF-8 JSON that comes in parts of any size. For valid JSON the count is exact; for anything else it
- * is at least as high as the depth that a parser reaches before it finds the fault.
+ * Measures UTF-8 JSON that comes in parts of any size. For valid JSON the counts are exact; for anything else they are at
+ * least as high as what a parser has seen when it finds the fault.
  */
-export class NestingCounter {
+export class JsonMeter {
   readonly #levels: number;
+  readonly #members: number;
+  readonly #strings: number;
   #depth = 0;
+  /** Commas and opening brackets: one of them stands before each member, and a bracket before nothing. */
+  #memberCount = 0;
+  #stringCount = 0;
   #isInString = false;
   /** The part before ended in a string, right behind a backslash. */
   #isEscaped = false;
 
-  constructor(levels: number = MAX_NESTING) {
+  constructor({ levels = MAX_NESTING, members = MAX_MEMBERS, strings = Infinity }: JsonLimits = {}) {
     this.#levels = levels;
+    this.#members = members;
+    this.#strings = strings;
   }
 
-  /** Counts on. @returns whether the JSON is within the limit so far */
-  add(part: Uint8Array): boolean {
+  /** Takes in the next bytes. @returns the limit that the JSON exceeds, or null while it exceeds none */
+  add(part: Uint8Array): JsonExcess | null {
     const end = part.length;
     let at = this.#isInString ? this.#endOfString(part, 0) : 0;
     let depth = this.#depth;
+    let members = this.#memberCount;
     for (; at < end; at++) {
       const byte = part[at] ?? 0;
       if (byte < LEFT_BRACKET) {
-        if (byte === QUOTE) at = this.#endOfString(part, at + 1) - 1;
+        if (byte === QUOTE) {
+          if (++this.#stringCount > this.#strings) return "strings";
+          at = this.#endOfString(part, at + 1) - 1;
+        } else if (byte === COMMA && ++members > this.#members) return "members";
       } else {
         const bracket = byte & AS_BRACKET;
         if (bracket === LEFT_BRACKET) {
-          if (++depth > this.#levels) return false;
+          if (++depth > this.#levels) return "levels";
+          if (++members > this.#members) return "members";
         } else if (bracket === RIGHT_BRACKET && depth > 0) depth--;
       }
     }
     this.#depth = depth;
-    return true;
+    this.#memberCount = members;
+    return null;
   }
 
   /** A line has ended: no string of JSON goes on behind it. */
@@ -115,6 +164,8 @@ export class NestingCounter {
   reset(): void {
     this.endLine();
     this.#depth = 0;
+    this.#memberCount = 0;
+    this.#stringCount = 0;
   }
 
   /** @param at a position inside of a string @returns the position behind it, or the end of the part */

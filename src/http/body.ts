@@ -1,5 +1,5 @@
 import { invalidField, Problem } from "../base/errors.ts";
-import { isNestedTooDeep, MAX_NESTING } from "../base/nesting.ts";
+import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../base/nesting.ts";
 import { readBytes } from "./body-bytes.ts";
 import type { BodyShares } from "./body-shares.ts";
 
@@ -15,16 +15,18 @@ export interface BodyReading {
   readonly shares: BodyShares;
   /** Bytes that it may have. */
   readonly limit?: number | undefined;
+  /** Members that its JSON may have. Default: MAX_MEMBERS. */
+  readonly members?: number | undefined;
 }
 
 /**
  * The parsed body.
- * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large`, 400 `invalid_json` (empty, not UTF-8, broken, too slow),
+ * @throws Problem 415 `unsupported_media_type`, 413 `body_too_large` (bytes, or members of JSON), 400 `invalid_json` (empty, not UTF-8, broken, too slow),
  * 400 `nested_too_deep`, 429 `rate_limited` (its workspace holds too much), 499 `client_closed`
  */
 export async function readJson(
   request: Request,
-  { workspaceId, shares, limit = BODY_LIMIT }: BodyReading,
+  { workspaceId, shares, limit = BODY_LIMIT, members = MAX_MEMBERS }: BodyReading,
 ): Promise<unknown> {
   const type = request.headers.get("content-type");
   // What is not there has no type either.
@@ -37,19 +39,23 @@ export async function readJson(
   }
   const body = shares.open(workspaceId);
   try {
-    return parseBytes(await readBytes(request, limit, body));
+    return parseBytes(await readBytes(request, limit, body), members);
   } finally {
     body.close();
   }
 }
 
-function parseBytes(bytes: Uint8Array): unknown {
+function parseBytes(bytes: Uint8Array, members: number): unknown {
   if (bytes.length === 0) throw invalidJson("The body is empty.");
-  if (isNestedTooDeep(bytes)) {
+  const excess = findExcess(bytes, { members });
+  if (excess === "levels") {
     throw new Problem(
       "nested_too_deep",
       `The body is nested too deeply: JSON may have ${MAX_NESTING} levels.`,
     );
+  }
+  if (excess) {
+    throw new Problem("body_too_large", `The body has too many members: JSON may have ${members} members.`);
   }
   const text = decode(bytes);
   const value = parse(text);

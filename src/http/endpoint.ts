@@ -49,6 +49,8 @@ export interface EndpointSpec<Body extends TSchema, Query extends TProperties> {
   readonly bodyOptional?: boolean;
   /** Bytes that a body may have, where it is not the usual limit. */
   readonly bodyLimit?: number;
+  /** Members that the JSON of a body may have, where it is not the usual limit. */
+  readonly bodyMembers?: number;
   /** The answer may take minutes: the connection is not given up for its silence. */
   readonly slow?: true;
   readonly query?: TObject<Query>;
@@ -118,7 +120,12 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
     let reply: Reply | StreamReply | undefined;
     const result = await door.gate.call(operation, origin, async (call) => {
       const { workspaceId } = call.caller;
-      const reading = { workspaceId, shares: door.bodies, limit: spec.bodyLimit };
+      const reading = {
+        workspaceId,
+        shares: door.bodies,
+        limit: spec.bodyLimit,
+        members: spec.bodyMembers,
+      };
       const given = body && (await readBody(request, spec.bodyOptional === true, reading));
       // A body may take minutes to come.
       const asked = body && call.requireRights();

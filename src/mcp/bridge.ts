@@ -1,7 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { Clock } from "../base/clock.ts";
 import type { ProblemCode } from "../base/errors.ts";
-import { isNestedTooDeep, MAX_NESTING, outlineJson } from "../base/nesting.ts";
+import { findExcess, MAX_MEMBERS, MAX_NESTING, outlineJson } from "../base/nesting.ts";
 import { Carrier } from "./bridge/carrier.ts";
 import { type Line, LineReader } from "./bridge/lines.ts";
 import { readMessages, requestId } from "./bridge/message.ts";
@@ -73,7 +73,7 @@ export async function bridge(options: BridgeOptions): Promise<void> {
 
 function takeLine(line: string, carrier: Carrier, warn: (message: string) => void): void {
   const fault = faultOf(line);
-  const messages = readMessages(fault?.code === "nested_too_deep" ? outlineJson(line) : line);
+  const messages = readMessages(fault ? outlineJson(line) : line);
   if (!messages) {
     warn("a line that is no JSON-RPC message was skipped");
     return;
@@ -91,8 +91,14 @@ function faultOf(line: string): { readonly code: ProblemCode; readonly message: 
   if (Buffer.byteLength(line) > MESSAGE_BYTES) {
     return { code: "body_too_large", message: `A message may have ${MESSAGE_BYTES} bytes.` };
   }
-  if (!isNestedTooDeep(line)) return undefined;
-  return { code: "nested_too_deep", message: `A message may have ${MAX_NESTING} levels of nesting.` };
+  const excess = findExcess(line);
+  if (excess === "levels") {
+    return { code: "nested_too_deep", message: `A message may have ${MAX_NESTING} levels of nesting.` };
+  }
+  if (excess === "members") {
+    return { code: "body_too_large", message: `A message may have ${MAX_MEMBERS} members.` };
+  }
+  return undefined;
 }
 
 /** Writes lines; each resolves when the client has read enough to be given more, or is gone. */

@@ -1,5 +1,5 @@
 import { type BodyLimits, capBody } from "../base/capped-body.ts";
-import { NestedTooDeep } from "../base/nesting.ts";
+import { type JsonLimits, JsonTooLarge } from "../base/nesting.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 
 /**
@@ -8,12 +8,13 @@ import { openFilesReserve } from "../base/open-files/reserve.ts";
  */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** What providers' answers may hold: up to `bytes`, then a RangeError; past the nesting of JSON, NestedTooDeep. */
-export function answerLimits(bytes: number): BodyLimits {
+/** What providers' answers may hold: up to `bytes`, then a RangeError; past the limits of JSON, JsonTooLarge. */
+export function answerLimits(bytes: number, json?: JsonLimits): BodyLimits {
   return {
     bytes,
+    json,
     tooLarge: () => new RangeError("The answer is too large."),
-    tooDeep: () => new NestedTooDeep(),
+    jsonTooLarge: (excess) => new JsonTooLarge(excess, json),
   };
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { EventMeter } from "../../src/base/event-stream.ts";
+import { MAX_MEMBERS } from "../../src/base/nesting.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const lists = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
@@ -14,10 +15,26 @@ function measure(text: string, size = text.length): { readonly bytes: number; re
   for (let at = 0; at < bytes.length; at += size) {
     const part = meter.add(bytes.subarray(at, at + size));
     most = Math.max(most, part.bytes);
-    if (!part.isWithin) return { bytes: most, isWithin: false };
+    if (part.excess) return { bytes: most, isWithin: false };
   }
   return { bytes: most, isWithin: true };
 }
+
+describe("the members of JSON in a stream's events", () => {
+  const items = (count: number): string => "0,".repeat(count);
+  test.each([
+    ["past the limit", `data: [${items(MAX_MEMBERS)}0]\n\n`, false],
+    [
+      "over several lines of one event",
+      `data: [${items(MAX_MEMBERS / 2)}\ndata: ${items(MAX_MEMBERS / 2)}0]\n\n`,
+      false,
+    ],
+    ["each event by itself", `data: [${items(MAX_MEMBERS - 1)}0]\n\n`.repeat(3), true],
+    ["of other fields are not counted", `: ${items(MAX_MEMBERS * 2)}\n\n`, true],
+  ])("%s", (_name, text, isWithin) => {
+    for (const size of [4_096, text.length]) expect(measure(text, size).isWithin).toBe(isWithin);
+  });
+});
 
 describe("the nesting of JSON in a stream's events", () => {
   test.each([

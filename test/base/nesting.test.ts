@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {
-  isNestedTooDeep,
+  findExcess,
+  type JsonExcess,
+  JsonMeter,
+  JsonTooLarge,
+  MAX_MEMBERS,
   MAX_NESTING,
-  NestedTooDeep,
-  NestingCounter,
   outlineJson,
   parseJson,
 } from "../../src/base/nesting.ts";
@@ -18,11 +20,18 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-/** The depth that the counter finds: the lowest limit that it does not refuse. */
+/** The depth that the meter finds: the lowest limit that it does not refuse. */
 function countedDepth(json: string): number {
   let levels = 0;
-  while (!new NestingCounter(levels).add(encode(json))) levels++;
+  while (new JsonMeter({ levels }).add(encode(json))) levels++;
   return levels;
+}
+
+/** Items and properties of a parsed value, and one for each empty array or object. */
+function membersOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const members = Object.values(value);
+  return Math.max(1, members.length) + members.reduce((sum: number, each) => sum + membersOf(each), 0);
 }
 
 /** Text in which quotes, escapes and brackets are common. */
@@ -51,11 +60,11 @@ describe("the nesting of JSON, counted over its bytes", () => {
           [depth, true],
           [depth - 1, false],
         ] as const) {
-          const counter = new NestingCounter(levels);
+          const meter = new JsonMeter({ levels });
           let at = 0;
           let isWithin = true;
           for (const cut of [...cuts, bytes.length]) {
-            isWithin &&= counter.add(bytes.subarray(at, at + cut));
+            isWithin &&= meter.add(bytes.subarray(at, at + cut)) === null;
             at += cut;
           }
           expect(isWithin).toBe(fits || depth === 0);
@@ -86,8 +95,9 @@ describe("the nesting of JSON, counted over its bytes", () => {
     ["a string without an end", `"${"[".repeat(500)}`, false],
     ["nothing", "", false],
   ])("%s", (_name, text, isTooDeep) => {
-    expect(isNestedTooDeep(text)).toBe(isTooDeep);
-    expect(isNestedTooDeep(encode(text))).toBe(isTooDeep);
+    const excess = isTooDeep ? "levels" : null;
+    const limits = { members: Infinity };
+    expect([findExcess(text, limits), findExcess(encode(text), limits)]).toEqual([excess, excess]);
   });
 
   test("is counted at most once a byte: the native search for a string's end never looks at one twice", () => {
@@ -101,17 +111,75 @@ describe("the nesting of JSON, counted over its bytes", () => {
     }
     const text = `["${"x".repeat(200)}${`\\"${"y".repeat(60)}`.repeat(5_000)}"]`;
     const bytes = new Counted(encode(text));
-    expect(new NestingCounter().add(bytes)).toBe(true);
+    expect(new JsonMeter().add(bytes)).toBeNull();
     expect(looked).toBeLessThanOrEqual(bytes.length);
   });
 });
 
 test("text that is nested too deeply is refused before it is parsed, and what is wrong otherwise as JSON.parse does", () => {
-  expect(() => parseJson(nested(101))).toThrow(NestedTooDeep);
-  expect(() => parseJson(`${nested(101)} and no JSON`)).toThrow(NestedTooDeep);
+  expect(() => parseJson(nested(101))).toThrow(JsonTooLarge);
+  expect(() => parseJson(`${nested(101)} and no JSON`)).toThrow(JsonTooLarge);
   expect(() => parseJson("{")).toThrow(SyntaxError);
   expect(parseJson(nested(3))).toEqual([[[]]]);
-  expect(() => parseJson(nested(3), 2)).toThrow("JSON may have 2 levels of nesting");
+  expect(() => parseJson(nested(3), { levels: 2 })).toThrow("JSON may have 2 levels");
+  expect(() => parseJson("[1,2,3]", { members: 2 })).toThrow("JSON may have 2 members");
+});
+
+describe("the members of JSON, counted over its bytes", () => {
+  test("are those of the parsed value, for any JSON, however it is cut into parts", () => {
+    fc.assert(
+      fc.property(json, fc.nat(40), (text, cut) => {
+        const value: unknown = JSON.parse(text);
+        const members = membersOf(value);
+        const bytes = encode(text);
+        for (const [limit, excess] of [
+          [members, null],
+          [members - 1, "members"],
+        ] as const) {
+          if (limit < 0) continue;
+          const meter = new JsonMeter({ levels: Infinity, members: limit });
+          expect(meter.add(bytes.subarray(0, cut)) ?? meter.add(bytes.subarray(cut))).toBe(excess);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  const repeat = (text: string, times: number): string => Array.from({ length: times }, () => text).join();
+  const most = MAX_MEMBERS;
+  test.each<[name: string, text: string, excess: JsonExcess | null]>([
+    ["as many items as there may be", `[${repeat("0", most)}]`, null],
+    ["one item more", `[${repeat("0", most + 1)}]`, "members"],
+    ["as many properties", `{${repeat('"a":0', most)}}`, null],
+    ["one property more, all of one name", `{${repeat('"a":0', most + 1)}}`, "members"],
+    ["half as many empty arrays", `[${repeat("[]", most / 2)}]`, null],
+    ["one empty array more", `[${repeat("[]", most / 2 + 1)}]`, "members"],
+    ["empty objects", `[${repeat("{}", most / 2 + 1)}]`, "members"],
+    ["an object for each item", `[${repeat('{"1":0}', most / 2 + 1)}]`, "members"],
+    ["integers as keys, each far from the last", `{${repeat('"4294967290":0', most + 1)}}`, "members"],
+    ["commas in a string", JSON.stringify(",".repeat(most * 2)), null],
+    ["commas in a key, behind an escaped quote", JSON.stringify({ [`"${",".repeat(most * 2)}`]: 1 }), null],
+    ["a long text", JSON.stringify({ text: "x, y\n[".repeat(most) }), null],
+    ["commas that are no JSON", ",".repeat(most + 1), "members"],
+    ["brackets that close what is not open", "][".repeat(most + 1), "members"],
+  ])("%s", (_name, text, excess) => {
+    expect([findExcess(text), findExcess(encode(text))]).toEqual([excess, excess]);
+  });
+
+  test("begin again with the next text", () => {
+    const meter = new JsonMeter({ members: 3, strings: 1 });
+    expect(meter.add(encode('["a",0,0]'))).toBeNull();
+    meter.reset();
+    expect(meter.add(encode('["a",0,0]'))).toBeNull();
+    expect(meter.add(encode(","))).toBe("members");
+  });
+
+  test("may be many if they are numbers, where only strings are few", () => {
+    const limits = { members: 4 * most, strings: 10 };
+    expect(findExcess(`{"data":[${repeat("0.1", 3 * most)}]}`, limits)).toBeNull();
+    expect(findExcess(`{"data":[${repeat('"a"', 10)}]}`, limits)).toBe("strings");
+    expect(new JsonTooLarge("strings", limits).message).toBe("JSON may have 10 strings");
+  });
 });
 
 describe("an outline", () => {

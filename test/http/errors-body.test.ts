@@ -171,8 +171,46 @@ describe("JSON of more than 100 levels is refused before it is parsed", () => {
   });
 });
 
+describe("JSON of more than 50,000 members is refused before it is parsed", () => {
+  const repeat = (text: (index: number) => string, times = 50_001): string =>
+    Array.from({ length: times }, (_, index) => text(index)).join();
+  const cases: readonly [name: string, raw: string][] = [
+    ["numbers in a list", `[${repeat(() => "0")}]`],
+    ["numbers in a list of a field", `{"owner":[${repeat(() => "0")}]}`],
+    ["empty lists", `[${repeat(() => "[]", 25_001)}]`],
+    ["integers as keys", `{${repeat((index) => `"${4_000_000_000 - index * 7_919}":0`)}}`],
+    ["different keys", `{${repeat((index) => `"k${index}":0`)}}`],
+    ["one key again and again", `{${repeat(() => '"owner":0')}}`],
+    ["an object for each item", `[${repeat(() => '{"1":0}', 25_001)}]`],
+    ["text that is not JSON", `[${repeat(() => "")}`],
+  ];
+  test.each(cases)("%s", async (_, raw) => {
+    for (const [method, path] of [...BODIES, ["POST", "/v1/vault/documents"]] as const) {
+      const answer = await gateway.call(method, path, { raw });
+      expect([method, path, answer.status, answer.body.code, answer.body.detail]).toEqual([
+        method,
+        path,
+        413,
+        "body_too_large",
+        "The body has too many members: JSON may have 50000 members.",
+      ]);
+    }
+  });
+
+  test("a connector may have 100,000, for the OpenAPI document in it", async () => {
+    const connector = (members: number) => ({
+      raw: `{"name":"api","kind":"openapi","base_url":"https://x.invalid","spec":{"x":[${repeat(() => "0", members)}]}}`,
+    });
+    const within = await gateway.call("POST", "/v1/connectors", connector(99_995));
+    expect([within.status, within.body.code]).toEqual([422, "validation_failed"]);
+    const past = await gateway.call("POST", "/v1/connectors", connector(99_996));
+    expect([past.status, past.body.code]).toEqual([413, "body_too_large"]);
+    expect(past.body.detail).toContain("JSON may have 100000 members");
+  });
+});
+
 describe("valid JSON that is no good answers 422, however it is built", () => {
-  const filler = "0,".repeat(200_000);
+  const filler = "0,".repeat(40_000);
   const cases: readonly [name: string, raw: string][] = [
     ["null", "null"],
     ["a number", "1"],
@@ -180,7 +218,7 @@ describe("valid JSON that is no good answers 422, however it is built", () => {
     ["a list", "[]"],
     ["100 nested lists", `${"[".repeat(100)}${"]".repeat(100)}`],
     ["99 nested objects in a field", `{"owner":${'{"a":'.repeat(99)}1${"}".repeat(99)}}`],
-    ["200,000 items and a surrogate pair", `{"owner":"\\ud83d\\ude00","tools":[${filler}0]}`],
+    ["40,000 items and a surrogate pair", `{"owner":"\\ud83d\\ude00","tools":[${filler}0]}`],
     ["the same key twice", '{"owner":1,"owner":2}'],
     ["__proto__", '{"__proto__":{"owner":"x"}}'],
     ["constructor", '{"constructor":{"prototype":{}}}'],
@@ -198,8 +236,8 @@ describe("valid JSON that is no good answers 422, however it is built", () => {
     }
   });
 
-  test("a list of 200,000 equal items, which comparing each with each would not end", async () => {
-    const body = { agent: "agent", prompt: "x", tools: Array.from({ length: 200_000 }, () => "a") };
+  test("a list of 40,000 equal items, which comparing each with each would not end", async () => {
+    const body = { agent: "agent", prompt: "x", tools: Array.from({ length: 40_000 }, () => "a") };
     const answer = await gateway.call("POST", "/v1/tasks", { body });
     expect([answer.status, answer.body.errors[0].path]).toEqual([422, "/tools"]);
   });

@@ -1,6 +1,6 @@
 /** A provider's answers are refused before they are parsed, whatever they say they are. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { NestedTooDeep } from "../../src/base/nesting.ts";
+import { JsonTooLarge } from "../../src/base/nesting.ts";
 import { cappedFetch } from "../../src/models/capped-fetch.ts";
 import { boundedFetch } from "../../src/models/embed/fetch.ts";
 
@@ -32,13 +32,13 @@ test.each([
   ["an error", 500, "application/json", lists(45_000)],
   ["an error that calls itself a stream", 400, "text/event-stream", lists(45_000)],
 ])("%s of a model, nested 45,000 deep", async (_, status, type, body) => {
-  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(NestedTooDeep);
+  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(JsonTooLarge);
 });
 
 test.each([["application/json"], ["text/event-stream"]])(
   "vectors nested 45,000 deep, as %s",
   async (type) => {
-    expect(await reading(ask(boundedFetch(), 200, type, lists(45_000)))).toBeInstanceOf(NestedTooDeep);
+    expect(await reading(ask(boundedFetch(), 200, type, lists(45_000)))).toBeInstanceOf(JsonTooLarge);
     expect(await reading(ask(boundedFetch(), 200, type, lists(100)))).toBe(lists(100));
   },
 );

@@ -1,5 +1,5 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
-import { MAX_NESTING } from "../../base/nesting.ts";
+import { type JsonExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/nesting.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 
@@ -26,11 +26,13 @@ export function shown(text: string, { mask }: Pick<UpstreamParts, "mask">, limit
   return masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked;
 }
 
-export function tooDeep({ name }: Pick<UpstreamParts, "name">): ConnectorError {
-  return new ConnectorError(
-    "nested_too_deep",
-    `The connector ${name} sent a message of more than ${MAX_NESTING} levels of JSON.`,
-  );
+/** The upstream sent JSON that is deeper or wider than it may be. */
+export function jsonTooLarge(excess: JsonExcess, { name }: Pick<UpstreamParts, "name">): ConnectorError {
+  const [fault, what] =
+    excess === "levels"
+      ? (["nested_too_deep", `more than ${MAX_NESTING} levels`] as const)
+      : (["too_large", `more than ${MAX_MEMBERS} members`] as const);
+  return new ConnectorError(fault, `The connector ${name} sent a message of ${what} of JSON.`);
 }
 
 export function cancelled({ name }: UpstreamParts): ConnectorError {

@@ -1,8 +1,10 @@
 import { parseDocument, visit } from "yaml";
-import { MAX_NESTING, NestedTooDeep, parseJson } from "../../base/nesting.ts";
+import { JsonTooLarge, MAX_NESTING, parseJson } from "../../base/nesting.ts";
 import { DocumentFault } from "./fault.ts";
 import { checkYamlSize } from "./yaml-size.ts";
 
+/** Members of a JSON document. The largest public ones (GitHub, Stripe) have some 200,000. */
+const MAX_DOCUMENT_MEMBERS = 250_000;
 /** Characters. YAML of ordinary lines takes 0.3 s a megabyte, in which nothing else runs; JSON takes 2 ms. */
 const MAX_YAML = 2 * 1_024 * 1_024;
 /** Aliases of one document: each is looked for in the whole of it, so that 20,000 took 2 s. */
@@ -20,11 +22,19 @@ export function parseText(text: string): unknown {
 
 function readJson(text: string): unknown {
   try {
-    return parseJson(text);
+    return parseJson(text, { members: MAX_DOCUMENT_MEMBERS });
   } catch (error) {
-    if (error instanceof NestedTooDeep) throw new DocumentFault(`it is deeper than ${MAX_NESTING} levels`);
+    if (error instanceof JsonTooLarge) throw tooLarge(error);
     throw new DocumentFault(`it is not valid JSON (${messageOf(error)})`, { cause: error });
   }
+}
+
+function tooLarge({ excess }: JsonTooLarge): DocumentFault {
+  return new DocumentFault(
+    excess === "levels"
+      ? `it is deeper than ${MAX_NESTING} levels`
+      : `it has more than ${MAX_DOCUMENT_MEMBERS} members`,
+  );
 }
 
 function parseYaml(text: string): unknown {

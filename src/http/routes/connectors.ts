@@ -13,6 +13,9 @@ import { ConnectorCreate } from "../../connectors/request.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
 
+/** Members of a body with an OpenAPI document in it as an object. A larger document can be sent as a text, or by its URL. */
+const INLINE_DOCUMENT_MEMBERS = 100_000;
+
 export interface ConnectorRouteParts {
   readonly connectors: Connectors;
   readonly programs: Pick<ProgramRules, "mayAdd">;
@@ -54,6 +57,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
       summary: "Let a connector in: an MCP server, or an API that an OpenAPI document describes",
       tag,
       body: ConnectorCreate,
+      bodyMembers: INLINE_DOCUMENT_MEMBERS,
       slow: true,
       status: 201,
     },

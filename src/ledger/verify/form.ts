@@ -1,4 +1,4 @@
-import { isNestedTooDeep } from "../../base/nesting.ts";
+import { findExcess } from "../../base/nesting.ts";
 
 /** An entry's fields, of one that has the form which `encodeEntry` gives to all: those that something is made of. */
 export interface EntryFields {
@@ -90,8 +90,10 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Whether bytes are an entry as `encodeEntry` writes it: canonical JSON, sorted keys, the fields that there are. */
 export function formOf(bytes: Uint8Array): Form {
-  if (bytes.length > SHALLOW_BYTES && isNestedTooDeep(bytes, DEEPEST + 2)) {
-    return { fields: null, problem: "it is nested too deeply" };
+  const excess = bytes.length > SHALLOW_BYTES ? findExcess(bytes, { levels: DEEPEST + 2 }) : null;
+  if (excess) {
+    const problem = excess === "levels" ? "it is nested too deeply" : "it has too many members";
+    return { fields: null, problem };
   }
   try {
     const json = decoder.decode(bytes);

@@ -1,7 +1,10 @@
-import { MAX_NESTING, parseJson } from "../../base/nesting.ts";
+import { type JsonLimits, MAX_NESTING, parseJson } from "../../base/nesting.ts";
 
-/** Levels of a message. The door's answers may have a few more than its requests: what a tool answers is inside of them. */
-const MESSAGE_NESTING = MAX_NESTING + 8;
+/**
+ * Of a message. The door's answers may have a few levels more than its requests, since a tool's answer is inside of them,
+ * and any number of members: the tools of all connectors are listed in one answer.
+ */
+const MESSAGE_LIMITS: JsonLimits = { levels: MAX_NESTING + 8, members: Infinity };
 
 export type MessageId = string | number;
 
@@ -21,7 +24,7 @@ export interface Message {
 export function readMessages(line: string): readonly Message[] | undefined {
   let value: unknown;
   try {
-    value = parseJson(line, MESSAGE_NESTING);
+    value = parseJson(line, MESSAGE_LIMITS);
   } catch {
     return undefined;
   }

@@ -1,18 +1,21 @@
 import { capWhole } from "../../base/capped-body.ts";
+import { MAX_MEMBERS } from "../../base/nesting.ts";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
 import { answerLimits } from "../capped-fetch.ts";
 
 /** Bytes an answer may have: 256 vectors of 8,192 numbers of 22 characters are 46 MB. The SDK alone would read 2 GB. */
 const MOST_BYTES = 64 * 1024 * 1024;
+/** 256 vectors of 8,192 numbers, and what describes them. A number takes less than 0.1 µs to parse, so only strings are few. */
+const JSON_LIMITS = { members: 256 * 8_192 + MAX_MEMBERS, strings: MAX_MEMBERS };
 
-/** A `fetch` whose answers end in an error if they are too large or too deeply nested, instead of filling the memory. */
+/** A `fetch` whose answers end in an error if they are too large, too wide or too deeply nested, instead of filling the memory. */
 export function boundedFetch(mostBytes: number = MOST_BYTES): typeof fetch {
   const bounded = async (
     input: string | URL | Request,
     init?: RequestInit | BunFetchRequestInit,
   ): Promise<Response> => {
     await openFilesReserve.untilRoom(init?.signal);
-    return capWhole(await fetch(input, init), answerLimits(mostBytes));
+    return capWhole(await fetch(input, init), answerLimits(mostBytes, JSON_LIMITS));
   };
   return Object.assign(bounded, { preconnect: fetch.preconnect });
 }

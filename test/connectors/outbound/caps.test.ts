@@ -12,7 +12,7 @@ import { faultOf } from "./support.ts";
 
 const capStream = (given: Response, bytes: number): Response => {
   const refuse = () => new Error("past the cap");
-  return capBody(given, { bytes, tooLarge: refuse, tooDeep: refuse });
+  return capBody(given, { bytes, tooLarge: refuse, jsonTooLarge: refuse });
 };
 
 const MOST = 96;

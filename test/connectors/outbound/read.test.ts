@@ -11,7 +11,7 @@ const capStream = (given: Response, bytes: number): Response =>
   capBody(given, {
     bytes,
     tooLarge: () => new ConnectorError("too_large", `The answer is larger than ${bytes} bytes.`),
-    tooDeep: () => new ConnectorError("nested_too_deep", "The answer is nested too deeply."),
+    jsonTooLarge: () => new ConnectorError("nested_too_deep", "The answer is nested too deeply."),
   });
 
 const encoder = new TextEncoder();

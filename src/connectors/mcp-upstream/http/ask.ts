@@ -2,7 +2,7 @@ import { capBody } from "../../../base/capped-body.ts";
 import { asConnectorError, codeOf } from "../../outbound/errors.ts";
 import type { OutboundInit } from "../../outbound/fetch.ts";
 import { ConnectorError } from "../../source.ts";
-import { isUnavailable, NotTaken, tooDeep } from "../faults.ts";
+import { isUnavailable, jsonTooLarge, NotTaken } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 
 /** Bytes of one message from an upstream over HTTP, as JSON or as one event: more than any answer that is taken. */
@@ -27,14 +27,14 @@ export async function ask(url: string | URL, init: OutboundInit, parts: Upstream
   }
 }
 
-/** The response, whose body fails with a ConnectorError at a message that is too large or nested too deeply. */
+/** The response, whose body fails with a ConnectorError at a message that is too long, too wide or nested too deeply. */
 export function capMessages(response: Response, parts: Pick<UpstreamParts, "name">): Response {
   const mebibytes = MESSAGE_BYTES / 1024 / 1024;
   const text = `The connector ${parts.name} sent a message of more than ${mebibytes} MiB.`;
   return capBody(response, {
     bytes: MESSAGE_BYTES,
     tooLarge: () => new ConnectorError("too_large", text),
-    tooDeep: () => tooDeep(parts),
+    jsonTooLarge: (excess) => jsonTooLarge(excess, parts),
   });
 }
 

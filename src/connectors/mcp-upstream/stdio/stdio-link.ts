@@ -1,10 +1,10 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
-import { isNestedTooDeep, outlineJson } from "../../../base/nesting.ts";
+import { findExcess, outlineJson, parseJson } from "../../../base/nesting.ts";
 import { openFilesReserve } from "../../../base/open-files/reserve.ts";
 import type { StdioTransport } from "../../definition.ts";
 import { ConnectorError } from "../../source.ts";
-import { closed, shown, tooDeep } from "../faults.ts";
+import { closed, jsonTooLarge, shown } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { childEnvironment } from "./environment.ts";
@@ -138,17 +138,17 @@ export class StdioLink extends Link {
 
   #read(line: string): void {
     if (line.trim() === "") return;
-    const isDeep = isNestedTooDeep(line);
+    const excess = findExcess(line);
     let value: unknown;
     try {
-      value = JSON.parse(isDeep ? outlineJson(line) : line);
+      value = excess ? parseJson(outlineJson(line)) : JSON.parse(line);
     } catch {
       // A program that greets on its standard output is common; only one that does nothing else is given up.
       this.garbled();
       return;
     }
-    if (isDeep) {
-      if (hasId(value)) this.fail(value.id, tooDeep(this.parts));
+    if (excess) {
+      if (hasId(value)) this.fail(value.id, jsonTooLarge(excess, this.parts));
       this.garbled();
       return;
     }

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../agents/index.ts";
-import { isNestedTooDeep } from "../../../base/nesting.ts";
+import { findExcess } from "../../../base/nesting.ts";
 import type { Mask } from "../../secrets/mask.ts";
 import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
@@ -13,7 +13,7 @@ const MAX_ERROR = 4_000;
 
 /**
  * What an API answered, as a tool's answer: JSON and other text as text, JSON objects as structured content too, images,
- * sounds and other bytes as blocks of their own. JSON that is nested too deeply is not parsed, and stays text. A status that is no success is an error with what the body says.
+ * sounds and other bytes as blocks of their own. JSON past the limits is not parsed, and stays text. A status that is no success is an error with what the body says.
  * @throws as `readUpTo` does
  */
 export async function answerOf(
@@ -28,7 +28,7 @@ export async function answerOf(
   if (body.bytes.length === 0) return { content: [textBlock(emptiness(response, mask))] };
   const text = textOf(body.bytes, type, body.isCut);
   if (text === undefined) return { content: [bytesBlock(body, type, url, mask)] };
-  const isRead = isJson(type) && !body.isCut && !isNestedTooDeep(body.bytes);
+  const isRead = isJson(type) && !body.isCut && findExcess(body.bytes) === null;
   const structured = isRead ? structuredOf(text, mask) : undefined;
   return {
     content: textBlocks(text, body.isCut, mask),

@@ -1,5 +1,5 @@
 import { Check, Errors } from "typebox/schema";
-import { NestedTooDeep, parseJson } from "../../../base/nesting.ts";
+import { JsonTooLarge, parseJson } from "../../../base/nesting.ts";
 import type { ListedFile } from "./files.ts";
 
 export const FORMAT = "gatehouse-article14";
@@ -252,7 +252,9 @@ export function parseManifest(json: string): Manifest {
   try {
     value = parseJson(json);
   } catch (error) {
-    throw new ManifestError(error instanceof NestedTooDeep ? "it is nested too deeply" : "it is not JSON");
+    throw new ManifestError(
+      error instanceof JsonTooLarge ? `it is too large: ${error.message}` : "it is not JSON",
+    );
   }
   if (Check(NEWER, value)) {
     throw new NewerManifest(`its format's version is ${value.version}, and ${FORMAT_VERSION} is known here`);
