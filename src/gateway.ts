@@ -21,14 +21,17 @@ import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
+import { UsageTally } from "./gate/usage/tally.ts";
 import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
 import { openLedger } from "./ledger/open.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
+import { modelRequests, REQUEST_LIMIT_VARIABLE } from "./limits/request-plan.ts";
 import { createModelDoor } from "./models/door.ts";
-import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
+import { createEmbedder, type Embedder, type EmbeddingParts } from "./models/embed/embedder.ts";
+import { createLanes } from "./models/embed/lanes.ts";
 import { whileWritable } from "./models/embed/while-writable.ts";
 import { Announcements } from "./notify/announce.ts";
 import { openWebhook } from "./notify/open.ts";
@@ -188,8 +191,23 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     });
 
     let listener: Listener | null = null;
-    const door = await createModelDoor(config, clock);
+    const plan = planConnections(openFilesLimit());
+    const ownFiles = plan && plan.openFiles - plan.connections;
+    const door = await createModelDoor(
+      config,
+      clock,
+      modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles),
+    );
     const forgetting = new Forgetting({ db, clock, log });
+    const embeddingUsage = new UsageTally(db, log);
+    const embedding: EmbeddingParts = {
+      lanes: createLanes(),
+      used: ({ workspaceId, model: name, tokens: inputTokens, durationMs }) =>
+        embeddingUsage.note({
+          ...{ workspaceId, agentId: null, kind: "model", name, outcome: "succeeded" },
+          ...{ at: clock.now(), durationMs, inputTokens },
+        }),
+    };
     const guarded = (made: Embedder | null) => made && whileWritable(made, () => proveWritable(db, clock));
     const vault = await openVault({
       db,
@@ -204,9 +222,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       program: new URL("./vault/worker.ts", import.meta.url),
       main: new URL("./main.ts", import.meta.url),
       reading: config.vault,
-      embedder: guarded(await createEmbedder(config, clock, random)),
+      embedder: guarded(await createEmbedder(config, clock, random, embedding)),
       formerEmbedder: async (model) =>
-        guarded(await formerEmbedder({ ...config, embeddings: { model } }, clock, random)),
+        guarded(await formerEmbedder({ ...config, embeddings: { model } }, clock, random, embedding)),
       documentChanged: ({ workspaceId, ...data }) =>
         feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data }),
     });
@@ -258,7 +276,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       tools: tools.registry,
     });
-    const plan = planConnections(openFilesLimit());
     let isDraining = false;
     const { app, mcp, openCalls, operatorSecret } = openDoors({
       ...{ config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools },
@@ -297,6 +314,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await sessions.keepHouse();
         if (defaultId !== undefined) await refused.sweep(defaultId);
         await tools.keepHouse();
+        await embeddingUsage.flush();
         await purgeKeys(db, clock.now());
         await desk.expire();
         await usageSlots.keepHouse();
@@ -379,9 +397,14 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 }
 
 /** The embedder of a model that was configured once; null where its provider is gone. */
-async function formerEmbedder(config: Config, clock: Clock, random: RandomSource): Promise<Embedder | null> {
+async function formerEmbedder(
+  config: Config,
+  clock: Clock,
+  random: RandomSource,
+  shared: EmbeddingParts,
+): Promise<Embedder | null> {
   try {
-    return await createEmbedder(config, clock, random);
+    return await createEmbedder(config, clock, random, shared);
   } catch (error) {
     if (error instanceof OperatorError) return null;
     throw error;

@@ -6,6 +6,10 @@ if (verb === READ_DOCUMENTS) {
   // Named from here, as in `gateway.ts`: see there.
   await readDocuments(new URL("./vault/worker.ts", import.meta.url), Number(args[0]));
 } else {
+  if (verb === "serve") {
+    const { raiseRequestLimit } = await import("./cli/raise-request-limit.ts");
+    raiseRequestLimit(new URL(import.meta.url));
+  }
   await import("./base/production.ts");
   const { main } = await import("./cli/main.ts");
   await main(process.argv.slice(2));

@@ -2,7 +2,7 @@ import type { LanguageModelV3Usage, LanguageModelV4Usage } from "@ai-sdk/provide
 import type { FinishReason } from "./events.ts";
 import { CUT, describeFailure, INTERRUPTED, MODEL_ERROR, type ModelFailure } from "./failure.ts";
 import type { Received, StreamPart } from "./received.ts";
-import { estimateTokens, NO_USAGE, type Usage } from "./usage.ts";
+import { type Disbelieved, estimateTokens, NO_USAGE, type Usage } from "./usage.ts";
 
 type ProviderUsage = LanguageModelV3Usage | LanguageModelV4Usage;
 
@@ -61,11 +61,12 @@ export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest):
     const isLost = ending.isBroken === true || LOST.has(ending.failure.reason);
     if (!wasOpened || !isLost) return NOTHING_USED;
   }
-  const [input, output] = countsOf(given, sent.sentBytes, received.bytes);
+  const { input, output, disbelieved } = countsOf(given, sent.sentBytes, received.bytes);
   return {
     inputTokens: input ?? estimateTokens(sent.contentBytes()),
     outputTokens: output ?? estimateTokens(received.bytes),
     estimated: input === undefined || output === undefined,
+    ...(disbelieved === undefined ? {} : { disbelieved }),
   };
 }
 
@@ -75,28 +76,57 @@ const NOTHING_USED: Usage = { ...NO_USAGE, estimated: true };
 /** Why an answer ends that the provider had begun, and did not refuse. */
 const LOST: ReadonlySet<string> = new Set(["cut", "timeout", "connection"]);
 
-type Counts = readonly [input: number | undefined, output: number | undefined];
+/** What the provider counted; undefined for a count that is missing or cannot be true. */
+interface Counts {
+  readonly input?: number | undefined;
+  readonly output?: number | undefined;
+  readonly disbelieved?: Disbelieved | undefined;
+}
 
-/** What the provider counted; undefined for what it did not count, or cannot have counted right. */
 function countsOf(given: ProviderUsage | undefined, sentBytes: () => number, receivedBytes: number): Counts {
-  if (given === undefined) return [undefined, undefined];
+  if (given === undefined) return {};
   const { inputTokens, outputTokens, raw } = given;
   // Some servers count what came from their cache apart from the rest, or reasoning apart from the answer.
   const input = count(inputTokens.total, inputTokens.cacheRead, raw, INPUT_FIELDS);
   const output = count(outputTokens.total, outputTokens.reasoning, raw, OUTPUT_FIELDS);
   // What a server sends that counts nothing, but has to send a number.
-  if (input === 0 && output === 0) return [undefined, undefined];
-  return [credible(input, sentBytes), credible(output, () => receivedBytes)];
+  if (input === 0 && output === 0) return {};
+  const believed = {
+    input: credible(input, sentBytes),
+    output: credible(output, () => receivedBytes),
+  };
+  return {
+    ...believed,
+    disbelieved: disbelievedOf(
+      isReported(inputTokens.total) && believed.input === undefined,
+      isReported(outputTokens.total) && believed.output === undefined,
+    ),
+  };
+}
+
+/** A 0 stands for a count that is missing. */
+function isReported(tokens: number | undefined): boolean {
+  return tokens !== undefined && tokens !== 0;
+}
+
+function disbelievedOf(isInput: boolean, isOutput: boolean): Disbelieved | undefined {
+  if (isInput && isOutput) return "input_tokens output_tokens";
+  if (isInput) return "input_tokens";
+  return isOutput ? "output_tokens" : undefined;
 }
 
 /** What the dialects call their counts. */
 const INPUT_FIELDS = ["prompt_tokens", "input_tokens", "promptTokenCount"];
 const OUTPUT_FIELDS = ["completion_tokens", "output_tokens", "candidatesTokenCount", "thoughtsTokenCount"];
 
-/** No model takes or gives a thousandth of this in one call: a greater count is a fault, and would be charged as one. */
-const TOKENS_LIMIT = 1_000_000_000;
 /** Far more than any token has: the longest of known models have 128. */
 const MOST_BYTES_PER_TOKEN = 4_096;
+
+/**
+ * Tokens that may be billed without being sent or received: reasoning, and what a provider puts in front of a prompt. Both
+ * have to fit into the model's context window, and the large ones have 2^20 tokens.
+ */
+const MOST_UNSEEN_TOKENS = 1_048_576;
 
 /**
  * The count, as far as it is one: providers pass on what servers report, which may be anything, and turn a missing or `null`
@@ -115,11 +145,17 @@ function count(
 }
 
 function isCount(tokens: number | undefined): tokens is number {
-  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= TOKENS_LIMIT;
+  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0;
 }
 
-/** The count, unless it is too small for so many bytes. */
+/**
+ * The count, unless so many bytes cannot be so many tokens: each token of what was sent or received has a byte at least.
+ * `bytes` is asked for only if the count is very small or large.
+ */
 function credible(tokens: number | undefined, bytes: () => number): number | undefined {
-  if (tokens === undefined || tokens >= MOST_BYTES_PER_TOKEN) return tokens;
-  return tokens >= Math.floor(bytes() / MOST_BYTES_PER_TOKEN) ? tokens : undefined;
+  if (tokens === undefined || (tokens >= MOST_BYTES_PER_TOKEN && tokens <= MOST_UNSEEN_TOKENS)) return tokens;
+  const known = bytes();
+  const isPossible =
+    tokens >= Math.floor(known / MOST_BYTES_PER_TOKEN) && tokens <= known + MOST_UNSEEN_TOKENS;
+  return isPossible ? tokens : undefined;
 }

@@ -27,6 +27,11 @@ export type AgentFailureCode =
   | "denied"
   | "internal";
 
+/** A model's answer exceeds a limit. The call fails, and the next model of the route is asked. */
+export class AnswerTooLarge extends Error {
+  override readonly name = "AnswerTooLarge";
+}
+
 /** Ends the run from any depth; caught in one place and turned into `agent.failed`. Never leaves this folder. */
 export class RunFailure extends Error {
   override readonly name = "RunFailure";

@@ -1,4 +1,5 @@
 import { APICallError } from "@ai-sdk/provider";
+import { AnswerTooLarge } from "./errors.ts";
 
 /** A failed model call in words that are safe to show: nothing of the upstream's text is in them. */
 export interface ModelFailure {
@@ -15,6 +16,7 @@ export const CUT: ModelFailure = { reason: "cut", retryable: true };
 export const INTERRUPTED: ModelFailure = { reason: "interrupted", retryable: true };
 /** The model said itself that it failed. */
 export const MODEL_ERROR: ModelFailure = { reason: "error", retryable: true };
+const ANSWER_TOO_LARGE: ModelFailure = { reason: "answer_too_large", retryable: true };
 
 const RETRYABLE_4XX = new Set([401, 403, 404, 408, 409, 425, 429]);
 const TIMEOUT_CODES = new Set([
@@ -54,6 +56,7 @@ export function describeFailure(error: unknown): ModelFailure {
   const status = statusOf(error);
   if (status !== undefined) return byStatus(status);
   for (const link of causes(error)) {
+    if (link instanceof AnswerTooLarge) return ANSWER_TOO_LARGE;
     const code = field(link, "code");
     const name = field(link, "name");
     if (name === "TimeoutError" || (typeof code === "string" && TIMEOUT_CODES.has(code))) return TIMEOUT;

@@ -6,7 +6,12 @@ export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly estimated: boolean;
+  /** The counts that the provider reported and that cannot be true. Absent if there are none. */
+  readonly disbelieved?: Disbelieved;
 }
+
+/** Names of token counts, in this order. */
+export type Disbelieved = "input_tokens" | "output_tokens" | "input_tokens output_tokens";
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, estimated: false };
 

@@ -38,8 +38,11 @@ export interface Config {
   readonly ledger: LedgerConfig;
 }
 
+/** The dialects that providers speak. */
+export type ProviderKind = "openai-compatible" | "openai" | "anthropic" | "google";
+
 export interface ProviderConfig {
-  readonly kind: "openai-compatible" | "openai" | "anthropic" | "google";
+  readonly kind: ProviderKind;
   /** Without a trailing slash. Always set for `openai-compatible`; elsewhere the vendor's own is meant. */
   readonly baseUrl?: string;
   readonly apiKey?: string;

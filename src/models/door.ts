@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { FREE, type Price } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import type { ProviderConfig, Tier } from "../config/config.ts";
+import { FairSlots } from "../limits/fair-slots.ts";
 import { withDeadline } from "./deadline.ts";
 import { createProviders, type Provider } from "./providers.ts";
 import { Tiers } from "./tiers.ts";
@@ -29,7 +30,22 @@ export interface ModelDoor {
    * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
    */
   open(policy: () => TierPolicy, tier: number): readonly OpenModel[];
+  /**
+   * Waits until a request to the model may be in flight. To be awaited before a call's intent is written, so that nothing is
+   * waited for between the intent and the request. Workspaces take turns, and the last requests are for workspaces that have
+   * none in flight. Embedded models need no request.
+   * @returns the function that MUST be called when the call has ended
+   * Rejects with the signal's reason, and when far more calls wait than tasks can run
+   */
+  enter(model: string, workspaceId: number, signal: AbortSignal): Promise<() => void>;
 }
+
+/** What the names of models begin with that are part of this program. */
+const EMBEDDED = "builtin/";
+/** Requests that are left for workspaces that have none in flight. */
+const KEPT_FOR_OTHERS = 8;
+/** More than the tasks that a node runs, each of which waits for one at most. */
+const MOST_WAITING = 100_000;
 
 export interface ModelConfig {
   readonly providers: ReadonlyMap<string, ProviderConfig>;
@@ -37,8 +53,19 @@ export interface ModelConfig {
   readonly prices: ReadonlyMap<string, Price>;
 }
 
-export async function createModelDoor(config: ModelConfig, clock: Clock): Promise<ModelDoor> {
+/** @param requests how many requests to models may be in flight at once */
+export async function createModelDoor(
+  config: ModelConfig,
+  clock: Clock,
+  requests: number,
+): Promise<ModelDoor> {
   const providers = await createProviders(config.providers);
+  const slots = new FairSlots({
+    slots: requests,
+    keptForOthers: Math.min(KEPT_FOR_OTHERS, requests >> 2),
+    waitingPerWorkspace: MOST_WAITING,
+    waiting: MOST_WAITING,
+  });
   const tiers = new Tiers(config.tiers);
   return {
     tiers,
@@ -54,6 +81,12 @@ export async function createModelDoor(config: ModelConfig, clock: Clock): Promis
           patienceMs: provider.timeoutMs,
         };
       });
+    },
+    async enter(model, workspaceId, signal) {
+      if (model.startsWith(EMBEDDED)) return () => {};
+      const release = await slots.enter(workspaceId, signal);
+      if (release === null) throw new Error(`${MOST_WAITING} calls of models wait already`);
+      return release;
     },
   };
 }

@@ -42,7 +42,7 @@ async function modelFactory(
   config: ProviderConfig,
 ): Promise<(model: string) => LanguageModelV4> {
   const { settings: given, endpoint } = settingsOf(config);
-  const settings = { ...given, fetch: cappedFetch };
+  const settings = { ...given, fetch: cappedFetch(config.kind) };
   switch (config.kind) {
     case "openai-compatible": {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");

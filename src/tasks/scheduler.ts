@@ -23,8 +23,9 @@ export interface SchedulerParts {
 }
 
 /**
- * Who waits and who runs. Workspaces take turns, and in a workspace its agents do; an agent's own tasks are served first come,
- * first served. Memory only, and synchronous.
+ * Decides which tasks wait and which run. A free slot goes to the workspace that runs the fewest tasks; in a workspace its agents
+ * take turns, and an agent's own tasks are served first come, first served. Nothing that runs is broken off for another task.
+ * Memory only, and synchronous.
  */
 export class Scheduler {
   readonly #parts: SchedulerParts;
@@ -151,29 +152,41 @@ export class Scheduler {
 
   /** Starts what may start. Called whenever a task came, a task ended or a limit changed. */
   pump(): void {
-    let started = true;
-    while (started && !this.#stopped) {
-      started = false;
-      for (const [workspaceId, queue] of [...this.#waiting]) {
-        if (this.#slots.total >= this.#parts.nodeCeiling) return;
-        if (!this.#mayStart(workspaceId)) continue;
-        const next = queue.take();
-        // To the end of the line: slots come free one at a time, and the first would take each of them.
-        this.#waiting.delete(workspaceId);
-        if (queue.size > 0) this.#waiting.set(workspaceId, queue);
-        if (!next) continue;
-        this.#start(next);
-        started = true;
-      }
+    while (!this.#stopped && this.#slots.total < this.#parts.nodeCeiling) {
+      const workspaceId = this.#nextWorkspace();
+      if (workspaceId === undefined) return;
+      const queue = this.#waiting.get(workspaceId);
+      const next = queue?.take();
+      // To the end of the line, so that workspaces that run equally many take turns.
+      this.#waiting.delete(workspaceId);
+      if (queue && queue.size > 0) this.#waiting.set(workspaceId, queue);
+      if (!next) continue;
+      const workspace = this.#parts.workspace(workspaceId);
+      if (this.running(workspaceId) >= workspace.limits.concurrentTasks) this.#parts.overLimit(workspace);
+      this.#start(next);
     }
   }
 
+  /**
+   * The waiting workspace that runs the fewest tasks, of several the one that waited longest for its turn. A slot that comes
+   * free goes to a workspace that has none, not to the one that already holds most of them.
+   */
+  #nextWorkspace(): number | undefined {
+    let found: number | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const workspaceId of this.#waiting.keys()) {
+      const running = this.running(workspaceId);
+      if (running >= fewest || !this.#mayStart(workspaceId)) continue;
+      if (running === 0) return workspaceId;
+      found = workspaceId;
+      fewest = running;
+    }
+    return found;
+  }
+
   #mayStart(workspaceId: number): boolean {
-    const workspace = this.#parts.workspace(workspaceId);
-    if (this.running(workspaceId) < workspace.limits.concurrentTasks) return true;
-    if (workspace.limits.enforcement === "enforced") return false;
-    this.#parts.overLimit(workspace);
-    return true;
+    const { concurrentTasks, enforcement } = this.#parts.workspace(workspaceId).limits;
+    return enforcement === "soft" || this.running(workspaceId) < concurrentTasks;
   }
 
   #start(queued: Queued): void {

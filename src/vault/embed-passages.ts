@@ -1,4 +1,4 @@
-import { type Embedder, EmbeddingFailed } from "../models/embed/embedder.ts";
+import { type Embedder, EmbeddingFailed, type EmbedOptions } from "../models/embed/embedder.ts";
 import type { Sql } from "../store/db.ts";
 import type { VaultParts } from "./parts.ts";
 import { PER_DOCUMENT } from "./rows/keys.ts";
@@ -47,7 +47,8 @@ export async function vectorsOf(
     else asked.set(name, embeddedText(title, text));
     if (index % LOOKS_AT_ONCE === LOOKS_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
   }
-  const made = await ask(embedder, [...asked.values()], signal);
+  const { workspaceId } = place;
+  const made = await ask(embedder, [...asked.values()], { workspaceId, signal });
   for (const [index, name] of [...asked.keys()].entries()) byHash.set(name, made[index] ?? null);
   return wanted.map(({ hash }) => byHash.get(Buffer.from(hash).toString("base64")) ?? null);
 }
@@ -55,16 +56,16 @@ export async function vectorsOf(
 async function ask(
   embedder: Embedder,
   texts: readonly string[],
-  signal: AbortSignal,
+  options: EmbedOptions,
 ): Promise<readonly (Float32Array | null)[]> {
   if (texts.length === 0) return [];
   try {
-    return await embedder.embed(texts, "document", signal);
+    return await embedder.embed(texts, "document", options);
   } catch (error) {
     if (!(error instanceof EmbeddingFailed) || error.text === undefined) throw error;
     const refused = error.text;
-    const before = await ask(embedder, texts.slice(0, refused), signal);
-    const after = await ask(embedder, texts.slice(refused + 1), signal);
+    const before = await ask(embedder, texts.slice(0, refused), options);
+    const after = await ask(embedder, texts.slice(refused + 1), options);
     return [...before, null, ...after];
   }
 }

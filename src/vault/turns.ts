@@ -32,11 +32,16 @@ export class Turns<Job extends Turn> {
     return this.#size;
   }
 
+  /** False if another job of the workspace would be refused. */
+  hasRoom(workspaceId: number): boolean {
+    const { total, perWorkspace } = this.#limits;
+    return this.#size < total && (this.#round.get(workspaceId)?.length ?? 0) < perWorkspace;
+  }
+
   /** @throws Problem 429 `queue_full` */
   add(job: Job): void {
+    if (!this.hasRoom(job.workspaceId)) throw queueFull();
     const waiting = this.#round.get(job.workspaceId);
-    if (this.#size >= this.#limits.total) throw queueFull();
-    if ((waiting?.length ?? 0) >= this.#limits.perWorkspace) throw queueFull();
     if (waiting) waiting.push(job);
     else this.#round.set(job.workspaceId, [job]);
     this.#size += 1;

@@ -183,7 +183,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   }
 
   /** Null where no vectors can be searched now: the words still are. */
-  async function vectorsFor(query: string): Promise<VectorQuestion | null> {
+  async function vectorsFor({ workspaceId, query }: SearchOptions): Promise<VectorQuestion | null> {
     const space = spaces.active;
     if (!space || space.dimensions === 0 || !spaces.isAvailable) return null;
     if (space.name === LEXICAL_SPACE) return { space: space.id, vector: null };
@@ -194,7 +194,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     const tooLong = new AbortController();
     const cancel = clock.after(QUERY_MS, () => tooLong.abort());
     try {
-      const [vector] = await asked.embed([query], "query", tooLong.signal);
+      const [vector] = await asked.embed([query], "query", { workspaceId, signal: tooLong.signal });
       filler.recovered(space);
       if (vector?.length === space.dimensions) return { space: space.id, vector };
       log.error("the embedding model is not the one that it was; words are searched", { model: asked.model });
@@ -224,7 +224,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       await remover.stop();
     },
     async search(request, signal) {
-      const vectors = request.mode === "keyword" ? null : await vectorsFor(request.query);
+      const vectors = request.mode === "keyword" ? null : await vectorsFor(request);
       const filter = Object.entries(request.filter).map(([name, value]) => hashes.metadata(name, value));
       try {
         const { workspaceId } = request;

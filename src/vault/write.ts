@@ -81,7 +81,7 @@ export async function writeDocument(
   announce({ id, chunks: prepared.passages.length, characters: prepared.characters });
   const writing = new Writing(parts, request, { key, id, prepared, vectors });
   const written = await writing.write(commit);
-  if (written.document.pending > 0) parts.filler.wake();
+  if (written.document.pending > 0) parts.filler.wake({ workspaceId: request.workspaceId, key });
   return written;
 }
 

@@ -21,6 +21,7 @@ async function open(policy: () => TierPolicy) {
       prices: new Map([["up/a", { input: 1, output: 2 }]]),
     },
     systemClock,
+    16,
   );
   return { made, models: made.open(policy, 1) };
 }
@@ -37,7 +38,7 @@ async function codeOf(asked: PromiseLike<unknown>): Promise<string> {
 test("the door's module gives out nothing but the door, and the door nothing but tiers, prices and guarded models", async () => {
   expect(Object.keys(door)).toEqual(["createModelDoor"]);
   const { made, models } = await open(() => OPEN_POLICY);
-  expect(Object.keys(made).sort()).toEqual(["open", "price", "tiers"]);
+  expect(Object.keys(made).sort()).toEqual(["enter", "open", "price", "tiers"]);
   const shape = ["doGenerate", "doStream", "modelId", "provider", "specificationVersion", "supportedUrls"];
   for (const { model } of models) expect(Object.keys(model).sort()).toEqual(shape);
 });

@@ -32,7 +32,9 @@ test.each([
   ["an error", 500, "application/json", lists(45_000)],
   ["an error that calls itself a stream", 400, "text/event-stream", lists(45_000)],
 ])("%s of a model, nested 45,000 deep", async (_, status, type, body) => {
-  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(JsonTooLarge);
+  expect(await reading(ask(cappedFetch("openai-compatible"), status, type, body))).toBeInstanceOf(
+    JsonTooLarge,
+  );
 });
 
 test.each([["application/json"], ["text/event-stream"]])(
@@ -63,6 +65,30 @@ test("vectors of many numbers are taken, of many texts they are not", async () =
 
 test("an error that calls itself a stream is capped as a whole, not by its events", async () => {
   const body = `${"x".repeat(1_000_000)}\n\n`.repeat(17);
-  expect(await reading(ask(cappedFetch, 500, "text/event-stream", body))).toBeInstanceOf(RangeError);
-  expect(await reading(ask(cappedFetch, 200, "text/event-stream", body))).toBe(body);
+  expect(await reading(ask(cappedFetch("openai-compatible"), 500, "text/event-stream", body))).toBeInstanceOf(
+    RangeError,
+  );
+  expect(await reading(ask(cappedFetch("openai-compatible"), 200, "text/event-stream", body))).toBe(body);
+});
+
+/** An event whose JSON has so many members. */
+const wide = (members: number): string => `data: [${"0,".repeat(members - 1)}0]\n\n`;
+
+test.each([
+  ["openai-compatible", 4_096],
+  ["anthropic", 4_096],
+  ["openai", 50_000],
+  ["google", 50_000],
+] as const)("an event of %s may have %d members, and so may an error", async (kind, members) => {
+  const capped = cappedFetch(kind);
+  for (const [status, type] of [
+    [200, "text/event-stream"],
+    [500, "application/json"],
+  ] as const) {
+    expect(await reading(ask(capped, status, type, wide(members + 1)))).toBeInstanceOf(JsonTooLarge);
+    expect(await reading(ask(capped, status, type, wide(members)))).toBe(wide(members));
+  }
+  expect(await reading(ask(capped, 200, "text/event-stream", wide(members).repeat(3)))).toBe(
+    wide(members).repeat(3),
+  );
 });

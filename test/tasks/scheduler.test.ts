@@ -141,6 +141,26 @@ test("workspaces take turns where slots come free one at a time", async () => {
   expect(started).toEqual(["a1", "a2", "b1", "c1", "a3", "b2", "a4"]);
 });
 
+test("a workspace that runs all of the node's tasks gets no free slot before those that run none", async () => {
+  const { scheduler, started, end, running } = bench({
+    nodeCeiling: 4,
+    concurrentTasks: 1,
+    enforcement: "soft",
+  });
+  for (let number = 1; number <= 40; number++) scheduler.enqueue(task(1, `a${number}`));
+  for (const id of ["b1", "b2"]) scheduler.enqueue(task(2, id));
+  for (const id of ["c1", "c2"]) scheduler.enqueue(task(3, id));
+  expect(started).toEqual(["a1", "a2", "a3", "a4"]);
+  for (const id of ["a1", "a2"]) await end(id);
+  expect(started.slice(4)).toEqual(["b1", "c1"]);
+  // It has two now, and the others one each.
+  for (const id of ["b1", "c1"]) await end(id);
+  expect(started.slice(6)).toEqual(["b2", "c2"]);
+  // Equally many: by turns.
+  await end("a3");
+  expect(running()).toEqual(["a4", "b2", "c2", "a5"]);
+});
+
 test("agents of a workspace take turns within the workspace's turn", async () => {
   const { scheduler, started, end } = bench({ nodeCeiling: 1 });
   for (const id of ["a1", "a2", "a3"]) scheduler.enqueue(task(1, id, 1));

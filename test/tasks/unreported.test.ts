@@ -60,6 +60,41 @@ describe("usage that cannot be true is charged by an estimate of what was sent a
     expect(outcome?.credits).toBe(5_000);
   });
 
+  test.each([
+    ["input", counts("1050000", "3"), { input_tokens: 2, output_tokens: 3 }],
+    ["output", counts("2", "1050000"), { input_tokens: 2, output_tokens: 3 }],
+    ["both", counts("900000000", "900000000"), { input_tokens: 2, output_tokens: 3 }],
+  ])(
+    "far more %s than so many bytes can be, and the ledger says that it was not believed",
+    async (which, usage, charged) => {
+      stage.upstream.script("paid", answering(usage));
+      const task = await run(stage.gateway, { agent: "plain", prompt: PROMPT });
+      expect(task).toMatchObject({ status: "succeeded", usage: charged, credits_consumed: 0.005 });
+      const disbelieved = {
+        input: "input_tokens",
+        output: "output_tokens",
+        both: "input_tokens output_tokens",
+      }[which];
+      expect((await outcomesOf(task.id))[0]?.detail).toMatchObject({ usage: "estimated", disbelieved });
+    },
+  );
+
+  test("and what was not believed is not learned: the next call reserves no more than before", async () => {
+    const budget = { credits_per_day: 1_000 };
+    await stage.gateway.agent("saver", { budget });
+    const reserved = async (usage: string): Promise<unknown> => {
+      stage.upstream.script("paid", answering(usage));
+      const { id } = await run(stage.gateway, { agent: "saver", prompt: PROMPT });
+      const intent = (await ledger(stage.gateway)).find(
+        (entry) => entry.task === id && entry.action === "model.call" && entry.phase === "intent",
+      );
+      return intent?.detail?.reserved;
+    };
+    const before = await reserved(counts("2", "3"));
+    await reserved(counts("900000000", "900000000"));
+    expect(await reserved(counts("2", "3"))).toBe(before);
+  });
+
   test("half of it missing", async () => {
     stage.upstream.script("paid", answering(counts("null", "7")));
     const one = await run(stage.gateway, { agent: "plain", prompt: PROMPT });

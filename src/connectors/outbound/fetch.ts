@@ -2,6 +2,7 @@ import { lookup } from "node:dns/promises";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
 import { VIA_HEADER, type Via, viaText } from "../../base/via.ts";
 import { isAddress } from "../../config/address-range.ts";
+import { CONNECTOR_REQUESTS, CONNECTOR_STREAMS } from "../../limits/request-plan.ts";
 import { ConnectorError } from "../source.ts";
 import { type AddressRules, createAddressRules } from "./addresses.ts";
 import { codeOf } from "./errors.ts";
@@ -55,13 +56,8 @@ export interface Outbound {
   close(): void;
 }
 
-/**
- * What connectors may have out at once. Bun sends 256 requests of a process at a time, whatever they are for
- * (BUN_CONFIG_MAX_HTTP_REQUESTS, read before the program starts), and lets all others wait without end: of these, models
- * and whatever else asks something keep 96. Streams are apart, so that a server which is only listened to takes no call's place.
- */
-const MOST_REQUESTS = 96;
-const MOST_STREAMS = 64;
+const MOST_REQUESTS = CONNECTOR_REQUESTS;
+const MOST_STREAMS = CONNECTOR_STREAMS;
 /** Requests of one workspace to one server: one that hangs leaves as much again to all others. */
 const MOST_TO_ONE = 48;
 

@@ -13,7 +13,7 @@ interface Waiting {
 }
 
 /**
- * Statistics of calls that cost nothing and are made outside of tasks: their entries share a transaction with all that is
+ * Statistics of calls that are not charged and are made outside of tasks, such as requests for vectors: their entries share a transaction with all that is
  * recorded in the same turn, and one of their own for a count would make them much slower. They are counted in memory, and
  * written every few seconds and at the stop. A process that is killed takes those of its last seconds along: they are
  * statistics, and the ledger is the evidence.
@@ -58,8 +58,19 @@ export class UsageTally {
     const { slot, agentId, kind, name, outcome, bucket } = row;
     const key = `${workspaceId} ${slot} ${agentId} ${kind} ${outcome} ${bucket} ${name}`;
     const known = this.#rows.get(key);
-    if (known) known.row = { ...row, count: known.row.count + row.count };
+    if (known) known.row = sumOf(known.row, row);
     else if (this.#rows.size < ROW_LIMIT) this.#rows.set(key, { workspaceId, row });
     else this.#lost += row.count;
   }
+}
+
+/** Two rows of one key. */
+function sumOf(one: UsageCount, other: UsageCount): UsageCount {
+  return {
+    ...one,
+    count: one.count + other.count,
+    credits: one.credits + other.credits,
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+  };
 }

@@ -3,19 +3,42 @@ import { type Clock, pause } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import { type RandomSource, systemRandom } from "../../base/ids.ts";
 import type { Config } from "../../config/config.ts";
+import type { FairSlots } from "../../limits/fair-slots.ts";
 import { createEmbeddingModel } from "../providers.ts";
 import { nextBatch, type Piece, pieceOf, shorter } from "./batch.ts";
 import { QueryCache } from "./cache.ts";
 import { type EmbeddingFault, embeddingFailed, faultOf, type RequestFault } from "./failure.ts";
-import { Lane } from "./lane.ts";
+import { createLanes, type EmbeddingLanes } from "./lanes.ts";
 import { type Prefixes, prefixesOf } from "./prefix.ts";
 import { askOnce, backoff } from "./request.ts";
+import { embeddingTokens } from "./tokens.ts";
 import { inOrder, unitVectors } from "./vectors.ts";
 
 export { EmbeddingFailed } from "./failure.ts";
 export { type Prefixes, prefixesOf } from "./prefix.ts";
 
 export type EmbeddingKind = "document" | "query";
+
+/** For whom vectors are asked. */
+export interface EmbedOptions {
+  readonly workspaceId: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A request for vectors that was answered. */
+export interface EmbeddingUse {
+  readonly workspaceId: number;
+  readonly model: string;
+  readonly tokens: number;
+  readonly durationMs: number;
+}
+
+/** What all embedders of a process have in common. */
+export interface EmbeddingParts {
+  readonly lanes: EmbeddingLanes;
+  /** Told of each request that was answered. */
+  used(use: EmbeddingUse): void;
+}
 
 /** A model that turns texts into vectors, over the network. */
 export interface Embedder {
@@ -27,7 +50,7 @@ export interface Embedder {
    * One vector of unit length for each text, in order, all of the dimension that the first answer had. `kind` says what
    * the texts are: some models want a prefix. Answers for queries are remembered, 1,000 of them.
    *
-   * Texts go out in batches, two at once for documents (over all calls) and for each call of queries. What passes
+   * Texts go out in batches, for which workspaces take turns: two at once for documents, over all calls. What passes
    * (connection, timeout, 408, 429, 5xx) is asked again, four times at most, as late as `Retry-After` says up to 30
    * seconds. A batch that is refused (400, 413, 422) or times out is halved. A single text that is refused is cut to its
    * first 8,000, 2,000 and 500 characters before it is given up: its vector then tells of its beginning alone.
@@ -38,17 +61,15 @@ export interface Embedder {
   embed(
     texts: readonly string[],
     kind: EmbeddingKind,
-    signal?: AbortSignal,
+    options: EmbedOptions,
   ): Promise<readonly Float32Array[]>;
 }
 
 const BUILT_IN = "builtin/lexical";
 const MOST_ATTEMPTS = 4;
 const LONGEST_WAIT_MS = 30_000;
-/** For all documents at once; a call of queries has as many of its own places. */
+/** Requests of one call at once. */
 const REQUESTS_AT_ONCE = 2;
-/** Queries are short and somebody waits for each: they do not stand behind the documents. */
-const QUERIES_AT_ONCE = 16;
 /** A compatible server's own limit is unknown, whatever the SDK says; and a small machine has to answer in time. */
 const COMPATIBLE_TEXTS = 64;
 const UNKNOWN_TEXTS = 64;
@@ -67,6 +88,7 @@ export async function createEmbedder(
   config: Pick<Config, "embeddings" | "providers">,
   clock: Clock,
   random: RandomSource = systemRandom,
+  shared: EmbeddingParts = { lanes: createLanes(), used() {} },
 ): Promise<Embedder | null> {
   const { model } = config.embeddings;
   if (model === BUILT_IN) return null;
@@ -83,11 +105,11 @@ export async function createEmbedder(
   }
   const most = (await upstream.maxEmbeddingsPerCall) ?? UNKNOWN_TEXTS;
   const limit = provider.kind === "openai-compatible" ? COMPATIBLE_TEXTS : MOST_TEXTS;
-  const parts = { upstream, timeoutMs: provider.timeoutMs, clock, random };
+  const parts = { ...shared, upstream, timeoutMs: provider.timeoutMs, clock, random };
   return new NetworkEmbedder(model, Math.max(1, Math.min(most, limit)), parts);
 }
 
-interface Parts {
+interface Parts extends EmbeddingParts {
   readonly upstream: EmbeddingModelV4;
   /** For one request. */
   readonly timeoutMs: number;
@@ -99,7 +121,8 @@ interface Parts {
 interface Call {
   readonly prefix: string;
   readonly signal: AbortSignal;
-  readonly lane: Lane;
+  readonly lane: FairSlots;
+  readonly workspaceId: number;
 }
 
 class NetworkEmbedder implements Embedder {
@@ -107,7 +130,6 @@ class NetworkEmbedder implements Embedder {
   readonly space: string;
   readonly #parts: Parts;
   readonly #prefixes: Prefixes;
-  readonly #lanes = { document: new Lane(REQUESTS_AT_ONCE), query: new Lane(QUERIES_AT_ONCE) };
   readonly #queries = new QueryCache();
   /** Texts in one request: less once halves passed where a whole did not. */
   #mostTexts: number;
@@ -123,13 +145,13 @@ class NetworkEmbedder implements Embedder {
     this.space = `${model}|unit|${this.#prefixes.id}`;
   }
 
-  async embed(texts: readonly string[], kind: EmbeddingKind, signal?: AbortSignal): Promise<Float32Array[]> {
-    signal?.throwIfAborted();
+  async embed(texts: readonly string[], kind: EmbeddingKind, options: EmbedOptions): Promise<Float32Array[]> {
+    options.signal?.throwIfAborted();
     const empty = texts.findIndex((text) => text.trim() === "");
     if (empty !== -1) throw this.#failed({ reason: "empty_text", retryable: false, text: empty });
     const found = texts.map((text) => (kind === "query" ? this.#queries.get(text) : undefined));
     const missing = texts.map(pieceOf).filter(({ index }) => !found[index]);
-    const made = await this.#embedAll(missing, kind, signal);
+    const made = await this.#embedAll(missing, kind, options);
     for (const [place, { index }] of missing.entries()) {
       found[index] = made[place];
       const text = texts[index];
@@ -143,13 +165,14 @@ class NetworkEmbedder implements Embedder {
   async #embedAll(
     pieces: readonly Piece[],
     kind: EmbeddingKind,
-    signal: AbortSignal | undefined,
+    { workspaceId, signal }: EmbedOptions,
   ): Promise<Float32Array[]> {
     const stop = new AbortController();
     const call = {
       prefix: this.#prefixes[kind],
       signal: signal ? AbortSignal.any([signal, stop.signal]) : stop.signal,
-      lane: this.#lanes[kind],
+      lane: this.#parts.lanes[kind],
+      workspaceId,
     };
     const vectors: Float32Array[] = [];
     let next = 0;
@@ -160,13 +183,14 @@ class NetworkEmbedder implements Embedder {
     };
     const work = async (): Promise<void> => {
       while (next < pieces.length) {
-        if (!(await call.lane.enter(call.signal))) throw this.#failed({ reason: "busy", retryable: true });
+        const leave = await call.lane.enter(workspaceId, call.signal);
+        if (leave === null) throw this.#failed({ reason: "busy", retryable: true });
         try {
           const from = next;
           for (const [place, vector] of (await this.#embedBatch(take(), call)).entries())
             vectors[from + place] = vector;
         } finally {
-          call.lane.leave();
+          leave();
         }
       }
     };
@@ -219,8 +243,12 @@ class NetworkEmbedder implements Embedder {
   }
 
   /** One request. @throws EmbeddingFailed for an answer that is not to be used, and the signal's reason */
-  async #ask(batch: readonly Piece[], { prefix, signal }: Call): Promise<Float32Array[] | RequestFault> {
+  async #ask(
+    batch: readonly Piece[],
+    { prefix, signal, workspaceId }: Call,
+  ): Promise<Float32Array[] | RequestFault> {
     const { upstream, timeoutMs, clock } = this.#parts;
+    const startedAt = clock.monotonic();
     const values = batch.map(({ text }) => prefix + text);
     let answer: Awaited<ReturnType<typeof askOnce>>;
     try {
@@ -229,6 +257,12 @@ class NetworkEmbedder implements Embedder {
       signal.throwIfAborted();
       return faultOf(error, clock.now());
     }
+    this.#parts.used({
+      workspaceId,
+      model: this.model,
+      tokens: embeddingTokens(values, answer.usage?.tokens),
+      durationMs: clock.monotonic() - startedAt,
+    });
     const vectors = unitVectors(inOrder(answer.embeddings, answer.response?.body), batch.length);
     const invalid = { reason: "invalid_answer", retryable: false };
     if (typeof vectors === "string") throw this.#failed(invalid, vectors);

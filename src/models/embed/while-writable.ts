@@ -9,9 +9,9 @@ export function whileWritable(embedder: Embedder, prove: () => Promise<void>): E
   return {
     model: embedder.model,
     space: embedder.space,
-    async embed(texts, kind, signal) {
+    async embed(texts, kind, options) {
       await prove();
-      return embedder.embed(texts, kind, signal);
+      return embedder.embed(texts, kind, options);
     },
   };
 }

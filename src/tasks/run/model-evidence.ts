@@ -29,7 +29,7 @@ interface ModelIntent {
 }
 
 /**
- * Writes an intent before each call of a model and reserves what it may cost; writes the outcome, charges it and stores the answer
+ * Waits for a place among the requests to models, writes an intent before each call and reserves what it may cost; writes the outcome, charges it and stores the answer
  * in one transaction before the run goes on.
  */
 export class ModelEvidence {
@@ -37,6 +37,8 @@ export class ModelEvidence {
   /** Null if the call was refused before anything was sent. */
   #intent: ModelIntent | null = null;
   #owed: OwedCharge | null = null;
+  /** Gives back the call's place among the requests to models. */
+  #leave: () => void = () => {};
 
   constructor(parts: ModelEvidenceParts) {
     this.#parts = parts;
@@ -48,6 +50,17 @@ export class ModelEvidence {
   }
 
   async before(call: BeforeModelCall): Promise<void> {
+    const { door, evidence } = this.#parts;
+    this.#leave = await door.enter(call.model, evidence.task.workspaceId, call.signal);
+    try {
+      await this.#begin(call);
+    } catch (error) {
+      this.#leave();
+      throw error;
+    }
+  }
+
+  async #begin(call: BeforeModelCall): Promise<void> {
     const { evidence, guard, rights, ledger, door, estimates, watch } = this.#parts;
     const { model, step, attempt, signal } = call;
     const { workspaceId, id } = evidence.task;
@@ -80,6 +93,7 @@ export class ModelEvidence {
   }
 
   async after(call: AfterModelCall): Promise<void> {
+    this.#leave();
     const intent = this.#intent;
     this.#intent = null;
     if (intent) await this.#record(intent, call);
@@ -91,7 +105,10 @@ export class ModelEvidence {
     const { model, status, usage, durationMs, reason } = call;
     // The upstream's own words stay out of log and ledger: they may repeat its secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
-    const { inputTokens, outputTokens } = usage;
+    const { inputTokens, outputTokens, disbelieved } = usage;
+    if (disbelieved !== undefined) {
+      log.warn("a model reported usage that cannot be true", { task: evidence.task.id, model, disbelieved });
+    }
     const credits = cost(door.price(model), inputTokens, outputTokens);
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     watch.modelCall(model, status, durationMs, credits);
@@ -117,6 +134,7 @@ export class ModelEvidence {
       input_tokens: inputTokens,
       output_tokens: outputTokens,
       usage: usage.estimated ? "estimated" : "reported",
+      ...(usage.disbelieved === undefined ? {} : { disbelieved: usage.disbelieved }),
     };
     const fields = { phase: "outcome", ref, action: "model.call", outcome: status, code: reason } as const;
     await ledger.append(tx, workspaceId, evidence.draft({ ...fields, model, credits, detail }));

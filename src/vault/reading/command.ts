@@ -1,3 +1,5 @@
+import { isCompiled } from "../../base/compiled.ts";
+
 /** The verb of the command line that is for this program's own processes, and in no help text. */
 export const READ_DOCUMENTS = "read-documents";
 
@@ -10,9 +12,4 @@ export function readingCommand(main: URL, ceiling: number): readonly string[] {
   return isCompiled(main)
     ? [process.execPath, ...args]
     : [process.execPath, "--no-env-file", Bun.fileURLToPath(main), ...args];
-}
-
-/** Modules of a compiled program are in a file system of Bun's own. */
-function isCompiled({ pathname }: URL): boolean {
-  return pathname.startsWith("/$bunfs/") || pathname.includes("/~BUN/");
 }

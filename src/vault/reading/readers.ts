@@ -1,3 +1,4 @@
+import { JobOverLimit } from "../job-errors.ts";
 import { JobQueue, vaultClosed } from "../job-queue.ts";
 import type { PreparedDocument, PrepareRequest } from "../messages.ts";
 import type { Turn, TurnLimits } from "../turns.ts";
@@ -18,9 +19,15 @@ export interface DocumentReadersOptions {
   failed(workspaceId: number, error: unknown): void;
 }
 
+/** How long a workspace counts as costly after one of its documents was given up. */
+const COSTLY_MS = 600_000;
+/** Workspaces that are remembered as costly; the one that became so first goes. */
+const MOST_COSTLY = 1_000;
+
 /**
  * The processes that read documents. Workspaces take turns, and of several processes one is always left to the others:
- * a workspace whose documents take all the time that they may holds up nobody but itself.
+ * a workspace whose documents take all the time that they may holds up nobody but itself. Workspaces of which a document was
+ * given up lately count as one for this, and come after all others: several of them together hold up only each other.
  */
 export class DocumentReaders {
   readonly #options: DocumentReadersOptions;
@@ -30,6 +37,8 @@ export class DocumentReaders {
   readonly #idle = new Map<DocumentReader, ReturnType<typeof setTimeout>>();
   /** Documents of each workspace that are being read. */
   readonly #busy = new Map<number, number>();
+  /** When each costly workspace became so. */
+  readonly #costly = new Map<number, number>();
   #running = 0;
   #isStopped = false;
 
@@ -56,7 +65,9 @@ export class DocumentReaders {
 
   #next(): void {
     while (!this.#isStopped && this.#running < this.#options.most) {
-      const job = this.#queue.take((workspaceId) => this.#mayRead(workspaceId));
+      const job =
+        this.#queue.take((workspaceId) => !this.#isCostly(workspaceId) && this.#mayRead(workspaceId)) ??
+        this.#queue.take((workspaceId) => this.#mayRead(workspaceId));
       if (!job) return;
       this.#running += 1;
       this.#count(job.workspaceId, 1);
@@ -64,6 +75,7 @@ export class DocumentReaders {
         .then(
           (prepared) => job.resolve(prepared),
           (error) => {
+            if (error instanceof JobOverLimit) this.#noteCostly(job.workspaceId);
             this.#options.failed(job.workspaceId, error);
             job.reject(error);
           },
@@ -78,7 +90,27 @@ export class DocumentReaders {
 
   #mayRead(workspaceId: number): boolean {
     const share = Math.max(1, this.#options.most - 1);
-    return (this.#busy.get(workspaceId) ?? 0) < share;
+    if ((this.#busy.get(workspaceId) ?? 0) >= share) return false;
+    return !this.#isCostly(workspaceId) || this.#costlyRunning() < share;
+  }
+
+  #costlyRunning(): number {
+    let running = 0;
+    for (const [workspaceId, count] of this.#busy) if (this.#isCostly(workspaceId)) running += count;
+    return running;
+  }
+
+  #isCostly(workspaceId: number): boolean {
+    const since = this.#costly.get(workspaceId);
+    return since !== undefined && performance.now() - since < COSTLY_MS;
+  }
+
+  #noteCostly(workspaceId: number): void {
+    this.#costly.delete(workspaceId);
+    this.#costly.set(workspaceId, performance.now());
+    if (this.#costly.size <= MOST_COSTLY) return;
+    const [oldest] = this.#costly.keys();
+    if (oldest !== undefined) this.#costly.delete(oldest);
   }
 
   #count(workspaceId: number, change: 1 | -1): void {

@@ -3,9 +3,10 @@ import type { Sql, Tx } from "../../store/db.ts";
 import { vectorsOf, type Wanted } from "../embed-passages.ts";
 import type { VaultParts } from "../parts.ts";
 import { readText } from "../rows/documents.ts";
-import { documentOf } from "../rows/keys.ts";
+import { documentOf, PER_DOCUMENT } from "../rows/keys.ts";
 import { hasVector, insertVector, type Space, WrongDimension } from "../rows/spaces.ts";
 import { LEXICAL_SPACE } from "../terms/lexical.ts";
+import { type Turn, Turns } from "../turns.ts";
 
 /** Passages that a model is asked for at once, and those whose vectors are written in one transaction. */
 const BATCH = 64;
@@ -48,6 +49,14 @@ interface Rest {
 /** The model of a space; null where it is not configured. */
 export type EmbedderOf = (space: Space) => Embedder | null;
 
+/** A document whose passages wait for vectors. */
+interface WaitingDocument extends Turn {
+  readonly key: number;
+}
+
+/** Documents that are remembered for their workspace's turn. Those past that wait with everything else. */
+const REMEMBERED = { perWorkspace: 1_000, total: 10_000 };
+
 /**
  * Gives passages the vectors that they lack, in the background: what a model could not give when the document was written,
  * and everything, after another model was configured. What was filled completely takes the old space's place.
@@ -58,6 +67,9 @@ export class Filler {
   readonly #rests = new Map<number, Rest>();
   /** Spaces whose model is too slow for a writer, until when. */
   readonly #slow = new Map<number, number>();
+  /** Documents written since the start that wait. Memory only: what waits is in the store, oldest first. */
+  readonly #turns = new Turns<WaitingDocument>(REMEMBERED);
+  #isTurnOfOldest = false;
   #cancel: (() => void) | null = null;
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -78,8 +90,12 @@ export class Filler {
     await this.#running;
   }
 
-  /** Looks at once for what is missing, if it is waiting to look. */
-  wake(): void {
+  /**
+   * Remembers that a document waits, and looks at once for what is missing, if it is waiting to look. Every other batch is of
+   * such a document, for which workspaces take turns, so that nobody waits behind all that another workspace has written.
+   */
+  wake(document: WaitingDocument): void {
+    if (this.#turns.hasRoom(document.workspaceId)) this.#turns.add(document);
     if (this.#cancel === null) return;
     this.#cancel();
     this.#schedule(0);
@@ -171,7 +187,7 @@ export class Filler {
     const embedder = isLexical ? null : this.#embedderOf(space);
     // A space of a model that is not configured any more waits for the way back.
     if (!isLexical && embedder === null) return null;
-    const missing = await this.#missing(space);
+    const missing = await this.#nextBatch(space, isLexical);
     if (missing === null) {
       const left = await db.get(
         "SELECT 1 FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 LIMIT 1",
@@ -187,12 +203,23 @@ export class Filler {
     return true;
   }
 
-  /** Null where nothing is missing. A list that is empty was put down, but is there or gone already. */
-  async #missing(space: Space): Promise<readonly Missing[] | null> {
+  /** By turns one of a document that was remembered, and of the oldest. Null if nothing is missing. */
+  async #nextBatch(space: Space, isLexical: boolean): Promise<readonly Missing[] | null> {
+    this.#isTurnOfOldest = !this.#isTurnOfOldest;
+    const document = isLexical || this.#isTurnOfOldest ? undefined : this.#turns.take();
+    const missing = document && (await this.#missing(space, keysOf(document.key)));
+    if (!document || !missing) return this.#missing(space, ALL_KEYS);
+    if (missing.length > 0 && this.#turns.hasRoom(document.workspaceId)) this.#turns.add(document);
+    return missing;
+  }
+
+  /** Null if nothing is missing. A list that is empty was put down, but is there or gone already. */
+  async #missing(space: Space, [first, last]: KeyRange): Promise<readonly Missing[] | null> {
     const { db, clock } = this.#parts;
     const keys = await db.all<{ chunk_key: number }>(
-      "SELECT chunk_key FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 ORDER BY chunk_key LIMIT $3",
-      [space.id, clock.now(), BATCH],
+      `SELECT chunk_key FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 AND chunk_key BETWEEN $4 AND $5
+       ORDER BY chunk_key LIMIT $3`,
+      [space.id, clock.now(), BATCH, first, last],
     );
     if (keys.length === 0) return null;
     const missing: Missing[] = [];
@@ -271,6 +298,15 @@ export class Filler {
     if (vector && (await findMissing(tx, key))) await insertVector(tx, space, scopeId, key, vector);
     await cross(tx, space, [key]);
   }
+}
+
+/** Keys of passages, both ends included. */
+type KeyRange = readonly [first: number, last: number];
+
+const ALL_KEYS: KeyRange = [0, Number.MAX_SAFE_INTEGER];
+
+function keysOf(document: number): KeyRange {
+  return [document * PER_DOCUMENT, (document + 1) * PER_DOCUMENT - 1];
 }
 
 async function cross(tx: Tx, space: Space, keys: readonly number[]): Promise<void> {

@@ -1,8 +1,15 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { OperatorError } from "../../../src/base/errors.ts";
 import type { ProviderConfig } from "../../../src/config/config.ts";
-import { createEmbedder, type Embedder, EmbeddingFailed } from "../../../src/models/embed/embedder.ts";
+import {
+  createEmbedder,
+  type Embedder,
+  EmbeddingFailed,
+  type EmbeddingKind,
+  type EmbeddingUse,
+} from "../../../src/models/embed/embedder.ts";
 import { boundedFetch } from "../../../src/models/embed/fetch.ts";
+import { createLanes } from "../../../src/models/embed/lanes.ts";
 import { FakeClock } from "../../support/clock.ts";
 import {
   type EmbeddingsBehaviour,
@@ -55,7 +62,23 @@ afterEach(() => {
   upstream.always({});
 });
 
-async function embedder(model = "up/m", provider: Partial<ProviderConfig> = {}): Promise<Embedder> {
+/** An embedder whose calls are all of one workspace. */
+interface OneWorkspace extends Omit<Embedder, "embed"> {
+  embed(
+    texts: readonly string[],
+    kind: EmbeddingKind,
+    signal?: AbortSignal,
+  ): Promise<readonly Float32Array[]>;
+}
+
+async function embedder(model?: string, provider?: Partial<ProviderConfig>): Promise<OneWorkspace> {
+  const made = await sharedEmbedder(model, provider);
+  return { ...made, embed: (texts, kind, signal) => made.embed(texts, kind, { workspaceId: 1, signal }) };
+}
+
+const uses: EmbeddingUse[] = [];
+
+async function sharedEmbedder(model = "up/m", provider: Partial<ProviderConfig> = {}): Promise<Embedder> {
   const up: ProviderConfig = {
     kind: "openai-compatible",
     baseUrl: upstream.baseUrl,
@@ -68,6 +91,7 @@ async function embedder(model = "up/m", provider: Partial<ProviderConfig> = {}):
     { embeddings: { model }, providers: new Map([["up", up]]) },
     clock,
     (bytes) => bytes.fill(0),
+    { lanes: createLanes(), used: (use) => void uses.push(use) },
   );
   if (!made) throw new Error("no embedder was made");
   return made;
@@ -425,6 +449,64 @@ describe("batches", () => {
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(["enough"]));
     upstream.always({});
     expect(await model.embed(["b"], "document")).toEqual([unit("b")]);
+  });
+
+  test("of another workspace are next, however many of one wait", async () => {
+    const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
+    upstream.always((_request, index) => {
+      const gate = gates[index - asked];
+      return gate ? { gate: gate.promise } : {};
+    });
+    const model = await sharedEmbedder();
+    const busy = texts(50).map((text) => model.embed([text], "document", { workspaceId: 1 }));
+    await upstream.arrived(asked + 2);
+    const calm = [
+      model.embed(["b"], "document", { workspaceId: 2 }),
+      model.embed(["c"], "document", { workspaceId: 3 }),
+    ];
+    for (const [index, gate] of gates.slice(0, 3).entries()) {
+      gate.resolve();
+      await upstream.arrived(asked + 3 + index);
+    }
+    // By the second turn the first workspace has none in flight either.
+    expect(inputs().slice(2, 5)).toEqual([["b"], ["text number 2"], ["c"]]);
+    for (const gate of gates) gate.resolve();
+    await Promise.all([...busy, ...calm]);
+    expect(inputs()).toHaveLength(52);
+  });
+
+  test("of queries leave four places to workspaces that have none", async () => {
+    upstream.always({ hang: true });
+    const model = await sharedEmbedder();
+    const control = new AbortController();
+    const { signal } = control;
+    const ask = (workspaceId: number, text: string): Promise<unknown> =>
+      model.embed([text], "query", { workspaceId, signal }).catch((error: unknown) => error);
+    const busy = texts(40).map((text) => ask(1, text));
+    await upstream.arrived(asked + 12);
+    const calm = ask(2, "here");
+    await upstream.arrived(asked + 13);
+    expect(inputs().at(-1)).toEqual(["here"]);
+    control.abort("enough");
+    expect(new Set(await Promise.all([...busy, calm]))).toEqual(new Set(["enough"]));
+  });
+
+  test("are counted in tokens for their workspace, and by an estimate where the count cannot be true", async () => {
+    const model = await sharedEmbedder();
+    const answer = (tokens: number) => ({
+      body: JSON.stringify({
+        data: [{ index: 0, embedding: fakeVector("12345678", DIMS) }],
+        usage: { prompt_tokens: tokens, total_tokens: tokens },
+      }),
+    });
+    uses.length = 0;
+    upstream.script(answer(3), answer(900_000_000), answer(0));
+    for (const workspaceId of [7, 8, 9]) await model.embed(["12345678"], "document", { workspaceId });
+    expect(uses.map(({ workspaceId, model: name, tokens }) => [workspaceId, name, tokens])).toEqual([
+      [7, "up/m", 3],
+      [8, "up/m", 2],
+      [9, "up/m", 2],
+    ]);
   });
 
   test("go to OpenAI and to a compatible server as floats", async () => {

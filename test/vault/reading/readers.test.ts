@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { JobOverLimit } from "../../../src/vault/job-errors.ts";
 import { DocumentReaders, type DocumentReadersOptions } from "../../../src/vault/reading/readers.ts";
 import { until } from "../../tasks/support.ts";
 import { bytesRequest, command, endlessPdf, PDF, textRequest } from "./support.ts";
@@ -144,4 +145,21 @@ test("a document is tried again once only", async () => {
     /^(?:JobOverLimit: ends the process|ReaderFailed: a reading process did not start)/,
   );
   expect(pids()).toHaveLength(2);
+});
+
+test("several workspaces whose documents were given up hold up each other, and leave a reader to all others", async () => {
+  let allowed = 200;
+  const readers = open({ timeFor: () => allowed });
+  for (const workspaceId of [1, 2, 3]) {
+    const given = readers.prepare(endless(), { workspaceId }).catch((error: unknown) => error);
+    expect(await given).toBeInstanceOf(JobOverLimit);
+  }
+  allowed = 300_000;
+  const ended: number[] = [];
+  for (const workspaceId of [1, 2, 3, 1, 2, 3]) {
+    // They end when the pool does.
+    void readers.prepare(endless(), { workspaceId }).catch(() => ended.push(workspaceId));
+  }
+  expect((await readers.prepare(short, { workspaceId: 4 })).characters).toBe(10);
+  expect(ended).toEqual([]);
 });
