@@ -81,8 +81,16 @@ export async function checkCheckpoint(
   }
 }
 
-/** Whose word the result rests on. */
-export function keyFact({ trusted, inside }: BundleKeys, { keys: given }: Trust, manifest: Manifest): string {
+/** Whose word the result rests on. `covered`: see `Anchors`. */
+export function keyFact(
+  { trusted, inside }: BundleKeys,
+  { keys: given }: Trust,
+  manifest: Manifest,
+  covered: number,
+): string {
+  if (given.length === 0 && covered > 0) {
+    return `${manifest.key}: the one that signed the checkpoints that you gave, or that their key vouches for`;
+  }
   if (given.length === 0) {
     return `${manifest.key}: it lies in the bundle itself. Compare it with the one that the gateway shows (gatehouse ledger key), got by another way, or give that along`;
   }

@@ -212,7 +212,8 @@ class BundleCheck {
     });
     await anchors.finish(keys, this.#tools);
     const found = { included: entries.included, decisions: oversight.rows, erasures: erasures.lines };
-    bundleFacts(manifest, found, keyFact(keys, this.#trust, manifest), anchors.agreed > 0, this.#report);
+    const { covered } = anchors;
+    bundleFacts(manifest, found, keyFact(keys, this.#trust, manifest, covered), covered, this.#report);
   }
 
   /** Reads what was not read yet, and holds every file to what the manifest says of it. */
