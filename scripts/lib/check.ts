@@ -20,12 +20,14 @@ import {
   tallyTests,
   withoutSkips,
 } from "./tally.ts";
+import { prepareZipReaders, ZIP_READER_TESTS } from "./zip-readers-check.ts";
 
 /** Tests of the built program: they need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
 /** Tests that need a program which is not everywhere. CI installs it; elsewhere they are skipped where it is missing. */
 const OUTSIDE = [
   { name: "the ledger's proofs, checked by Go", folder: GO_TESTS, prepare: prepareGo },
+  { name: "bundles, unpacked by other programs", folder: ZIP_READER_TESTS, prepare: prepareZipReaders },
   { name: "pages, in a real browser", folder: BROWSER_TESTS, prepare: prepareBrowser },
 ] as const;
 const LONGEST_PART_MS = 30 * 60_000;

@@ -3,6 +3,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import Type, { type Static } from "typebox";
 import { Value } from "typebox/value";
 import { type AgentEvent, defineTool, runAgent } from "../../src/agents/index.ts";
+import { until } from "../support/until.ts";
 import { collect, last, only, types } from "./support.ts";
 
 /** A server that speaks the protocol for real: the model's name says how it behaves. */
@@ -110,8 +111,7 @@ test("cancelling closes the connection", async () => {
     if (event.type === "output.delta") setTimeout(() => controller.abort(), 1);
   }
   expect(last(events)).toMatchObject({ type: "agent.failed", code: "cancelled", usage: { estimated: true } });
-  for (let tries = 0; tries < 200 && !gone.includes("hang"); tries++) await Bun.sleep(5);
-  expect(gone).toContain("hang");
+  await until(() => gone.includes("hang"));
 });
 
 function unreachable() {

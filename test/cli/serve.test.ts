@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fromSources } from "../support/process.ts";
+import { until } from "../support/until.ts";
 import { AGENT, type Desk, openDesk, SECRET } from "./support.ts";
 
 /** What a data directory holds while nobody uses it. */
@@ -131,10 +132,14 @@ describe("a server that is told to stop", () => {
     const server = await desk.serve();
     const admin = adminToken();
     let busy = true;
-    const callers = Array.from({ length: 8 }, async () => {
-      while (busy) await desk.call(server, admin, "GET", "/v1/agents").catch(() => {});
+    const answered = Array.from({ length: 8 }, () => 0);
+    const callers = answered.map(async (_, caller) => {
+      while (busy) {
+        const answer = await desk.call(server, admin, "GET", "/v1/agents").catch(() => null);
+        if (answer?.ok) answered[caller] = (answered[caller] ?? 0) + 1;
+      }
     });
-    await Bun.sleep(150);
+    await until(() => answered.every((count) => count >= 3));
     expect(await server.end("SIGTERM")).toBe(0);
     busy = false;
     await Promise.all(callers);

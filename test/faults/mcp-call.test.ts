@@ -11,6 +11,7 @@ import { chainFaults } from "../ledger/support.ts";
 import { BOTH, hello, request } from "../mcp/support.ts";
 import { run, type ServerProcess, serve, tempDir } from "../support/process.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
+import { until } from "../support/until.ts";
 import { readFile, unsettled } from "./support.ts";
 
 setDefaultTimeout(120_000);
@@ -67,14 +68,6 @@ async function callTool(token: string): Promise<{ readonly out: Promise<string> 
   const session = { "mcp-session-id": hi.headers.get("mcp-session-id") ?? "" };
   const out = post(request("tools/call", { name: "up__send", arguments: { to: "all" } }), session);
   return { out: out.then((response) => response.text()).catch(() => "") };
-}
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error("it did not come to pass");
-    await Bun.sleep(5);
-  }
 }
 
 /** Kills the process and starts another, twice: the second finds what the first has made of it. */

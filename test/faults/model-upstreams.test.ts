@@ -17,6 +17,7 @@ import {
 import {
   dispatch,
   ended,
+  gate,
   ledger,
   openEvents,
   type Stage,
@@ -269,12 +270,31 @@ async function runInto({ steps, hangs }: Fault, tier: number) {
 }
 
 test("an answer that is whole is charged and succeeds, its characters cut anywhere", async () => {
-  raw.script(() => [headOf(STREAM), chunkOf(HALF), chunkOf(OTHER_HALF), chunkOf(FINISH), LAST_CHUNK, "end"]);
+  const head = headOf({ ...STREAM, connection: "close" });
+  raw.script(() => [head, chunkOf(HALF), chunkOf(OTHER_HALF), chunkOf(FINISH), LAST_CHUNK, "end"]);
   const task = await ended(stage.gateway, await dispatch(stage.gateway, { agent: "plain", tier: 2 }));
   expect(task).toMatchObject({ status: "succeeded", output: "wrong 😀 more", model: "raw/x" });
   expect(task.credits_consumed).toBeGreaterThan(0);
   // The upstream is about to close this connection: a call that used it again would be lost, as it would anywhere.
   await until(() => raw.answering === 0);
+});
+
+test("a kept connection that the provider ends below a request is a failed connection: the next model answers", async () => {
+  const end = gate();
+  const whole = Buffer.concat([Buffer.from(headOf(STREAM)), chunkOf(WHOLE), Buffer.from(LAST_CHUNK)]);
+  raw.script(() => [whole, end.opened, "end"]);
+  const first = await ended(stage.gateway, await dispatch(stage.gateway, { agent: "plain", tier: 2 }));
+  expect(first).toMatchObject({ status: "succeeded", model: "raw/x" });
+  const [requests, early] = [raw.requests.length, raw.early];
+  const id = await dispatch(stage.gateway, { agent: "plain", tier: 1 });
+  const reading = openEvents(stage.gateway, id).then(allEvents);
+  await until(() => raw.early > early);
+  end.open();
+  const events = await reading;
+  const fallback = events.find(({ event }) => event === "model.fallback");
+  expect(fallback?.data).toMatchObject({ from: "raw/x", to: "up/b", reason: "connection" });
+  expect(textOf(events)).toBe("right");
+  expect(raw.requests.length).toBe(requests);
 });
 
 describe("the next model answers where the first", () => {

@@ -7,6 +7,7 @@ import { systemRandom } from "../../src/base/ids.ts";
 import { chainFaults } from "../ledger/support.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { run, type ServerProcess, serve, tempDir } from "../support/process.ts";
+import { until } from "../support/until.ts";
 import { readFile, settings, unsettled } from "./support.ts";
 
 setDefaultTimeout(120_000);
@@ -48,14 +49,6 @@ async function dispatch(prompt: string): Promise<string> {
 
 const asked = (prompt: string) =>
   fake.requests.filter(({ body }) => body.messages.some(({ content }) => content === prompt)).length;
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error("it did not come to pass");
-    await Bun.sleep(5);
-  }
-}
 
 test("after three deaths over one step it is failed as interrupted, and the others run once", async () => {
   // Whoever asks for the poison dies of it, before the answer.

@@ -3,6 +3,7 @@ import { finishedTask } from "../access/routes.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { until } from "../support/until.ts";
 
 const clock = new FakeClock();
 // Takes a call and never answers: what was started goes on until it is stopped.
@@ -32,13 +33,6 @@ const dispatch = (agent: string, tier = 1) =>
   gateway.call("POST", "/v1/tasks", { body: { agent, prompt: "hi", tier } });
 const task = async (id: string) => (await gateway.call("GET", `/v1/tasks/${id}`)).body;
 const entry = async (seq: string | null) => (await gateway.call("GET", `/v1/ledger/${seq}`)).body;
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await done()); tries++) {
-    if (tries > 200) throw new Error("waited in vain");
-    await Bun.sleep(5);
-  }
-}
 
 describe("an agent that is not there answers 404 agent_not_found", () => {
   test.each([

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { until } from "../support/until.ts";
 
 const FLOOD = 3_000;
 const MINUTE = 60_000;
@@ -24,11 +25,7 @@ const counted = (entries: readonly Refused[]) =>
 
 /** Housekeeping writes after the clock has moved: waits for what it has to write. */
 async function swept(entries: number): Promise<Refused[]> {
-  for (let tries = 0; tries < 100; tries++) {
-    const found = await refused();
-    if (found.length >= entries) return found;
-    await Bun.sleep(5);
-  }
+  await until(async () => (await refused()).length >= entries);
   return refused();
 }
 

@@ -1,6 +1,9 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { databasePath } from "../../src/store/directory.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { until } from "../support/until.ts";
 
 const MINUTE = 60_000;
 const clock = new FakeClock();
@@ -147,7 +150,12 @@ describe("last_used_at", () => {
     await works(secret);
     const used = new Date(clock.now()).toISOString();
     clock.advance(5_000);
-    await Bun.sleep(20);
+    const file = new Database(databasePath(gateway.dataDir), { readonly: true });
+    const stored = file.query<{ last_used_at: number | null }, [string]>(
+      "SELECT last_used_at FROM tokens WHERE id = ?",
+    );
+    await until(() => stored.get(id)?.last_used_at === Date.parse(used));
+    file.close();
     expect((await listed(id)).last_used_at).toBe(used);
   });
 });

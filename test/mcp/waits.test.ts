@@ -7,6 +7,7 @@ import { WAITS_PER_WORKSPACE } from "../../src/mcp/waits.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
+import { until } from "../support/until.ts";
 import { ledger, yamlOf } from "../tasks/support.ts";
 import { addConnector, connect, messagesOf, request, watch } from "./support.ts";
 
@@ -44,14 +45,6 @@ afterEach(async () => {
 
 const ASK_AGENT = { name: "agents__plain", arguments: { prompt: "hi" } };
 
-async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 50_000;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error("it did not come to pass");
-    await Bun.sleep(5);
-  }
-}
-
 const dispatched = async () =>
   (await ledger(gateway)).filter(({ action, phase }) => action === "task.dispatch" && phase === "intent")
     .length;
@@ -63,7 +56,7 @@ test("past 1,000 in a workspace no agent is given a task any more, and another w
     const batch = Array.from({ length: BATCH }, () => request("tools/call", ASK_AGENT));
     out.push(client.open(batch).then((response) => response.text()));
   }
-  await eventually(async () => (await dispatched()) >= WAITS_PER_WORKSPACE);
+  await until(async () => (await dispatched()) >= WAITS_PER_WORKSPACE);
   const refusal = await client.refusal("tools/call", ASK_AGENT);
   expect(refusal).toMatchObject({ code: -32_029, data: { code: "rate_limited" } });
   expect(refusal.message).toContain("1000 calls wait for tasks in this workspace.");
@@ -83,7 +76,7 @@ test("past 1,000 in a workspace no agent is given a task any more, and another w
   const other = await connect(gateway, { token });
   const waits = watch(await other.open(request("tools/call", ASK_AGENT)));
   const running = async () => (await gateway.call("GET", "/v1/tasks", { token })).body.data.length;
-  await eventually(async () => (await running()) === 1);
+  await until(async () => (await running()) === 1);
   waits.leave();
 
   expect((await gateway.call("POST", "/v1/agents/plain/stop")).status).toBe(200);
@@ -97,7 +90,7 @@ test("who waits for an agent when the process stops is told so, and which task g
   const { admin } = gateway;
   const client = await connect(gateway);
   const stream = watch(await client.open(request("tools/call", ASK_AGENT)));
-  await eventually(() => upstream.requests.length === 1);
+  await until(() => upstream.requests.length === 1);
   const [{ id }] = (await gateway.call("GET", "/v1/tasks")).body.data;
   await gateway.stop();
   await stream.ended;
@@ -108,6 +101,6 @@ test("who waits for an agent when the process stops is told so, and which task g
   upstream.script("a", { chunks: ["at last"] });
   gateway = await startGateway({ yaml, dataDir });
   const read = async () => (await gateway.call("GET", `/v1/tasks/${id}`, { token: admin })).body;
-  await eventually(async () => (await read()).finished_at !== null);
+  await until(async () => (await read()).finished_at !== null);
   expect(await read()).toMatchObject({ status: "succeeded", output: "at last" });
 });

@@ -1,5 +1,3 @@
-import { expect } from "bun:test";
-
 /** One post, as a receiver takes it. */
 export interface Posted {
   readonly headers: Readonly<Record<string, string>>;
@@ -41,11 +39,4 @@ export function startReceiver(only?: string): FakeReceiver {
   };
 }
 
-/** Lets the network and the store have their turns until it is so. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 5_000; turn++) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  expect(await holds()).toBe(true);
-}
+export { until } from "../support/until.ts";

@@ -87,6 +87,7 @@ const ANYWHERE = [
   "ledger/proof/**",
   "ledger/verify/{form,report}.ts",
   "ledger/verify/bundle/*.ts",
+  "ledger/verify/bundle/archive/**",
   "ledger/verify/bundle/page/{main,dom,tools}.ts",
   "ledger/article14/format/**",
 ];

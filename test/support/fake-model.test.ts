@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { APICallError, type LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { type FakeModel, startFakeModel } from "./fake-model.ts";
+import { until } from "./until.ts";
 
 let fake: FakeModel;
 
@@ -50,10 +51,6 @@ async function collect(id: string, text?: string) {
     finish: parts.find((part) => part.type === "finish"),
     calls: parts.flatMap((part) => (part.type === "tool-call" ? [part] : [])),
   };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 200 && !condition(); i++) await Bun.sleep(5);
 }
 
 describe("text", () => {

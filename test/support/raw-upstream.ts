@@ -6,7 +6,8 @@ import { createServer, type Socket } from "node:net";
 
 /**
  * Bytes to send, each in a write of its own; a promise to wait for; or what is done to the connection: `end` closes it
- * after what was sent (FIN), `reset` breaks it (RST), `hang` sends nothing more. Without one of these three the connection
+ * after what was sent (FIN); behind a whole answer, that answer MUST say `connection: close`, or the client may send its next
+ * request on the connection while it ends, where it is never read. `reset` breaks it (RST), `hang` sends nothing more. Without one of these three the connection
  * stays open for the next request. A function is called again and again for more bytes, until the connection is gone.
  */
 export type Step = string | Uint8Array | Promise<unknown> | (() => string) | "end" | "reset" | "hang";
@@ -26,6 +27,8 @@ export interface RawUpstream {
   readonly url: string;
   /** Every request that came whole, oldest first. */
   readonly requests: readonly RawRequest[];
+  /** Times that bytes came on a connection in the middle of an answer. They are not read if the answer ends the connection. */
+  readonly early: number;
   /** Connections that are open in the middle of an answer; those that wait for a next request do not count. */
   readonly answering: number;
   /** Bytes that were handed over to be sent. */
@@ -49,6 +52,7 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
   let script = initial;
   let index = 0;
   let sent = 0;
+  let early = 0;
 
   async function write(socket: Socket, bytes: string | Uint8Array): Promise<void> {
     if (socket.destroyed) return;
@@ -90,7 +94,10 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
     let received: Buffer = Buffer.alloc(0);
     socket.on("data", async (data) => {
       received = Buffer.concat([received, typeof data === "string" ? Buffer.from(data) : data]);
-      if (busy.has(socket)) return;
+      if (busy.has(socket)) {
+        early += 1;
+        return;
+      }
       busy.add(socket);
       for (let next = takeRequest(received); next !== undefined; next = takeRequest(received)) {
         received = received.subarray(next.length);
@@ -107,6 +114,9 @@ export async function startRawUpstream(initial: RawScript = () => ["end"]): Prom
   return {
     url: `http://127.0.0.1:${address.port}`,
     requests,
+    get early() {
+      return early;
+    },
     get answering() {
       return [...sockets].filter((socket) => busy.has(socket)).length;
     },

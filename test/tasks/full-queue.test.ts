@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { until } from "../support/until.ts";
 import { dispatch, type Gate, gate, ledger, unsettled, yamlOf } from "./support.ts";
 
 setDefaultTimeout(180_000);
@@ -55,11 +56,7 @@ function started(): string[] {
 }
 
 async function untilStarted(count: number): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  while (upstream.requests.length < count) {
-    if (Date.now() > deadline) throw new Error(`${upstream.requests.length} of ${count} have started`);
-    await Bun.sleep(2);
-  }
+  await until(() => upstream.requests.length >= count);
 }
 
 /** Agents in turns, beginning with who has waited longest, and each one's tasks in the order of their ids. */

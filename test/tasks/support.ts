@@ -129,13 +129,7 @@ export function held(
   };
 }
 
-/** For what nothing tells of, such as a connection that was hung up. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await condition()); tries++) {
-    if (tries === 20_000) throw new Error("it did not come to pass");
-    await Bun.sleep(2);
-  }
-}
+export { until } from "../support/until.ts";
 
 export interface Entry {
   readonly seq: number;

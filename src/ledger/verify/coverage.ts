@@ -8,18 +8,21 @@ export function coverageOf(size: number, covered: number): string {
   return `entries 1 to ${counted(covered)}, by a signature; ${counted(size - covered)} came after it`;
 }
 
-/** What nothing in the directory itself can show, and what would. */
-export function uncheckedOf(trust: Trust, origin: string, isOneWorkspace: boolean): string[] {
-  const unchecked: string[] = [];
-  const hasCheckpoint = trust.checkpoints.some(({ checkpoint }) => checkpoint.origin === origin);
-  if (!hasCheckpoint) {
-    unchecked.push(
-      "whether the directory was put back to an older state that it once had, or the ledger was made anew with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint)",
-    );
-  }
+/**
+ * What nothing in the directory itself can show, and what would.
+ * @param kept The entries that a checkpoint from elsewhere covers. It covers nothing after them.
+ */
+export function uncheckedOf(trust: Trust, kept: number, isOneWorkspace: boolean): string[] {
+  const unchecked = [
+    kept === 0
+      ? "whether the directory was put back to an older state that it once had, or the ledger was made again with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint)"
+      : `whether the ledger was cut off after entry ${counted(kept)}, or made again from there with its key: the checkpoints that were given cover nothing after it, and only a newer one that was kept elsewhere would (--checkpoint)`,
+  ];
   if (trust.keys.length === 0) {
     unchecked.push(
-      "whether the key in the directory is the ledger's own, or all was signed with another one: only the key that was kept elsewhere shows that (--key)",
+      kept === 0
+        ? "whether the key in the directory is the ledger's own, or all was signed with another one: only the key that was kept elsewhere shows that (--key)"
+        : "whether the key that signed the checkpoints is the ledger's own: only the key that was kept elsewhere shows that (--key)",
     );
   }
   if (isOneWorkspace) {

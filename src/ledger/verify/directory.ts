@@ -252,15 +252,16 @@ class Examination {
   #conclude(keys: Keyring, origins: string): void {
     const { trust } = this.#request;
     const evidence = this.#ledgers.flatMap(({ walked }) => (walked ? [walked] : []));
-    const trusted = keys.trusted(evidence);
+    const allKept = evidence.flatMap(({ kept }) => kept);
+    const sets = keys.trustedSets(evidence, allKept);
     // That a key was given which is none of these is said already.
     const isKeyKnown =
       trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
     for (const { workspace, report, walked } of this.#ledgers) {
       if (!walked) continue;
-      const { size, signed, checkpoints, hasHead, unvouchedErasures } = walked;
+      const { size, signed, kept, checkpoints, hasHead, unvouchedErasures } = walked;
       const origin = `${origins}${workspace.name}`;
-      const covered = Math.max(0, ...[...signed].filter(([key]) => trusted.has(key)).map(([, upTo]) => upTo));
+      const covered = Math.min(...sets.map((trusted) => coveredBy(trusted, signed)));
       const claimed = Math.max(0, ...signed.values());
       if (checkpoints === 0 && !hasHead) {
         report.undecided(
@@ -285,8 +286,9 @@ class Examination {
         );
       }
       if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
-      const unchecked = uncheckedOf(trust, origin, this.#request.workspace !== null);
-      if (unchecked.length > 0) report.fact("Not checked", unchecked.join("; "));
+      const keptUpTo = kept.reduce((most, { covers }) => Math.max(most, covers), 0);
+      const unchecked = uncheckedOf(trust, keptUpTo, this.#request.workspace !== null);
+      report.fact("Not checked", unchecked.join("; "));
       const key = keys.current(origin);
       if (key !== undefined) {
         report.fact(
@@ -298,6 +300,11 @@ class Examination {
       }
     }
   }
+}
+
+/** The largest number of entries that one of the keys has signed. */
+function coveredBy(trusted: ReadonlySet<string>, signed: ReadonlyMap<string, number>): number {
+  return Math.max(0, ...[...signed].filter(([key]) => trusted.has(key)).map(([, upTo]) => upTo));
 }
 
 function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {

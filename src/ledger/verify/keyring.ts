@@ -4,6 +4,7 @@ import { formatVerifierKey, keyIdOf, NoteError, parseVerifierKey, type VerifierK
 import type { Trust, VerifyTools } from "../proof/verification.ts";
 import type { EntryFields } from "./form.ts";
 import type { Report } from "./report.ts";
+import type { KeptCheckpoint } from "./roots.ts";
 
 // By the number, not by the text of the same name: the tenth key is not the second.
 const KEYS =
@@ -67,20 +68,40 @@ export class Keyring {
    * Those that are believed: what the auditor brought, else the oldest, and whichever was named by an entry that one of them has
    * signed over. That a checkpoint has the signatures of two keys says nothing: anybody may add his own.
    */
-  trusted(ledgers: readonly KeyEvidence[]): Set<KeyHex> {
-    const trusted = new Set(
-      (this.#given.length > 0 ? this.#given : this.#stored.slice(0, 1)).map((key) => key.toHex()),
+  trusted(ledgers: readonly KeyEvidence[]): ReadonlySet<KeyHex> {
+    const roots = this.#given.length > 0 ? this.#given : this.#stored.slice(0, 1);
+    return vouchedBy(
+      roots.map((key) => key.toHex()),
+      ledgers,
     );
-    for (let size = -1; size < trusted.size; ) {
-      size = trusted.size;
-      for (const { signed, rotations } of ledgers) {
-        for (const { seq, from, to } of rotations) {
-          if (trusted.has(from) && (signed.get(from) ?? 0) >= seq) trusted.add(to);
-        }
+  }
+
+  /**
+   * The sets of keys each of which must vouch for all of a ledger. Without a key that the auditor brought, the key of each
+   * checkpoint that he kept has to lead to the keys that are in force: else a stranger's key in the directory, and its
+   * signatures on what comes behind the last of those checkpoints, would be believed.
+   */
+  trustedSets(ledgers: readonly KeyEvidence[], kept: readonly KeptCheckpoint[]): ReadonlySet<KeyHex>[] {
+    const sets = [this.trusted(ledgers)];
+    if (this.#given.length > 0) return sets;
+    const signers = new Map(kept.map(({ keys }) => [keys.join(), keys]));
+    for (const keys of signers.values()) sets.push(vouchedBy(keys, ledgers));
+    return sets;
+  }
+}
+
+/** These keys, and whichever was named by an entry that one of them has signed over. */
+function vouchedBy(roots: readonly KeyHex[], ledgers: readonly KeyEvidence[]): ReadonlySet<KeyHex> {
+  const trusted = new Set(roots);
+  for (let size = -1; size < trusted.size; ) {
+    size = trusted.size;
+    for (const { signed, rotations } of ledgers) {
+      for (const { seq, from, to } of rotations) {
+        if (trusted.has(from) && (signed.get(from) ?? 0) >= seq) trusted.add(to);
       }
     }
-    return trusted;
   }
+  return trusted;
 }
 
 interface KeyRow {

@@ -10,7 +10,7 @@ import { type KeyEvidence, type Keyring, newKeyOf, type Rotation, rotationOf } f
 import { PayloadCheck } from "./payloads.ts";
 import { counted, type Report } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
-import { RootCheck } from "./roots.ts";
+import { type KeptCheckpoint, RootCheck } from "./roots.ts";
 import { TileCheck } from "./tiles.ts";
 import { LedgerTree } from "./tree.ts";
 import { walk } from "./walk.ts";
@@ -33,6 +33,8 @@ export interface WalkedLedger extends KeyEvidence {
   readonly size: number;
   /** Checkpoints whose signature is good, stored and given. */
   readonly checkpoints: number;
+  /** Checkpoints that the auditor kept elsewhere. */
+  readonly kept: readonly KeptCheckpoint[];
   /** Whether the last commit's head is there, and its signature good. */
   readonly hasHead: boolean;
   /** Names of workspaces that entries of this ledger say were made. */
@@ -119,6 +121,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   return {
     size: last,
     checkpoints: roots.stored.count + roots.given.count,
+    kept: roots.kept,
     hasHead: head !== null,
     created,
     signed: roots.signed,

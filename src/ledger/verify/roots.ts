@@ -39,6 +39,14 @@ export interface RootCheckParts {
   readonly report: Report;
 }
 
+/** A checkpoint that somebody kept elsewhere. */
+export interface KeptCheckpoint {
+  /** The hex of each key that signed it. */
+  readonly keys: readonly string[];
+  /** 0 if its root is not that of the entries. */
+  readonly covers: number;
+}
+
 /**
  * What was signed over the tree of the entries: the head of the last commit, the checkpoints that are stored, and those from
  * elsewhere.
@@ -49,6 +57,8 @@ export class RootCheck {
   readonly head = new Track();
   /** By the hex of a key: the largest size that it has signed, and that is right. */
   readonly signed = new Map<string, number>();
+  /** Checkpoints from elsewhere whose signature is good: who signed each, and the entries that it covers. */
+  readonly kept: KeptCheckpoint[] = [];
   /** Checkpoints that could not be compared, since entries before them are missing or not to be told. */
   uncompared = 0;
   readonly #parts: RootCheckParts;
@@ -108,7 +118,11 @@ export class RootCheck {
     ) {
       this.#givenLeft.pop();
       const signers = await this.#givenSigners(next);
-      if (signers) this.#judge(this.given, next.checkpoint, signers, upTo);
+      if (!signers) continue;
+      const isRight = this.#judge(this.given, next.checkpoint, signers, upTo);
+      if (signers.length === 0) continue;
+      const keys = signers.map(({ publicKey }) => publicKey.toHex());
+      this.kept.push({ keys, covers: isRight ? next.checkpoint.size : 0 });
     }
     this.#look();
   }
@@ -118,11 +132,12 @@ export class RootCheck {
     this.#next = Math.min(...sizes.map((size) => size ?? Number.POSITIVE_INFINITY));
   }
 
-  #judge(track: Track, { size, root }: TreeHead, signers: readonly VerifierKey[], upTo: number): void {
+  /** @returns whether the entries have this root */
+  #judge(track: Track, { size, root }: TreeHead, signers: readonly VerifierKey[], upTo: number): boolean {
     if (signers.length > 0) track.count += 1;
     if (size > 0 && upTo === Number.POSITIVE_INFINITY) {
       track.beyond = Math.max(track.beyond, size);
-      return;
+      return false;
     }
     const { tree } = this.#parts;
     if (size > 0 && (tree.isLost || size !== tree.size)) {
@@ -134,6 +149,7 @@ export class RootCheck {
         this.signed.set(key, Math.max(this.signed.get(key) ?? 0, size));
       }
       this.#unsure = 0;
+      return true;
     } else if (this.#unsure > track.lastGood) {
       // It was another entry that was replaced than the one that was taken for it. That one of them was is said already.
       tree.lose();
@@ -141,6 +157,7 @@ export class RootCheck {
     } else {
       track.isWrong(size);
     }
+    return false;
   }
 
   #parse({ size, note }: StoredRow): SignedCheckpoint | null {

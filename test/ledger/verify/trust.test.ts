@@ -12,7 +12,11 @@ import {
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../../src/base/errors.ts";
-import { checkpointText, parseSignedCheckpoint } from "../../../src/ledger/proof/checkpoint.ts";
+import {
+  checkpointText,
+  parseCheckpoints,
+  parseSignedCheckpoint,
+} from "../../../src/ledger/proof/checkpoint.ts";
 import { formatNote, formatVerifierKey } from "../../../src/ledger/proof/note.ts";
 import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { startGateway, type TestGateway, type TestGatewayOptions } from "../../support/gateway.ts";
@@ -28,14 +32,19 @@ import {
   type Scene,
   verify,
 } from "./scene.ts";
-import { signAs, Vandal } from "./vandal.ts";
+import { type Row, signAs, Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
 
-/** The first of the notes of a workspace in a file of checkpoints. */
-function noteOf(file: string, workspace: string): string {
-  const note = file.split(/\n\n(?!— )/).find((each) => each.includes(`/${workspace}\n`));
+/** The first of the notes of a workspace in a file of checkpoints, or the one of so many entries. */
+function noteOf(file: string, workspace: string, size: number | "" = ""): string {
+  const start = size === "" ? `/${workspace}\n` : `/${workspace}\n${size}\n`;
+  const note = file.split(/\n\n(?!— )/).find((each) => each.includes(start));
   return `${note}\n`;
+}
+
+function afterEntry(size: number): string {
+  return `whether the ledger was cut off after entry ${size}, or made again from there with its key: the checkpoints that were given cover nothing after it, and only a newer one that was kept elsewhere would (--checkpoint)`;
 }
 
 describe("what is brought along:", () => {
@@ -159,14 +168,38 @@ describe("what is brought along:", () => {
     ];
     expect(nothing.get("Vouched for")).toBe("all entries, by a signature");
     expect(nothing.get("Not checked")).toBe(
-      "whether the directory was put back to an older state that it once had, or the ledger was made anew with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint); whether the key in the directory is the ledger's own, or all was signed with another one: only the key that was kept elsewhere shows that (--key)",
+      "whether the directory was put back to an older state that it once had, or the ledger was made again with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint); whether the key in the directory is the ledger's own, or all was signed with another one: only the key that was kept elsewhere shows that (--key)",
     );
-    expect(all.get("Not checked")).toBeUndefined();
+    const sizes = parseCheckpoints(scene.checkpoints)
+      .filter(({ checkpoint }) => checkpoint.origin === origin())
+      .map(({ checkpoint }) => checkpoint.size);
+    const newest = sizes.at(-1) ?? 0;
+    expect(all.get("Not checked")).toBe(afterEntry(newest));
     expect(
       (await factsIn({ key: scene.key, checkpoints: scene.checkpoints, workspace: "default" })).get(
         "Not checked",
       ),
-    ).toBe("the other workspaces, and whether one is missing: leave out --workspace");
+    ).toBe(`${afterEntry(newest)}; the other workspaces, and whether one is missing: leave out --workspace`);
+    for (const size of sizes.filter((each) => each > 0)) {
+      const older = await factsIn({
+        key: scene.key,
+        checkpoints: noteOf(scene.checkpoints, "default", size),
+      });
+      expect(older.get("Not checked")).toBe(afterEntry(size));
+    }
+  });
+
+  test("a checkpoint of another workspace, or by a stranger, covers nothing, and the result says so", async () => {
+    const { checkpoint } = parseSignedCheckpoint(noteOf(scene.checkpoints, "default"));
+    const text = checkpointText(checkpoint);
+    const byStranger = formatNote({ text, signatures: [signAs(STRANGER)(origin(), text)] });
+    for (const checkpoints of [noteOf(scene.checkpoints, "other"), byStranger]) {
+      const { ledgers } = await verify(copy.path, { checkpoints, key: scene.key });
+      const facts = ledgers.find(({ workspace }) => workspace === "default")?.facts ?? [];
+      expect(facts.find(({ label }) => label === "Not checked")?.value).toContain(
+        "whether the directory was put back to an older state",
+      );
+    }
   });
 
   test("whose word it rests on is said", async () => {
@@ -272,6 +305,43 @@ describe("keys that change:", () => {
     expect(allFindings(result)).toEqual([]);
   });
 
+  test("one that is put before the ledger's own is not believed beside checkpoints that were kept", async () => {
+    let kept = "";
+    const key = await within(async (gateway) => {
+      await read(gateway);
+      kept = (await gateway.call("GET", "/v1/ledger/checkpoint")).body;
+      for (let count = 0; count < 5; count++) await read(gateway);
+    });
+    expect((await verify(path, { checkpoints: kept })).verdict).toBe("holds");
+    const { checkpoint } = parseSignedCheckpoint(kept);
+    const { origin } = checkpoint;
+    const vandal = new Vandal({ dataDir: directory.path, path, remove: () => {} });
+    vandal.unguarded(() => {
+      // An end that somebody made up, signed by a key of his own, which the directory now has as the older one.
+      const last = vandal.rows().length;
+      vandal.set(last, { bytes: vandal.forged(last) });
+      vandal.rechain(last);
+      vandal.append(handOver(vandal.row(last), keyOf(origin), key));
+      vandal.run("UPDATE ledger_keys SET public_key = ?, retired_at = 1", STRANGER.publicKey);
+      vandal.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 0)", publicKeyOf(key));
+      vandal.removeCheckpoints(checkpoint.size);
+      vandal.run(
+        "INSERT INTO ledger_checkpoints VALUES (1, ?, ?, 0)",
+        last + 1,
+        vandal.noteBy(signAs(STRANGER), last + 1),
+      );
+      vandal.signHead(signAs(STRANGER));
+    });
+    vandal.close();
+    // Nothing in the directory contradicts it.
+    expect(allFindings(await verify(path))).toEqual([]);
+    const result = await verify(path, { checkpoints: kept });
+    expect([result.verdict, inShort(allFindings(result))]).toEqual([
+      "undecided",
+      [`key_unvouched ${checkpoint.size + 1}`],
+    ]);
+  });
+
   test("one that was slipped in is not believed, though it signs beside the old one", async () => {
     const key = await within(read);
     const vandal = new Vandal({ dataDir: directory.path, path, remove: () => {} });
@@ -316,6 +386,22 @@ describe("keys that change:", () => {
     }
   });
 });
+
+/** An entry behind another one by which a key takes the place of another. */
+function handOver(before: Row, from: string, to: string): string {
+  const { seq, ts } = JSON.parse(before.bytes);
+  return JSON.stringify({
+    action: "ledger.rotate_key",
+    actor: "user:operator",
+    channel: "rest",
+    detail: { from, to },
+    outcome: "succeeded",
+    phase: "single",
+    prev: Buffer.from(before.leaf).toString("hex"),
+    seq: seq + 1,
+    ts,
+  });
+}
 
 function keyOf(name: string): string {
   return formatVerifierKey(sha256, name, STRANGER.publicKey);

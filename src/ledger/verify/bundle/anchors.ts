@@ -5,110 +5,143 @@ import { NoteError, signersOf } from "../../proof/note.ts";
 import type { GrowingTree } from "../../proof/tree.ts";
 import type { Trust, VerifyTools } from "../../proof/verification.ts";
 import { counted, type Report } from "../report.ts";
-import type { BundleKeys } from "./trust.ts";
+import { type BundleKeys, isSameKey, vouchedBy } from "./trust.ts";
 
 /**
- * Checkpoints that the auditor kept elsewhere, compared with the tree at each size that it has on its way. Against somebody
- * who has the key and makes the whole ledger anew, nothing else helps.
+ * Checkpoints that the auditor kept elsewhere, compared with the tree at each size that it has on its way. Nothing else helps
+ * against somebody who has the key and makes the ledger again. More of them never improve a verdict: each one that the
+ * bundle cannot answer leaves it undecided.
  */
 export class Anchors {
   readonly #bySize = new Map<number, SignedCheckpoint[]>();
-  readonly #given: number;
-  readonly #fitting: number;
+  readonly #fitting: readonly SignedCheckpoint[];
+  readonly #trust: Trust;
   readonly #manifest: Manifest;
   readonly #report: Report;
-  readonly #compared: SignedCheckpoint[] = [];
-  #agreed = 0;
+  readonly #agreed = new Set<SignedCheckpoint>();
+  #greatestAgreed = 0;
   #lastAgreed = 0;
   #differs = 0;
-  #before = 0;
+  #covered = 0;
 
-  constructor(manifest: Manifest, { checkpoints }: Trust, report: Report) {
+  constructor(manifest: Manifest, trust: Trust, report: Report) {
     this.#manifest = manifest;
+    this.#trust = trust;
     this.#report = report;
-    this.#given = checkpoints.length;
-    const fitting = checkpoints.filter(({ checkpoint }) => checkpoint.origin === manifest.origin);
-    this.#fitting = fitting.length;
-    for (const each of fitting) {
+    this.#fitting = trust.checkpoints.filter(({ checkpoint }) => checkpoint.origin === manifest.origin);
+    for (const each of this.#fitting) {
       const { size } = each.checkpoint;
       this.#bySize.set(size, [...(this.#bySize.get(size) ?? []), each]);
     }
   }
 
-  /** Checkpoints that say the same as the bundle. */
-  get agreed(): number {
-    return this.#agreed;
+  /** The entries up to which a kept checkpoint says the same as the bundle, and bears a signature that counts. 0: none does. */
+  get covered(): number {
+    return this.#covered;
   }
 
-  /** Told of the tree at each size that it goes through. */
+  /** MUST be called with the tree at each size that it goes through, from 0 on. */
   compare(tree: GrowingTree): void {
     const known = this.#bySize.get(tree.size);
     if (!known) return;
     this.#bySize.delete(tree.size);
-    this.#compared.push(...known);
     const root = tree.root();
-    for (const { checkpoint } of known) {
-      if (isEqual(checkpoint.root, root)) {
-        this.#agreed += 1;
-        this.#lastAgreed = tree.size;
+    for (const each of known) {
+      if (isEqual(each.checkpoint.root, root)) {
+        this.#agreed.add(each);
+        this.#greatestAgreed = tree.size;
+        if (this.#differs === 0) this.#lastAgreed = tree.size;
       } else {
         this.#differs += 1;
-        if (this.#differs === 1) this.#before = this.#lastAgreed;
         this.#report.tampered(
           "checkpoint_contradicts",
-          `The checkpoint that you gave says something else of the first ${counted(tree.size)} entries: between entry ${this.#before + 1} and entry ${tree.size} something was changed, added or removed.`,
+          `The checkpoint that you gave says something else of the first ${counted(tree.size)} entries: between entry ${this.#lastAgreed + 1} and entry ${tree.size} something was changed, added or removed.`,
           tree.size,
         );
       }
     }
   }
 
-  /** Says what became of all of them, once the tree is whole. @throws SignaturesUnchecked */
-  async finish({ trusted, inside }: BundleKeys, tools: VerifyTools): Promise<void> {
-    if (this.#given === 0) return;
-    const { origin, tree } = this.#manifest;
-    if (this.#fitting === 0) {
+  /** Reports what became of all of them. MUST be called when the tree is whole. @throws SignaturesUnchecked */
+  async finish(keys: BundleKeys, tools: VerifyTools): Promise<void> {
+    if (this.#trust.checkpoints.length === 0) return;
+    if (this.#fitting.length === 0) {
       this.#report.undecided(
         "no_checkpoint_of_this_ledger",
-        `None of the checkpoints that you gave is of this ledger, ${origin}.`,
+        `None of the checkpoints that you gave is of this ledger, ${this.#manifest.origin}.`,
       );
       return;
     }
-    await this.#checkSigners([...trusted, ...inside], tools);
-    if (this.#compared.length === 0) {
-      const size = Math.max(...this.#bySize.keys());
-      this.#report.undecided(
-        "checkpoint_not_comparable",
-        size > tree.size
-          ? `The checkpoint that you gave is of ${counted(size)} entries, and the bundle ends with entry ${counted(tree.size)}: ask for a newer bundle, or for GET /v1/ledger/consistency?from=${tree.size}&to=${size}.`
-          : `The checkpoint that you gave is of ${counted(size)} entries, which lie before the bundle's range: ask for a bundle from the beginning, or for GET /v1/ledger/consistency?from=${size}&to=${tree.size}.`,
-      );
+    this.#reportUncompared();
+    const { size } = this.#manifest.tree;
+    for (const each of this.#fitting) {
+      // One past the end is undecided whoever signed it.
+      if (each.checkpoint.size > size || !(await this.#isSigned(each, keys, tools))) continue;
+      if (this.#agreed.has(each)) this.#covered = Math.max(this.#covered, each.checkpoint.size);
     }
-    const left = [...this.#bySize.values()].reduce((sum, some) => sum + some.length, 0);
+    const agreed = this.#agreed.size;
+    const left = this.#fitting.length - agreed - this.#differs;
     this.#report.fact(
       "Checkpoints given",
-      `${counted(this.#agreed)} agree${this.#agreed > 0 ? `, the last of ${counted(this.#lastAgreed)} entries` : ""}, ${counted(this.#differs)} contradict, ${counted(left)} could not be compared`,
+      `${counted(agreed)} agree${agreed > 0 ? `, the last of ${counted(this.#greatestAgreed)} entries` : ""}, ${counted(this.#differs)} contradict, ${counted(left)} could not be compared`,
     );
   }
 
-  /** A checkpoint that nobody known has signed may be anybody's: what it says was compared all the same. */
-  async #checkSigners(keys: BundleKeys["trusted"], tools: VerifyTools): Promise<void> {
-    for (const { note, checkpoint } of this.#compared) {
-      try {
-        if ((await signersOf(note, keys, tools.verifySignature)).length > 0) continue;
+  /**
+   * A checkpoint past the bundle's end is never outweighed by older ones that agree: the bundle may have been cut to hide what
+   * came after it. One from before the range is, by any that agrees: each includes all entries before it.
+   */
+  #reportUncompared(): void {
+    const { tree } = this.#manifest;
+    const last = this.#fitting.reduce((most, { checkpoint }) => Math.max(most, checkpoint.size), 0);
+    if (last > tree.size) {
+      this.#report.undecided(
+        "checkpoint_not_comparable",
+        `A checkpoint that you gave is of ${counted(last)} entries, and the bundle ends with entry ${counted(tree.size)}: it does not show the entries after that, whether it is older than the checkpoint or was cut. Ask for a newer bundle, or for GET /v1/ledger/consistency?from=${tree.size}&to=${last}.`,
+      );
+    } else if (last > 0 && this.#greatestAgreed === 0 && this.#differs === 0) {
+      this.#report.undecided(
+        "checkpoint_not_comparable",
+        `The checkpoint that you gave is of ${counted(last)} entries, which lie before the bundle's range: ask for a bundle from the beginning, or for GET /v1/ledger/consistency?from=${last}&to=${tree.size}.`,
+      );
+    }
+  }
+
+  /**
+   * Whether a checkpoint is signed by a key that counts. A key in the bundle counts if the auditor gave a key, since that key
+   * has signed the list of them. Without a given key the list is anybody's: then the checkpoint's key must be the one
+   * that signs the bundle, or vouch for it.
+   */
+  async #isSigned(
+    { note, checkpoint }: SignedCheckpoint,
+    keys: BundleKeys,
+    tools: VerifyTools,
+  ): Promise<boolean> {
+    const { size } = checkpoint;
+    const which = `The checkpoint of ${counted(size)} entries that you gave`;
+    const { inside, trusted, changes } = keys;
+    try {
+      const signers = await signersOf(note, [...trusted, ...inside], tools.verifySignature);
+      const present = inside[0];
+      if (signers.length === 0) {
         this.#report.undecided(
           "checkpoint_key_unknown",
-          `The checkpoint of ${counted(checkpoint.size)} entries that you gave is signed by a key that is not known here: give that key along.`,
-          checkpoint.size,
+          `${which} is signed by a key that is not known here: give that key along.`,
+          size,
         );
-      } catch (error) {
-        if (!(error instanceof NoteError)) throw error;
-        this.#report.undecided(
-          "checkpoint_damaged",
-          `The checkpoint of ${counted(checkpoint.size)} entries that you gave is not good: ${error.message}.`,
-          checkpoint.size,
-        );
+        return false;
       }
+      if (this.#trust.keys.length > 0) return true;
+      if (present && vouchedBy(signers, changes).some((key) => isSameKey(key, present))) return true;
+      this.#report.undecided(
+        "bundle_key_unvouched",
+        `${which} is signed by another key than the bundle, and nothing proves that the one handed over to the other: somebody else may have signed the bundle, or the key was lost and replaced. Ask whoever runs the gateway for its key, by another way than this bundle, and give it along.`,
+        size,
+      );
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error;
+      this.#report.undecided("checkpoint_damaged", `${which} is not good: ${error.message}.`, size);
     }
+    return false;
   }
 }

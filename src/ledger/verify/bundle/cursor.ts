@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import type { BundleFileDigest } from "../../article14/format/manifest.ts";
 import { isEqual } from "../../proof/hash.ts";
-import type { ArchivedFile } from "./archive.ts";
+import type { ArchivedFile } from "./archive/archive.ts";
 import { Breath } from "./breath.ts";
 
 /** SHA-256 of what comes in parts. */

@@ -1,12 +1,12 @@
 import type { Manifest } from "../../article14/format/manifest.ts";
 import { counted, type Report } from "../report.ts";
 
-/** What was looked at, and what nothing here can say. */
+/** What was looked at, and what nothing here can say. `covered`: see `Anchors`. */
 export function bundleFacts(
   { range, counts, filters, tree, ...manifest }: Manifest,
   found: { readonly included: number; readonly decisions: number; readonly erasures: number },
   key: string,
-  hasAnchor: boolean,
+  covered: number,
   report: Report,
 ): void {
   const { person, role, actor } = manifest.created_by;
@@ -39,6 +39,13 @@ export function bundleFacts(
   report.fact("Key", key);
   report.fact(
     "Not checked",
-    `what report.html says in words; what came after the export${counts.withheld === 0 ? "" : "; whether what the filter withheld does not match it, which only the exporting server's signature vouches for"}${hasAnchor ? "" : "; whether whoever holds the key has made the ledger anew, which only a checkpoint kept elsewhere can show"}`,
+    `what report.html says in words; what came after the export${counts.withheld === 0 ? "" : "; whether what the filter withheld does not match it, which only the exporting server's signature vouches for"}${uncovered(tree.size, covered)}`,
   );
+}
+
+function uncovered(size: number, covered: number): string {
+  if (covered >= size && size > 0) return "";
+  return covered === 0
+    ? "; whether whoever holds the key has made the ledger again, which only a checkpoint kept elsewhere can show"
+    : `; whether whoever holds the key has made the entries after entry ${counted(covered)} again, which only a newer checkpoint kept elsewhere can show`;
 }

@@ -33,6 +33,7 @@ export class LeafWalk {
   /** Puts in what lies before the range. */
   begin(): void {
     const { first } = this.#manifest.range;
+    this.#anchors.compare(this.#tree);
     this.#grow({ start: 0, end: first - 1 }, this.#manifest.tree.before);
   }
 

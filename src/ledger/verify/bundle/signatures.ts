@@ -1,23 +1,28 @@
 import type { Manifest } from "../../article14/format/manifest.ts";
 import { parseSignedCheckpoint } from "../../proof/checkpoint.ts";
+import { isEqual } from "../../proof/hash.ts";
 import { fromBase64, NoteError, signersOf } from "../../proof/note.ts";
 import type { Trust, VerifyTools } from "../../proof/verification.ts";
 import type { Report } from "../report.ts";
 import { type BundleKeys, isSameKey } from "./trust.ts";
 
 const SIGNATURE_BYTES = 64;
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder();
 
-/** Checks `manifest.sig`. @throws SignaturesUnchecked */
+/** Checks `manifest.sig`: one line of canonical base64, since a signature with two spellings is two files. @throws SignaturesUnchecked */
 export async function checkManifestSignature(
   manifestBytes: Uint8Array,
-  signatureText: string,
+  signatureLine: Uint8Array,
   { trusted, inside }: BundleKeys,
   { keys: given }: Trust,
   tools: VerifyTools,
   report: Report,
 ): Promise<void> {
-  const signature = fromBase64(signatureText.replace(/\n$/, ""));
-  if (signature?.length !== SIGNATURE_BYTES) {
+  const signature = fromBase64(DECODER.decode(signatureLine.subarray(0, -1)));
+  const isExact =
+    signature !== undefined && isEqual(signatureLine, ENCODER.encode(`${signature.toBase64()}\n`));
+  if (!isExact || signature.length !== SIGNATURE_BYTES) {
     report.tampered("manifest_signature", "manifest.sig is not the signature of a manifest.");
     return;
   }
@@ -76,8 +81,16 @@ export async function checkCheckpoint(
   }
 }
 
-/** Whose word the result rests on. */
-export function keyFact({ trusted, inside }: BundleKeys, { keys: given }: Trust, manifest: Manifest): string {
+/** Whose word the result rests on. `covered`: see `Anchors`. */
+export function keyFact(
+  { trusted, inside }: BundleKeys,
+  { keys: given }: Trust,
+  manifest: Manifest,
+  covered: number,
+): string {
+  if (given.length === 0 && covered > 0) {
+    return `${manifest.key}: the one that signed the checkpoints that you gave, or that their key vouches for`;
+  }
   if (given.length === 0) {
     return `${manifest.key}: it lies in the bundle itself. Compare it with the one that the gateway shows (gatehouse ledger key), got by another way, or give that along`;
   }

@@ -20,6 +20,14 @@ export interface BundleKeys {
   readonly inside: readonly VerifierKey[];
   /** Those that are believed: what the auditor brought, else the present one; and those that they vouch for. */
   readonly trusted: readonly VerifierKey[];
+  /** Changes of the key that the bundle proves. */
+  readonly changes: readonly KeyChange[];
+}
+
+/** Keys that signed a tree whose last entry names the key after them. */
+interface KeyChange {
+  readonly from: readonly VerifierKey[];
+  readonly to: VerifierKey;
 }
 
 /** Signatures can't be checked here at all. */
@@ -67,35 +75,54 @@ export async function resolveKeys(
   report: Report,
 ): Promise<BundleKeys> {
   const { origin } = manifest;
-  const first = inside.slice(0, 1);
   // A node has one key for all of its ledgers; only the names differ.
-  const trusted =
-    trust.keys.length === 0 ? first : trust.keys.map(({ publicKey }) => keyFor(origin, publicKey));
+  const roots =
+    trust.keys.length === 0
+      ? inside.slice(0, 1)
+      : trust.keys.map(({ publicKey }) => keyFor(origin, publicKey));
+  const known = [...roots, ...inside.filter((key) => !roots.some((root) => isSameKey(root, key)))];
+  const changes: KeyChange[] = [];
   for (const change of manifest.key_changes) {
-    const next = await followChange(change, manifest, trusted, hash, tools, report);
-    if (next && !trusted.some((known) => isSameKey(known, next))) trusted.push(next);
+    const proven = await proveChange(change, manifest, known, hash, tools, report);
+    if (proven) changes.push(proven);
   }
-  return { inside, trusted };
+  return { inside, trusted: vouchedBy(roots, changes), changes };
 
   function keyFor(name: string, publicKey: Uint8Array): VerifierKey {
     return { name, publicKey, keyId: keyIdOf(tools.sha256, name, publicKey) };
   }
 }
 
-/** The key that a change leads to, of one that a believed key has signed. */
-async function followChange(
+/** These keys, and all that they vouch for, directly or by other keys. */
+export function vouchedBy(
+  keys: readonly VerifierKey[],
+  changes: readonly KeyChange[],
+): readonly VerifierKey[] {
+  const vouched = [...keys];
+  const isVouched = (key: VerifierKey) => vouched.some((known) => isSameKey(known, key));
+  for (let before = -1; before < vouched.length; ) {
+    before = vouched.length;
+    for (const { from, to } of changes) if (!isVouched(to) && from.some(isVouched)) vouched.push(to);
+  }
+  return vouched;
+}
+
+/** Which keys handed over to which; undefined if nobody known signed the change, or it names no key. */
+async function proveChange(
   { checkpoint, entry, inclusion, consistency }: KeyChangeProof,
   { origin, tree }: Manifest,
-  trusted: readonly VerifierKey[],
+  known: readonly VerifierKey[],
   hash: TreeHash,
   tools: VerifyTools,
   report: Report,
-): Promise<VerifierKey | undefined> {
+): Promise<KeyChange | undefined> {
   let signed: SignedCheckpoint;
+  let from: readonly VerifierKey[];
   try {
     signed = parseSignedCheckpoint(checkpoint);
     if (signed.checkpoint.origin !== origin) return undefined;
-    if ((await signersOf(signed.note, trusted, tools.verifySignature)).length === 0) return undefined;
+    from = await signersOf(signed.note, known, tools.verifySignature);
+    if (from.length === 0) return undefined;
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
     report.tampered("key_change_broken", `A change of the signing key is not proven: ${error.message}.`);
@@ -121,7 +148,7 @@ async function followChange(
   if (!isChange || typeof to !== "string") return undefined;
   try {
     const key = parseVerifierKey(tools.sha256, to);
-    return key.name === origin ? key : undefined;
+    return key.name === origin ? { from, to: key } : undefined;
   } catch {
     return undefined;
   }

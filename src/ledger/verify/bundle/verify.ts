@@ -16,7 +16,8 @@ import { NoteError, type VerifierKey } from "../../proof/note.ts";
 import { type Trust, type Verification, type VerifyTools, verdictOf } from "../../proof/verification.ts";
 import { Report } from "../report.ts";
 import { Anchors } from "./anchors.ts";
-import { type ArchivedFile, ArchiveError, openArchive, shown } from "./archive.ts";
+import { type ArchivedFile, openArchive } from "./archive/archive.ts";
+import { ArchiveError, shown } from "./archive/error.ts";
 import { Breath } from "./breath.ts";
 import { FileCursor, LineTooLong, portableHash, type RunningHash } from "./cursor.ts";
 import { checkEdges } from "./edges.ts";
@@ -94,14 +95,7 @@ class BundleCheck {
     if (!keys) return;
     const signature = await this.#whole("manifest.sig");
     if (signature) {
-      await checkManifestSignature(
-        manifestBytes,
-        text(signature),
-        keys,
-        this.#trust,
-        this.#tools,
-        this.#report,
-      );
+      await checkManifestSignature(manifestBytes, signature, keys, this.#trust, this.#tools, this.#report);
     }
     const checkpoint = await this.#whole("checkpoint.txt");
     if (checkpoint) await checkCheckpoint(text(checkpoint), manifest, keys, this.#tools, this.#report);
@@ -218,7 +212,8 @@ class BundleCheck {
     });
     await anchors.finish(keys, this.#tools);
     const found = { included: entries.included, decisions: oversight.rows, erasures: erasures.lines };
-    bundleFacts(manifest, found, keyFact(keys, this.#trust, manifest), anchors.agreed > 0, this.#report);
+    const { covered } = anchors;
+    bundleFacts(manifest, found, keyFact(keys, this.#trust, manifest, covered), covered, this.#report);
   }
 
   /** Reads what was not read yet, and holds every file to what the manifest says of it. */
@@ -277,7 +272,7 @@ class BundleCheck {
   }
 }
 
-const DECODER = new TextDecoder();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
 function text(bytes: Uint8Array): string {
   return DECODER.decode(bytes);

@@ -10,6 +10,7 @@ import { verifyBundle } from "../../../../src/ledger/verify/bundle/verify.ts";
 import { tools } from "../../../../src/ledger/verify/tools.ts";
 import { type BundleBench, openBench, story, WORKSPACE } from "../../article14/support.ts";
 import { draft } from "../../support.ts";
+import { forgedEnd, signedBy, withStranger } from "./forgery.ts";
 import { codes, Forger, NOTHING_GIVEN, trustIn, Unpacked, verify } from "./support.ts";
 
 let bench: BundleBench;
@@ -35,6 +36,10 @@ const facts = async (given: Parameters<typeof verify>[1]) => {
 const proofs = () => bench.proofs;
 const checkpoint = async (size: number, workspace = 1): Promise<SignedCheckpoint[]> =>
   parseCheckpoints((await proofs().head(workspace, size)).note);
+
+const sizeOf = (whole: Unpacked): number => JSON.parse(whole.text("manifest.json")).tree.size;
+const checkpoints = async (sizes: readonly number[]): Promise<SignedCheckpoint[]> =>
+  (await Promise.all(sizes.map((size) => checkpoint(size)))).flat();
 
 describe("whose key it is", () => {
   test("the one inside is believed where none is given, and the result says so", async () => {
@@ -113,6 +118,68 @@ describe("whose key it is", () => {
   });
 });
 
+describe("a stranger's key that stands first in key.txt", () => {
+  test("is not believed beside checkpoints of the ledger's own key", async () => {
+    const forged = withStranger(forger, bundle.copy());
+    for (const sizes of [[100], [sizeOf(bundle)], [0, 1, 2, 100]]) {
+      const verification = await verify(forged.copy(), { checkpoints: await checkpoints(sizes) });
+      expect(verification.verdict).toBe("undecided");
+      expect(new Set(codes(verification).map((code) => code.split(" ")[0]))).toEqual(
+        new Set(["bundle_key_unvouched"]),
+      );
+    }
+  });
+
+  test("is not believed for a forged end behind the last checkpoint that was kept", async () => {
+    const kept = await checkpoints([100]);
+    const forged = withStranger(forger, forgedEnd(bundle.copy(), 101));
+    // The archive contradicts nothing in itself: without anything from elsewhere there is nothing to say.
+    expect((await verify(forged.copy())).findings).toEqual([]);
+    const verification = await verify(forged.copy(), { checkpoints: kept });
+    expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["bundle_key_unvouched 100"]]);
+  });
+
+  test("is not believed for a checkpoint of its own beside a genuine one", async () => {
+    const forged = withStranger(forger, bundle.copy());
+    const [genuine, another] = await checkpoints([3, 100]);
+    if (!genuine || !another) throw new Error("there are no checkpoints");
+    const verification = await verify(forged.copy(), { checkpoints: [genuine, signedBy(forger, another)] });
+    expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["bundle_key_unvouched 3"]]);
+  });
+
+  test("vouches for nothing by a change of the key that only it has signed", async () => {
+    const forged = withStranger(forger, bundle.copy()).manifest((manifest) => {
+      const [change] = JSON.parse(bundle.text("manifest.json")).key_changes;
+      manifest.key_changes = [change];
+    });
+    const verification = await verify(forged.resign(forger.signBytes), {
+      checkpoints: await checkpoints([100]),
+    });
+    expect([verification.verdict, codes(verification)]).toEqual(["undecided", ["bundle_key_unvouched 100"]]);
+  });
+});
+
+test("checkpoints of a former key are enough if it has handed over to the present one", async () => {
+  const other = await openBench();
+  try {
+    for (let count = 0; count < 5; count++) await other.add();
+    const kept = parseCheckpoints((await other.proofs.head(WORKSPACE.id)).note);
+    await other.rotate();
+    await other.add();
+    const verification = await verify(await other.zip(), { checkpoints: kept });
+    expect([verification.verdict, verification.findings]).toEqual(["holds", []]);
+    const unproven = (await Unpacked.of(await other.zip())).manifest((manifest) => {
+      manifest.key_changes = [];
+    });
+    const without = await verify(unproven.resign(other.keys.signBytes.bind(other.keys)), {
+      checkpoints: kept,
+    });
+    expect([without.verdict, codes(without)]).toEqual(["undecided", ["bundle_key_unvouched 5"]]);
+  } finally {
+    await other.close();
+  }
+});
+
 describe("a checkpoint that was kept elsewhere", () => {
   test("agrees at any size that the bundle goes through", async () => {
     for (const size of [1, 2, 100, bench.rows().length]) {
@@ -170,6 +237,46 @@ describe("a checkpoint that was kept elsewhere", () => {
       "undecided",
       ["no_checkpoint_of_this_ledger"],
     ]);
+  });
+
+  test("is not outweighed by an older one that agrees, if the bundle ends before it", async () => {
+    const cut = await bench.zip({ size: 200 });
+    for (const sizes of [[201], [100, 201], [1, 100, 200, 201, 202]]) {
+      const given = { ...trustIn(...keys), checkpoints: await checkpoints(sizes) };
+      const verification = await verify(cut, given);
+      expect([verification.verdict, codes(verification)]).toEqual([
+        "undecided",
+        ["checkpoint_not_comparable"],
+      ]);
+      expect(verification.findings[0]?.message).toContain("the bundle ends with entry 200");
+    }
+    expect((await verify(cut, { checkpoints: await checkpoints([1, 100, 200]) })).verdict).toBe("holds");
+  });
+
+  test("of no entries is answered, and covers none", async () => {
+    const part = await bench.zip({ filter: { from: "2026-01-09T00:00:00.000Z" } });
+    const empty = await checkpoints([0]);
+    expect((await verify(part, { checkpoints: empty })).findings).toEqual([]);
+    expect((await facts({ checkpoints: empty }))["Not checked"]).toContain("has made the ledger again");
+    const both = { checkpoints: [...empty, ...(await checkpoints([3]))] };
+    expect(codes(await verify(part, both))).toEqual(["checkpoint_not_comparable"]);
+  });
+
+  test("covers what came before it, and the result says after which entry nothing does", async () => {
+    const said = async (given: Parameters<typeof verify>[1]) => (await facts(given))["Not checked"] ?? "";
+    expect(await said({})).toContain("whether whoever holds the key has made the ledger again");
+    expect(await said({ checkpoints: await checkpoints([1, 100]) })).toContain(
+      "whether whoever holds the key has made the entries after entry 100 again",
+    );
+    expect(await said({ checkpoints: await checkpoints([1, 100, sizeOf(bundle)]) })).not.toContain("again");
+  });
+
+  test("covers nothing if somebody else signed it", async () => {
+    const [genuine] = await checkpoints([100]);
+    if (!genuine) throw new Error("there is no checkpoint");
+    const given = { checkpoints: [signedBy(forger, genuine)] };
+    expect((await verify(bundle.copy(), given)).verdict).toBe("undecided");
+    expect((await facts(given))["Not checked"]).toContain("has made the ledger again");
   });
 
   test("one that is damaged is said", async () => {

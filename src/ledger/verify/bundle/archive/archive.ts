@@ -4,20 +4,10 @@ import {
   ERR_EOCDR_NOT_FOUND,
   type FileEntry,
   ZipReader,
-} from "../../article14/format/zip.ts";
-
-/** Why nothing can be read, or not be believed. */
-export class ArchiveError extends Error {
-  override readonly name = "ArchiveError";
-
-  /** No archive at all, or a part of one. Else it was changed, or made so that others read it in another way. */
-  readonly isIncomplete: boolean;
-
-  constructor(message: string, isIncomplete: boolean) {
-    super(message);
-    this.isIncomplete = isIncomplete;
-  }
-}
+} from "../../../article14/format/zip.ts";
+import { type DirectoryRecord, MOST_FILES, readDirectory } from "./directory.ts";
+import { ArchiveError, shown } from "./error.ts";
+import { checkLayout } from "./layout.ts";
 
 /** A file of an archive. */
 export interface ArchivedFile {
@@ -26,49 +16,71 @@ export interface ArchivedFile {
   chunks(): AsyncGenerator<Uint8Array, void>;
 }
 
-/** Files that are looked at; a bundle has ten. */
-const MOST_FILES = 64;
-/** Bytes that are read at once: a directory of a bundle has some kilobytes. */
+/** Bytes that are read at once: the directory of a bundle has some kilobytes. */
 const READ_LIMIT = 4_000_000;
 
 /** Reads nothing whole into memory that a hostile archive could say is large. */
 class CappedReader extends BlobReader {
   override readUint8Array(index: number, length: number): Promise<Uint8Array> {
-    if (length > READ_LIMIT) throw new ArchiveError("its directory is far too large for a bundle", false);
+    if (length > READ_LIMIT) throw new ArchiveError("its directory is far too large for a bundle");
     return super.readUint8Array(index, length);
   }
 }
 
 /**
- * The files of a zip, in the order of its directory. An archive that two programs could read in two ways is refused: files of
- * the same name, data before or behind it, headers that contradict the directory, files that share their data.
+ * The files of a zip, in the order of its directory. An archive that two programs could read differently is refused: see
+ * `readDirectory` and `checkLayout`. The library that unpacks the files must find the same ones.
  *
  * @throws ArchiveError
  */
 export async function openArchive(blob: Blob): Promise<readonly ArchivedFile[]> {
+  const entries = await readEntries(blob);
+  const directory = await readDirectory(blob);
+  await checkLayout(blob, directory);
+  if (entries.length !== directory.records.length) throw differently();
+  return directory.records.map((record, index) => {
+    const entry = entries[index];
+    if (!entry || !isSame(entry, record)) throw differently();
+    return { name: record.name, chunks: () => unpack(entry) };
+  });
+}
+
+/** @throws ArchiveError: if the directory is not there, the file may have broken off on its way */
+async function readEntries(blob: Blob): Promise<readonly FileEntry[]> {
   const reader = new ZipReader(new CappedReader(blob), {
     strictness: "strict",
     checkCrc32: true,
     checkOverlappingEntry: true,
   });
-  const files: ArchivedFile[] = [];
+  const entries: FileEntry[] = [];
   try {
     for await (const entry of reader.getEntriesGenerator()) {
-      if (files.length >= MOST_FILES)
-        throw new ArchiveError("it holds far too many files for a bundle", false);
+      if (entries.length >= MOST_FILES) throw new ArchiveError("it holds far too many files for a bundle");
       if (entry.directory || entry.encrypted) {
-        throw new ArchiveError(`it holds ${shown(entry.filename)}, which is no plain file`, false);
+        throw new ArchiveError(`it holds ${shown(entry.filename)}, which is not a plain file`);
       }
-      files.push({ name: entry.filename, chunks: () => unpack(entry) });
+      entries.push(entry);
     }
-    if (reader.comment.length > 0) throw new ArchiveError("it bears a comment", false);
+    return entries;
   } catch (error) {
     if (error instanceof ArchiveError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     const isIncomplete = reason === ERR_EOCDR_NOT_FOUND || reason === ERR_BAD_FORMAT;
     throw new ArchiveError(`its directory cannot be read: ${reason}`, isIncomplete);
   }
-  return files;
+}
+
+function isSame(entry: FileEntry, { name, offset, compressedSize, size }: DirectoryRecord): boolean {
+  return (
+    entry.filename === name &&
+    entry.offset === offset &&
+    entry.compressedSize === compressedSize &&
+    entry.uncompressedSize === size
+  );
+}
+
+function differently(): ArchiveError {
+  return new ArchiveError("its directory can be read in two ways");
 }
 
 async function* unpack(entry: FileEntry): AsyncGenerator<Uint8Array, void> {
@@ -96,9 +108,4 @@ async function* unpack(entry: FileEntry): AsyncGenerator<Uint8Array, void> {
   } finally {
     if (!isWhole) await reader.cancel().catch(() => {});
   }
-}
-
-/** A name from an archive may be anything. */
-export function shown(name: string): string {
-  return JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
 }
