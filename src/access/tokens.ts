@@ -57,8 +57,6 @@ export interface Tokens {
    * or revoked, or its agent is archived. It does not count as a use of it.
    */
   callerOf(workspaceId: number, id: string): Promise<Caller | undefined>;
-  /** Whether a secret would be taken now; it does not count as a use of it. */
-  isGood(secret: string): Promise<boolean>;
   /**
    * Until when that one of a token's secrets is good, as a transaction sees it, by its hash; infinite for one that does not
    * expire, undefined for one that is not good now.
@@ -215,12 +213,6 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       if (!row || (row.expires_at !== null && clock.now() >= row.expires_at)) return undefined;
       const caller = callerFrom(row);
       return caller && { ...caller, grant: grantOf(workspaceId, id) };
-    },
-
-    async isGood(secret) {
-      const hash = hashSecretHex(secret);
-      const entry = known.get(hash) ?? (await load(Buffer.from(hash, "hex")));
-      return entry !== undefined && clock.now() < entry.until;
     },
 
     async goodUntil(sql, workspaceId, id, secretHash) {

@@ -52,17 +52,11 @@ export class McpDoor {
     const { clock, log, tokens } = parts;
     const offers = new Offers(parts);
     this.#parts = { ...parts, offers, waits: new Waits() };
-    this.#sessions = new Sessions({
-      clock,
-      log,
-      isGood: async ({ credential }) =>
-        credential.kind === "operator" ||
-        (credential.kind === "bearer" && (await tokens.isGood(credential.secret))),
-    });
+    this.#sessions = new Sessions({ clock, log, rightsEnd: ({ caller }) => parts.gate.rightsEnd(caller) });
     this.#opener = new SessionOpener(this.#parts, this.#sessions);
     this.#changes = new ToolChanges({ clock, log, offers, sessions: this.#sessions });
     this.#ends = [
-      tokens.changed.listen(() => this.#sessions.checkTokens()),
+      tokens.changed.listen(() => this.#sessions.checkRights()),
       parts.agents.changed.listen((workspaceId) => this.#changes.note(workspaceId)),
       parts.registry.catalogue.changed.listen((workspaceId) => this.#changes.note(workspaceId)),
     ];
@@ -269,7 +263,7 @@ export class McpDoor {
   }
 
   /** @throws Problem 404 `not_found` */
-  #reach(id: string, { caller, origin }: Visit, kind: SessionTransport["kind"]): Session {
+  #reach(id: string, { caller }: Visit, kind: SessionTransport["kind"]): Session {
     const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
     if (session?.by.kind !== kind) {
       throw new Problem(
@@ -277,9 +271,7 @@ export class McpDoor {
         "There is no such MCP session; it may have ended. Initialize a new one.",
       );
     }
-    session.lastSeenAt = this.#parts.clock.monotonic();
-    session.caller = caller;
-    session.credential = origin.credential;
+    this.#sessions.visit(session, caller);
     return session;
   }
 

@@ -20,7 +20,7 @@ export interface McpParts {
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
   readonly agents: Agents;
-  readonly tokens: Pick<Tokens, "isGood" | "changed">;
+  readonly tokens: Pick<Tokens, "changed">;
   readonly tasks: Pick<TaskService, "dispatch" | "get" | "read" | "cancel">;
   readonly vault: Pick<Vault, "find" | "list" | "text">;
   readonly clock: Clock;
