@@ -16,6 +16,8 @@ beforeAll(async () => {
   gateway = await startGateway({ clock });
   upstream = startFakeMcp();
   await addConnector(gateway, "up", upstream.url);
+  // Sweeps count from the first request.
+  await connect(gateway);
 });
 afterAll(async () => {
   await gateway.stop();
