@@ -22,6 +22,8 @@ export interface Token {
   readonly id: string;
   readonly name: string;
   readonly agent: string | null;
+  /** The agent's number, which no other one has or had. */
+  readonly agentId: number | null;
   readonly scopes: readonly string[];
   readonly toolsMode: ToolsMode;
   readonly person: string | null;
@@ -240,6 +242,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         id: ids("tok"),
         name: request.name,
         agent: request.agent?.name ?? null,
+        agentId: request.agent?.id ?? null,
         scopes: request.scopes,
         toolsMode: request.toolsMode ?? "all",
         person: request.person,
@@ -256,7 +259,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
           token.id,
           workspaceId,
           token.name,
-          request.agent?.id ?? null,
+          token.agentId,
           JSON.stringify(token.scopes),
           token.toolsMode,
           token.person,
@@ -267,8 +270,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
           now,
         ],
       );
-      const agentId = request.agent?.id ?? null;
-      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId }));
+      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: token.agentId }));
       return { token, secret };
     },
 

@@ -161,7 +161,8 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
   /** A token that acts as an agent manages only that agent's tokens. @throws Problem 403 `agent_forbidden`, 404 `not_found` */
   async function manageable(caller: Caller, id: string): Promise<Token> {
     const token = await tokens.get(caller.workspaceId, id);
-    if (caller.agent && token.agent !== caller.agent.name) {
+    // Not by its name: an earlier agent may have had the same.
+    if (caller.agent && token.agentId !== caller.agent.id) {
       throw new Problem(
         "agent_forbidden",
         `This token acts as ${caller.agent.name} and may manage its tokens alone.`,
