@@ -99,12 +99,13 @@ describe("a token for a person", () => {
   test.each<[string, object]>([
     ["the same scopes", {}],
     ["fewer scopes", { scopes: ["approvals:write"] }],
+    ["the same role", { role: "head" }],
     ["the same name", { name: "holder" }],
   ])(
     "is not taken over by rotating one of nobody's with %s, whose decisions count by its name",
     async (_, more) => {
       for (const holder of [{}, { person: "Ada" }]) {
-        const { secret } = await issue({ ...held, ...holder, name: "holder" });
+        const { secret } = await issue({ ...held, ...holder, name: "holder", role: "head" });
         const theirs = await issue({ ...held, name: "Dr. Bob", ...more });
         expectMissing(await post(`/v1/tokens/${theirs.id}/rotate`, {}, secret), "admin");
         expect(await works(theirs)).toBe(true);
