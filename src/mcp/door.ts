@@ -8,7 +8,7 @@ import { Offers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts } from "./parts.ts";
-import { answered, authInfo, type McpAnswer, refused, refusedMessage, rpcResponse } from "./reply.ts";
+import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
 import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -90,11 +90,11 @@ export class McpDoor {
       refuseForeign(asked.request.headers, this.#parts);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      return refused(await gate.turnAway(origin, error));
+      return refused(await gate.turnAway(origin, error), origin);
     }
     const found = gate.identify(origin);
     const identified = found instanceof Promise ? await found : found;
-    if (!identified.ok) return refused(identified);
+    if (!identified.ok) return refused(identified, origin);
     const visit = new Visit(origin, identified.caller, null);
     try {
       switch (asked.request.method) {
@@ -127,8 +127,7 @@ export class McpDoor {
     const answer = await this.#parts.gate.perform<never>(operation, visit.origin, visit, () =>
       Promise.reject(problem),
     );
-    if (answer.ok) return answer.value;
-    return answer.problem.code === "nested_too_deep" ? refusedMessage(answer, visit) : refused(answer);
+    return answer.ok ? answer.value : refused(answer, visit.origin);
   }
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
@@ -151,7 +150,7 @@ export class McpDoor {
     const confirming = this.#parts.gate.confirm(caller);
     if (confirming) await confirming;
     const counted = await this.#parts.gate.count(origin, caller, countCalls(body));
-    if (!counted.ok) return refused(counted);
+    if (!counted.ok) return refused(counted, origin);
     visit.limit = counted.limit;
     if (asked.sseSession !== null) return this.#postToStream(asked.sseSession, body, visit);
     const id = asked.request.headers.get("mcp-session-id");
@@ -193,7 +192,7 @@ export class McpDoor {
       return answered(rpcResponse(400, RPC.server, "Send initialize first, then Mcp-Session-Id."), visit);
     }
     const opening = await this.#opener.streamable(visit, hello);
-    if (!opening.ok) return refused(opening);
+    if (!opening.ok) return refused(opening, visit.origin);
     const session = opening.value;
     const response = await this.#pass(session, asked, visit, body);
     // It was refused in the end: nobody knows of the session.
@@ -224,7 +223,7 @@ export class McpDoor {
     }
     const endpoint = urlOf(asked.request, SSE_PATH, this.#parts);
     const opening = await this.#opener.sse(visit, (session) => `${endpoint}?sessionId=${session}`);
-    if (!opening.ok) return refused(opening);
+    if (!opening.ok) return refused(opening, visit.origin);
     const { by } = opening.value;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
     asked.keepOpen();
@@ -241,7 +240,7 @@ export class McpDoor {
     const ended = await this.#parts.gate.perform(operation, visit.origin, visit, async () => {
       this.#sessions.end(session);
     });
-    if (!ended.ok) return refused(ended);
+    if (!ended.ok) return refused(ended, visit.origin);
     return answered(new Response(null, { status: 200 }), visit, ended.ledgerSeq);
   }
 
