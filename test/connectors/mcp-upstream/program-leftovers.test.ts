@@ -1,11 +1,13 @@
 /** What a connector's program leaves behind, and what another connector's program can do with it. */
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { chownSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { processesOf } from "../../../src/connectors/mcp-upstream/stdio/processes.ts";
 import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-homes.ts";
-import { directory, openUsers, wordsOf } from "./programs.ts";
+import { closeUsers, directory, openUsers, wordsOf } from "./programs.ts";
 import { open, quickClock, runs } from "./support.ts";
+
+afterEach(closeUsers);
 
 const isRoot = process.geteuid?.() === 0;
 /** Sleeps in a session of its own, and writes its id. */

@@ -1,5 +1,5 @@
 /** Who connectors' programs run as, and what they can reach of the server. */
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -8,8 +8,10 @@ import { parsePasswd } from "../../../src/connectors/mcp-upstream/stdio/passwd.t
 import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-homes.ts";
 import { openProgramUsers } from "../../../src/connectors/mcp-upstream/stdio/program-users.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
-import { directory, openUsers, wordsOf } from "./programs.ts";
+import { closeUsers, directory, openUsers, wordsOf } from "./programs.ts";
 import { faultOf, open } from "./support.ts";
+
+afterEach(closeUsers);
 
 const isRoot = process.geteuid?.() === 0;
 const NOBODY = parsePasswd(await Bun.file("/etc/passwd").text()).find(({ name }) => name === "nobody");

@@ -21,9 +21,17 @@ export function directory(mode = 0o700): TestDirectory {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
+const pools: ProgramUserPool[] = [];
+
+/** Removes what the pools of a test have left, which its programs have not. */
+export async function closeUsers(): Promise<void> {
+  for (const pool of pools.splice(0)) await pool.close();
+}
+
 export function openUsers(dataDir: string, stdioUser?: string): ProgramUserPool {
   const pool = openProgramUsers({ dataDir, stdioUser, clock: systemClock, log: silentLog });
   if (!pool) throw new Error("programs run as the server's user");
+  pools.push(pool);
   return pool;
 }
 
