@@ -249,7 +249,7 @@ export function createAgents(
       return rows.map((row) => asHalted(workspaceId, fromRow(row)));
     },
     async create(tx, workspaceId, name, fields) {
-      const now = clock.now();
+      const now = Math.max(clock.now(), await afterArchived(tx, workspaceId, name));
       const row = await tx.get<Row>(
         `INSERT INTO agents (workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,
            approvals, approvals_required, max_steps, credits_per_day, status, version, created_at, updated_at)
@@ -290,6 +290,15 @@ export function createAgents(
       return agent;
     },
   };
+}
+
+/** The first millisecond that no earlier agent of the name has seen: what began in it is not an earlier agent's. */
+async function afterArchived(tx: Tx, workspaceId: number, name: string): Promise<number> {
+  const row = await tx.get<{ last: number | null }>(
+    "SELECT max(archived_at) AS last FROM agents WHERE workspace_id = $1 AND name = $2",
+    [workspaceId, name],
+  );
+  return row?.last == null ? 0 : row.last + 1;
 }
 
 function cacheKey(workspaceId: number, column: "name" | "id", value: string | number): string {

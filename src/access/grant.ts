@@ -70,18 +70,26 @@ export class Grant {
 
   /** Whether it holds now, as `sql` sees it. A look into memory unless somebody's rights have changed since the last one. */
   holds(sql: Sql): boolean | Promise<boolean> {
-    const { revision, clock } = this.#parts;
-    if (this.#seen === null || this.#seen !== revision.settled) return this.#renew(sql);
+    if (!this.#isKnown) return this.#read(sql).then((until) => this.#parts.clock.now() < until);
     // Most tokens do not expire, and the clock is what takes the time here.
-    return this.#until === Number.POSITIVE_INFINITY || clock.now() < this.#until;
+    return this.#until === Number.POSITIVE_INFINITY || this.#parts.clock.now() < this.#until;
   }
 
-  async #renew(sql: Sql): Promise<boolean> {
-    const { revision, clock } = this.#parts;
+  /** When it ends, in milliseconds since the Unix epoch; infinite without an end. The time may have passed. As cheap as `holds`. */
+  endsAt(sql: Sql): number | Promise<number> {
+    return this.#isKnown ? this.#until : this.#read(sql);
+  }
+
+  get #isKnown(): boolean {
+    return this.#seen !== null && this.#seen === this.#parts.revision.settled;
+  }
+
+  async #read(sql: Sql): Promise<number> {
+    const { revision } = this.#parts;
     const seen = revision.settled;
     const until = (await this.#look(sql)) ?? 0;
     // A change that came while this was read may not be in it.
     this.know(until, seen === revision.settled ? seen : null);
-    return clock.now() < until;
+    return until;
   }
 }

@@ -94,6 +94,7 @@ export function tokenFrom(row: TokenRow, used: ReadonlyMap<string, LastUse>): To
     id: row.id,
     name: row.name,
     agent: row.agent,
+    agentId: row.agent_id,
     scopes: JSON.parse(row.scopes) as string[],
     toolsMode: row.tools_mode,
     person: row.person,

@@ -22,6 +22,8 @@ export interface Token {
   readonly id: string;
   readonly name: string;
   readonly agent: string | null;
+  /** The agent's number, which no other one has or had. */
+  readonly agentId: number | null;
   readonly scopes: readonly string[];
   readonly toolsMode: ToolsMode;
   readonly person: string | null;
@@ -57,8 +59,6 @@ export interface Tokens {
    * or revoked, or its agent is archived. It does not count as a use of it.
    */
   callerOf(workspaceId: number, id: string): Promise<Caller | undefined>;
-  /** Whether a secret would be taken now; it does not count as a use of it. */
-  isGood(secret: string): Promise<boolean>;
   /**
    * Until when that one of a token's secrets is good, as a transaction sees it, by its hash; infinite for one that does not
    * expire, undefined for one that is not good now.
@@ -217,12 +217,6 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
       return caller && { ...caller, grant: grantOf(workspaceId, id) };
     },
 
-    async isGood(secret) {
-      const hash = hashSecretHex(secret);
-      const entry = known.get(hash) ?? (await load(Buffer.from(hash, "hex")));
-      return entry !== undefined && clock.now() < entry.until;
-    },
-
     async goodUntil(sql, workspaceId, id, secretHash) {
       const until = await secretEnd(sql, workspaceId, id, secretHash);
       return until !== undefined && clock.now() < until ? until : undefined;
@@ -248,6 +242,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         id: ids("tok"),
         name: request.name,
         agent: request.agent?.name ?? null,
+        agentId: request.agent?.id ?? null,
         scopes: request.scopes,
         toolsMode: request.toolsMode ?? "all",
         person: request.person,
@@ -264,7 +259,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
           token.id,
           workspaceId,
           token.name,
-          request.agent?.id ?? null,
+          token.agentId,
           JSON.stringify(token.scopes),
           token.toolsMode,
           token.person,
@@ -275,8 +270,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
           now,
         ],
       );
-      const agentId = request.agent?.id ?? null;
-      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId }));
+      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: token.agentId }));
       return { token, secret };
     },
 

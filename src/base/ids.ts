@@ -74,6 +74,24 @@ export function isId(prefix: IdPrefix, text: string): boolean {
   return text.length === prefix.length + 27 && text.startsWith(`${prefix}_`) && ID_PATTERN.test(text);
 }
 
+/** Characters of a UUIDv7's milliseconds, and of all that follows them. */
+const TIME_CHARACTERS = 10;
+const OTHER_CHARACTERS = 16;
+
+/** When an id was made, as text that sorts by time. */
+export function idTime(id: string): string {
+  return id.slice(-TIME_CHARACTERS - OTHER_CHARACTERS, -OTHER_CHARACTERS);
+}
+
+/** The `idTime` of ids that are made in a millisecond of the Unix epoch. */
+export function idTimeOf(ms: number): string {
+  let text = "";
+  for (let place = TIME_CHARACTERS - 1; place >= 0; place--) {
+    text += ALPHABET[Math.floor(ms / 32 ** place) % 32];
+  }
+  return text;
+}
+
 /** 128 bits as 26 characters: two zero bits in front, then five bits a character. */
 function base32(bytes: Uint8Array): string {
   let text = "";

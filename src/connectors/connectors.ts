@@ -43,6 +43,8 @@ export interface DefinitionStore {
 /** Whose a source is, and what it tells while it is at work. */
 export interface SourceListener {
   readonly workspaceId: number;
+  /** The connector's number in the store, which no other one has or had. Null while an OpenAPI document is read for a new one. */
+  readonly connector: number | null;
   readonly toolsChanged: () => void;
   /** Where the connector's auth may go from now on, to be kept before it goes there. @throws ConnectorError */
   readonly pinOrigin: (origin: string) => Promise<void>;
@@ -198,6 +200,7 @@ export class Connectors {
     let definition = asked;
     const source = this.#parts.openSource(name, asked, {
       workspaceId,
+      connector: null,
       toolsChanged: () => {},
       pinOrigin: async (authOrigin) => {
         definition = { ...asked, authOrigin };
@@ -244,6 +247,7 @@ export class Connectors {
       definition &&
       this.#parts.openSource(name, definition, {
         workspaceId,
+        connector: id,
         toolsChanged: () => void this.#inBackground(() => this.#relist(live)),
         pinOrigin: async (authOrigin) => {
           if (definition.kind !== "openapi") return;

@@ -1,3 +1,4 @@
+import { tokenIdOf } from "../access/caller.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Budgets, Claim } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
@@ -153,7 +154,7 @@ export async function reportLostCalls(
         requestId,
         credits: detail?.price,
       });
-      const payer = agent === undefined ? null : await lastNamed(tx, workspaceId, agent);
+      const payer = await agentOf(tx, workspaceId, actor);
       await budgets.charge(tx, { workspaceId, agent: payer }, detail?.price ?? 0);
       await recordUsage(tx, {
         ...{ workspaceId, agentId: payer?.id ?? null, kind: "tool", name: tool ?? "", outcome: "unknown" },
@@ -164,17 +165,18 @@ export async function reportLostCalls(
   await noteFrom(db, workspaceId, null);
 }
 
-/** Of an entry that names an agent: the last one that had the name. */
-async function lastNamed(
+/** The agent that an actor's token acts as. The agent's name in the entry may belong to another agent since. */
+async function agentOf(
   tx: Tx,
   workspaceId: number,
-  name: string,
+  actor: string,
 ): Promise<{ readonly id: number; readonly name: string } | null> {
-  const row = await tx.get<{ id: number }>(
-    "SELECT id FROM agents WHERE workspace_id = $1 AND name = $2 ORDER BY id DESC LIMIT 1",
-    [workspaceId, name],
+  const row = await tx.get<{ id: number; name: string }>(
+    `SELECT a.id, a.name FROM tokens t JOIN agents a ON a.id = t.agent_id
+     WHERE t.workspace_id = $1 AND t.id = $2`,
+    [workspaceId, tokenIdOf({ actor })],
   );
-  return row ? { id: row.id, name } : null;
+  return row ?? null;
 }
 
 function keyOf(workspaceId: number): string {

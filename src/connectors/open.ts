@@ -18,7 +18,7 @@ import type { ConnectorDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
 import type { CallWatch } from "./live.ts";
-import { openProgramUsers, type ProgramUsers } from "./mcp-upstream/stdio/program-users.ts";
+import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
 import { ownAddress } from "./outbound/own-address.ts";
@@ -74,7 +74,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
   });
   const programs = new ProgramRules(config.connectors.stdio, db, workspaces);
   const { dataDir } = config;
-  const programUsers = openProgramUsers({ dataDir, stdioUser: config.connectors.stdioUser });
+  const programUsers = openProgramUsers({ dataDir, stdioUser: config.connectors.stdioUser, clock, log });
   const catalogue = new Catalogue(builtinTools(parts));
   const registry = new ToolRegistry(catalogue);
   const connectors = new Connectors({
@@ -114,6 +114,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     async stop() {
       await calls.stop();
       await connectors.stop();
+      await programUsers?.close();
       outbound.close();
     },
   };
@@ -121,10 +122,10 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
 
 function openSource(
   { config, instance, clock, random, log }: OpenConnectorsParts,
-  { outbound, programUsers }: { readonly outbound: Outbound; readonly programUsers: ProgramUsers | null },
+  { outbound, programUsers }: { readonly outbound: Outbound; readonly programUsers: ProgramUserPool | null },
   name: string,
   definition: ConnectorDefinition,
-  { workspaceId, toolsChanged, pinOrigin }: SourceListener,
+  { workspaceId, connector, toolsChanged, pinOrigin }: SourceListener,
 ): ToolSource {
   const { timeoutMs } = config.connectors;
   const mask = createMask(secretsOf(definition));
@@ -132,7 +133,9 @@ function openSource(
   return new LazySource(async () => {
     if (definition.kind === "mcp") {
       const { mcpSource } = await import("./mcp-upstream/source.ts");
-      return mcpSource({ name }, definition, { ...given, instance, programUsers, toolsChanged });
+      if (connector === null) throw new Error("an MCP server is reached only once its connector is stored");
+      const users = programUsers?.usersOf(connector) ?? null;
+      return mcpSource({ name }, definition, { ...given, instance, programUsers: users, toolsChanged });
     }
     const { openApiSource } = await import("./openapi/source.ts");
     return openApiSource({ name }, definition, { ...given, pinOrigin });

@@ -84,6 +84,8 @@ export interface Gate {
    * @throws Problem 401 `invalid_token`
    */
   confirm(caller: Caller): Promise<void> | undefined;
+  /** When a caller's rights end, in milliseconds since the Unix epoch; infinite without an end. The time may have passed. */
+  rightsEnd(caller: Caller): number | Promise<number>;
   /** Requests that a workspace may still make at once. */
   requestsLeft(workspaceId: number): number;
   /** Refuses a call before it is asked who makes it; recorded as those of nobody knows whom are. */
@@ -291,6 +293,7 @@ export function createGate(parts: GateParts): Gate {
     requestsLeft: (workspaceId) => limiter.left(workspaces.get(workspaceId), clock.monotonic()),
     turnAway: (origin, problem) => refuse(problem, origin),
     confirm: (caller) => requireRights(caller, db),
+    rightsEnd: ({ grant }) => grant?.endsAt(db) ?? Number.POSITIVE_INFINITY,
     async count(origin, caller, calls) {
       let limit: RequestLimit | null = null;
       if (!isLimited(origin)) return { ok: true, limit };

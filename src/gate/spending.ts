@@ -9,7 +9,7 @@ const MONTH_CHARACTERS = 7;
 /** An agent's day after something was added to it. Micro-credits. */
 export interface DaySpent {
   readonly spent: number;
-  /** The agent's budget as this transaction sees it; null: it has none, or there is no agent. */
+  /** The agent's budget as this transaction sees it; null: it has none, is archived, or there is no agent. */
   readonly limit: number | null;
 }
 
@@ -25,7 +25,7 @@ export async function recordSpending(
     `INSERT INTO spending (workspace_id, agent_id, day, credits) VALUES ($1, $2, $3, $4)
      ON CONFLICT (workspace_id, day, agent_id) DO UPDATE SET credits = spending.credits + excluded.credits
      RETURNING credits AS spent,
-       (SELECT credits_per_day FROM agents WHERE agents.workspace_id = $1 AND agents.id = $2) AS "limit"`,
+       (SELECT credits_per_day FROM agents WHERE agents.workspace_id = $1 AND agents.id = $2 AND archived_at IS NULL) AS "limit"`,
     [workspaceId, agentId ?? NO_AGENT, dayOf(now), micros],
   );
   if (!row) throw new Error("what was spent was not answered");

@@ -2,16 +2,17 @@ import type { Agents } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { timestamp } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
+import { isAboutAgentSince } from "../ledger/agent-identity.ts";
 import { parsedEntry } from "../ledger/parsed-entry.ts";
 import type { StoredEntry } from "../ledger/query.ts";
 
 /**
- * All that a token which acts as an agent sees of the ledger: the entries about its agent. A name that was freed and taken again
- * belongs to several agents, so they begin when this one was made.
+ * All that a token which acts as an agent sees of the ledger: the entries about its agent, and none about earlier agents that had
+ * its name.
  */
 export interface OwnEntries {
   readonly agent: string;
-  /** RFC 3339 UTC with milliseconds, inclusive. */
+  /** When the agent was made. RFC 3339 UTC with milliseconds, inclusive. */
   readonly since: string;
 }
 
@@ -29,6 +30,6 @@ export async function ownEntries(
 /** Whether a caller sees an entry. */
 export function seesEntry(own: OwnEntries | null, { bytes }: Pick<StoredEntry, "bytes">): boolean {
   if (!own) return true;
-  const { agent, ts } = parsedEntry(bytes);
-  return agent === own.agent && ts !== undefined && ts >= own.since;
+  const entry = parsedEntry(bytes);
+  return entry.agent === own.agent && isAboutAgentSince(entry, own.since);
 }

@@ -1,4 +1,4 @@
-import type { Caller } from "../access/caller.ts";
+import { type Caller, tokenIdOf } from "../access/caller.ts";
 import { firstNotHeld, hasScope } from "../access/scopes.ts";
 import type { Token } from "../access/tokens.ts";
 import { Problem } from "../base/errors.ts";
@@ -38,4 +38,24 @@ export function requireOwnPerson(
   if (isOwn || hasScope(caller.scopes, "admin")) return;
   const what = person === null || person === caller.person ? "in another role" : "for another person";
   throw new Problem("scope_missing", `A token ${what} needs a token that has the scope admin itself.`);
+}
+
+/**
+ * Checks who may rotate a token, and so get hold of its secret: what is done with it counts as done by its holder. That is the token
+ * itself, the token that issued it, the person that it names, or `admin`. A token that acts as an agent decides on nothing, so the
+ * scopes that it holds are enough.
+ * @throws Problem 403 `scope_missing`
+ */
+export function requireRotatable(
+  caller: Pick<Caller, "scopes" | "person" | "role" | "actor">,
+  token: Pick<Token, "id" | "createdBy" | "agentId" | "person" | "role" | "scopes">,
+): void {
+  requireHeld(caller, token.scopes);
+  requireOwnPerson(caller, token);
+  if (token.person !== null || token.agentId !== null || hasScope(caller.scopes, "admin")) return;
+  if (tokenIdOf(caller) === token.id || token.createdBy === caller.actor) return;
+  throw new Problem(
+    "scope_missing",
+    "A token that names no person is rotated by itself, by the token that issued it, or by a token that has the scope admin.",
+  );
 }

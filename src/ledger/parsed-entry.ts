@@ -6,6 +6,7 @@ export interface ParsedEntry {
   readonly agent?: string;
   readonly tier?: number;
   readonly task?: string;
+  readonly request_id?: string;
   readonly oversight?: object;
 }
 

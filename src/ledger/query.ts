@@ -1,10 +1,16 @@
 import type { Sql, SqlValue } from "../store/db.ts";
+import { agentSinceCondition, agentSinceValue } from "./agent-identity.ts";
 import { INDEXED, indexedInAny, indexKey, OVERSIGHT_KEY, type Span } from "./block-index.ts";
 import { tiledSize } from "./tiles.ts";
 
 /** Conditions on entries of one workspace; all that are given must hold. */
 export interface EntryFilter {
   readonly agent?: string | undefined;
+  /**
+   * RFC 3339 UTC with milliseconds. With `agent`: when the agent was made that is meant, which MUST be no later than `from`. Entries
+   * about earlier agents of its name do not match.
+   */
+  readonly agentSince?: string | undefined;
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   readonly tier?: number | undefined;
@@ -234,6 +240,10 @@ function conditions(
   if (filter.task) {
     sql += ` AND bytes->>'task' = $${first + values.length}`;
     values.push(filter.task.id);
+  }
+  if (filter.agentSince !== undefined) {
+    sql += agentSinceCondition(`$${first + values.length}`);
+    values.push(agentSinceValue(filter.agentSince));
   }
   return { sql, values };
 }

@@ -8,7 +8,7 @@ import { Offers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts, StreamPlace } from "./parts.ts";
-import { answered, authInfo, type McpAnswer, refused, refusedMessage, rpcResponse } from "./reply.ts";
+import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
 import { CANCELLED, type Session, type SessionTransport } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -54,17 +54,11 @@ export class McpDoor {
     const { clock, log, tokens } = parts;
     const offers = new Offers(parts);
     this.#parts = { ...parts, offers, waits: new Waits() };
-    this.#sessions = new Sessions({
-      clock,
-      log,
-      isGood: async ({ credential }) =>
-        credential.kind === "operator" ||
-        (credential.kind === "bearer" && (await tokens.isGood(credential.secret))),
-    });
+    this.#sessions = new Sessions({ clock, log, rightsEnd: ({ caller }) => parts.gate.rightsEnd(caller) });
     this.#opener = new SessionOpener(this.#parts, this.#sessions);
     this.#changes = new ToolChanges({ clock, log, offers, sessions: this.#sessions });
     this.#ends = [
-      tokens.changed.listen(() => this.#sessions.checkTokens()),
+      tokens.changed.listen(() => this.#sessions.checkRights()),
       parts.agents.changed.listen((workspaceId) => this.#changes.note(workspaceId)),
       parts.registry.catalogue.changed.listen((workspaceId) => this.#changes.note(workspaceId)),
     ];
@@ -98,11 +92,11 @@ export class McpDoor {
       refuseForeign(asked.request.headers, this.#parts);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      return refused(await gate.turnAway(origin, error));
+      return refused(await gate.turnAway(origin, error), origin);
     }
     const found = gate.identify(origin);
     const identified = found instanceof Promise ? await found : found;
-    if (!identified.ok) return refused(identified);
+    if (!identified.ok) return refused(identified, origin);
     const visit = new Visit(origin, identified.caller, null);
     try {
       asked.claimConnection(identified.caller.workspaceId);
@@ -136,8 +130,7 @@ export class McpDoor {
     const answer = await this.#parts.gate.perform<never>(operation, visit.origin, visit, () =>
       Promise.reject(problem),
     );
-    if (answer.ok) return answer.value;
-    return answer.problem.code === "nested_too_deep" ? refusedMessage(answer, visit) : refused(answer);
+    return answer.ok ? answer.value : refused(answer, visit.origin);
   }
 
   async #post(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
@@ -160,7 +153,7 @@ export class McpDoor {
     const confirming = this.#parts.gate.confirm(caller);
     if (confirming) await confirming;
     const counted = await this.#parts.gate.count(origin, caller, countCalls(body));
-    if (!counted.ok) return refused(counted);
+    if (!counted.ok) return refused(counted, origin);
     visit.limit = counted.limit;
     if (asked.sseSession !== null) return this.#postToStream(asked.sseSession, body, visit);
     const id = asked.request.headers.get("mcp-session-id");
@@ -202,7 +195,7 @@ export class McpDoor {
       return answered(rpcResponse(400, RPC.server, "Send initialize first, then Mcp-Session-Id."), visit);
     }
     const opening = await this.#opener.streamable(visit, hello);
-    if (!opening.ok) return refused(opening);
+    if (!opening.ok) return refused(opening, visit.origin);
     const session = opening.value;
     const response = await this.#pass(session, asked, visit, body);
     // It was refused in the end: nobody knows of the session.
@@ -252,7 +245,7 @@ export class McpDoor {
     const opening = await this.#opener.sse(visit, (session) => `${endpoint}?sessionId=${session}`);
     if (!opening.ok) {
       place.release();
-      return refused(opening);
+      return refused(opening, visit.origin);
     }
     const { by } = opening.value;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
@@ -270,7 +263,7 @@ export class McpDoor {
     const ended = await this.#parts.gate.perform(operation, visit.origin, visit, async () => {
       this.#sessions.end(session);
     });
-    if (!ended.ok) return refused(ended);
+    if (!ended.ok) return refused(ended, visit.origin);
     return answered(new Response(null, { status: 200 }), visit, ended.ledgerSeq);
   }
 
@@ -292,7 +285,7 @@ export class McpDoor {
   }
 
   /** @throws Problem 404 `not_found` */
-  #reach(id: string, { caller, origin }: Visit, kind: SessionTransport["kind"]): Session {
+  #reach(id: string, { caller }: Visit, kind: SessionTransport["kind"]): Session {
     const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
     if (session?.by.kind !== kind) {
       throw new Problem(
@@ -300,9 +293,7 @@ export class McpDoor {
         "There is no such MCP session; it may have ended. Initialize a new one.",
       );
     }
-    session.lastSeenAt = this.#parts.clock.monotonic();
-    session.caller = caller;
-    session.credential = origin.credential;
+    this.#sessions.visit(session, caller);
     return session;
   }
 

@@ -88,7 +88,6 @@ export class SessionOpener {
         server,
         by,
         caller,
-        credential: origin.credential,
         lastSeenAt: clock.monotonic(),
         streams: 0,
         hadStream: false,
@@ -97,6 +96,7 @@ export class SessionOpener {
         toldTools: listed,
       };
       made = session;
+      this.#sessions.guard(session);
       await server.connect(by.transport);
       this.#sessions.add(session);
       // Also where the client goes, or the transport ends by itself.

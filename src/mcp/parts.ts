@@ -28,7 +28,7 @@ export interface McpParts {
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
   readonly agents: Agents;
-  readonly tokens: Pick<Tokens, "isGood" | "changed">;
+  readonly tokens: Pick<Tokens, "changed">;
   readonly tasks: Pick<TaskService, "dispatch" | "get" | "read" | "cancel">;
   readonly vault: Pick<Vault, "find" | "list" | "text">;
   /** The streams that are open, REST's too. `take` throws Problem 429. */

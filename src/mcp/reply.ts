@@ -1,5 +1,6 @@
 import type { AuthInfo } from "@modelcontextprotocol/sdk/server/auth/types.js";
 import type { Problem } from "../base/errors.ts";
+import type { Origin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 import type { PlainReply } from "./at-once.ts";
 import { rpcError } from "./rpc-error.ts";
@@ -22,15 +23,10 @@ interface Refused {
   readonly ledgerSeq: number | null;
 }
 
-export function refused(answer: Refused): McpAnswer {
-  const { limit, ledgerSeq, problem } = answer;
-  return { limit, ledgerSeq, outcome: { problem } };
-}
-
-/** A message that was not read, as JSON-RPC has it: its id is not known. */
-export function refusedMessage(answer: Refused, { origin }: Visit): McpAnswer {
-  const { limit, ledgerSeq, problem } = answer;
-  const { code, message, data } = rpcError(problem, origin.requestId, ledgerSeq);
+/** A refused request. If its message was too deep to be read, JSON-RPC says so, without the id that nobody knows. */
+export function refused({ limit, ledgerSeq, problem }: Refused, { requestId }: Origin): McpAnswer {
+  if (problem.code !== "nested_too_deep") return { limit, ledgerSeq, outcome: { problem } };
+  const { code, message, data } = rpcError(problem, requestId, ledgerSeq);
   const body = { jsonrpc: "2.0", error: { code, message, data }, id: null };
   return { limit, ledgerSeq, outcome: { response: Response.json(body, { status: problem.status }) } };
 }

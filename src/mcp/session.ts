@@ -2,7 +2,6 @@ import type { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../access/caller.ts";
-import type { Credential } from "../gate/gate.ts";
 import type { SessionEvents } from "./events.ts";
 import type { SseTransport } from "./sse-transport.ts";
 import type { ToolView } from "./tool-view.ts";
@@ -31,9 +30,8 @@ export interface Session {
   readonly actor: string;
   readonly server: Server;
   readonly by: SessionTransport;
-  /** The newest visit's, with which it is looked at again whether the token is still good. */
+  /** Of the newest request. The session ends when this caller's rights do. */
   caller: Caller;
-  credential: Credential;
   /** Milliseconds (monotonic) of the last request. */
   lastSeenAt: number;
   /** Streams that are open now: one that listens is not idle. */

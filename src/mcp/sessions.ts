@@ -1,3 +1,5 @@
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { Caller } from "../access/caller.ts";
 import { type Clock, every } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -13,24 +15,34 @@ const LOST_MS = 5 * 60_000;
 const SWEEP_MS = 15_000;
 const RETRY_SECONDS = 30;
 
-/** Whether a session's token is still good for it. */
-export type IsGood = (session: Session) => Promise<boolean>;
+/** A timer is never set for longer: the wall clock, by which tokens expire, may be set in between. */
+const LONGEST_WAIT_MS = 3_600_000;
+
+export interface SessionsParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** When the rights of a session's caller end, in milliseconds since the Unix epoch. The time may have passed. */
+  rightsEnd(session: Session): number | Promise<number>;
+}
 
 /** The sessions that are open, all in memory: a restart ends them, and clients start anew. */
 export class Sessions {
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #isGood: IsGood;
+  readonly #rightsEnd: SessionsParts["rightsEnd"];
   readonly #byId = new Map<string, Session>();
   readonly #held = new Map<number, number>();
   readonly #endSweeps: () => void;
   #checking: Promise<void> | null = null;
   #isDue = false;
+  /** When the first session expires that is known to, in milliseconds since the Unix epoch. */
+  #nextEnd = Number.POSITIVE_INFINITY;
+  #cancelTimer = () => {};
 
-  constructor(parts: { readonly clock: Clock; readonly log: Log; readonly isGood: IsGood }) {
+  constructor(parts: SessionsParts) {
     this.#clock = parts.clock;
     this.#log = parts.log;
-    this.#isGood = parts.isGood;
+    this.#rightsEnd = parts.rightsEnd;
     this.#endSweeps = every(parts.clock, SWEEP_MS, () => this.#sweep());
   }
 
@@ -91,6 +103,27 @@ export class Sessions {
   add(session: Session): void {
     this.#byId.set(session.id, session);
     this.#held.set(session.workspaceId, (this.#held.get(session.workspaceId) ?? 0) + 1);
+    this.#watch(session);
+  }
+
+  /** A request of the session has come. */
+  visit(session: Session, caller: Caller): void {
+    session.lastSeenAt = this.#clock.monotonic();
+    if (session.caller === caller) return;
+    session.caller = caller;
+    // It may have come with another secret, which ends earlier.
+    this.#watch(session);
+  }
+
+  /** From now on the session's transport sends nothing after its caller's rights have ended, however late the timer is. */
+  guard(session: Session): void {
+    const { transport } = session.by;
+    const send: Transport["send"] = transport.send.bind(transport);
+    transport.send = async (message, options) => {
+      const end = this.#rightsEnd(session);
+      if (this.#clock.now() < (typeof end === "number" ? end : await end)) return send(message, options);
+      this.end(session);
+    };
   }
 
   /** Takes it out, breaks off what it asked for and closes its streams. */
@@ -106,8 +139,8 @@ export class Sessions {
     });
   }
 
-  /** Looks whether the tokens are still good, after some have changed. One look at a time, and one more for what came meanwhile. */
-  checkTokens(): void {
+  /** Ends the sessions whose callers' rights have ended. One check at a time, and one more for changes that came during it. */
+  checkRights(): void {
     if (this.#checking) {
       this.#isDue = true;
       return;
@@ -116,13 +149,14 @@ export class Sessions {
       this.#checking = null;
       if (!this.#isDue) return;
       this.#isDue = false;
-      this.checkTokens();
+      this.checkRights();
     });
   }
 
   /** Ends all. */
   async stop(): Promise<void> {
     this.#endSweeps();
+    this.#cancelTimer();
     for (const session of [...this.#byId.values()]) this.end(session);
     await this.#checking;
   }
@@ -134,25 +168,42 @@ export class Sessions {
       const limit = session.hadStream ? LOST_MS : IDLE_MS;
       if (now - session.lastSeenAt >= limit) this.end(session);
     }
-    this.checkTokens();
+    this.checkRights();
   }
 
   async #check(): Promise<void> {
-    // Many sessions have one token, which is asked for once.
-    const asked = new Map<string, boolean>();
     for (const session of [...this.#byId.values()]) {
-      const { credential } = session;
-      const key = credential.kind === "bearer" ? credential.secret : credential.kind;
       try {
-        const isGood = asked.get(key) ?? (await this.#isGood(session));
-        asked.set(key, isGood);
-        if (!isGood) this.end(session);
+        const end = this.#rightsEnd(session);
+        this.#endAt(session, typeof end === "number" ? end : await end);
       } catch (error) {
         // What cannot be known now is looked at again with the next sweep; each call is checked anyway.
         this.#log.warn("whether an MCP session's token is good cannot be read", { error });
         return;
       }
     }
+  }
+
+  #watch(session: Session): void {
+    const end = this.#rightsEnd(session);
+    if (typeof end === "number") this.#endAt(session, end);
+    else this.checkRights();
+  }
+
+  /** Ends a session at a time, or now if that has passed. */
+  #endAt(session: Session, time: number): void {
+    const ms = time - this.#clock.now();
+    if (ms <= 0) this.end(session);
+    else if (time < this.#nextEnd && this.#byId.has(session.id)) this.#wait(time, ms);
+  }
+
+  #wait(time: number, ms: number): void {
+    this.#cancelTimer();
+    this.#nextEnd = time;
+    this.#cancelTimer = this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), () => {
+      this.#nextEnd = Number.POSITIVE_INFINITY;
+      this.checkRights();
+    });
   }
 }
 

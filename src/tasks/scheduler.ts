@@ -1,7 +1,7 @@
 import type { Workspace } from "../access/workspaces.ts";
 import { Problem } from "../base/errors.ts";
 import { Leases } from "../limits/leases.ts";
-import { Turns } from "./turns.ts";
+import { AgentRoundRobin } from "./agent-round-robin.ts";
 
 /** A task that waits for a slot. */
 export interface Queued {
@@ -29,7 +29,7 @@ export interface SchedulerParts {
  */
 export class Scheduler {
   readonly #parts: SchedulerParts;
-  readonly #waiting = new Map<number, Turns>();
+  readonly #waiting = new Map<number, AgentRoundRobin>();
   readonly #reserved = new Map<number, number>();
   readonly #slots = new Leases();
   readonly #running = new Map<string, Queued & { readonly done: Promise<void> }>();
@@ -95,7 +95,7 @@ export class Scheduler {
   /** As `enqueue`; nobody is started before all of them have their places, so that no agent is ahead for coming first. */
   enqueueAll(tasks: readonly Queued[]): void {
     for (const queued of tasks) {
-      const queue = this.#waiting.get(queued.workspaceId) ?? new Turns();
+      const queue = this.#waiting.get(queued.workspaceId) ?? new AgentRoundRobin();
       queue.add(queued);
       this.#waiting.set(queued.workspaceId, queue);
     }

@@ -1,5 +1,5 @@
 import { StoreUnavailable } from "../store/db.ts";
-import { gaveUpTurn, type Turn, type TurnLimits, Turns } from "./turns.ts";
+import { gaveUpTurn, type Turn, type TurnLimits, WorkspaceRoundRobin } from "./workspace-round-robin.ts";
 
 /** A job that waits or runs, and its caller's promise. */
 export interface Job<Request, Answer> extends Turn {
@@ -10,13 +10,13 @@ export interface Job<Request, Answer> extends Turn {
 
 /** The jobs that wait for a worker, each settled exactly once: done, refused, given up by its caller, or closed. */
 export class JobQueue<Request, Answer> {
-  readonly #turns: Turns<Job<Request, Answer>>;
+  readonly #turns: WorkspaceRoundRobin<Job<Request, Answer>>;
   readonly #added: () => void;
   #closed = false;
 
   /** `added` is called after each new job. */
   constructor(limits: TurnLimits, added: () => void) {
-    this.#turns = new Turns(limits);
+    this.#turns = new WorkspaceRoundRobin(limits);
     this.#added = added;
   }
 

@@ -2,7 +2,7 @@ import { OutOfOpenFiles, startThread } from "../base/open-files/thread.ts";
 import { errorOf, outOfOpenFiles, tookTooLong } from "./job-errors.ts";
 import { type Job, JobQueue, vaultClosed } from "./job-queue.ts";
 import { type JobName, type JobReply, LEAVE, type VaultJobs, type WorkerSetup } from "./messages.ts";
-import type { Turn, TurnLimits } from "./turns.ts";
+import type { Turn, TurnLimits } from "./workspace-round-robin.ts";
 
 /** How long a thread may take to close its connection before it is ended all the same. */
 const LEAVE_MS = 1_000;

@@ -33,6 +33,10 @@ describe("metrics", () => {
     ["forwarded", "for=203.0.113.9"],
     ["x-real-ip", "203.0.113.9"],
     ["via", "1.1 proxy"],
+    ["x-forwarded-proto", "https"],
+    ["x-forwarded-host", "gate.example"],
+    ["cf-connecting-ip", "203.0.113.9"],
+    ["true-client-ip", "203.0.113.9"],
     // A connector of another Gatehouse on this machine.
     ["gatehouse-via", "0123456789abcdef"],
     // A page whose name was made to lead here (DNS rebinding).

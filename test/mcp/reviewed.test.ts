@@ -208,7 +208,11 @@ describe("where a node has as many sessions as it may have, of five workspaces",
 
   function full(streams: number): { readonly sessions: Sessions; readonly all: readonly Session[] } {
     const sessionClock = new FakeClock();
-    const sessions = new Sessions({ clock: sessionClock, log: silentLog, isGood: async () => true });
+    const sessions = new Sessions({
+      clock: sessionClock,
+      log: silentLog,
+      rightsEnd: () => Number.POSITIVE_INFINITY,
+    });
     const server = new Server({ name: "tests", version: "1" });
     const all: Session[] = [];
     for (let at = 0; at < PER_WORKSPACE; at++) {
@@ -231,7 +235,6 @@ describe("where a node has as many sessions as it may have, of five workspaces",
       server,
       by: { kind: "sse", transport: new SseTransport(id, "http://gate/mcp/sse", new FakeClock()) },
       caller: IDLE_CALLER,
-      credential: { kind: "none" },
       lastSeenAt: at,
       streams,
       requests: new Map(),

@@ -16,6 +16,8 @@ beforeAll(async () => {
   gateway = await startGateway({ clock });
   upstream = startFakeMcp();
   await addConnector(gateway, "up", upstream.url);
+  // Sweeps count from the first request.
+  await connect(gateway);
 });
 afterAll(async () => {
   await gateway.stop();
@@ -77,15 +79,55 @@ test("other tokens' streams and sessions stay", async () => {
   stream.leave();
 });
 
-test("a token that has expired is refused, and its streams end with the next sweep", async () => {
+test("a token that has expired is refused, and its streams and calls end when it expires", async () => {
+  // Between two sweeps.
+  clock.advance(7_000);
   const { secret } = await issue({ expires_in: "10m" });
   const client = await connect(gateway, { token: secret });
   const stream = await client.listen();
-  clock.advance(9 * 60_000);
+  const call = await hang(client);
+  clock.advance(10 * 60_000 - 1);
   expect(await client.toolNames()).toContain("up__echo");
-  clock.advance(60_000 + 15_000);
-  await stream.ended;
+  clock.advance(1);
+  await Promise.all([stream.ended, call.ended]);
   expect((await client.post(request("ping"))).status).toBe(401);
+});
+
+test("the older transport's stream ends when its token expires", async () => {
+  clock.advance(7_000);
+  const { secret } = await issue({ expires_in: "10m" });
+  const response = await fetch(`${gateway.url}/mcp/sse`, {
+    headers: { authorization: `Bearer ${secret}`, accept: "text/event-stream" },
+  });
+  const stream = watch(response);
+  clock.advance(10 * 60_000 - 1);
+  // What the sweeps have begun is done then.
+  await gateway.call("GET", "/v1/agents");
+  clock.advance(1);
+  await stream.ended;
+});
+
+test("a stream that a rotated secret reads ends with its grace", async () => {
+  clock.advance(7_000);
+  const { id, secret } = await issue();
+  const client = await connect(gateway, { token: secret });
+  await gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: { grace: "10m" } });
+  const stream = await client.listen();
+  clock.advance(10 * 60_000 - 1);
+  await gateway.call("GET", "/v1/agents");
+  clock.advance(1);
+  await stream.ended;
+});
+
+test("nothing is sent to a token that has expired, also if the timer that ends its stream is late", async () => {
+  const { secret } = await issue({ expires_in: "10m" });
+  const client = await connect(gateway, { token: secret });
+  const stream = await client.listen();
+  clock.setWall(clock.now() + 10 * 60_000);
+  await gateway.call("PATCH", `/v1/agents/${agent}`, { body: { tools: ["time.*"] } });
+  clock.advance(100);
+  await stream.ended;
+  expect(stream.text()).not.toContain("list_changed");
 });
 
 test("a rotated secret is refused, and its session ends with it; in its grace both work in one session", async () => {

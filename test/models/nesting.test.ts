@@ -53,7 +53,7 @@ test.each([
   ["JSON", 200, "application/json", integers(12_501)],
   ["an error", 500, "application/json", integers(12_501)],
 ])("%s of a model, of 12,501 integers as names", async (_, status, type, body) => {
-  expect(await reading(ask(cappedFetch, status, type, body))).toBeInstanceOf(JsonTooLarge);
+  expect(await reading(ask(cappedFetch("openai"), status, type, body))).toBeInstanceOf(JsonTooLarge);
 });
 
 test("vectors of many numbers are taken, of many texts they are not", async () => {

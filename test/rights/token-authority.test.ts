@@ -96,6 +96,36 @@ describe("a token for a person", () => {
     expect(await works(theirs)).toBe(true);
   });
 
+  test.each<[string, object]>([
+    ["the same scopes", {}],
+    ["fewer scopes", { scopes: ["approvals:write"] }],
+    ["the same role", { role: "head" }],
+    ["the same name", { name: "holder" }],
+  ])(
+    "is not taken over by rotating one of nobody's with %s, whose decisions count by its name",
+    async (_, more) => {
+      for (const holder of [{}, { person: "Ada" }]) {
+        const { secret } = await issue({ ...held, ...holder, name: "holder", role: "head" });
+        const theirs = await issue({ ...held, name: "Dr. Bob", ...more });
+        expectMissing(await post(`/v1/tokens/${theirs.id}/rotate`, {}, secret), "admin");
+        expect(await works(theirs)).toBe(true);
+      }
+    },
+  );
+
+  test("of nobody's is rotated by itself, by the token that issued it, and by an admin", async () => {
+    const own = await issue(held);
+    const made = (await post("/v1/tokens", { ...wanted }, own.secret)).body as Issued;
+    const { secret: admin } = await issue({ scopes: ["admin"] });
+    for (const [id, by] of [
+      [made.id, own.secret],
+      [made.id, admin],
+      [own.id, own.secret],
+    ] as const) {
+      expect((await post(`/v1/tokens/${id}/rotate`, {}, by)).status).toBe(200);
+    }
+  });
+
   test("is issued and rotated for oneself, for nobody, and for anybody by an admin", async () => {
     const own = { person: "Ada", role: "clerk" };
     const { secret } = await issue({ ...held, ...own });
@@ -146,6 +176,17 @@ describe("a token that expires issues none that outlives it", () => {
     const made = await post("/v1/tokens", { name: "same", scopes: ["tasks:read"] }, issuer.secret);
     const { expires_at } = issuer as Issued & { readonly expires_at: string };
     expect(made.body.expires_at).toBe(expires_at);
+  });
+
+  test("nor takes over one by rotating it, with admin neither; itself it rotates", async () => {
+    const admin = { scopes: ["admin"], expires_in: "1h" };
+    const { id, secret } = await issue(admin);
+    const lasting = await issue({ scopes: ["admin"] });
+    const refused = await post(`/v1/tokens/${lasting.id}/rotate`, {}, secret);
+    expect([refused.status, refused.body.errors?.[0]?.path]).toEqual([422, "/id"]);
+    expect(await works(lasting)).toBe(true);
+    const own = await post(`/v1/tokens/${id}/rotate`, {}, secret);
+    expect([own.status, await works(own.body)]).toEqual([200, true]);
   });
 
   test("a shorter one is issued as it was asked for", async () => {

@@ -45,7 +45,6 @@ export interface OutboundOptions {
 }
 
 export interface Outbound {
-  readonly fetch: OutboundFetch;
   /** `fetch` for a workspace's connectors, which can never take all that may be out at once. */
   readonly fetchFor: (workspaceId: number) => OutboundFetch;
   /** What can be told of a URL before anything is asked of it. @throws ConnectorError `forbidden_address` */
@@ -163,12 +162,11 @@ export function createOutbound(options: OutboundOptions): Outbound {
     get out() {
       return { requests: requests.taken, streams: streams.taken };
     },
-    fetch: (text, init) => outboundFetch(null, text, init),
     fetchFor: (workspaceId) => (text, init) => outboundFetch(workspaceId, text, init),
   };
 
   async function outboundFetch(
-    workspaceId: number | null,
+    workspaceId: number,
     text: string | URL,
     init: OutboundInit = {},
   ): Promise<Response> {

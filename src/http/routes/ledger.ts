@@ -78,7 +78,7 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
       const named = task === undefined ? undefined : await namedTask(db, call.caller, task);
       const filter = {
         ...asked,
-        ...(own && { agent: own.agent, from: later(own.since, asked.from) }),
+        ...(own && { agent: own.agent, agentSince: own.since, from: later(own.since, asked.from) }),
         task: isOutside ? null : named,
       };
       if (chosen.format !== "json") {

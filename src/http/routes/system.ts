@@ -95,12 +95,21 @@ export function systemRoutes(parts: SystemRouteParts) {
   return app;
 }
 
-/** What a proxy, or another Gatehouse's connector, says of itself. A proxy on this machine makes every client look local. */
-const FORWARDING = ["forwarded", "x-forwarded-for", "x-real-ip", "via", VIA_HEADER];
+/**
+ * Headers by which proxies, content networks and another Gatehouse's connectors say that they have forwarded a request. A proxy on
+ * this machine makes every client look local, and one that adds none of these cannot be told from a local client.
+ */
+const FORWARDING = new Set([
+  ...["forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cdn-loop"],
+  ...["cf-connecting-ip", "fastly-client-ip", "x-envoy-external-address", VIA_HEADER.toLowerCase()],
+]);
+const FORWARDING_PREFIX = "x-forwarded-";
 
 /** A browser's page can be given a name that leads here (DNS rebinding); whoever asks from this machine names it as its own. */
 function isLocal(address: string | undefined, headers: Headers): boolean {
-  if (FORWARDING.some((name) => headers.has(name))) return false;
+  for (const name of headers.keys()) {
+    if (FORWARDING.has(name) || name.startsWith(FORWARDING_PREFIX)) return false;
+  }
   const host = headers.get("host")?.toLowerCase().replace(/:\d+$/, "") ?? "";
   if (host !== "" && !isLoopback(host.replace(/^\[(.*)\]$/, "$1"))) return false;
   return address !== undefined && isLoopback(address.replace(/^::ffff:/, ""));

@@ -14,7 +14,7 @@ import type { Detail } from "../../ledger/entry.ts";
 import type { Sql } from "../../store/db.ts";
 import { type Door, endpoint } from "../endpoint.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
-import { holderOf, requireHeld, requireOwnPerson } from "../token-authority.ts";
+import { holderOf, requireHeld, requireOwnPerson, requireRotatable } from "../token-authority.ts";
 
 const Duration = Type.String({ pattern: DURATION_PATTERN, description: "Such as `90d`, `12h`, `10m`." });
 export const TokenCreate = Type.Object(
@@ -137,11 +137,19 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     async ({ call, params: { id = "" }, body }) => {
       const { caller } = call;
       const token = await manageable(caller, id);
-      requireHeld(caller, token.scopes);
-      requireOwnPerson(caller, token);
+      requireRotatable(caller, token);
       const grace = body.grace === undefined ? 0 : duration("/grace", body.grace);
       call.about({ detail: { token: id, grace_ms: grace } });
-      const issued = await call.commit((tx) => tokens.rotate(tx, caller.workspaceId, id, grace));
+      const issued = await call.commit(async (tx) => {
+        const notAfter = await endOfCaller(tx, caller);
+        if ((token.expiresAt ?? Number.POSITIVE_INFINITY) > notAfter) {
+          throw invalidField(
+            "/id",
+            `is of a token that outlives this one, which ends ${timestamp(notAfter)}`,
+          );
+        }
+        return tokens.rotate(tx, caller.workspaceId, id, grace);
+      });
       return { status: 200, body: viewIssued(issued) };
     },
   );
@@ -161,7 +169,8 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
   /** A token that acts as an agent manages only that agent's tokens. @throws Problem 403 `agent_forbidden`, 404 `not_found` */
   async function manageable(caller: Caller, id: string): Promise<Token> {
     const token = await tokens.get(caller.workspaceId, id);
-    if (caller.agent && token.agent !== caller.agent.name) {
+    // Not by its name: an earlier agent may have had the same.
+    if (caller.agent && token.agentId !== caller.agent.id) {
       throw new Problem(
         "agent_forbidden",
         `This token acts as ${caller.agent.name} and may manage its tokens alone.`,
@@ -177,7 +186,6 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     .post("/:id/rotate", rotate.handle, rotate.hook);
 }
 
-/** Who can do what by a token from now on, and until when: whoever asks who could oversee an agent finds it here. */
 /** When the token that makes a call ends; infinite for one that does not expire, and for the operator. */
 async function endOfCaller(sql: Sql, caller: Caller): Promise<number> {
   const id = tokenIdOf(caller);
@@ -185,6 +193,7 @@ async function endOfCaller(sql: Sql, caller: Caller): Promise<number> {
   return (await tokenEnd(sql, caller.workspaceId, id)) ?? 0;
 }
 
+/** Who can do what by a token from now on, and until when: whoever asks who could oversee an agent finds it here. */
 function issueOf({ id, name, person, role, scopes, expiresAt }: Token): Detail {
   return {
     token: id,

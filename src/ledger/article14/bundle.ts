@@ -93,7 +93,7 @@ async function widened(
   { filter: { from, to } }: BundleRequest,
   { agent, since }: { readonly agent: string; readonly since: string },
 ): Promise<Span> {
-  const isOwn = entryTest({ agent });
+  const isOwn = entryTest({ agent, agentSince: since });
   const before = await nearest({ from: since, to: from }, "desc");
   const after = to === undefined ? undefined : await nearest({ from: to }, "asc");
   return { first: (before ?? 0) + 1, last: (after ?? evidence.size + 1) - 1 };

@@ -117,7 +117,8 @@ function manifestHead(
   tree: SignedTree,
   included: number,
 ): Omit<Manifest, "files" | "edges" | "key_changes"> {
-  const { from, to, ...fields } = filter;
+  // A manifest names an agent, and not which one of its name: what others have is among the withheld entries.
+  const { from, to, agentSince: _, ...fields } = filter;
   const total = last - first + 1;
   return {
     format: FORMAT,

@@ -87,14 +87,15 @@ export async function* erasureLines(
 async function concerns(
   evidence: Pick<EvidenceReader, "entry">,
   { payloads }: Pick<ErasureLine, "payloads">,
-  { agent, first, last }: { readonly agent?: string | undefined } & Span,
+  { agent, agentSince, first, last }: Pick<EvidenceFilter, "agent" | "agentSince"> & Span,
 ): Promise<boolean> {
   if (payloads === undefined) return true;
+  const isOwn = entryTest({ agent, agentSince });
   for (const name of payloads) {
     const seq = Number.parseInt(name, 10);
     if (seq < first || seq > last) continue;
     const entry = await evidence.entry(seq);
-    if (entry && readEntryFields(entry.bytes)?.agent === agent) return true;
+    if (entry && isOwn(entry)) return true;
   }
   return false;
 }

@@ -1,7 +1,7 @@
 import { JobOverLimit } from "../job-errors.ts";
 import { JobQueue, vaultClosed } from "../job-queue.ts";
 import type { PreparedDocument, PrepareRequest } from "../messages.ts";
-import type { Turn, TurnLimits } from "../turns.ts";
+import type { Turn, TurnLimits } from "../workspace-round-robin.ts";
 import { DocumentReader, ReaderGone } from "./reader.ts";
 
 export interface DocumentReadersOptions {

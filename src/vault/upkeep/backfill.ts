@@ -6,7 +6,7 @@ import { readText } from "../rows/documents.ts";
 import { documentOf, PER_DOCUMENT } from "../rows/keys.ts";
 import { hasVector, insertVector, type Space, WrongDimension } from "../rows/spaces.ts";
 import { LEXICAL_SPACE } from "../terms/lexical.ts";
-import { type Turn, Turns } from "../turns.ts";
+import { type Turn, WorkspaceRoundRobin } from "../workspace-round-robin.ts";
 
 /** Passages that a model is asked for at once, and those whose vectors are written in one transaction. */
 const BATCH = 64;
@@ -68,7 +68,7 @@ export class Filler {
   /** Spaces whose model is too slow for a writer, until when. */
   readonly #slow = new Map<number, number>();
   /** Documents written since the start that wait. Memory only: what waits is in the store, oldest first. */
-  readonly #turns = new Turns<WaitingDocument>(REMEMBERED);
+  readonly #turns = new WorkspaceRoundRobin<WaitingDocument>(REMEMBERED);
   #isTurnOfOldest = false;
   #cancel: (() => void) | null = null;
   readonly #stopping = new AbortController();

@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Outbound } from "../../../src/connectors/outbound/fetch.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { type FakeMcp, type FakeMcpOptions, startFakeMcp } from "../../support/fake-mcp/http.ts";
-import { testOutbound } from "../../support/outbound.ts";
+import { type TestOutbound, testOutbound } from "../../support/outbound.ts";
 import { faultOf, type Given, type Opened, open, textOf } from "./support.ts";
 
 const MOST_STREAMS = 64;
 const MOST_OUT = 40;
 
-let outbound: Outbound;
+let outbound: TestOutbound;
 let opened: AsyncDisposable[];
 beforeEach(() => {
   outbound = testOutbound();
@@ -139,7 +138,7 @@ describe("where connectors have too many streams open", () => {
     const listened = Promise.withResolvers<void>();
     const fake = serve();
     const clock = new FakeClock();
-    const fetch: Outbound["fetch"] = async (url, init) => {
+    const fetch: TestOutbound["fetch"] = async (url, init) => {
       const response = await outbound.fetch(url, init);
       if (init?.lasts) listened.resolve();
       return response;

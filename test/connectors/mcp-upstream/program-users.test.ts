@@ -1,55 +1,23 @@
 /** Who connectors' programs run as, and what they can reach of the server. */
-import { describe, expect, test } from "bun:test";
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { afterEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import { silentLog } from "../../../src/base/log.ts";
 import { parsePasswd } from "../../../src/connectors/mcp-upstream/stdio/passwd.ts";
-import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-home.ts";
-import {
-  openProgramUsers,
-  type ProgramUsers,
-} from "../../../src/connectors/mcp-upstream/stdio/program-users.ts";
+import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-homes.ts";
+import { openProgramUsers } from "../../../src/connectors/mcp-upstream/stdio/program-users.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
+import { closeUsers, directory, openUsers, wordsOf } from "./programs.ts";
 import { faultOf, open } from "./support.ts";
+
+afterEach(closeUsers);
 
 const isRoot = process.geteuid?.() === 0;
 const NOBODY = parsePasswd(await Bun.file("/etc/passwd").text()).find(({ name }) => name === "nobody");
 
-interface Place extends Disposable {
-  readonly path: string;
-}
-
-function directory(mode = 0o700): Place {
-  const path = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
-  chmodSync(path, mode);
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
-}
-
-/** What a shell writes that a connector starts. */
-async function wordsOf(script: string, programUsers: ProgramUsers | null): Promise<string> {
-  const transport = {
-    type: "stdio",
-    command: "/bin/sh",
-    args: ["-c", `exec >&2; ${script}`],
-    env: {},
-  } as const;
-  await using up = open(transport, { programUsers });
-  await faultOf(up.list());
-  const { fields } = await up.logs(({ message }) => message === "a connector's program ended");
-  return String(fields.output ?? "");
-}
-
 describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
-  const users = (dataDir: string, stdioUser?: string) => openProgramUsers({ dataDir, stdioUser });
+  const users = (dataDir: string, stdioUser?: string) => openUsers(dataDir, stdioUser).usersOf(1);
 
   test("runs as a user of its own, without groups and without root's capabilities", async () => {
     using data = directory();
@@ -72,14 +40,16 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
 
   test("never runs as a user that a process of the machine runs as already", async () => {
     using data = directory();
-    const left = Bun.spawn(["/bin/sleep", "60"], { uid: 60_706, gid: 60_706 } as object);
+    const first = await users(data.path).take();
+    await first.release();
+    const left = Bun.spawn(["/bin/sleep", "60"], { uid: first.uid, gid: first.gid } as object);
     try {
       const given = users(data.path);
-      const taken = await Promise.all([1, 2, 3].map(() => given?.take()));
-      const uids = new Set(taken.map((user) => user?.uid));
+      const taken = await Promise.all([1, 2, 3].map(() => given.take()));
+      const uids = new Set(taken.map((user) => user.uid));
       expect(uids.size).toBe(3);
-      expect(uids).not.toContain(60_706);
-      for (const user of taken) await user?.release();
+      expect(uids).not.toContain(first.uid);
+      for (const user of taken) await user.release();
     } finally {
       left.kill("SIGKILL");
       await left.exited;
@@ -93,7 +63,6 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     expect(words.slice(1, 3)).toEqual(["700", "x"]);
     expect(words[3]).toContain("Permission denied");
     expect(existsSync(words[0] ?? "/")).toBe(false);
-    expect(existsSync(join(words[0] ?? "/", ".."))).toBe(false);
   });
 
   test("is started though others may list the data directory, as long as nothing in it is open to them", async () => {
@@ -204,13 +173,15 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
 describe("where the server does not run as root", () => {
   test("a program runs as the server's user", () => {
     using data = directory();
-    expect(openProgramUsers({ dataDir: data.path, stdioUser: undefined, ownUid: 1_000 })).toBeNull();
-    expect(openProgramUsers({ dataDir: data.path, stdioUser: "1000", ownUid: 1_000 })).toBeNull();
+    const parts = { dataDir: data.path, ownUid: 1_000, clock: systemClock, log: silentLog };
+    expect(openProgramUsers({ ...parts, stdioUser: undefined })).toBeNull();
+    expect(openProgramUsers({ ...parts, stdioUser: "1000" })).toBeNull();
   });
 
   test("another user cannot be chosen, and the start says so", () => {
     using data = directory();
-    const opening = () => openProgramUsers({ dataDir: data.path, stdioUser: "1001", ownUid: 1_000 });
+    const parts = { dataDir: data.path, ownUid: 1_000, clock: systemClock, log: silentLog };
+    const opening = () => openProgramUsers({ ...parts, stdioUser: "1001" });
     expect(opening).toThrow("only a server that runs as root can start programs as another user");
   });
 });
@@ -219,26 +190,34 @@ describe("homes", () => {
   const uid = process.geteuid?.() ?? 0;
   const gid = process.getegid?.() ?? 0;
 
-  test("that a killed process left are removed before the first one is made", async () => {
+  test("that a killed process left are told from those of other gateways", () => {
     using temporary = directory();
-    const left = await new ProgramHomes("/data", temporary.path).make(uid, gid);
-    await Bun.write(join(left, "deep", "file"), "x");
-    const other = await new ProgramHomes("/other", temporary.path).make(uid, gid);
+    const left = new ProgramHomes("/data", temporary.path).make(uid, gid);
+    const other = new ProgramHomes("/other", temporary.path).make(uid, gid);
     const homes = new ProgramHomes("/data", temporary.path);
-    const first = await homes.make(uid, gid);
-    const second = await homes.make(uid, gid);
-    expect([left, other, first, second].map((path) => existsSync(path))).toEqual([false, true, true, true]);
-    expect(statSync(first).mode & 0o777).toBe(0o700);
+    expect(homes.left()).toEqual([{ path: left, uid }]);
+    expect(homes.owners()).toEqual(new Set([uid]));
+    const made = homes.make(uid, gid);
+    expect(statSync(made).mode & 0o777).toBe(0o700);
+    homes.close();
+    expect([left, other, made].map((path) => existsSync(path))).toEqual([true, true, true]);
   });
 
-  test("are not made where somebody else has laid a link", async () => {
+  test("are made also if somebody has taken every name that can be guessed", () => {
     using temporary = directory();
-    const made = await new ProgramHomes("/data", temporary.path).make(uid, gid);
-    const parent = join(made, "..");
-    rmSync(parent, { recursive: true });
-    symlinkSync("/tmp", parent);
-    expect(new ProgramHomes("/data", temporary.path).make(uid, gid)).rejects.toThrow(
-      "is not a directory of the server's user; remove it",
-    );
+    const parent = join(new ProgramHomes("/data", temporary.path).make(uid, gid), "..");
+    const guessed = parent.slice(0, parent.lastIndexOf("-"));
+    symlinkSync("/tmp", guessed);
+    const homes = new ProgramHomes("/data", temporary.path);
+    expect(homes.left()).toHaveLength(1);
+    const home = homes.make(uid, gid);
+    expect(join(home, "..")).not.toBe(guessed);
+  });
+
+  test("are made again after a cleaner of old files has removed the directory", () => {
+    using temporary = directory();
+    const homes = new ProgramHomes("/data", temporary.path);
+    rmSync(join(homes.make(uid, gid), ".."), { recursive: true });
+    expect(existsSync(homes.make(uid, gid))).toBe(true);
   });
 });

@@ -3,11 +3,10 @@ import fc from "fast-check";
 import { capBody } from "../../../src/base/capped-body.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
-import type { Outbound } from "../../../src/connectors/outbound/fetch.ts";
 import { readCapped } from "../../../src/connectors/outbound/read.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import { FakeClock } from "../../support/clock.ts";
-import { testOutbound } from "../../support/outbound.ts";
+import { type TestOutbound, testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
 const capStream = (given: Response, bytes: number): Response => {
@@ -60,7 +59,7 @@ function startSocket(bytes: string): Bun.TCPSocketListener<undefined> {
   });
 }
 
-let outbound: Outbound;
+let outbound: TestOutbound;
 let server: Bun.Server<undefined>;
 let other: Bun.Server<undefined>;
 const at = (path: string, which = server) => `http://127.0.0.1:${which.port}${path}`;
@@ -81,7 +80,7 @@ describe("past what may be out at once, nothing is sent", () => {
   test("to one server that hangs; others, and requests past the connectors, go on", async () => {
     const giveUp = new AbortController();
     const { signal } = giveUp;
-    const calls = Array.from({ length: 300 }, () => faultOf(outbound.fetch(at("/hang"), { signal })));
+    const calls = Array.from({ length: 300 }, () => faultOf(outbound.fetchFor(1)(at("/hang"), { signal })));
     const refused = calls.slice(MOST_TO_ONE);
     expect(new Set((await Promise.all(refused)).map(String))).toEqual(
       new Set([
@@ -170,7 +169,7 @@ describe("past what may be out at once, nothing is sent", () => {
       { name: "slow" },
       { kind: "openapi", spec, baseUrl: at(""), auth: null },
       {
-        fetch: outbound.fetch,
+        fetch: outbound.fetchFor(1),
         mask: createMask([]),
         clock: new FakeClock(),
         log: silentLog,

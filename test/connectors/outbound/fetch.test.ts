@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { asConnectorError } from "../../../src/connectors/outbound/errors.ts";
-import type { Outbound, Resolve } from "../../../src/connectors/outbound/fetch.ts";
-import { testOutbound } from "../../support/outbound.ts";
+import type { Resolve } from "../../../src/connectors/outbound/fetch.ts";
+import { type TestOutbound, testOutbound } from "../../support/outbound.ts";
 import { faultOf } from "./support.ts";
 
 interface Seen {
@@ -15,7 +15,7 @@ interface Seen {
 /** What the server was asked, and how it answers each path. */
 let seen: Seen[] = [];
 let server: Bun.Server<undefined>;
-const outbounds: Outbound[] = [];
+const outbounds: TestOutbound[] = [];
 
 beforeAll(() => {
   server = Bun.serve({
@@ -50,7 +50,7 @@ afterAll(async () => {
   await server.stop(true);
 });
 
-function outbound(resolve?: Resolve, allow: readonly string[] = []): Outbound {
+function outbound(resolve?: Resolve, allow: readonly string[] = []): TestOutbound {
   const made = testOutbound({ allow, ...(resolve ? { resolve } : {}) });
   outbounds.push(made);
   return made;

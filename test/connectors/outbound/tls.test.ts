@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { asConnectorError } from "../../../src/connectors/outbound/errors.ts";
-import type { Outbound } from "../../../src/connectors/outbound/fetch.ts";
-import { testOutbound } from "../../support/outbound.ts";
+import { type TestOutbound, testOutbound } from "../../support/outbound.ts";
 import { makeAuthority, makeCertificate, type ServerCertificate } from "./certificate.ts";
 
 const authority = makeAuthority("Test authority");
@@ -9,7 +8,7 @@ const stranger = makeAuthority("Another authority");
 const resolve = async () => ["127.0.0.1"];
 let connections = new Set<number>();
 const servers = new Map<string, Bun.Server<undefined>>();
-const outbounds: Outbound[] = [];
+const outbounds: TestOutbound[] = [];
 
 beforeAll(() => {
   const certificates: Record<string, ServerCertificate> = {
@@ -41,7 +40,7 @@ afterAll(async () => {
   for (const server of servers.values()) await server.stop(true);
 });
 
-function trusting(authorities?: string): Outbound {
+function trusting(authorities?: string): TestOutbound {
   const made = testOutbound({ resolve, ...(authorities === undefined ? {} : { authorities }) });
   outbounds.push(made);
   return made;
@@ -50,7 +49,7 @@ function trusting(authorities?: string): Outbound {
 const url = (server: string, host: string) => `https://${host}:${servers.get(server)?.port}/?key=SECRET`;
 
 /** The text, or what went wrong in words. */
-async function outcome(outbound: Outbound, target: string): Promise<string> {
+async function outcome(outbound: TestOutbound, target: string): Promise<string> {
   try {
     return await (await outbound.fetch(target)).text();
   } catch (error) {

@@ -9,7 +9,7 @@ import type { UpstreamParts } from "../parts.ts";
 import { ACCEPT_MS, ask, capMessages, isPastCap, isUnreadable } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
 import { refusedStatus } from "./refused.ts";
-import { Turns } from "./turns.ts";
+import { Semaphore } from "./semaphore.ts";
 
 /**
  * The older HTTP+SSE (specification 2024-11-05) by the SDK's transport: one stream for all answers. Where the SDK would
@@ -22,14 +22,14 @@ export class SseLink extends Link {
   readonly #current = new AsyncLocalStorage<AbortSignal>();
   /** Of requests that wait for their answer. */
   readonly #posts = new Map<number, AbortController>();
-  readonly #telling: Turns;
+  readonly #telling: Semaphore;
   #opened = false;
   /** What went wrong last: the SDK turns it into words of its own. */
   #last: ConnectorError | NotTaken | undefined;
 
   constructor(transport: HttpTransport, parts: UpstreamParts) {
     super(parts);
-    this.#telling = new Turns(parts);
+    this.#telling = new Semaphore(parts);
     this.#inner = new SSEClientTransport(new URL(transport.url), {
       requestInit: { headers: { ...transport.headers } },
       fetch: (url, init) => this.#fetch(url, init ?? {}),
@@ -63,7 +63,7 @@ export class SseLink extends Link {
       await send();
       return;
     }
-    await this.#telling.take(async () => {
+    await this.#telling.run(async () => {
       const stop = this.parts.clock.after(ACCEPT_MS, () => post.abort());
       try {
         await send();

@@ -12,7 +12,7 @@ import { ACCEPT_MS, ask, capMessages, isPastCap, isUnreadable } from "./ask.ts";
 import { isEndMarker, markEnd } from "./end-marker.ts";
 import { Listening } from "./listening.ts";
 import { refusedStatus } from "./refused.ts";
-import { Turns } from "./turns.ts";
+import { Semaphore } from "./semaphore.ts";
 
 /** How long a stream may stay open after the answer that it was for. */
 const LINGER_MS = 1_000;
@@ -40,7 +40,7 @@ export class StreamableLink extends Link {
   readonly #current = new AsyncLocalStorage<Exchange | undefined>();
   readonly #exchanges = new Map<number, Exchange>();
   readonly #listening: Listening;
-  readonly #telling: Turns;
+  readonly #telling: Semaphore;
   readonly #what: string;
   /** There is none to end any more. */
   #sessionLost = false;
@@ -49,7 +49,7 @@ export class StreamableLink extends Link {
     super(parts);
     this.#what = `The connector ${parts.name}`;
     this.#listening = new Listening(parts.clock);
-    this.#telling = new Turns(parts);
+    this.#telling = new Semaphore(parts);
     this.#inner = new StreamableHTTPClientTransport(new URL(transport.url), {
       requestInit: { headers: { ...transport.headers } },
       fetch: (url, init) => this.#fetch(url, init ?? {}),
@@ -129,7 +129,7 @@ export class StreamableLink extends Link {
       const telling = { ...init, signal };
       // The end is near: nothing is waited for.
       if (init.method === "DELETE") return this.#tell(url, telling, inSession);
-      return this.#telling.take(() => this.#tell(url, telling, inSession));
+      return this.#telling.run(() => this.#tell(url, telling, inSession));
     }
     const response = await ask(url, { ...init, signal }, this.parts);
     if (!response.ok) throw await refusedStatus(response, inSession, this.parts);

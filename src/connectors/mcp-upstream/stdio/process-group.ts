@@ -1,81 +1,98 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { type Clock, pause } from "../../../base/clock.ts";
+import { type ProcessStatus, runningProcesses } from "./processes.ts";
 
 /** How long a group is given after each step of its ending. */
 const STEP_MS = 2_000;
 const POLL_MS = 25;
+const NEVER = new AbortController().signal;
 
 /**
- * Ends a process and all that it started, where they stayed in its group: `npx` starts the server as a child of its own.
- * Two seconds to end by itself, its input being closed; then SIGTERM and two more; then SIGKILL. Never throws.
+ * Ends a process, its group, and its descendants that have left the group: `npx` starts the server as a child of its own, and
+ * that may start a session of its own. Two seconds to end by itself after its input was closed; then SIGTERM and two more; then
+ * SIGKILL. Never throws. A descendant outside the group is found by its parents, so one whose parent ended earlier is missed.
  * @param leader pid of the group's first process, which MUST have been started detached
- * @returns whether all of it has ended; what runs as another user by now may not have
+ * @returns whether all of it has ended; a process that runs as another user by then may not have
  */
 export async function endGroup(leader: number, clock: Clock): Promise<boolean> {
+  const descendants = new Descendants(leader);
   for (const signal of [undefined, "SIGTERM", "SIGKILL"] as const) {
-    if (signal) signalGroup(leader, signal);
-    if (await isGone(leader, clock)) return true;
+    if (signal) {
+      signalGroup(leader, signal);
+      descendants.signal(signal);
+    }
+    if (await isGone(leader, descendants, clock)) return true;
   }
   return false;
 }
 
 /** Whether a process of the group still runs. One that has ended and was not collected yet does not. */
-export function groupRuns(leader: number): boolean {
-  try {
-    process.kill(-leader, 0);
-  } catch (error) {
-    // EPERM: it is there, as another user.
-    return hasCode(error, "EPERM");
-  }
-  return process.platform !== "linux" || membersRun(leader);
+export function groupRuns(leader: number, processes = runningProcesses()): boolean {
+  if (!sendSignal(-leader, 0)) return false;
+  // Without a list of processes, the answer to the signal is all there is.
+  return processes === null || processes.some(({ group }) => group === leader);
 }
 
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
+  sendSignal(-leader, signal);
+}
+
+/** @returns whether there is such a process or group, also if it runs as a user that we may not signal */
+function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(-leader, signal);
+    process.kill(pid, signal);
+    return true;
   } catch (error) {
-    // ESRCH: it has just ended. EPERM: it runs as another user now, and only its own exit can end it.
-    if (!hasCode(error, "ESRCH") && !hasCode(error, "EPERM")) throw error;
+    if (hasCode(error, "EPERM")) return true;
+    if (hasCode(error, "ESRCH")) return false;
+    throw error;
   }
 }
 
-async function isGone(leader: number, clock: Clock): Promise<boolean> {
+async function isGone(leader: number, descendants: Descendants, clock: Clock): Promise<boolean> {
   const end = clock.monotonic() + STEP_MS;
-  while (groupRuns(leader)) {
+  for (;;) {
+    const processes = runningProcesses();
+    descendants.update(processes ?? []);
+    if (!descendants.areRunning && !groupRuns(leader, processes)) return true;
     if (clock.monotonic() >= end) return false;
     await pause(POLL_MS, clock, NEVER);
   }
-  return true;
 }
 
-const NEVER = new AbortController().signal;
+/** The descendants of a group's processes that run outside the group. */
+class Descendants {
+  readonly #leader: number;
+  #outside: readonly ProcessStatus[] = [];
 
-/**
- * Where the first process of a container collects nobody, what has ended stays in its group for ever as a zombie, and
- * answers signals.
- */
-function membersRun(leader: number): boolean {
-  let names: string[];
-  try {
-    names = readdirSync("/proc");
-  } catch {
-    // Not to be seen from here (a jail without /proc): the signal's answer stands.
-    return true;
+  constructor(leader: number) {
+    this.#leader = leader;
   }
-  return names.some((name) => /^\d+$/.test(name) && runsIn(leader, name));
-}
 
-function runsIn(leader: number, pid: string): boolean {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    // It ended between the listing and the look.
-    return false;
+  get areRunning(): boolean {
+    return this.#outside.length > 0;
   }
-  // `pid (name) state ppid pgrp …`; a name may hold anything, also brackets (proc_pid_stat(5)).
-  const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return Number(group) === leader && state !== "Z" && state !== "X";
+
+  signal(signal: NodeJS.Signals): void {
+    for (const { pid } of this.#outside) sendSignal(pid, signal);
+  }
+
+  /** @param processes all that run now */
+  update(processes: readonly ProcessStatus[]): void {
+    const children = Map.groupBy(processes, ({ parent }) => parent);
+    // A descendant that was seen before still is one, though its parents may have ended.
+    const family = new Set(processes.filter((each) => this.#isMember(each) || this.#wasSeen(each)));
+    // A set that grows while it is read: children of children are found as well.
+    for (const { pid } of family) for (const child of children.get(pid) ?? []) family.add(child);
+    this.#outside = [...family].filter((each) => !this.#isMember(each));
+  }
+
+  #isMember({ group }: ProcessStatus): boolean {
+    return group === this.#leader;
+  }
+
+  #wasSeen({ pid, startedAt }: ProcessStatus): boolean {
+    return this.#outside.some((seen) => seen.pid === pid && seen.startedAt === startedAt);
+  }
 }
 
 function hasCode(error: unknown, code: string): boolean {

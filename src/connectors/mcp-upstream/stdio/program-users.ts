@@ -1,10 +1,15 @@
 import { readdirSync, statSync } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { Clock } from "../../../base/clock.ts";
 import { OperatorError } from "../../../base/errors.ts";
+import type { Log } from "../../../base/log.ts";
+import { PR_SET_NO_NEW_PRIVS, prctl } from "../../../base/prctl.ts";
 import { ConnectorError } from "../../source.ts";
+import { OwnUsers } from "./own-users.ts";
 import { type SystemUser, systemUsers } from "./passwd.ts";
-import { ProgramHomes } from "./program-home.ts";
+import { ProgramCleaner } from "./program-cleaner.ts";
+import { ProgramHomes } from "./program-homes.ts";
+import { SharedFiles } from "./shared-files.ts";
 
 /** Who a program runs as. It has no other group than `gid`. */
 export interface ProgramUser {
@@ -12,60 +17,83 @@ export interface ProgramUser {
   readonly gid: number;
   /** An absolute path: its HOME, and where it is started. */
   readonly home: string;
-  /** Called when the program has ended. */
+  /**
+   * Called when the program has ended. Ends what is left of it, if the user is the program's own.
+   * @throws Error if something is left
+   */
   release(): Promise<void>;
 }
 
-/** Gives each program a user that cannot read the server's files, memory or environment. */
+/** Gives the programs of one connector a user that cannot read the server's files, memory or environment. */
 export interface ProgramUsers {
   /** @throws ConnectorError `unavailable` if none can be given; then nothing may be started */
   take(): Promise<ProgramUser>;
+}
+
+/** The users of all connectors' programs. */
+export interface ProgramUserPool {
+  /** @param connector number that no other connector has or had */
+  usersOf(connector: number): ProgramUsers;
+  /** To be called when all programs have ended. */
+  close(): Promise<void>;
 }
 
 export interface ProgramUserParts {
   readonly dataDir: string;
   /** `connectors.stdio_user`. */
   readonly stdioUser: string | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
   /** The server's own user. Default: the process's. */
   readonly ownUid?: number | undefined;
 }
 
 /**
- * Users without an entry in `/etc/passwd`, for one program each, so that programs cannot reach each other either. systemd and
- * Debian assign none of these numbers by themselves, and rootless containers map them.
- */
-const FIRST_UID = 60_706;
-const LAST_UID = 61_183;
-
-/**
- * The users that programs run as; null if they run as the server's own user, which only root can change.
+ * The users that programs run as; null if they run as the server's own user, which only root can change. The data directory MUST be
+ * locked. From then on, nothing that this process starts gains rights by a setuid or setgid file or by a file's capabilities
+ * (`no_new_privs` of Linux): a program could leave such a file behind for a later one, and act as its user.
  * @throws OperatorError if `connectors.stdio_user` cannot be
  */
-export function openProgramUsers(parts: ProgramUserParts): ProgramUsers | null {
-  const { dataDir, stdioUser, ownUid = process.geteuid?.() } = parts;
+export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | null {
+  const { dataDir, stdioUser, clock, log, ownUid = process.geteuid?.() } = parts;
   const named = stdioUser === undefined ? undefined : findUser(stdioUser);
   if (ownUid !== 0) {
     if (named === undefined || named.uid === ownUid) return null;
     throw unusable(named.name, "and only a server that runs as root can start programs as another user");
   }
-  const homes = new ProgramHomes(dataDir);
   if (named?.uid === 0) throw unusable(named.name, "which could read everything here");
-  const users = named ? new NamedUser(named, homes) : new OwnUsers(homes);
+  // It cannot be taken back, and each child inherits it. Other systems do not have it.
+  const isSafe = prctl(PR_SET_NO_NEW_PRIVS, 1n) || process.platform !== "linux";
+  const homes = new ProgramHomes(dataDir);
+  const shared = new SharedFiles();
+  const cleaner = new ProgramCleaner({ homes, shared, clock, log });
+  const users = named ? new NamedUser(named, homes) : new OwnUsers({ dataDir, homes, shared, cleaner });
+  const cleared = cleaner.clearLeft();
+  async function take(connector: number): Promise<ProgramUser> {
+    if (!isSafe) throw new ConnectorError("unavailable", GAINS_RIGHTS);
+    await cleared;
+    const user = await users.take(connector).catch((error: unknown) => {
+      throw asConnectorError(error);
+    });
+    const open = readableFile(dataDir, user);
+    if (open === null) return user;
+    await user.release();
+    throw new ConnectorError(
+      "unavailable",
+      `No program is started while its user could read ${open} in the data directory. Let only the server's user read that directory: chmod 700.`,
+    );
+  }
   return {
-    async take() {
-      const user = await users.take().catch((error: unknown) => {
-        throw asConnectorError(error);
-      });
-      const open = readableFile(dataDir, user);
-      if (open === null) return user;
-      await user.release();
-      throw new ConnectorError(
-        "unavailable",
-        `No program is started while its user could read ${open} in the data directory. Let only the server's user read that directory: chmod 700.`,
-      );
+    usersOf: (connector) => ({ take: () => take(connector) }),
+    async close() {
+      await cleared;
+      homes.close();
     },
   };
 }
+
+const GAINS_RIGHTS =
+  "No program is started: the system does not let this process set no_new_privs, so programs could gain the rights of other users.";
 
 /** A number needs no entry; without one it has a group of its own, and no home. */
 function findUser(text: string): Omit<SystemUser, "home"> & { readonly home?: string } {
@@ -111,8 +139,8 @@ function isOpenTo(path: string, { uid, gid }: ProgramUser): boolean {
   return (stats.mode & bits) !== 0;
 }
 
-/** One user for all programs, as `connectors.stdio_user` names it. */
-class NamedUser implements ProgramUsers {
+/** One user for all programs, as `connectors.stdio_user` names it. Others may run as it, so it is never cleared. */
+class NamedUser {
   readonly #user: ReturnType<typeof findUser>;
   readonly #homes: ProgramHomes;
 
@@ -126,69 +154,7 @@ class NamedUser implements ProgramUsers {
     // System users such as nobody have homes that do not exist.
     const hasHome = home !== undefined && statSync(home, { throwIfNoEntry: false })?.isDirectory();
     if (hasHome) return { uid, gid, home, release: async () => {} };
-    const made = await this.#homes.make(uid, gid);
+    const made = this.#homes.make(uid, gid);
     return { uid, gid, home: made, release: () => this.#homes.remove(made) };
   }
-}
-
-/** A user for each program. None is given twice before all others were, nor while any process of the machine runs as it. */
-class OwnUsers implements ProgramUsers {
-  readonly #homes: ProgramHomes;
-  readonly #taken = new Set<number>();
-  #next = FIRST_UID;
-
-  constructor(homes: ProgramHomes) {
-    this.#homes = homes;
-  }
-
-  async take(): Promise<ProgramUser> {
-    const uid = await this.#takeFree();
-    try {
-      const home = await this.#homes.make(uid, uid);
-      const release = async (): Promise<void> => {
-        try {
-          await this.#homes.remove(home);
-        } finally {
-          this.#taken.delete(uid);
-        }
-      };
-      return { uid, gid: uid, home, release };
-    } catch (error) {
-      this.#taken.delete(uid);
-      throw error;
-    }
-  }
-
-  async #takeFree(): Promise<number> {
-    const listed = new Set(systemUsers().map((user) => user.uid));
-    let running: ReadonlySet<number> = new Set();
-    for (let tried = FIRST_UID; tried <= LAST_UID; tried++) {
-      const uid = this.#next;
-      this.#next = uid === LAST_UID ? FIRST_UID : uid + 1;
-      if (this.#taken.has(uid) || listed.has(uid) || running.has(uid)) continue;
-      // Taken before the processes are looked at, so that no other program is given this user while that takes.
-      this.#taken.add(uid);
-      running = await uidsOfProcesses();
-      if (!running.has(uid)) return uid;
-      this.#taken.delete(uid);
-    }
-    throw new ConnectorError(
-      "unavailable",
-      `No program is started: ${LAST_UID - FIRST_UID + 1} users for programs are all in use.`,
-    );
-  }
-}
-
-/** Users that a process runs as now: what a program left behind must not meet the next one. */
-async function uidsOfProcesses(): Promise<ReadonlySet<number>> {
-  const uids = new Set<number>();
-  // A jail may have no /proc, and other systems have none: then only our own are known.
-  const names = await readdir("/proc").catch(() => []);
-  for (const name of names) {
-    if (!/^\d+$/.test(name)) continue;
-    // It may have ended since it was listed.
-    const stats = await stat(`/proc/${name}`).catch(() => null);
-    if (stats) uids.add(stats.uid);
-  }
-  return uids;
 }

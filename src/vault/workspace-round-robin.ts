@@ -18,7 +18,7 @@ export interface TurnLimits {
  * A queue in which workspaces take turns, one job each. A workspace's own jobs are served in the order in which they came.
  * A workspace that has had its turn is the last of the round, so nobody waits behind another workspace's hundred jobs.
  */
-export class Turns<Job extends Turn> {
+export class WorkspaceRoundRobin<Job extends Turn> {
   readonly #limits: TurnLimits;
   /** The waiting jobs of each workspace that has any, in the order of the round. */
   readonly #round = new Map<number, Job[]>();

@@ -7,7 +7,7 @@ const MOST_OUT = 4;
 const MOST_WAITING = 64;
 
 /** Tells an upstream what needs no answer, a few messages at a time, in the order in which they came. */
-export class Turns {
+export class Semaphore {
   readonly #parts: UpstreamParts;
   readonly #waiting: (() => void)[] = [];
   #out = 0;
@@ -17,7 +17,7 @@ export class Turns {
   }
 
   /** @throws ConnectorError `unavailable` where too much waits already; what `work` throws */
-  async take<Value>(work: () => Promise<Value>): Promise<Value> {
+  async run<Value>(work: () => Promise<Value>): Promise<Value> {
     if (this.#out < MOST_OUT) this.#out += 1;
     else {
       if (this.#waiting.length >= MOST_WAITING) {

@@ -5,7 +5,7 @@ import type { Queued } from "./scheduler.ts";
  * which they came. An agent that comes anew is the last of the round, and so is one that has had its turn. Each step takes
  * the same time, however many wait.
  */
-export class Turns {
+export class AgentRoundRobin {
   /** In the order in which they came. */
   readonly #places = new Map<string, Link<Queued>>();
   /** The tasks of each agent that has any. */

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Turns } from "../../src/tasks/turns.ts";
+import { AgentRoundRobin } from "../../src/tasks/agent-round-robin.ts";
 
 /** `a2` is the second task of the agent `a`. */
 const task = (taskId: string) => ({ workspaceId: 1, taskId, agentId: taskId.charCodeAt(0) });
 
-function turnsOf(ids: string): Turns {
-  const turns = new Turns();
+function turnsOf(ids: string): AgentRoundRobin {
+  const turns = new AgentRoundRobin();
   for (const id of ids.split(" ")) turns.add(task(id));
   return turns;
 }
 
-function takeAll(turns: Turns): string {
+function takeAll(turns: AgentRoundRobin): string {
   const taken: string[] = [];
   for (let next = turns.take(); next; next = turns.take()) taken.push(next.taskId);
   return taken.join(" ");
@@ -68,7 +68,7 @@ test("whatever comes and goes: order is kept, no agent is passed over twice, not
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-      const turns = new Turns();
+      const turns = new AgentRoundRobin();
       // The oracle: each agent's tasks, and who was served while an agent waited without being served itself.
       const lines = new Map<string, string[]>();
       const servedSince = new Map<string, Set<string>>();

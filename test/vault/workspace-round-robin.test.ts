@@ -1,14 +1,14 @@
 /** Who waits for the vault's workers: workspaces take turns, what waits is bounded, and a caller that leaves gives up its turn. */
 import { describe, expect, test } from "bun:test";
 import { JobQueue } from "../../src/vault/job-queue.ts";
-import { Turns } from "../../src/vault/turns.ts";
+import { WorkspaceRoundRobin } from "../../src/vault/workspace-round-robin.ts";
 
 const job = (name: string, workspaceId: number) => ({ name, workspaceId });
 const LIMITS = { perWorkspace: 3, total: 5 };
 
 describe("turns", () => {
   test("go round the workspaces, whoever has how many; each one's own are in order", () => {
-    const turns = new Turns<ReturnType<typeof job>>({ perWorkspace: 100, total: 100 });
+    const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>({ perWorkspace: 100, total: 100 });
     for (const name of ["a1", "a2", "a3", "a4"]) turns.add(job(name, 1));
     turns.add(job("b1", 2));
     turns.add(job("c1", 3));
@@ -18,7 +18,7 @@ describe("turns", () => {
   });
 
   test("pass over a workspace that has as much as it may, and come back to it first", () => {
-    const turns = new Turns<ReturnType<typeof job>>({ perWorkspace: 100, total: 100 });
+    const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>({ perWorkspace: 100, total: 100 });
     for (const [name, workspace] of [
       ["a1", 1],
       ["a2", 1],
@@ -31,7 +31,7 @@ describe("turns", () => {
   });
 
   test("are refused past a workspace's own number, and past that of all", () => {
-    const turns = new Turns<ReturnType<typeof job>>(LIMITS);
+    const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>(LIMITS);
     const full = expect.objectContaining({
       code: "queue_full",
       status: 429,
@@ -46,7 +46,7 @@ describe("turns", () => {
   });
 
   test("that were not used are the next ones of their workspace", () => {
-    const turns = new Turns<ReturnType<typeof job>>(LIMITS);
+    const turns = new WorkspaceRoundRobin<ReturnType<typeof job>>(LIMITS);
     turns.add(job("a1", 1));
     turns.add(job("a2", 1));
     const first = turns.take();

@@ -1,0 +1,59 @@
+import type { Clock } from "../../../base/clock.ts";
+import type { Log } from "../../../base/log.ts";
+import type { ProgramHomes } from "./program-homes.ts";
+import type { SharedFiles } from "./shared-files.ts";
+import { killProcessesOf } from "./user-processes.ts";
+
+/**
+ * The users that only programs of connectors run as. They have no entry in `/etc/passwd`. systemd and Debian assign none of these
+ * numbers by themselves, and rootless containers map them.
+ */
+export const FIRST_UID = 60_706;
+export const LAST_UID = 61_183;
+
+export interface ProgramCleanerParts {
+  readonly homes: ProgramHomes;
+  readonly shared: SharedFiles;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Ends and removes what programs leave behind. */
+export class ProgramCleaner {
+  readonly #parts: ProgramCleanerParts;
+
+  constructor(parts: ProgramCleanerParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Ends all processes of a user of programs, and removes its files in shared directories and its home. The home goes last: while
+   * it is there, no gateway gives its user to a program.
+   * @throws Error if something is left
+   */
+  async clear(uid: number, home: string): Promise<void> {
+    const { clock, shared, homes } = this.#parts;
+    if (!(await killProcessesOf(uid, clock))) throw new Error(`processes of user ${uid} cannot be ended`);
+    await shared.removeOf(uid);
+    await homes.remove(home);
+  }
+
+  /** Clears what programs of an earlier process left, whose gateway was killed. Never throws. */
+  async clearLeft(): Promise<void> {
+    const { homes, log } = this.#parts;
+    try {
+      for (const { path, uid } of homes.left()) {
+        try {
+          // Other users' processes may be anybody's.
+          if (uid >= FIRST_UID && uid <= LAST_UID) await this.clear(uid, path);
+          else await homes.remove(path);
+        } catch (error) {
+          log.warn("what a connector's program left cannot be removed", { uid, home: path, error });
+        }
+      }
+      homes.close();
+    } catch (error) {
+      log.warn("what connectors' programs left cannot be found", { error });
+    }
+  }
+}

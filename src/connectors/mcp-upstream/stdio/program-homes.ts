@@ -1,0 +1,110 @@
+import { createHash } from "node:crypto";
+import { chmodSync, chownSync, lstatSync, mkdtempSync, readdirSync, rmdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** How the directories that hold homes are named, those of every Gatehouse on the machine. */
+const PREFIX = "gatehouse-programs-";
+
+/** A home that a killed process left. */
+export interface LeftHome {
+  readonly path: string;
+  readonly uid: number;
+}
+
+/**
+ * Home directories of programs that run as users without one. They are outside the data directory, each readable only by its
+ * program, and removed when it has ended. The directory that holds them stays until the gateway stops, under a name that nobody can
+ * take first.
+ */
+export class ProgramHomes {
+  readonly #temporary: string;
+  readonly #prefix: string;
+  #parent: string | null = null;
+
+  /** @param dataDir tells this gateway's directories from those of others on the machine */
+  constructor(dataDir: string, temporary: string = tmpdir()) {
+    this.#temporary = temporary;
+    this.#prefix = PREFIX + createHash("sha256").update(dataDir).digest("hex").slice(0, 16);
+  }
+
+  /** @throws Error if it cannot be made */
+  make(uid: number, gid: number): string {
+    const home = mkdtempSync(join(this.#openParent(), "home-"));
+    chownSync(home, uid, gid);
+    return home;
+  }
+
+  async remove(home: string): Promise<void> {
+    await rm(home, { recursive: true, force: true });
+  }
+
+  /** The users whose homes are there, those of other gateways too. */
+  owners(): ReadonlySet<number> {
+    return new Set(this.#homes(PREFIX).map(({ uid }) => uid));
+  }
+
+  /** The homes of an earlier process of this gateway. MUST be called before the first home is made, and while the data directory is locked. */
+  left(): readonly LeftHome[] {
+    return this.#homes(this.#prefix);
+  }
+
+  /** Removes directories of this gateway that hold no home any more. */
+  close(): void {
+    for (const parent of this.#parents(this.#prefix)) {
+      try {
+        rmdirSync(parent);
+      } catch (error) {
+        if (!hasCode(error, "ENOTEMPTY") && !hasCode(error, "ENOENT")) throw error;
+      }
+    }
+    this.#parent = null;
+  }
+
+  #openParent(): string {
+    if (this.#parent === null || !isOwnDirectory(this.#parent)) {
+      this.#parent = mkdtempSync(join(this.#temporary, `${this.#prefix}-`));
+      // Programs pass through it, and list nothing.
+      chmodSync(this.#parent, 0o711);
+    }
+    return this.#parent;
+  }
+
+  #homes(prefix: string): LeftHome[] {
+    return this.#parents(prefix).flatMap((parent) =>
+      namesIn(parent).flatMap((name) => {
+        const path = join(parent, name);
+        const stats = lstatSync(path, { throwIfNoEntry: false });
+        return stats ? [{ path, uid: stats.uid }] : [];
+      }),
+    );
+  }
+
+  /** Anybody can make a directory of such a name: only those of the server's user count. */
+  #parents(prefix: string): string[] {
+    return namesIn(this.#temporary)
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => join(this.#temporary, name))
+      .filter(isOwnDirectory);
+  }
+}
+
+function isOwnDirectory(path: string): boolean {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats?.isDirectory() === true && stats.uid === process.geteuid?.();
+}
+
+/** None if the directory has gone since it was found. */
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    if (hasCode(error, "ENOENT") || hasCode(error, "ENOTDIR")) return [];
+    throw error;
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

@@ -1,0 +1,122 @@
+/** What a connector's program leaves behind, and what another connector's program can do with it. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { chownSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { processesOf } from "../../../src/connectors/mcp-upstream/stdio/processes.ts";
+import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-homes.ts";
+import { closeUsers, directory, openUsers, wordsOf } from "./programs.ts";
+import { open, quickClock, runs } from "./support.ts";
+
+afterEach(closeUsers);
+
+const isRoot = process.geteuid?.() === 0;
+/** Sleeps in a session of its own, and writes its id. */
+const DAEMON = "setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 0.3";
+
+describe.skipIf(!isRoot)("a connector's program", () => {
+  test("reads nothing of another one by a setuid file that it left", async () => {
+    using data = directory();
+    using drop = directory(0o1777);
+    const pool = openUsers(data.path);
+    await wordsOf(
+      `cd ${drop.path}; umask 077; echo secret > secret; cp /bin/cat cat; chmod 6755 cat; ls -l`,
+      pool.usersOf(1),
+    );
+    expect(statSync(join(drop.path, "cat")).mode & 0o6000).toBe(0o6000);
+    const words = await wordsOf(
+      `cd ${drop.path}; ./cat secret; grep NoNewPrivs /proc/self/status`,
+      pool.usersOf(2),
+    );
+    expect(words).toContain("Permission denied");
+    expect(words).toEndWith("NoNewPrivs:\t1");
+    expect(words).not.toMatch(/^secret$/m);
+    await pool.close();
+  });
+
+  test("runs as the same user after a restart, and no other connector's program does", async () => {
+    using data = directory();
+    const uidOf = async (connector: number) => {
+      const pool = openUsers(data.path);
+      const words = await wordsOf("id -u", pool.usersOf(connector));
+      await pool.close();
+      return words;
+    };
+    const uids = [await uidOf(1), await uidOf(2), await uidOf(3), await uidOf(1)];
+    expect(new Set(uids).size).toBe(3);
+    expect(uids[3]).toBe(uids[0] ?? "");
+  });
+
+  test("leaves no process behind, also not one in a session of its own whose parent has ended", async () => {
+    using data = directory();
+    const pool = openUsers(data.path);
+    const [uid, daemon] = (await wordsOf(`id -u; ${DAEMON}`, pool.usersOf(1))).split("\n").map(Number);
+    expect(daemon).toBeGreaterThan(1);
+    expect(processesOf(uid ?? 0)).toEqual([]);
+    expect(runs(daemon ?? 0)).toBe(false);
+    await pool.close();
+  });
+
+  test("leaves no file in the directories that all users share", async () => {
+    using data = directory();
+    const pool = openUsers(data.path);
+    const shared = ["/tmp", "/var/tmp", "/dev/shm"].filter((path) => existsSync(path));
+    const script = shared.map(
+      (path) => `mkdir -p ${path}/left-$(id -u)/deep; touch ${path}/left-file-$(id -u)`,
+    );
+    const uid = Number(await wordsOf(`${script.join("; ")}; id -u`, pool.usersOf(1)));
+    const left = shared.flatMap((path) => readdirSync(path).filter((name) => name.endsWith(`-${uid}`)));
+    expect(left).toEqual([]);
+    await pool.close();
+  });
+
+  test("is given no user of whom a file or a home remains", async () => {
+    using data = directory();
+    const pool = openUsers(data.path);
+    const first = await pool.usersOf(1).take();
+    await first.release();
+    const file = `/var/tmp/gatehouse-test-${first.uid}`;
+    writeFileSync(file, "");
+    chownSync(file, first.uid, first.uid);
+    const home = new ProgramHomes("/another gateway").make(first.uid + 1, first.uid + 1);
+    try {
+      const taken = await pool.usersOf(1).take();
+      expect([first.uid, first.uid + 1]).not.toContain(taken.uid);
+      await taken.release();
+    } finally {
+      rmSync(file);
+      rmSync(join(home, ".."), { recursive: true });
+    }
+    await pool.close();
+  });
+
+  test("of a gateway that was killed is ended by the next start, with its home", async () => {
+    using data = directory();
+    const before = openUsers(data.path);
+    const { uid, gid, home } = await before.usersOf(1).take();
+    const left = Bun.spawn(["/usr/bin/setsid", "/bin/sleep", "600"], { uid, gid } as object);
+    const after = openUsers(data.path);
+    const next = await after.usersOf(1).take();
+    expect([next.uid, existsSync(home)]).toEqual([uid, false]);
+    await left.exited;
+    expect(left.signalCode).toBe("SIGKILL");
+    await next.release();
+    await after.close();
+  });
+});
+
+/** As where the server does not run as root: its user has processes that are not programs'. */
+test("a program of the server's user leaves no descendant behind that has left its group", async () => {
+  const transport = {
+    type: "stdio",
+    command: "/bin/sh",
+    args: ["-c", `exec >&2; ${DAEMON}; wait`],
+    env: {},
+  } as const;
+  await using up = open(transport, { programUsers: null, clock: quickClock });
+  void up.list().catch(() => {});
+  const { fields } = await up.logs(({ fields }) => /^\d+$/.test(String(fields.line)));
+  const daemon = Number(fields.line);
+  expect(runs(daemon)).toBe(true);
+  await up.source.close();
+  expect(runs(daemon)).toBe(false);
+});

@@ -1,0 +1,52 @@
+/** Of several agents that had one name, which one an entry is about. */
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { createIds, idTime, idTimeOf, systemRandom } from "../../src/base/ids.ts";
+import { agentSinceCondition, agentSinceValue, isAboutAgentSince } from "../../src/ledger/agent-identity.ts";
+import type { ParsedEntry } from "../../src/ledger/parsed-entry.ts";
+
+const MADE = Date.UTC(2026, 4, 1, 12);
+const SINCE = new Date(MADE).toISOString();
+const idAt = (prefix: "task" | "req", ms: number) => createIds({ now: () => ms }, systemRandom)(prefix);
+
+test("an id says in which millisecond it was made, as text that sorts", () => {
+  for (const ms of [0, 1, MADE - 1, MADE, 2 ** 48 - 1]) {
+    expect(idTime(idAt("task", ms))).toBe(idTimeOf(ms));
+    expect(idTimeOf(ms) < idTimeOf(ms + 1) || ms === 2 ** 48 - 1).toBe(true);
+  }
+});
+
+const CASES: readonly (readonly [string, boolean, ParsedEntry])[] = [
+  ["that was made before it", false, { ts: new Date(MADE - 1).toISOString() }],
+  ["without a time", false, {}],
+  ["of an earlier agent's task that ends later", false, { ts: SINCE, task: idAt("task", MADE - 1) }],
+  [
+    "of an earlier agent's task that is read now",
+    false,
+    { ts: SINCE, task: idAt("task", MADE - 1), request_id: idAt("req", MADE) },
+  ],
+  ["of its own task", true, { ts: SINCE, task: idAt("task", MADE) }],
+  [
+    "of its own task, which was asked for before it was there",
+    true,
+    { ts: SINCE, task: idAt("task", MADE), request_id: idAt("req", MADE - 1) },
+  ],
+  ["of a call that began before it was there", false, { ts: SINCE, request_id: idAt("req", MADE - 1) }],
+  ["of a call that began when it was there", true, { ts: SINCE, request_id: idAt("req", MADE) }],
+  [
+    "of the call that made it",
+    true,
+    { ts: SINCE, action: "agent.create", request_id: idAt("req", MADE - 1) },
+  ],
+  ["of the system", true, { ts: SINCE, action: "budget.warn" }],
+];
+
+test.each(CASES)("an entry %s: %p", (_, isAbout, entry) => {
+  expect(isAboutAgentSince(entry, SINCE)).toBe(isAbout);
+  if ((entry.ts ?? "") < SINCE) return;
+  using db = new Database(":memory:");
+  const found = db
+    .query(`SELECT 1 FROM (SELECT ?1 AS bytes) WHERE true${agentSinceCondition("?2")}`)
+    .all(JSON.stringify(entry), agentSinceValue(SINCE));
+  expect(found).toHaveLength(isAbout ? 1 : 0);
+});
