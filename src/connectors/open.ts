@@ -13,7 +13,7 @@ import type { Db } from "../store/db.ts";
 import type { Vault } from "../vault/vault.ts";
 import { builtinTools } from "./builtin/all.ts";
 import { Catalogue } from "./catalogue.ts";
-import { Connectors, type DefinitionStore, type SourceListener } from "./connectors.ts";
+import { Connectors, type SourceListener } from "./connectors.ts";
 import type { ConnectorDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
@@ -29,6 +29,7 @@ import { createMask } from "./secrets/mask.ts";
 import { seal, open as unseal } from "./secrets/seal.ts";
 import { secretsOf } from "./secrets/secrets-of.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
+import type { DefinitionStore } from "./stored-definition.ts";
 
 export interface OpenConnectorsParts {
   readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors" | "listen">;

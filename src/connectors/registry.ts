@@ -5,6 +5,7 @@ import { matchesAny, restrictsTool } from "../base/glob.ts";
 import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { Catalogue, CatalogueTool } from "./catalogue.ts";
+import { inputSchemaOf } from "./kept-tool.ts";
 import type { ContentBlock, ToolAnswer } from "./source.ts";
 import { definitionHash } from "./tool-definition.ts";
 
@@ -112,7 +113,7 @@ function agentTool(tool: CatalogueTool, actor: ToolActor): Tool {
   return defineTool({
     name,
     description: offered.description,
-    inputSchema: offered.inputSchema,
+    inputSchema: inputSchemaOf(offered),
     destructive: offered.destructive,
     ...(offered.annotations?.readOnlyHint === true || offered.annotations?.idempotentHint === true
       ? { idempotent: true }

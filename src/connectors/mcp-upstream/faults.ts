@@ -23,7 +23,7 @@ export class NotTaken extends Error {
 /** What an upstream wrote, as it may be shown: masked, then cut, so that no half of a secret stays. */
 export function shown(text: string, { mask }: Pick<UpstreamParts, "mask">, limit = MESSAGE_LIMIT): string {
   const masked = mask.text(text).trim();
-  return masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked;
+  return ownText(masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked);
 }
 
 export function tooDeep({ name }: Pick<UpstreamParts, "name">): ConnectorError {
