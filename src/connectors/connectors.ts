@@ -37,7 +37,11 @@ const ANSWER_MS = 20_000;
 /** Names that a connector cannot have besides those of builtin ones: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
-const NOTHING_YET: ListingResult = { status: "unreachable", error: "It has not been reached yet.", tools: [] };
+const NOTHING_YET: ListingResult = {
+  status: "unreachable",
+  error: "It has not been reached yet.",
+  tools: [],
+};
 
 /** Whose a source is, and what it tells while it is at work. */
 export interface SourceListener {
@@ -145,7 +149,10 @@ export class Connectors {
         : { definition: asked, offered: NOTHING_YET };
     const refusal = this.#room.refusal(workspaceId, null, offered.tools);
     if (refusal !== undefined) {
-      throw new Problem("connector_limit", `There is no room for the connector ${name}: its tools ${refusal}.`);
+      throw new Problem(
+        "connector_limit",
+        `There is no room for the connector ${name}: its tools ${refusal}.`,
+      );
     }
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const stored = await call.commit(async (tx) => {

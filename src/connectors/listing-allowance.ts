@@ -63,7 +63,10 @@ export class ListingAllowance {
       const giveUp = () => {
         waiting.delete(listing);
         reject(
-          new ConnectorError("timeout", "The workspace's other connectors took too long to list their tools."),
+          new ConnectorError(
+            "timeout",
+            "The workspace's other connectors took too long to list their tools.",
+          ),
         );
       };
       const listing = {

@@ -57,7 +57,11 @@ export class LiveConnector {
   #listing: Promise<unknown> = Promise.resolve();
 
   /** `source` null: it cannot be used, as `stored.error` says. */
-  constructor({ tools, ...stored }: KnownConnector & Pick<StoredConnector, "tools">, source: ToolSource | null, parts: LiveParts) {
+  constructor(
+    { tools, ...stored }: KnownConnector & Pick<StoredConnector, "tools">,
+    source: ToolSource | null,
+    parts: LiveParts,
+  ) {
     this.stored = stored;
     this.#source = source;
     this.#parts = parts;
@@ -166,7 +170,9 @@ export class LiveConnector {
   /** @throws ConnectorError if there is no room for them; then what it offered before stays */
   #keep(tools: readonly KeptTool[]): void {
     const { workspaceId, id } = this.stored;
-    const refusal = areSameTools(tools, this.#tools) ? undefined : this.#parts.room.hold(workspaceId, id, tools);
+    const refusal = areSameTools(tools, this.#tools)
+      ? undefined
+      : this.#parts.room.hold(workspaceId, id, tools);
     this.#limit = refusal === undefined ? null : this.#noRoom(refusal);
     if (this.#limit !== null) throw new ConnectorError("too_large", this.#limit);
     this.#tools = tools;

@@ -17,7 +17,10 @@ export function definitionHash(tool: CatalogueTool): string {
   const known = hashes.get(tool);
   if (known !== undefined) return known;
   const { id, kind, name, authorisedAt } = tool.origin;
-  const definition = { connector: { id, kind, name, authorised_at: authorisedAt }, tool: expandTool(tool.offered) };
+  const definition = {
+    connector: { id, kind, name, authorised_at: authorisedAt },
+    tool: expandTool(tool.offered),
+  };
   const hash = new Bun.CryptoHasher("sha256").update(canonicalJson(definition)).digest("hex");
   hashes.set(tool, hash);
   return hash;

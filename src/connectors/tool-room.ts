@@ -75,7 +75,8 @@ export class ToolRoom {
     const before = (id === null ? undefined : this.#held.get(id)) ?? NOTHING;
     // What becomes smaller is never refused.
     if (wanted.tools <= before.tools && wanted.bytes <= before.bytes) return undefined;
-    if (exceeds(wanted, connector)) return `take ${told(wanted)}, and one connector may have ${told(connector)}`;
+    if (exceeds(wanted, connector))
+      return `take ${told(wanted)}, and one connector may have ${told(connector)}`;
     const own = minus(this.#workspaces.get(workspaceId) ?? NOTHING, before);
     if (exceeds(plus(own, wanted), workspace)) {
       return `take ${told(wanted)}; the workspace's other connectors have ${told(own)}, and together it may have ${told(workspace)}`;

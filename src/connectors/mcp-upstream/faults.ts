@@ -1,5 +1,6 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
 import { MAX_NESTING } from "../../base/nesting.ts";
+import { ownText } from "../../base/own-text.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 

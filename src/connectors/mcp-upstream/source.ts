@@ -3,12 +3,7 @@ import type { JsonObject } from "../../agents/index.ts";
 import { VIA_META } from "../../base/via.ts";
 import type { McpDefinition } from "../definition.ts";
 import { bindingOf, type KeptTool } from "../kept-tool.ts";
-import {
-  ConnectorError,
-  type SourceCall,
-  type ToolAnswer,
-  type ToolSource,
-} from "../source.ts";
+import { ConnectorError, type SourceCall, type ToolAnswer, type ToolSource } from "../source.ts";
 import { toolAnswer } from "./answer.ts";
 import { Changes } from "./changes.ts";
 import { Connection } from "./connection.ts";

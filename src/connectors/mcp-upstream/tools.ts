@@ -143,7 +143,10 @@ function isNamed(tool: unknown): tool is NamedTool {
 }
 
 /** Why a tool is not offered, as the end of a sentence that begins with its name. */
-function refusalOf({ inputSchema, execution, _meta: meta }: NamedTool, { instance }: ListParts): string | undefined {
+function refusalOf(
+  { inputSchema, execution, _meta: meta }: NamedTool,
+  { instance }: ListParts,
+): string | undefined {
   if (isTooLarge(inputSchema)) return ", whose input schema is too large";
   if (isObject(execution) && execution.taskSupport === "required") return ", which is called as a task alone";
   const path = readMeta(meta, PATH_META);

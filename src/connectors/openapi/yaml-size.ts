@@ -1,7 +1,7 @@
 import { MAX_NESTING } from "../../base/nesting.ts";
 import { DocumentFault } from "./fault.ts";
 
-/** Each takes some 3 µs to parse, in which nothing else runs. A real document of 2 MiB has about 60,000 lines. */
+/** Each takes some 3 µs to parse. A real document of 2 MiB has about 60,000 lines. */
 const MAX_ITEMS = 120_000;
 /** Of what can begin or end a value. */
 const BEGINNINGS = /[\n\r,[\]{}]|[-?](?=[ \t])/g;
