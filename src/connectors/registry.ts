@@ -1,6 +1,6 @@
 import { mayUseTool } from "../access/scopes.ts";
 import { defineTool, type Tool, ToolError } from "../agents/index.ts";
-import { type FieldError, Problem } from "../base/errors.ts";
+import { type FieldError, invalidField, Problem } from "../base/errors.ts";
 import { matchesAny, restrictsTool } from "../base/glob.ts";
 import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
@@ -17,6 +17,12 @@ export interface ToolUser {
   readonly scopes: readonly string[];
 }
 
+/**
+ * Characters of the definitions of a task's tools (name, description, schema): all of them are sent with each request to a model. It
+ * is more than the context of most models holds.
+ */
+const DEFINITIONS = 1024 * 1024;
+
 /** Which tools somebody may use. Asked when a task is accepted, when it starts, before each call, and for each listing. */
 export class ToolRegistry {
   readonly catalogue: Catalogue;
@@ -26,8 +32,8 @@ export class ToolRegistry {
   }
 
   /**
-   * The tools of these names, in order.
-   * @throws Problem 422 `unknown_tool`, 403 `tool_forbidden`
+   * The tools of these names, in order, for a task.
+   * @throws Problem 422 `unknown_tool`, 403 `tool_forbidden`; 422 `validation_failed` if their definitions are too long together
    */
   find(workspaceId: number, names: readonly string[], user: ToolUser): readonly CatalogueTool[] {
     // All names first: which refusal comes does not hang on the order in which tools are listed.
@@ -37,6 +43,7 @@ export class ToolRegistry {
       throw unknown(name, [{ path: `/tools/${index}`, message: "is not a tool of this workspace" }]);
     });
     for (const tool of found) refuse(tool, user);
+    refuseLong(found);
     return found;
   }
 
@@ -99,6 +106,18 @@ function unknown(name: string, errors?: readonly FieldError[]): Problem {
 function refuse(tool: CatalogueTool, user: ToolUser): void {
   const refusal = refusalOf(tool, user);
   if (refusal !== undefined) throw new Problem("tool_forbidden", refusal);
+}
+
+function refuseLong(tools: readonly CatalogueTool[]): void {
+  let length = 0;
+  for (const { name, offered } of tools) {
+    length += name.length + offered.description.length + offered.inputSchemaJson.length;
+  }
+  if (length <= DEFINITIONS) return;
+  throw invalidField(
+    "/tools",
+    `the definitions of these ${tools.length} tools have ${length} characters, and a model is sent ${DEFINITIONS} at most. Name fewer tools`,
+  );
 }
 
 function refusalOf({ name, connector, isAuthorised }: CatalogueTool, user: ToolUser): string | undefined {

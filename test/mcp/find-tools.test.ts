@@ -56,4 +56,14 @@ describe("finding tools", () => {
   test("finds words of other scripts", async () => {
     expect(await findTools([tool("up.wetter", "Sagt, ob es Regen gibt: дождь")], "дождь")).toHaveLength(1);
   });
+
+  test("answers fewer where they are long, and always one", async () => {
+    const long = (length: number) =>
+      Array.from({ length: 20 }, (_, at) => ({
+        ...tool(`up.long_${String(at).padStart(2, "0")}`, "alike"),
+        inputSchemaJson: JSON.stringify({ type: "object", description: "x".repeat(length) }),
+      }));
+    expect(await findTools(long(100_000), "alike")).toHaveLength(2);
+    expect(await findTools(long(1_000_000), "alike")).toHaveLength(1);
+  });
 });

@@ -6,6 +6,7 @@ import type { Log } from "../../../src/base/log.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { OpenApiAuth, OpenApiDefinition } from "../../../src/connectors/definition.ts";
 import { expandTool } from "../../../src/connectors/kept-tool.ts";
+import type { ReadApi } from "../../../src/connectors/openapi/reading/messages.ts";
 import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -72,6 +73,7 @@ export interface SourceOptions {
   readonly authOrigin?: string;
   readonly pinOrigin?: (origin: string) => Promise<void>;
   readonly secrets?: readonly string[];
+  readonly readApi?: ReadApi;
   readonly clock?: Clock;
   readonly log?: Log;
   readonly timeoutMs?: number;
@@ -97,7 +99,7 @@ export function sourceOf(spec: OpenApiDefinition["spec"], options: SourceOptions
       pinOrigin: options.pinOrigin ?? (async () => {}),
       readSpec: async () => specText(spec),
       // In this process: `reading/` has its own tests.
-      readApi: (request) => readApi(request),
+      readApi: options.readApi ?? ((request) => readApi(request)),
       timeoutMs: options.timeoutMs ?? 30_000,
     },
   );
