@@ -27,7 +27,7 @@ beforeAll(async () => {
     const body = { name: `up${at}`, kind: "mcp", transport };
     expect((await gateway.call("POST", "/v1/connectors", { body })).status).toBe(201);
   }
-});
+}, 60_000);
 afterAll(async () => {
   await gateway.stop();
   await upstream.close();
@@ -91,27 +91,6 @@ describe("a list over REST", () => {
     expect(names).toEqual([...new Set(names)].sort());
     expect(names).toHaveLength(14);
     expect((await allConnectors("limit=1")).data.map(({ name }) => name)).toEqual(names);
-  });
-
-  test("that a client takes slowly is one of few at once, and the next one is refused", async () => {
-    const open: ReadableStreamDefaultReader<Uint8Array>[] = [];
-    const statuses: number[] = [];
-    const abort = new AbortController();
-    for (let at = 0; at < 10; at++) {
-      const response = await fetch(`${gateway.url}/v1/connectors?limit=200`, {
-        headers: { authorization: `Bearer ${gateway.admin}` },
-        signal: abort.signal,
-      });
-      statuses.push(response.status);
-      const reader = response.body?.getReader();
-      if (reader && response.status === 200) {
-        await reader.read();
-        open.push(reader);
-      }
-    }
-    const taken = statuses.filter((status) => status === 200).length;
-    expect(statuses.filter((status) => status === 429)).toHaveLength(10 - taken);
-    abort.abort();
   });
 });
 
