@@ -5,7 +5,7 @@ import { lengthOfView, type ToolView, toolJson } from "./tool-view.ts";
 /** Tools in one page of a listing: many clients read only the first. */
 const MOST_TOOLS = 1_000;
 /** Characters of a page that is answered as JSON, and of one that the SDK's transport takes, which needs it parsed. */
-const MOST_LENGTH = 4 * 1024 * 1024;
+const MOST_LENGTH = 2 * 1024 * 1024;
 const MOST_PARSED_LENGTH = 1024 * 1024;
 /** Lists that fit into one page are kept encoded: making one of 200 tools took 500 µs each time. Bytes of one, and of all. */
 const KEPT_LENGTH = 512 * 1024;

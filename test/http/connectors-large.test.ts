@@ -6,7 +6,7 @@ import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
 const MIB = 1024 * 1024;
 /** Of one page, and of the one connector or tool that it may have past that. */
 const MOST_REST = 4 * MIB + 8 * MIB;
-const MOST_MCP = 4 * MIB + MIB / 4;
+const MOST_MCP = 2 * MIB + MIB / 4;
 const TOOLS = 50;
 /** Each takes 2.9 MiB: there is room for ten. */
 const [CONNECTORS, TAKEN] = [12, 10];
