@@ -1,5 +1,6 @@
 import type { JsonObject } from "../agents/index.ts";
 import type { Log } from "../base/log.ts";
+import { ownText } from "../base/own-text.ts";
 import type { Connector, ConnectorStatus, KnownConnector, StoredConnector } from "./connector.ts";
 import { areSameTools, type KeptTool } from "./kept-tool.ts";
 import type { ListingAllowance } from "./listing-allowance.ts";
@@ -193,8 +194,9 @@ export class LiveConnector {
       });
     }
     this.#status = status;
-    this.#error = error;
-    this.#output = output;
+    // An upstream's words may have been cut from megabytes.
+    this.#error = error === null ? null : ownText(error);
+    this.#output = output === undefined ? undefined : ownText(output);
     if (isOther) this.#parts.statusChanged();
   }
 
