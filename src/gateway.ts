@@ -231,6 +231,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const tools = await openConnectors({
       ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
       instance: instance(),
+      main: new URL("./main.ts", import.meta.url),
       listening: () => listener?.port ?? null,
       watch({ workspaceId, connector, outcome, durationMs }) {
         const { name: workspace } = workspaces.get(workspaceId);

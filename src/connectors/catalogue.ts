@@ -2,9 +2,10 @@ import type { JsonObject } from "../agents/index.ts";
 import type { FieldError } from "../base/errors.ts";
 import { matchesAny } from "../base/glob.ts";
 import { Signal } from "../base/signal.ts";
-import { argumentCheck } from "./arguments/check.ts";
+import { ArgumentChecks } from "./arguments/checks.ts";
 import type { BuiltinTool, ToolActor } from "./builtin/tool.ts";
-import type { OfferedTool, SourceCall, ToolAnswer } from "./source.ts";
+import { type KeptTool, keepTool } from "./kept-tool.ts";
+import type { SourceCall, ToolAnswer } from "./source.ts";
 import type { ConnectorOrigin } from "./tool-definition.ts";
 
 /** A tool of a workspace, ready to be called. */
@@ -13,7 +14,7 @@ export interface CatalogueTool {
   readonly origin: ConnectorOrigin | BuiltinOrigin;
   /** `<connector>.<tool>` */
   readonly name: string;
-  readonly offered: OfferedTool;
+  readonly offered: KeptTool;
   /** Whether it is within the scopes that its connector was authorised with. */
   readonly isAuthorised: boolean;
   /** It changes something of ours: a call that is broken off is waited for, so that what is said of it is what it did. */
@@ -30,7 +31,7 @@ export interface BuiltinOrigin extends Omit<ConnectorOrigin, "kind"> {
 }
 
 /** How the calls of one connector's tools are made. */
-export type CallTool = (tool: OfferedTool, input: JsonObject, context: SourceCall) => Promise<ToolAnswer>;
+export type CallTool = (tool: KeptTool, input: JsonObject, context: SourceCall) => Promise<ToolAnswer>;
 
 /** Every tool of every workspace, in memory: each call and each listing looks here, and asks no store. */
 export class Catalogue {
@@ -39,6 +40,7 @@ export class Catalogue {
   readonly #workspaces = new Map<number, Map<string, readonly CatalogueTool[]>>();
   readonly #byName = new Map<number, ReadonlyMap<string, CatalogueTool>>();
   readonly #lists = new Map<number, readonly CatalogueTool[]>();
+  readonly #checks = new ArgumentChecks();
   /** Names of the connectors that are always there, in order. */
   readonly builtinConnectors: readonly string[];
   /** Emits the workspace whose tools are not what they were. */
@@ -49,7 +51,7 @@ export class Catalogue {
       connector: tool.connector,
       origin: { id: 0, name: tool.connector, kind: "builtin", authorisedBy: "system", authorisedAt: 0 },
       name: `${tool.connector}.${tool.offered.name}`,
-      offered: tool.offered,
+      offered: keepTool(tool.offered),
       isAuthorised: true,
       isWaitedFor: tool.offered.annotations?.readOnlyHint !== true,
       validate: (input) => tool.validate(input),
@@ -89,11 +91,11 @@ export class Catalogue {
     workspaceId: number,
     origin: ConnectorOrigin,
     scopes: readonly string[],
-    offered: readonly OfferedTool[],
+    offered: readonly KeptTool[],
     call: CallTool,
   ): void {
     const { name: connector } = origin;
-    const tools = offered.map((tool) => catalogued(origin, scopes, tool, call));
+    const tools = offered.map((tool) => catalogued(origin, scopes, tool, call, this.#checks));
     const connectors = this.#workspaces.get(workspaceId) ?? new Map<string, readonly CatalogueTool[]>();
     connectors.set(connector, tools);
     this.#workspaces.set(workspaceId, connectors);
@@ -124,8 +126,9 @@ export class Catalogue {
 function catalogued(
   origin: ConnectorOrigin,
   scopes: readonly string[],
-  offered: OfferedTool,
+  offered: KeptTool,
   call: CallTool,
+  checks: ArgumentChecks,
 ): CatalogueTool {
   return {
     connector: origin.name,
@@ -134,7 +137,7 @@ function catalogued(
     offered,
     isAuthorised: matchesAny(scopes, offered.name),
     isWaitedFor: false,
-    validate: argumentCheck(offered.inputSchema),
+    validate: (input) => checks.errors(offered, input),
     call: ({ via }, input, context) => call(offered, input, via ? { ...context, via } : context),
   };
 }

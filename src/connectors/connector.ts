@@ -1,4 +1,4 @@
-import type { OfferedTool } from "./source.ts";
+import type { KeptTool } from "./kept-tool.ts";
 
 export type ConnectorStatus = "ready" | "unreachable" | "disabled";
 
@@ -26,16 +26,30 @@ export interface Connector {
   readonly authorisedAt: number;
 }
 
-/** One that is kept in the store, with what it offered when it was asked last. */
+/** One that is kept in the store. */
 export interface KnownConnector extends Connector {
   readonly id: number;
   readonly workspaceId: number;
   readonly kind: "mcp" | "openapi";
-  readonly tools: readonly OfferedTool[];
 }
 
 /** As the store keeps it. */
 export interface StoredConnector extends KnownConnector {
+  /** What it offered when it was asked last. */
+  readonly tools: readonly KeptTool[];
   /** The definition, encrypted. */
   readonly sealed: Uint8Array;
+}
+
+/** A connector that is a part of the program. */
+export function builtinConnector(name: string, createdAt: number): Connector {
+  return {
+    name,
+    kind: "builtin",
+    status: "ready",
+    error: null,
+    scopes: ["*"],
+    authorisedBy: "system",
+    authorisedAt: createdAt,
+  };
 }

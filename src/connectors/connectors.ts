@@ -6,12 +6,14 @@ import type { Call } from "../gate/call.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
-import { keepAuthOrigin } from "./auth-origin.ts";
 import type { Catalogue } from "./catalogue.ts";
-import type { Connector, ConnectorStatus, StoredConnector } from "./connector.ts";
+import { builtinConnector, type Connector, type ConnectorStatus, type StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition, OpenApiDefinition } from "./definition.ts";
-import { type CallWatch, LiveConnector, type Said } from "./live.ts";
+import { areSameTools } from "./kept-tool.ts";
+import { ListingAllowance } from "./listing-allowance.ts";
+import { type CallWatch, type ListingResult, LiveConnector } from "./live.ts";
 import { programOf } from "./programs.ts";
+import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { type ConnectorRequest, definitionOf } from "./request.ts";
 import {
   countConnectors,
@@ -21,9 +23,13 @@ import {
   updateConnector,
 } from "./rows.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
+import { type DefinitionStore, StoredDefinition, specText } from "./stored-definition.ts";
+import { ToolRoom } from "./tool-room.ts";
 
 /** Each may hold a process, a connection and a thousand tools in memory. */
 const PER_WORKSPACE = 200;
+/** Bytes of all definitions of a workspace. An OpenAPI document that was sent along is a part of one. */
+const DEFINITIONS_PER_WORKSPACE = 64 * 1024 * 1024;
 /** How long tools are waited for: a program that `npx` fetches first takes its time. */
 const LISTING_MS = 75_000;
 /** How long creating waits for them with its answer; the listing goes on behind it. */
@@ -31,14 +37,11 @@ const ANSWER_MS = 20_000;
 /** Names that a connector cannot have besides those of builtin ones: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
-const NOTHING_YET: Said = { status: "unreachable", error: "It has not been reached yet.", tools: [] };
-
-/** Keeps definitions, which hold secrets, so that only this installation reads them. */
-export interface DefinitionStore {
-  seal(workspaceId: number, name: string, definition: ConnectorDefinition): Uint8Array;
-  /** @throws Error with a message that may be shown, where the key is another or the bytes are damaged */
-  open(workspaceId: number, name: string, sealed: Uint8Array): ConnectorDefinition;
-}
+const NOTHING_YET: ListingResult = {
+  status: "unreachable",
+  error: "It has not been reached yet.",
+  tools: [],
+};
 
 /** Whose a source is, and what it tells while it is at work. */
 export interface SourceListener {
@@ -48,6 +51,8 @@ export interface SourceListener {
   readonly toolsChanged: () => void;
   /** Where the connector's auth may go from now on, to be kept before it goes there. @throws ConnectorError */
   readonly pinOrigin: (origin: string) => Promise<void>;
+  /** The OpenAPI document, or where it is. @throws ConnectorError */
+  readonly readSpec: () => Promise<string>;
 }
 
 export interface ConnectorParts {
@@ -58,6 +63,8 @@ export interface ConnectorParts {
   readonly log: Log;
   readonly definitions: DefinitionStore;
   readonly watch: CallWatch;
+  /** The room in memory for tools. Default: the usual one. */
+  readonly room?: ToolRoom;
   /** Told that a connector has come or gone, or that its status or its tools are others. */
   changed(workspaceId: number, name: string): void;
   /**
@@ -67,7 +74,10 @@ export interface ConnectorParts {
   admit(definition: ConnectorDefinition, caller: Caller): ConnectorDefinition;
   /** Checks a stored definition before it is used. @throws Problem whose detail says why it is disabled */
   check(definition: ConnectorDefinition, stored: StoredConnector): Promise<void>;
-  /** What cannot be made now is said in the error's message. @throws ConnectorError */
+  /**
+   * What cannot be made now is said in the error's message. The source MUST NOT keep an OpenAPI definition's `spec`, which may be a
+   * document of megabytes. @throws ConnectorError
+   */
   openSource(name: string, definition: ConnectorDefinition, told: SourceListener): ToolSource;
 }
 
@@ -79,15 +89,21 @@ export class Connectors {
   readonly #stopping = new AbortController();
   /** What goes on behind answers that were given. */
   readonly #background = new Set<Promise<void>>();
+  readonly #allowance: ListingAllowance;
+  readonly #room: ToolRoom;
+  /** Connectors whose newest tools could not be written. */
+  readonly #unwritten = new WeakSet<LiveConnector>();
 
   constructor(parts: ConnectorParts) {
     this.#parts = parts;
+    this.#allowance = new ListingAllowance(parts.clock);
+    this.#room = parts.room ?? new ToolRoom();
   }
 
   /** Takes up what is stored. Asks no upstream: what it offered last is what there is, until the first call reaches it. */
   async load(workspaceIds: readonly number[]): Promise<void> {
     for (const workspaceId of workspaceIds) {
-      for (const stored of await loadConnectors(this.#parts.db, workspaceId)) await this.#restore(stored);
+      for await (const stored of loadConnectors(this.#parts.db, workspaceId)) await this.#restore(stored);
     }
   }
 
@@ -120,7 +136,7 @@ export class Connectors {
   /**
    * Lets a connector in. Its authorisation is on disk before a program is started or a server asked for its tools; where
    * it cannot be reached then, it is there all the same, as `unreachable`. An OpenAPI document is read before.
-   * @throws Problem 403 `operator_only`, 409 `connector_exists`, `connector_limit`, 422 `validation_failed`
+   * @throws Problem 403 `operator_only`, 409 `connector_exists`, `connector_limit`, 422 `validation_failed`, 429 `rate_limited`
    */
   async create(call: Call, request: ConnectorRequest): Promise<Connector> {
     const { workspaceId, actor } = call.caller;
@@ -128,14 +144,27 @@ export class Connectors {
     call.about({ detail: { connector: name, kind, scopes: scopes.join(" ") } });
     const asked = this.#parts.admit(definitionOf(request), call.caller);
     this.#refuseTaken(workspaceId, name);
+    this.#allowance.take(workspaceId);
     const { definition, offered } =
       asked.kind === "openapi"
         ? await this.#readDocument(workspaceId, name, asked)
         : { definition: asked, offered: NOTHING_YET };
+    const refusal = this.#room.refusal(workspaceId, null, offered.tools);
+    if (refusal !== undefined) {
+      throw new Problem(
+        "connector_limit",
+        `There is no room for the connector ${name}: its tools ${refusal}.`,
+      );
+    }
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const stored = await call.commit(async (tx) => {
-      if ((await countConnectors(tx, workspaceId)) >= PER_WORKSPACE) {
+      const { count, bytes } = await countConnectors(tx, workspaceId);
+      if (count >= PER_WORKSPACE) {
         throw new Problem("connector_limit", `A workspace may have ${PER_WORKSPACE} connectors.`);
+      }
+      if (bytes + sealed.length > DEFINITIONS_PER_WORKSPACE) {
+        const detail = `The definitions of a workspace's connectors may have ${DEFINITIONS_PER_WORKSPACE} bytes together. Give the document's URL in place of the document.`;
+        throw new Problem("connector_limit", detail);
       }
       const inserted = await insertConnector(tx, {
         workspaceId,
@@ -147,7 +176,7 @@ export class Connectors {
         authorisedBy: actor,
         authorisedAt: this.#parts.clock.now(),
       });
-      if (!inserted) throw taken(name);
+      if (!inserted) throw connectorTaken(name);
       return inserted;
     });
     const live = this.#takeUp(stored, definition);
@@ -162,7 +191,7 @@ export class Connectors {
     const live = this.#find(workspaceId, name);
     call.about({ detail: { connector: name } });
     await call.commit(async (tx) => {
-      if (!(await deleteConnector(tx, live.stored))) throw unknown(name);
+      if (!(await deleteConnector(tx, live.stored))) throw unknownConnector(name);
     });
     // A connector of the same name may have been let in since.
     if (this.#isThere(live)) {
@@ -175,18 +204,21 @@ export class Connectors {
     await db.forget().catch((error: unknown) => log.warn("a removed connector stays in the log", { error }));
   }
 
-  /** Asks for the tools anew. @throws Problem 404 `not_found`, 409 `connector_builtin` */
+  /** Asks for the tools again. @throws Problem 404 `not_found`, 409 `connector_builtin`, 429 `rate_limited` */
   async refresh(call: Call, name: string): Promise<Connector> {
     const live = this.#find(call.caller.workspaceId, name);
+    this.#allowance.take(call.caller.workspaceId);
     const { before, now } = await this.#ask(live);
     if (this.#stopping.signal.aborted) {
       throw new Problem("draining", "The server is shutting down.", { headers: { "Retry-After": "5" } });
     }
     call.about({ detail: listed(name, now, before) });
+    const hasNewTools = this.#hasNewTools(live, before, now);
     await call.commit(async (tx) => {
       // It may have been removed while it was asked.
-      if (!(await updateConnector(tx, live.stored, now))) throw unknown(name);
+      if (!(await updateConnector(tx, live.stored, now, hasNewTools))) throw unknownConnector(name);
     });
+    this.#unwritten.delete(live);
     if (this.#isThere(live)) this.#show(live);
     return live.connector;
   }
@@ -196,7 +228,7 @@ export class Connectors {
     workspaceId: number,
     name: string,
     asked: OpenApiDefinition,
-  ): Promise<{ readonly definition: OpenApiDefinition; readonly offered: Said }> {
+  ): Promise<{ readonly definition: OpenApiDefinition; readonly offered: ListingResult }> {
     let definition = asked;
     const source = this.#parts.openSource(name, asked, {
       workspaceId,
@@ -205,9 +237,12 @@ export class Connectors {
       pinOrigin: async (authOrigin) => {
         definition = { ...asked, authOrigin };
       },
+      readSpec: async () => specText(asked.spec),
     });
     try {
-      const tools = await this.#limited((signal) => source.list(signal));
+      const tools = await this.#limited((signal) =>
+        this.#allowance.inTurn(workspaceId, signal, () => source.list(signal)),
+      );
       return { definition, offered: { status: "ready", error: null, tools } };
     } catch (error) {
       if (!(error instanceof ConnectorError)) throw error;
@@ -240,25 +275,25 @@ export class Connectors {
 
   /** `definition` null: it is disabled. */
   #takeUp(stored: StoredConnector, definition: ConnectorDefinition | null): LiveConnector {
-    const { db, log, clock, watch, definitions, changed } = this.#parts;
+    const { log, clock, watch, changed } = this.#parts;
     const { sealed: _, ...known } = stored;
-    const { workspaceId, id, name } = known;
+    const { workspaceId, name } = known;
+    const kept = new StoredDefinition(this.#parts, { workspaceId, id: known.id, name });
     const source =
       definition &&
       this.#parts.openSource(name, definition, {
         workspaceId,
-        connector: id,
+        connector: known.id,
         toolsChanged: () => void this.#inBackground(() => this.#relist(live)),
-        pinOrigin: async (authOrigin) => {
-          if (definition.kind !== "openapi") return;
-          const pinned = definitions.seal(workspaceId, name, { ...definition, authOrigin });
-          await keepAuthOrigin(db, { workspaceId, id, name }, pinned);
-        },
+        pinOrigin: (authOrigin) => kept.pinOrigin(authOrigin),
+        readSpec: () => kept.readSpec(),
       });
     const statusChanged = () => changed(workspaceId, name);
     const live = new LiveConnector(known, source, {
       log,
       watch,
+      room: this.#room,
+      allowance: this.#allowance,
       now: () => clock.monotonic(),
       statusChanged,
     });
@@ -285,11 +320,13 @@ export class Connectors {
     // What was broken off says nothing of the upstream.
     if (this.#stopping.signal.aborted) return;
     // An upstream may say every few seconds that its tools have changed.
-    if (!this.#isThere(live) || JSON.stringify(now) === JSON.stringify(before)) return;
+    const hasNewTools = this.#hasNewTools(live, before, now);
+    const isSame = !hasNewTools && now.status === before.status && now.error === before.error;
+    if (!this.#isThere(live) || isSame) return;
     this.#show(live);
     try {
       await db.tx(async (tx) => {
-        if (!(await updateConnector(tx, live.stored, now))) return;
+        if (!(await updateConnector(tx, live.stored, now, hasNewTools))) return;
         await ledger.append(tx, workspaceId, {
           phase: "single",
           action: "connector.refresh",
@@ -299,13 +336,20 @@ export class Connectors {
           detail: listed(name, now, before),
         });
       });
+      this.#unwritten.delete(live);
     } catch (error) {
       // It is asked again at the next refresh; until a start, what came is used all the same.
       log.warn("what a connector offers cannot be written", { connector: name, error });
     }
   }
 
-  #ask(live: LiveConnector): Promise<{ readonly before: Said; readonly now: Said }> {
+  /** Whether the tools in the store are others. A connector counts as unwritten until they are stored. */
+  #hasNewTools(live: LiveConnector, before: ListingResult, now: ListingResult): boolean {
+    if (!areSameTools(before.tools, now.tools)) this.#unwritten.add(live);
+    return this.#unwritten.has(live);
+  }
+
+  #ask(live: LiveConnector): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {
     return this.#limited((signal) => live.listAnew(signal));
   }
 
@@ -338,12 +382,12 @@ export class Connectors {
     if (this.#parts.catalogue.builtinConnectors.includes(name)) {
       throw new Problem("connector_builtin", `The connector ${name} is always there.`);
     }
-    throw unknown(name);
+    throw unknownConnector(name);
   }
 
   #refuseTaken(workspaceId: number, name: string): void {
     const isBuiltin = this.#parts.catalogue.builtinConnectors.includes(name) || RESERVED.includes(name);
-    if (isBuiltin || this.#live.get(workspaceId)?.has(name)) throw taken(name);
+    if (isBuiltin || this.#live.get(workspaceId)?.has(name)) throw connectorTaken(name);
   }
 
   #inBackground(work: () => Promise<void>): Promise<void> {
@@ -354,26 +398,6 @@ export class Connectors {
   }
 }
 
-function listed(connector: string, now: Said, before: Said): Detail {
+function listed(connector: string, now: ListingResult, before: ListingResult): Detail {
   return { connector, status: now.status, tools: now.tools.length, before: before.tools.length };
-}
-
-function builtinConnector(name: string, createdAt: number): Connector {
-  return {
-    name,
-    kind: "builtin",
-    status: "ready",
-    error: null,
-    scopes: ["*"],
-    authorisedBy: "system",
-    authorisedAt: createdAt,
-  };
-}
-
-function taken(name: string): Problem {
-  return new Problem("connector_exists", `A connector named ${name} exists already.`);
-}
-
-function unknown(name: string): Problem {
-  return new Problem("not_found", `There is no connector named ${JSON.stringify(name.slice(0, 100))}.`);
 }

@@ -30,7 +30,7 @@ export type OpenApiAuth =
 
 export interface OpenApiDefinition {
   readonly kind: "openapi";
-  /** Where the document is (an http or https URL), its text (JSON or YAML), or the document itself. */
+  /** Where the document is (an http or https URL), or its text (JSON or YAML). Earlier versions stored some as objects. */
   readonly spec: string | JsonObject;
   /** Null: the document's first server. */
   readonly baseUrl: string | null;

@@ -1,11 +1,6 @@
 import type { JsonObject } from "../agents/index.ts";
-import {
-  ConnectorError,
-  type OfferedTool,
-  type SourceCall,
-  type ToolAnswer,
-  type ToolSource,
-} from "./source.ts";
+import type { KeptTool } from "./kept-tool.ts";
+import { ConnectorError, type SourceCall, type ToolAnswer, type ToolSource } from "./source.ts";
 
 /** A source whose program is loaded when it is used first: a start waits for none of them. */
 export class LazySource implements ToolSource {
@@ -17,11 +12,11 @@ export class LazySource implements ToolSource {
     this.#load = load;
   }
 
-  async list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
+  async list(signal: AbortSignal): Promise<readonly KeptTool[]> {
     return (await this.#get()).list(signal);
   }
 
-  async call(tool: OfferedTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
+  async call(tool: KeptTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
     return (await this.#get()).call(tool, input, context);
   }
 

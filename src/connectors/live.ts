@@ -1,14 +1,17 @@
 import type { JsonObject } from "../agents/index.ts";
 import type { Log } from "../base/log.ts";
-import type { Connector, ConnectorStatus, KnownConnector } from "./connector.ts";
+import { ownText } from "../base/own-text.ts";
+import type { Connector, ConnectorStatus, KnownConnector, StoredConnector } from "./connector.ts";
+import { areSameTools, type KeptTool } from "./kept-tool.ts";
+import type { ListingAllowance } from "./listing-allowance.ts";
 import {
   ConnectorError,
   type ConnectorFault,
-  type OfferedTool,
   type SourceCall,
   type ToolAnswer,
   type ToolSource,
 } from "./source.ts";
+import type { ToolRoom } from "./tool-room.ts";
 
 /** Told of each call, for the metrics. */
 export type CallWatch = (call: {
@@ -22,15 +25,15 @@ export interface LiveParts {
   readonly log: Log;
   readonly now: () => number;
   readonly watch: CallWatch;
+  /** The room in memory for tools. */
+  readonly room: Pick<ToolRoom, "hold" | "release">;
+  readonly allowance: Pick<ListingAllowance, "inTurn">;
   /** Told that the connector's status is another. */
   statusChanged(): void;
 }
 
-/** What a connector said when it was asked for its tools last. */
-export type Said = Pick<KnownConnector, "status" | "error" | "tools">;
-
-/** Characters of one connector's tools, as JSON: all of them are kept in memory. */
-const TOOLS_LIMIT = 8_000_000;
+/** The result of the last time that a connector was asked for its tools. */
+export type ListingResult = Pick<StoredConnector, "status" | "error" | "tools">;
 
 /** Faults that say something about the upstream as a whole, and not about one call. */
 const UNHEALTHY: ReadonlySet<ConnectorFault> = new Set([
@@ -48,18 +51,31 @@ export class LiveConnector {
   #status: ConnectorStatus;
   #error: string | null;
   #output: string | undefined;
-  #tools: readonly OfferedTool[];
+  #tools: readonly KeptTool[];
+  /** Why its newest tools are not kept; its calls go on with those that are. */
+  #limit: string | null = null;
   #ended = false;
   #listing: Promise<unknown> = Promise.resolve();
 
   /** `source` null: it cannot be used, as `stored.error` says. */
-  constructor(stored: KnownConnector, source: ToolSource | null, parts: LiveParts) {
+  constructor(
+    { tools, ...stored }: KnownConnector & Pick<StoredConnector, "tools">,
+    source: ToolSource | null,
+    parts: LiveParts,
+  ) {
     this.stored = stored;
     this.#source = source;
     this.#parts = parts;
     this.#status = stored.status;
     this.#error = stored.error;
-    this.#tools = stored.tools;
+    this.#tools = tools;
+    const refusal = parts.room.hold(stored.workspaceId, stored.id, tools);
+    if (refusal === undefined) return;
+    // An earlier version may have stored more than there is room for.
+    this.#tools = [];
+    this.#limit = this.#noRoom(refusal);
+    if (this.#status !== "disabled") this.#status = "unreachable";
+    this.#error ??= this.#limit;
   }
 
   get connector(): Connector {
@@ -68,11 +84,11 @@ export class LiveConnector {
     return { ...known, status: this.#status, error: this.#error, output: this.#output };
   }
 
-  get tools(): readonly OfferedTool[] {
+  get tools(): readonly KeptTool[] {
     return this.#tools;
   }
 
-  get said(): Said {
+  get said(): ListingResult {
     return { status: this.#status, error: this.#error, tools: this.#tools };
   }
 
@@ -84,8 +100,8 @@ export class LiveConnector {
     return this.#inTurn(() => this.#list(signal));
   }
 
-  /** As `list`. @returns what it said just before it was asked, which an earlier listing may have changed, and then */
-  listAnew(signal: AbortSignal): Promise<{ readonly before: Said; readonly now: Said }> {
+  /** As `list`. @returns the result just before it was asked, which an earlier listing may have changed, and the new one */
+  listAnew(signal: AbortSignal): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {
     return this.#inTurn(async () => {
       const before = this.said;
       await this.#list(signal);
@@ -100,17 +116,13 @@ export class LiveConnector {
   }
 
   async #list(signal: AbortSignal): Promise<boolean> {
-    if (!this.#source || this.#ended) return false;
+    const source = this.#source;
+    if (!source || this.#ended) return false;
     try {
-      const tools = await this.#source.list(signal);
-      if (JSON.stringify(tools).length > TOOLS_LIMIT) {
-        const { name } = this.stored;
-        throw new ConnectorError(
-          "too_large",
-          `The connector ${name}: its tools take over ${TOOLS_LIMIT} characters.`,
-        );
-      }
-      this.#tools = tools;
+      const { workspaceId } = this.stored;
+      const tools = await this.#parts.allowance.inTurn(workspaceId, signal, () => source.list(signal));
+      if (this.#ended) return false;
+      this.#keep(tools);
       this.#is("ready", null);
       return true;
     } catch (error) {
@@ -120,7 +132,7 @@ export class LiveConnector {
   }
 
   /** @throws ConnectorError */
-  async call(tool: OfferedTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
+  async call(tool: KeptTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
     const { name } = this.stored;
     if (!this.#source || this.#ended) {
       throw new ConnectorError("unavailable", this.#error ?? `The connector ${name} was removed.`);
@@ -136,7 +148,7 @@ export class LiveConnector {
       });
     try {
       const answer = await this.#source.call(tool, input, context);
-      if (this.#status !== "ready") this.#is("ready", null);
+      if (this.#status !== "ready") this.#is("ready", this.#limit);
       ended(answer.isError === true ? "failed" : "succeeded");
       return answer;
     } catch (error) {
@@ -152,7 +164,23 @@ export class LiveConnector {
   /** Ends what it holds open; calls that are out fail. Never throws. */
   async end(): Promise<void> {
     this.#ended = true;
+    this.#parts.room.release(this.stored.id);
     await this.#source?.close();
+  }
+
+  /** @throws ConnectorError if there is no room for them; then what it offered before stays */
+  #keep(tools: readonly KeptTool[]): void {
+    const { workspaceId, id } = this.stored;
+    const refusal = areSameTools(tools, this.#tools)
+      ? undefined
+      : this.#parts.room.hold(workspaceId, id, tools);
+    this.#limit = refusal === undefined ? null : this.#noRoom(refusal);
+    if (this.#limit !== null) throw new ConnectorError("too_large", this.#limit);
+    this.#tools = tools;
+  }
+
+  #noRoom(refusal: string): string {
+    return `The connector ${this.stored.name} offers more than can be kept: its tools ${refusal}.`;
   }
 
   #is(status: ConnectorStatus, error: string | null, output?: string): void {
@@ -166,8 +194,9 @@ export class LiveConnector {
       });
     }
     this.#status = status;
-    this.#error = error;
-    this.#output = output;
+    // An upstream's words may have been cut from megabytes.
+    this.#error = error === null ? null : ownText(error);
+    this.#output = output === undefined ? undefined : ownText(output);
     if (isOther) this.#parts.statusChanged();
   }
 

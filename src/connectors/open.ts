@@ -13,13 +13,15 @@ import type { Db } from "../store/db.ts";
 import type { Vault } from "../vault/vault.ts";
 import { builtinTools } from "./builtin/all.ts";
 import { Catalogue } from "./catalogue.ts";
-import { Connectors, type DefinitionStore, type SourceListener } from "./connectors.ts";
-import type { ConnectorDefinition } from "./definition.ts";
+import { Connectors, type SourceListener } from "./connectors.ts";
+import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition.ts";
 import { DirectCalls } from "./direct-call.ts";
 import { LazySource } from "./lazy-source.ts";
 import type { CallWatch } from "./live.ts";
 import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
 import { OpenCalls } from "./open-calls.ts";
+import { ApiReaders } from "./openapi/reading/readers.ts";
+import type { OpenApiParts } from "./openapi/source.ts";
 import { createOutbound, type Outbound } from "./outbound/fetch.ts";
 import { ownAddress } from "./outbound/own-address.ts";
 import { ProgramRules } from "./programs.ts";
@@ -29,11 +31,14 @@ import { createMask } from "./secrets/mask.ts";
 import { seal, open as unseal } from "./secrets/seal.ts";
 import { secretsOf } from "./secrets/secrets-of.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
+import type { DefinitionStore } from "./stored-definition.ts";
 
 export interface OpenConnectorsParts {
   readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors" | "listen">;
   /** This Gatehouse's id, which its requests carry. */
   readonly instance: string;
+  /** The program's entry, which the processes that read OpenAPI documents are started with. */
+  readonly main: URL;
   /** The port that the server listens on; null while it does not. */
   readonly listening: () => number | null;
   readonly db: Db;
@@ -75,6 +80,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
   const programs = new ProgramRules(config.connectors.stdio, db, workspaces);
   const { dataDir } = config;
   const programUsers = openProgramUsers({ dataDir, stdioUser: config.connectors.stdioUser, clock, log });
+  const readers = new ApiReaders(parts.main, log);
   const catalogue = new Catalogue(builtinTools(parts));
   const registry = new ToolRegistry(catalogue);
   const connectors = new Connectors({
@@ -95,7 +101,9 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
       await programs.check(definition, stored);
     },
     openSource: (name, definition, told) =>
-      openSource(parts, { outbound, programUsers }, name, definition, told),
+      definition.kind === "mcp"
+        ? openMcp(parts, { outbound, programUsers }, name, definition, told)
+        : openOpenApi(parts, { outbound, readers }, name, definition, told),
   });
   await connectors.load(workspaces.list().map(({ id }) => id));
   const open = new OpenCalls(db);
@@ -113,32 +121,47 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     },
     async stop() {
       await calls.stop();
-      await connectors.stop();
+      await Promise.all([connectors.stop(), readers.stop()]);
       await programUsers?.close();
       outbound.close();
     },
   };
 }
 
-function openSource(
+function openMcp(
   { config, instance, clock, random, log }: OpenConnectorsParts,
   { outbound, programUsers }: { readonly outbound: Outbound; readonly programUsers: ProgramUserPool | null },
   name: string,
-  definition: ConnectorDefinition,
-  { workspaceId, connector, toolsChanged, pinOrigin }: SourceListener,
+  definition: McpDefinition,
+  { workspaceId, connector, toolsChanged }: SourceListener,
 ): ToolSource {
   const { timeoutMs } = config.connectors;
   const mask = createMask(secretsOf(definition));
-  const given = { fetch: outbound.fetchFor(workspaceId), mask, clock, random, log, timeoutMs };
+  const fetch = outbound.fetchFor(workspaceId);
+  const given = { fetch, mask, clock, random, log, timeoutMs, instance, toolsChanged };
   return new LazySource(async () => {
-    if (definition.kind === "mcp") {
-      const { mcpSource } = await import("./mcp-upstream/source.ts");
-      if (connector === null) throw new Error("an MCP server is reached only once its connector is stored");
-      const users = programUsers?.usersOf(connector) ?? null;
-      return mcpSource({ name }, definition, { ...given, instance, programUsers: users, toolsChanged });
-    }
+    const { mcpSource } = await import("./mcp-upstream/source.ts");
+    if (connector === null) throw new Error("an MCP server is reached only once its connector is stored");
+    const users = programUsers?.usersOf(connector) ?? null;
+    return mcpSource({ name }, definition, { ...given, programUsers: users });
+  });
+}
+
+function openOpenApi(
+  { config, clock, log }: OpenConnectorsParts,
+  { outbound, readers }: { readonly outbound: Outbound; readonly readers: ApiReaders },
+  name: string,
+  { spec, ...definition }: OpenApiDefinition,
+  { workspaceId, pinOrigin, readSpec }: SourceListener,
+): ToolSource {
+  const secrets = secretsOf({ ...definition, spec });
+  const given: OpenApiParts = {
+    ...{ fetch: outbound.fetchFor(workspaceId), secrets, mask: createMask(secrets), clock, log },
+    ...{ pinOrigin, readSpec, readApi: readers.of(workspaceId), timeoutMs: config.connectors.timeoutMs },
+  };
+  return new LazySource(async () => {
     const { openApiSource } = await import("./openapi/source.ts");
-    return openApiSource({ name }, definition, { ...given, pinOrigin });
+    return openApiSource({ name }, definition, given);
   });
 }
 

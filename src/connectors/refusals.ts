@@ -23,3 +23,11 @@ export function draining(): Problem {
     headers: { "Retry-After": "5" },
   });
 }
+
+export function connectorTaken(name: string): Problem {
+  return new Problem("connector_exists", `A connector named ${name} exists already.`);
+}
+
+export function unknownConnector(name: string): Problem {
+  return new Problem("not_found", `There is no connector named ${JSON.stringify(name.slice(0, 100))}.`);
+}

@@ -1,10 +1,11 @@
 import { mayUseTool } from "../access/scopes.ts";
 import { defineTool, type Tool, ToolError } from "../agents/index.ts";
-import { type FieldError, Problem } from "../base/errors.ts";
+import { type FieldError, invalidField, Problem } from "../base/errors.ts";
 import { matchesAny, restrictsTool } from "../base/glob.ts";
 import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { Catalogue, CatalogueTool } from "./catalogue.ts";
+import { inputSchemaOf } from "./kept-tool.ts";
 import type { ContentBlock, ToolAnswer } from "./source.ts";
 import { definitionHash } from "./tool-definition.ts";
 
@@ -16,6 +17,12 @@ export interface ToolUser {
   readonly scopes: readonly string[];
 }
 
+/**
+ * Characters of the definitions of a task's tools (name, description, schema): all of them are sent with each request to a model. It
+ * is more than the context of most models holds.
+ */
+const DEFINITIONS = 1024 * 1024;
+
 /** Which tools somebody may use. Asked when a task is accepted, when it starts, before each call, and for each listing. */
 export class ToolRegistry {
   readonly catalogue: Catalogue;
@@ -25,8 +32,8 @@ export class ToolRegistry {
   }
 
   /**
-   * The tools of these names, in order.
-   * @throws Problem 422 `unknown_tool`, 403 `tool_forbidden`
+   * The tools of these names, in order, for a task.
+   * @throws Problem 422 `unknown_tool`, 403 `tool_forbidden`; 422 `validation_failed` if their definitions are too long together
    */
   find(workspaceId: number, names: readonly string[], user: ToolUser): readonly CatalogueTool[] {
     // All names first: which refusal comes does not hang on the order in which tools are listed.
@@ -36,6 +43,7 @@ export class ToolRegistry {
       throw unknown(name, [{ path: `/tools/${index}`, message: "is not a tool of this workspace" }]);
     });
     for (const tool of found) refuse(tool, user);
+    refuseLong(found);
     return found;
   }
 
@@ -100,6 +108,18 @@ function refuse(tool: CatalogueTool, user: ToolUser): void {
   if (refusal !== undefined) throw new Problem("tool_forbidden", refusal);
 }
 
+function refuseLong(tools: readonly CatalogueTool[]): void {
+  let length = 0;
+  for (const { name, offered } of tools) {
+    length += name.length + offered.description.length + offered.inputSchemaJson.length;
+  }
+  if (length <= DEFINITIONS) return;
+  throw invalidField(
+    "/tools",
+    `the definitions of these ${tools.length} tools have ${length} characters, and a model is sent ${DEFINITIONS} at most. Name fewer tools`,
+  );
+}
+
 function refusalOf({ name, connector, isAuthorised }: CatalogueTool, user: ToolUser): string | undefined {
   if (!isAuthorised) return `The connector ${connector} is not authorised for ${name}.`;
   if (!matchesAny(user.tools, name)) return `The agent may not use ${name}.`;
@@ -112,7 +132,7 @@ function agentTool(tool: CatalogueTool, actor: ToolActor): Tool {
   return defineTool({
     name,
     description: offered.description,
-    inputSchema: offered.inputSchema,
+    inputSchema: inputSchemaOf(offered),
     destructive: offered.destructive,
     ...(offered.annotations?.readOnlyHint === true || offered.annotations?.idempotentHint === true
       ? { idempotent: true }

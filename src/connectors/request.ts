@@ -1,5 +1,4 @@
 import Type, { type Static } from "typebox";
-import type { JsonObject } from "../agents/index.ts";
 import { invalidField } from "../base/errors.ts";
 import { CONNECTOR_NAME, CONNECTOR_NAME_LENGTH } from "./connector.ts";
 import type { ConnectorDefinition, McpDefinition, OpenApiAuth, OpenApiDefinition } from "./definition.ts";
@@ -110,8 +109,7 @@ function openApiOf(request: ConnectorRequest): OpenApiDefinition {
   if (spec === undefined) throw invalidField("/spec", "is required for kind openapi");
   return {
     kind: "openapi",
-    // What came as JSON is JSON.
-    spec: typeof spec === "string" ? spec.trim() : (spec as JsonObject),
+    spec: typeof spec === "string" ? spec.trim() : JSON.stringify(spec),
     baseUrl: request.base_url ?? null,
     auth: request.auth ? authOf(request.auth) : null,
   };

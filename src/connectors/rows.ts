@@ -1,6 +1,6 @@
 import type { Sql, Tx } from "../store/db.ts";
 import type { ConnectorStatus, StoredConnector } from "./connector.ts";
-import type { OfferedTool } from "./source.ts";
+import type { KeptTool } from "./kept-tool.ts";
 
 interface Row {
   readonly id: number;
@@ -19,18 +19,42 @@ interface Row {
 const COLUMNS =
   "id, workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by, authorised_at";
 
-export async function loadConnectors(sql: Sql, workspaceId: number): Promise<StoredConnector[]> {
-  const rows = await sql.all<Row>(`SELECT ${COLUMNS} FROM connectors WHERE workspace_id = $1 ORDER BY name`, [
-    workspaceId,
-  ]);
-  return rows.map(fromRow);
+/** A workspace's connectors, oldest first. One at a time: each may have megabytes of tools and of its definition. */
+export async function* loadConnectors(sql: Sql, workspaceId: number): AsyncGenerator<StoredConnector> {
+  const find = "SELECT id FROM connectors WHERE workspace_id = $1 ORDER BY id";
+  for (const { id } of await sql.all<{ id: number }>(find, [workspaceId])) {
+    const stored = await loadConnector(sql, { workspaceId, id });
+    if (stored) yield stored;
+  }
 }
 
-export async function countConnectors(sql: Sql, workspaceId: number): Promise<number> {
-  const row = await sql.get<{ n: number }>("SELECT count(*) AS n FROM connectors WHERE workspace_id = $1", [
-    workspaceId,
-  ]);
-  return row?.n ?? 0;
+async function loadConnector(
+  sql: Sql,
+  { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
+): Promise<StoredConnector | undefined> {
+  const find = `SELECT ${COLUMNS} FROM connectors WHERE workspace_id = $1 AND id = $2`;
+  const row = await sql.get<Row>(find, [workspaceId, id]);
+  return row && fromRow(row);
+}
+
+/** A connector's definition, encrypted. Undefined if the connector was removed. */
+export async function readDefinition(
+  sql: Sql,
+  { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
+): Promise<Uint8Array | undefined> {
+  const find = "SELECT definition FROM connectors WHERE workspace_id = $1 AND id = $2";
+  const row = await sql.get<Pick<Row, "definition">>(find, [workspaceId, id]);
+  return row?.definition;
+}
+
+/** How many connectors a workspace has, and the bytes of their definitions. */
+export async function countConnectors(
+  sql: Sql,
+  workspaceId: number,
+): Promise<{ readonly count: number; readonly bytes: number }> {
+  const count =
+    "SELECT count(*) AS count, coalesce(sum(length(definition)), 0) AS bytes FROM connectors WHERE workspace_id = $1";
+  return (await sql.get<{ count: number; bytes: number }>(count, [workspaceId])) ?? { count: 0, bytes: 0 };
 }
 
 /** @returns undefined where the name is taken */
@@ -38,10 +62,10 @@ export async function insertConnector(
   tx: Tx,
   connector: Omit<StoredConnector, "id">,
 ): Promise<StoredConnector | undefined> {
-  const row = await tx.get<Row>(
+  const row = await tx.get<Pick<Row, "id">>(
     `INSERT INTO connectors (workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by,
        authorised_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-     ON CONFLICT (workspace_id, name) DO NOTHING RETURNING ${COLUMNS}`,
+     ON CONFLICT (workspace_id, name) DO NOTHING RETURNING id`,
     [
       connector.workspaceId,
       connector.name,
@@ -55,19 +79,27 @@ export async function insertConnector(
       connector.authorisedAt,
     ],
   );
-  return row && fromRow(row);
+  return row && { ...connector, id: row.id };
 }
 
-/** What the upstream said last. By id: a connector of the same name may have taken its place. */
+/**
+ * The result of the last listing. By id: a connector of the same name may have taken its place.
+ * @param hasNewTools false: the tools are what is stored, and stay. They may be megabytes
+ */
 export async function updateConnector(
   tx: Tx,
   connector: Pick<StoredConnector, "workspaceId" | "id">,
   said: Pick<StoredConnector, "status" | "error" | "tools">,
+  hasNewTools: boolean,
 ): Promise<boolean> {
-  const changed = await tx.run(
-    "UPDATE connectors SET status = $3, error = $4, tools = $5 WHERE workspace_id = $1 AND id = $2",
-    [connector.workspaceId, connector.id, said.status, said.error, JSON.stringify(said.tools)],
-  );
+  const where = "WHERE workspace_id = $1 AND id = $2";
+  const values = [connector.workspaceId, connector.id, said.status, said.error];
+  const changed = hasNewTools
+    ? await tx.run(`UPDATE connectors SET status = $3, error = $4, tools = $5 ${where}`, [
+        ...values,
+        JSON.stringify(said.tools),
+      ])
+    : await tx.run(`UPDATE connectors SET status = $3, error = $4 ${where}`, values);
   return changed > 0;
 }
 
@@ -92,7 +124,7 @@ function fromRow(row: Row): StoredConnector {
     scopes: JSON.parse(row.scopes) as string[],
     status: row.status,
     error: row.error,
-    tools: JSON.parse(row.tools) as OfferedTool[],
+    tools: JSON.parse(row.tools) as KeptTool[],
     authorisedBy: row.authorised_by,
     authorisedAt: row.authorised_at,
   };

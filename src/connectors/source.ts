@@ -1,5 +1,6 @@
 import { type JsonObject, type JsonSchema, ToolError } from "../agents/index.ts";
 import type { Via } from "../base/via.ts";
+import type { KeptTool } from "./kept-tool.ts";
 
 /**
  * What a tool says about itself, as MCP has it (specification 2025-11-25, `ToolAnnotations`). Hints, never guarantees:
@@ -13,7 +14,7 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** A tool as its connector offers it. Plain JSON: it is kept in the store, so that a start needs no upstream. */
+/** A tool as its connector offers it. Plain JSON. `KeptTool` is the form in which it is kept. */
 export interface OfferedTool {
   /** Without the connector's name: `[a-zA-Z0-9_.-]`, 100 characters at most, unlike any other of its connector. */
   readonly name: string;
@@ -65,10 +66,10 @@ export interface SourceCall {
 
 /** Where the tools of one connector come from and where their calls go. Made anew when its definition changes. */
 export interface ToolSource {
-  /** Asks for the tools. @throws ConnectorError */
-  list(signal: AbortSignal): Promise<readonly OfferedTool[]>;
+  /** Asks for the tools. May return the same list as the last time if nothing has changed. @throws ConnectorError */
+  list(signal: AbortSignal): Promise<readonly KeptTool[]>;
   /** `input` fits the tool's schema. @throws ConnectorError */
-  call(tool: OfferedTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
+  call(tool: KeptTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
   /** Ends what it holds open; resolves when nothing is left. Never throws. */
   close(): Promise<void>;
 }

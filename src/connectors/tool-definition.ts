@@ -1,6 +1,7 @@
 import { canonicalJson } from "../base/json.ts";
 import type { CatalogueTool } from "./catalogue.ts";
 import type { KnownConnector } from "./connector.ts";
+import { expandTool } from "./kept-tool.ts";
 
 /** Which connector a tool comes from. Another connector of the same name has another id. */
 export type ConnectorOrigin = Pick<KnownConnector, "id" | "name" | "kind" | "authorisedBy" | "authorisedAt">;
@@ -16,7 +17,10 @@ export function definitionHash(tool: CatalogueTool): string {
   const known = hashes.get(tool);
   if (known !== undefined) return known;
   const { id, kind, name, authorisedAt } = tool.origin;
-  const definition = { connector: { id, kind, name, authorised_at: authorisedAt }, tool: tool.offered };
+  const definition = {
+    connector: { id, kind, name, authorised_at: authorisedAt },
+    tool: expandTool(tool.offered),
+  };
   const hash = new Bun.CryptoHasher("sha256").update(canonicalJson(definition)).digest("hex");
   hashes.set(tool, hash);
   return hash;

@@ -5,23 +5,35 @@ import { Leases } from "../limits/leases.ts";
 /** A client that has taken nothing for so long is no longer waited for, as with streams of events. */
 const STALL_MS = 5 * 60_000;
 /** Each holds some chunks in memory, and takes a turn of the event loop after every one. */
-const DOWNLOADS_PER_WORKSPACE = 2;
-const DOWNLOADS_PER_NODE = 8;
+const EXPORTS: DownloadLimits = { what: "exports", perWorkspace: 2, perNode: 8 };
 const RETRY_SECONDS = 10;
 
-/** The downloads that are going on now. */
+/** How many downloads of a kind may go on at once. */
+export interface DownloadLimits {
+  /** What they are, in words for their readers. */
+  readonly what: string;
+  readonly perWorkspace: number;
+  readonly perNode: number;
+}
+
+/** The downloads of one kind that are going on now. */
 export class OpenDownloads {
+  readonly #limits: DownloadLimits;
   readonly #leases = new Leases();
+
+  constructor(limits: DownloadLimits = EXPORTS) {
+    this.#limits = limits;
+  }
 
   /**
    * Takes a place for a download. @returns what gives it back, once or more often
    * @throws Problem 429 `rate_limited`
    */
   take(workspaceId: number, owner: string): () => void {
-    if (this.#leases.held(workspaceId) >= DOWNLOADS_PER_WORKSPACE)
-      throw tooMany(`The workspace has ${DOWNLOADS_PER_WORKSPACE} exports going on.`);
-    if (this.#leases.total >= DOWNLOADS_PER_NODE)
-      throw tooMany("The server has no room for another export now.");
+    const { what, perWorkspace, perNode } = this.#limits;
+    if (this.#leases.held(workspaceId) >= perWorkspace)
+      throw tooMany(`The workspace has ${perWorkspace} ${what} going on.`);
+    if (this.#leases.total >= perNode) throw tooMany(`The server has no room for more ${what} now.`);
     this.#leases.take(workspaceId, owner);
     return () => this.#leases.release(owner);
   }

@@ -27,9 +27,9 @@ export const AgentArguments = validator(
     { additionalProperties: false },
   ),
 );
-const INPUT_SCHEMA = plainSchema(AgentArguments.schema);
+const INPUT_SCHEMA = JSON.stringify(plainSchema(AgentArguments.schema));
 
-const OUTPUT_SCHEMA = {
+const OUTPUT_SCHEMA = JSON.stringify({
   type: "object",
   properties: {
     task: { type: "string" },
@@ -38,7 +38,7 @@ const OUTPUT_SCHEMA = {
     credits_consumed: { type: "number" },
   },
   required: ["task", "status", "output", "credits_consumed"],
-} as const;
+});
 
 /** An agent, as a tool that gives it a task and waits for its end. */
 export function agentTool(shown: string, agent: Agent): ToolView {
@@ -47,8 +47,8 @@ export function agentTool(shown: string, agent: Agent): ToolView {
     name: shown,
     title: agentToolName(agent.name),
     description: `Gives the agent ${agent.name} a task and answers with its output.${about}`,
-    inputSchema: INPUT_SCHEMA,
-    outputSchema: OUTPUT_SCHEMA,
+    inputSchemaJson: INPUT_SCHEMA,
+    outputSchemaJson: OUTPUT_SCHEMA,
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
   };
 }

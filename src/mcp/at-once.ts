@@ -4,6 +4,7 @@ import { FIND_TOOLS } from "./find-tools.ts";
 import { ledgerSeqOf, type Params, type Result } from "./request.ts";
 import { RpcError } from "./rpc-error.ts";
 import { CANCELLED, type Session } from "./session.ts";
+import { ToolPage } from "./tool-page.ts";
 import type { ToolParts } from "./tools.ts";
 import type { Visit } from "./visit.ts";
 
@@ -102,19 +103,12 @@ function isCancelled({ reason }: AbortSignal): boolean {
   return reason === CANCELLED;
 }
 
-/** Lists as they were encoded: 200 tools took 500 µs each time. */
-const encoded = new WeakMap<object, Uint8Array>();
 const encoder = new TextEncoder();
 
 function encode(id: RequestId, result: Result): PlainReply["json"] {
   const { tools, ...rest } = result;
-  if (!Array.isArray(tools)) return JSON.stringify({ jsonrpc: "2.0", id, result });
-  let list = encoded.get(tools);
-  if (list === undefined) {
-    list = encoder.encode(JSON.stringify(tools));
-    encoded.set(tools, list);
-  }
+  if (!(tools instanceof ToolPage)) return JSON.stringify({ jsonrpc: "2.0", id, result });
   const others = JSON.stringify(rest).slice(1, -1);
   const head = encoder.encode(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"tools":`);
-  return [head, list, encoder.encode(`${others && ","}${others}}}`)];
+  return [head, tools.encoded(), encoder.encode(`${others && ","}${others}}}`)];
 }

@@ -2,7 +2,7 @@ import Type from "typebox";
 import { validator } from "../base/schema.ts";
 import { isStopWord, termOf, wordsOf } from "../vault/terms/words.ts";
 import { plainSchema } from "./arguments.ts";
-import type { ToolView } from "./tool-view.ts";
+import { lengthOfView, type OwnTool, type ToolView, viewOwnTool } from "./tool-view.ts";
 
 export const FIND_TOOLS = "find_tools";
 export const CALL_TOOL = "call_tool";
@@ -35,7 +35,7 @@ export const CallArguments = validator(
 );
 
 /** What a client in search mode sees, so that its model's context holds two tools and not hundreds. */
-export const FINDING_TOOLS: readonly ToolView[] = [
+const TOOLS: readonly OwnTool[] = [
   {
     name: CALL_TOOL,
     title: CALL_TOOL,
@@ -52,28 +52,40 @@ export const FINDING_TOOLS: readonly ToolView[] = [
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
 ];
+export const FINDING_TOOLS: readonly ToolView[] = TOOLS.map(viewOwnTool);
 
 /** A word of a name counts more than one of a description. */
 const NAME_WEIGHT = 3;
+/** Characters of a description that are searched. */
+const SEARCHED = 1_000;
+/** Characters of all tools in an answer; the first is always answered. */
+const ANSWER_LENGTH = 256 * 1024;
+/** Tools whose words are looked up before others get their turn. */
+const SLICE = 200;
 
 /**
  * The tools whose names and descriptions share most with the query's words (stems), rare words counting more; of equals,
- * in the order of their names.
+ * in the order of their names. Fewer than `limit` if they are long.
  */
-export function findTools(tools: readonly ToolView[], query: string, limit = FOUND): readonly ToolView[] {
+export async function findTools(
+  tools: readonly ToolView[],
+  query: string,
+  limit = FOUND,
+): Promise<readonly ToolView[]> {
   const wanted = new Set(termsOf(query));
-  const indexed = tools.map((tool) => ({
-    tool,
-    name: new Set(termsOf(apart(tool.title))),
-    text: new Set(termsOf(`${apart(tool.title)} ${tool.description}`)),
-  }));
+  const indexed: { readonly tool: ToolView; readonly terms: ToolTerms }[] = [];
+  for (const [index, tool] of tools.entries()) {
+    if (index % SLICE === SLICE - 1) await new Promise<void>((resume) => setImmediate(resume));
+    const terms = toolTerms(tool, wanted);
+    if (terms) indexed.push({ tool, terms });
+  }
   const weights = new Map(
     [...wanted].map((term) => {
-      const holders = indexed.filter(({ text }) => text.has(term)).length;
+      const holders = indexed.filter(({ terms: { name, text } }) => name.has(term) || text.has(term)).length;
       return [term, Math.log(1 + tools.length / (1 + holders))];
     }),
   );
-  const scored = indexed.map(({ tool, name, text }) => {
+  const scored = indexed.map(({ tool, terms: { name, text } }) => {
     let score = 0;
     for (const [term, weight] of weights) {
       if (name.has(term)) score += weight * NAME_WEIGHT;
@@ -81,11 +93,27 @@ export function findTools(tools: readonly ToolView[], query: string, limit = FOU
     }
     return { tool, score };
   });
-  return scored
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score)
-    .slice(0, limit)
-    .map(({ tool }) => tool);
+  const found = scored.sort((a, b) => b.score - a.score).slice(0, limit);
+  let length = 0;
+  return found
+    .map(({ tool }) => tool)
+    .filter((tool, index) => {
+      length += lengthOfView(tool);
+      return index === 0 || length <= ANSWER_LENGTH;
+    });
+}
+
+/** Those of the wanted words that a tool has. */
+interface ToolTerms {
+  readonly name: ReadonlySet<number>;
+  readonly text: ReadonlySet<number>;
+}
+
+/** Undefined for a tool that has none of them. */
+function toolTerms({ title, description }: ToolView, wanted: ReadonlySet<number>): ToolTerms | undefined {
+  const of = (text: string) => new Set(termsOf(text).filter((term) => wanted.has(term)));
+  const terms = { name: of(apart(title)), text: of(description.slice(0, SEARCHED)) };
+  return terms.name.size + terms.text.size === 0 ? undefined : terms;
 }
 
 /** What stems are compared by. */

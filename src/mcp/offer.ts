@@ -8,7 +8,7 @@ import { AGENTS, agentTool, agentToolName } from "./agent-tool.ts";
 import { FINDING_TOOLS } from "./find-tools.ts";
 import type { Fixtures } from "./fixtures/fixtures.ts";
 import { type ToolNames, toolNames } from "./names.ts";
-import { type ToolView, viewTool } from "./tool-view.ts";
+import { type ToolView, toolJson, viewTool } from "./tool-view.ts";
 
 /** What one caller is offered. */
 export interface Offer {
@@ -20,12 +20,16 @@ export interface Offer {
   readonly names: ToolNames;
   /** The Gatehouses that calls pass behind this one, of tools that have any, by the listed name. */
   readonly paths: ReadonlyMap<string, Via>;
+  /** What `listed` holds, as a hash: a session keeps this and not the list. */
+  readonly digest: string;
 }
 
 /** Agents that are offered as tools. */
 const AGENT_LIMIT = 1_000;
 /** Kinds of callers remembered for a workspace: those with the same agent and scopes share one. */
 const OFFERS = 1_000;
+/** Tools in all of their lists together. */
+const OFFERED = 500_000;
 
 /** `made` while the catalogue was this one. Taken out when agents change, also where it is being made. */
 interface KnownOffers {
@@ -37,6 +41,8 @@ interface WorkspaceOffers {
   readonly agents: readonly Agent[];
   readonly names: ToolNames;
   readonly offers: Map<string, Offer>;
+  /** Tools in all lists of `offers`. */
+  offered: number;
 }
 
 /** Tool lists, made when somebody asks and kept until agents or connectors change. */
@@ -45,6 +51,8 @@ export class Offers {
   readonly #registry: ToolRegistry;
   readonly #fixtures: Fixtures | null;
   readonly #workspaces = new Map<number, KnownOffers>();
+  /** The views of tools, which all kinds of callers share for as long as the tool is offered. */
+  readonly #views = new WeakMap<CatalogueTool, ToolView>();
 
   constructor(parts: {
     readonly agents: Agents;
@@ -62,12 +70,16 @@ export class Offers {
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
     const known = await this.#known(workspaceId);
     // Removed since it was authenticated: nothing can be reached.
-    if (agent === undefined) return { reachable: [], listed: [], names: known.names, paths: new Map() };
+    if (agent === undefined) return makeOffer([], [], known.names, new Map());
     const key = JSON.stringify([agent?.id, agent?.version, caller.scopes, caller.toolsMode]);
     const kept = known.offers.get(key);
     if (kept) return kept;
     const offer = this.#make(caller, agent, known);
-    if (known.offers.size >= OFFERS) known.offers.clear();
+    known.offered += offer.reachable.length;
+    if (known.offers.size >= OFFERS || known.offered > OFFERED) {
+      known.offers.clear();
+      known.offered = offer.reachable.length;
+    }
     known.offers.set(key, offer);
     return offer;
   }
@@ -91,7 +103,7 @@ export class Offers {
       ...catalogue.map(({ name }) => name),
       ...agents.map(({ name }) => agentToolName(name)),
     ]);
-    return { agents, names, offers: new Map() };
+    return { agents, names, offers: new Map(), offered: 0 };
   }
 
   #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): Offer {
@@ -100,7 +112,7 @@ export class Offers {
     const tools = this.#registry.reachable(caller.workspaceId, user).map((tool) => {
       const name = names.outward(tool.name) ?? tool.name;
       if (tool.offered.path) paths.set(name, tool.offered.path);
-      return viewTool(name, tool);
+      return this.#view(name, tool);
     });
     const dispatched = hasScope(caller.scopes, "tasks:write")
       ? agents.filter(({ id }) => agent === null || id === agent.id)
@@ -111,6 +123,45 @@ export class Offers {
     const reachable = [...tools, ...agentTools, ...(this.#fixtures?.tools ?? [])].sort((a, b) =>
       a.name < b.name ? -1 : 1,
     );
-    return { reachable, listed: caller.toolsMode === "search" ? FINDING_TOOLS : reachable, names, paths };
+    return makeOffer(reachable, caller.toolsMode === "search" ? FINDING_TOOLS : reachable, names, paths);
   }
+
+  #view(name: string, tool: CatalogueTool): ToolView {
+    const known = this.#views.get(tool);
+    if (known?.name === name) return known;
+    const view = viewTool(name, tool);
+    this.#views.set(tool, view);
+    return view;
+  }
+}
+
+function makeOffer(
+  reachable: Offer["reachable"],
+  listed: Offer["listed"],
+  names: ToolNames,
+  paths: Offer["paths"],
+): Offer {
+  let digest: string | undefined;
+  return {
+    reachable,
+    listed,
+    names,
+    paths,
+    get digest() {
+      digest ??= digestOf(listed);
+      return digest;
+    },
+  };
+}
+
+const digests = new WeakMap<ToolView, string>();
+
+function digestOf(tools: readonly ToolView[]): string {
+  const hash = new Bun.CryptoHasher("sha256");
+  for (const tool of tools) {
+    const known = digests.get(tool) ?? new Bun.CryptoHasher("sha256").update(toolJson(tool)).digest("hex");
+    digests.set(tool, known);
+    hash.update(known);
+  }
+  return hash.digest("hex");
 }

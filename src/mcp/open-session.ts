@@ -65,7 +65,7 @@ export class SessionOpener {
     const opening = await gate.perform(operation, origin, visit, async (call) => {
       const client = redact(hello.client);
       call.about({ detail: { protocol: hello.protocol, ...(client === "" ? {} : { client }) } });
-      const { listed } = await offers.of(caller);
+      const { digest } = await offers.of(caller);
       this.#sessions.makeRoom(caller.workspaceId);
       // Random as a secret is: the specification asks for ids that cannot be guessed.
       const id = `${ids("req").slice(4)}${secretPart(random)}`;
@@ -93,7 +93,7 @@ export class SessionOpener {
         hadStream: false,
         hadBatch: false,
         requests,
-        toldTools: listed,
+        toldTools: digest,
       };
       made = session;
       this.#sessions.guard(session);

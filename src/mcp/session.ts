@@ -4,7 +4,6 @@ import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../access/caller.ts";
 import type { SessionEvents } from "./events.ts";
 import type { SseTransport } from "./sse-transport.ts";
-import type { ToolView } from "./tool-view.ts";
 
 /** Why a request is broken off; the reason of its abort. */
 export type BrokenOff = "cancelled" | "gone";
@@ -42,6 +41,6 @@ export interface Session {
   hadStream: boolean;
   /** Whether it has posted messages together: a stream of such a session may bring more than one answer. */
   hadBatch: boolean;
-  /** What it knows of its tools: as they were when it began, or when it was told last. */
-  toldTools: readonly ToolView[];
+  /** What it knows of its tools, as the digest of their list: as they were when it began, or when it was told last. */
+  toldTools: string;
 }

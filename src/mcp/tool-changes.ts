@@ -3,9 +3,6 @@ import type { Log } from "../base/log.ts";
 import type { Offers } from "./offer.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
-import type { ToolView } from "./tool-view.ts";
-
-type ToolList = readonly ToolView[];
 
 /** Changes that come together are told together. */
 const WAIT_MS = 100;
@@ -41,7 +38,7 @@ export class ToolChanges {
   /** A session has begun to listen: what changed before is told now. */
   async look(session: Session): Promise<void> {
     try {
-      await this.#tellOne(session, new Map());
+      await this.#tellOne(session);
     } catch (error) {
       this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
     }
@@ -54,12 +51,10 @@ export class ToolChanges {
 
   async #tell(workspaces: readonly number[]): Promise<void> {
     for (const workspaceId of workspaces) {
-      // Those who are offered the same were told the same: two long lists are compared once.
-      const compared = new Map<ToolList, Map<ToolList, boolean>>();
       for (const session of this.#parts.sessions.of(workspaceId)) {
         try {
           // One that listens to nothing is told when it does.
-          if (session.streams > 0) await this.#tellOne(session, compared);
+          if (session.streams > 0) await this.#tellOne(session);
         } catch (error) {
           this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
         }
@@ -67,15 +62,10 @@ export class ToolChanges {
     }
   }
 
-  async #tellOne(session: Session, compared: Map<ToolList, Map<ToolList, boolean>>): Promise<void> {
-    const before = session.toldTools;
-    const { listed } = await this.#parts.offers.of(session.caller);
-    if (before === listed) return;
-    session.toldTools = listed;
-    const known = compared.get(before) ?? new Map<ToolList, boolean>();
-    compared.set(before, known);
-    const isSame = known.get(listed) ?? JSON.stringify(before) === JSON.stringify(listed);
-    known.set(listed, isSame);
-    if (!isSame) await session.server.sendToolListChanged();
+  async #tellOne(session: Session): Promise<void> {
+    const { digest } = await this.#parts.offers.of(session.caller);
+    if (session.toldTools === digest) return;
+    session.toldTools = digest;
+    await session.server.sendToolListChanged();
   }
 }

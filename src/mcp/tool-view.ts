@@ -1,25 +1,65 @@
 import type { CatalogueTool } from "../connectors/catalogue.ts";
+import type { KeptTool } from "../connectors/kept-tool.ts";
 import type { ToolAnnotations } from "../connectors/source.ts";
 
-/** A tool as `tools/list` shows it (specification 2025-11-25). */
+type Schema = Readonly<Record<string, unknown>>;
+
+/** A tool as `tools/list` shows it (specification 2025-11-25). Its schemas are JSON text, which is parsed by nobody here. */
 export interface ToolView {
   readonly name: string;
   /** The dotted name, as REST has it. */
   readonly title: string;
   readonly description: string;
-  readonly inputSchema: Readonly<Record<string, unknown>>;
-  readonly outputSchema?: Readonly<Record<string, unknown>>;
+  readonly inputSchemaJson: string;
+  readonly outputSchemaJson?: string;
   readonly annotations?: ToolAnnotations;
 }
 
-export function viewTool(shown: string, { name, offered }: CatalogueTool): ToolView {
-  const { description, inputSchema, outputSchema, annotations } = offered;
+/** A tool of ours, whose schemas are values. */
+export interface OwnTool extends Pick<ToolView, "name" | "title" | "description" | "annotations"> {
+  readonly inputSchema: Schema;
+  readonly outputSchema?: Schema;
+}
+
+export function viewOwnTool({ inputSchema, outputSchema, ...told }: OwnTool): ToolView {
+  return {
+    ...told,
+    inputSchemaJson: JSON.stringify(inputSchema),
+    ...(outputSchema ? { outputSchemaJson: JSON.stringify(outputSchema) } : {}),
+  };
+}
+
+export function viewTool(
+  shown: string,
+  { name, offered }: Pick<CatalogueTool, "name"> & { readonly offered: KeptTool },
+): ToolView {
+  const { description, inputSchemaJson, outputSchemaJson, annotations } = offered;
   return {
     name: shown,
     title: name,
     description,
-    inputSchema,
-    ...(outputSchema ? { outputSchema } : {}),
+    inputSchemaJson,
+    ...(outputSchemaJson === undefined ? {} : { outputSchemaJson }),
     ...(annotations ? { annotations } : {}),
   };
+}
+
+/** Characters of the tool in a list, not exactly. */
+export function lengthOfView({
+  name,
+  title,
+  description,
+  inputSchemaJson,
+  outputSchemaJson = "",
+}: ToolView): number {
+  return (
+    200 + name.length + title.length + description.length + inputSchemaJson.length + outputSchemaJson.length
+  );
+}
+
+/** The tool in a list, as JSON. */
+export function toolJson({ inputSchemaJson, outputSchemaJson, ...told }: ToolView, meta?: object): string {
+  const head = JSON.stringify(meta ? { ...told, _meta: meta } : told).slice(0, -1);
+  const output = outputSchemaJson === undefined ? "" : `,"outputSchema":${outputSchemaJson}`;
+  return `${head},"inputSchema":${inputSchemaJson}${output}}`;
 }

@@ -1,18 +1,15 @@
 import type { JsonObject } from "../agents/index.ts";
 import { invalidField } from "../base/errors.ts";
-import { PATH_META } from "../base/via.ts";
 import { agentOf } from "./agent-tool.ts";
 import { denyArguments } from "./arguments.ts";
 import { callAgent } from "./call-agent.ts";
 import { callAsked, resultOf } from "./call-asked.ts";
 import { CALL_TOOL, CallArguments, FIND_TOOLS, FindArguments, findTools } from "./find-tools.ts";
-import type { Offer, Offers } from "./offer.ts";
+import type { Offers } from "./offer.ts";
 import type { McpParts } from "./parts.ts";
 import { type Params, perform, progressOf, type RequestContext, type Result, withLedger } from "./request.ts";
+import { ToolPage } from "./tool-page.ts";
 import type { Waits } from "./waits.ts";
-
-/** Tools in one page of a listing: many clients read only the first. */
-const PAGE = 1_000;
 
 export type ToolParts = McpParts & { readonly offers: Offers; readonly waits: Waits };
 
@@ -24,7 +21,11 @@ export async function listTools(parts: ToolParts, context: RequestContext, param
     { action: "tool.list", scope: null },
     async () => {
       const { listed, paths } = await parts.offers.of(caller);
-      return page(isGatehouse(context) ? withPaths(listed, paths, parts.instance) : listed, params.cursor);
+      const isParsed = context.stream !== null;
+      const told = isGatehouse(context) ? { instance: parts.instance, paths } : null;
+      const page = new ToolPage(listed, params.cursor, { isParsed, paths: told });
+      const next = page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor };
+      return { tools: isParsed ? page.parsed() : page, ...next };
     },
   );
   return withLedger(value, ledgerSeq);
@@ -33,30 +34,6 @@ export async function listTools(parts: ToolParts, context: RequestContext, param
 /** Only another Gatehouse's requests name the Gatehouses that they have passed. */
 function isGatehouse({ visit }: RequestContext): boolean {
   return (visit.origin.via?.length ?? 0) > 0;
-}
-
-/** Another Gatehouse leaves out what leads back to it: two that connect each other would list their tools without end. */
-function withPaths(listed: Offer["listed"], paths: Offer["paths"], instance: string): Offer["listed"] {
-  return listed.map((tool) => ({
-    ...tool,
-    _meta: { [PATH_META]: [instance, ...(paths.get(tool.name) ?? [])] },
-  }));
-}
-
-/** A cursor is the name of the last tool of the page before: tools that come or go between two pages harm nothing. */
-function page(tools: Offer["listed"], cursor: unknown): Result {
-  const after = cursor === undefined ? undefined : decode(cursor);
-  const rest = after === undefined ? tools : tools.filter(({ name }) => name > after);
-  const shown = rest.length > PAGE ? rest.slice(0, PAGE) : rest;
-  const last = shown.at(-1);
-  if (rest.length === shown.length || !last) return { tools: shown };
-  return { tools: shown, nextCursor: Buffer.from(last.name).toString("base64url") };
-}
-
-function decode(cursor: unknown): string {
-  const name = typeof cursor === "string" ? Buffer.from(cursor, "base64url").toString() : "";
-  if (!/^\w{1,64}$/.test(name)) throw invalidField("/cursor", "is not a cursor of this list");
-  return name;
 }
 
 export async function callTool(parts: ToolParts, context: RequestContext, params: Params): Promise<Result> {
@@ -127,11 +104,12 @@ async function find(parts: ToolParts, context: RequestContext, input: object): P
     async (call) => {
       if (!FindArguments.is(input)) return denyArguments(call, FindArguments.errors(input));
       const { reachable } = await parts.offers.of(context.visit.caller);
-      const tools = findTools(reachable, input.query, input.limit).map((tool) => ({
+      const found = await findTools(reachable, input.query, input.limit);
+      const tools = found.map((tool) => ({
         name: tool.name,
         title: tool.title,
         description: tool.description,
-        input_schema: tool.inputSchema,
+        input_schema: JSON.parse(tool.inputSchemaJson) as unknown,
       }));
       const answer = { tools, of: reachable.length };
       return { content: [{ type: "text", text: JSON.stringify(answer) }], structuredContent: answer };

@@ -1,5 +1,5 @@
+import { queueFull } from "../reading/workspace-round-robin.ts";
 import type { PrepareRequest } from "./messages.ts";
-import { queueFull } from "./workspace-round-robin.ts";
 
 /** Characters of all documents that are being written, from their call to its answer. */
 const MOST = 128 * 1024 * 1024;

@@ -1,4 +1,7 @@
 import type { Boundary } from "../access/memory-scope.ts";
+import type { JobFailure } from "../reading/job-errors.ts";
+
+export type { JobFailure };
 
 /** What the vault's workers are asked and answer. All of it passes `postMessage`: plain values and bytes. */
 
@@ -157,14 +160,6 @@ export type JobMessage = {
 export type JobReply =
   | { readonly id: number; readonly ok: true; readonly answer: unknown }
   | { readonly id: number; readonly ok: false; readonly failure: JobFailure };
-
-export interface JobFailure {
-  readonly message: string;
-  /** The request's field at fault, where it is the user's to mend. */
-  readonly field: string | null;
-  /** The store could not be read. */
-  readonly isStore: boolean;
-}
 
 /** Asks a worker to close what it has open, since it is not needed any more; it says the same when that is done. */
 export const LEAVE = "leave";

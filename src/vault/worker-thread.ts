@@ -1,8 +1,8 @@
 import { OutOfOpenFiles, startThread } from "../base/open-files/thread.ts";
-import { errorOf, outOfOpenFiles, tookTooLong } from "./job-errors.ts";
-import { type Job, JobQueue, vaultClosed } from "./job-queue.ts";
+import { errorOf, outOfOpenFiles, tookTooLong } from "../reading/job-errors.ts";
+import { type Job, JobQueue, queueClosed } from "../reading/job-queue.ts";
+import type { Turn, TurnLimits } from "../reading/workspace-round-robin.ts";
 import { type JobName, type JobReply, LEAVE, type VaultJobs, type WorkerSetup } from "./messages.ts";
-import type { Turn, TurnLimits } from "./workspace-round-robin.ts";
 
 /** How long a thread may take to close its connection before it is ended all the same. */
 const LEAVE_MS = 1_000;
@@ -62,7 +62,7 @@ export class WorkerThread {
   /** Ends the thread. What it was asked for, and what waits, is refused. */
   stop(): void {
     this.#stopped = true;
-    this.#end(vaultClosed());
+    this.#end(queueClosed());
     this.#queue.close();
   }
 

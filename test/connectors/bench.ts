@@ -6,9 +6,10 @@ import { silentLog } from "../../src/base/log.ts";
 import { Catalogue } from "../../src/connectors/catalogue.ts";
 import { Connectors } from "../../src/connectors/connectors.ts";
 import type { ConnectorDefinition } from "../../src/connectors/definition.ts";
+import { type KeptTool, keepTool } from "../../src/connectors/kept-tool.ts";
 import { openSecretKey } from "../../src/connectors/secrets/key.ts";
 import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
-import type { OfferedTool, ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
+import type { ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
 import type { ConnectorOrigin } from "../../src/connectors/tool-definition.ts";
 import { Call } from "../../src/gate/call.ts";
 import { LateRecords } from "../../src/gate/late.ts";
@@ -65,12 +66,8 @@ export async function openCallBench(): Promise<CallBench> {
   };
 }
 
-export const tool = (name: string): OfferedTool => ({
-  name,
-  description: "",
-  inputSchema: { type: "object" },
-  destructive: false,
-});
+export const tool = (name: string): KeptTool =>
+  keepTool({ name, description: "", inputSchema: { type: "object" }, destructive: false });
 
 export const said = (text: string): ToolAnswer => ({ content: [{ type: "text", text }] });
 

@@ -1,6 +1,7 @@
 /** What asking an upstream for its tools leaves behind in store and ledger, and what it must not. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { ConnectorError, type OfferedTool } from "../../src/connectors/source.ts";
+import type { KeptTool } from "../../src/connectors/kept-tool.ts";
+import { ConnectorError } from "../../src/connectors/source.ts";
 import { gate, until } from "../tasks/support.ts";
 import { type ConnectorBench, openConnectorBench, tool } from "./bench.ts";
 
@@ -18,7 +19,7 @@ const refresh = () => bench.connectors.refresh(bench.call("connector.refresh"), 
 
 describe("an upstream that says its tools have changed", () => {
   test("without a change writes no entry, however often; with one it writes one", async () => {
-    let tools: readonly OfferedTool[] = [tool("echo")];
+    let tools: readonly KeptTool[] = [tool("echo")];
     let lists = 0;
     bench.script({
       async list() {
@@ -87,7 +88,7 @@ describe("a stop during a listing", () => {
     ["that a caller asked for", () => refresh()],
   ])("%s leaves what is stored as it was, and no entry", async (_, begin) => {
     const held = hold();
-    let list = async (_signal: AbortSignal): Promise<readonly OfferedTool[]> => [tool("echo")];
+    let list = async (_signal: AbortSignal): Promise<readonly KeptTool[]> => [tool("echo")];
     bench.script({ list: (signal) => list(signal) });
     await bench.create("up");
     const before = [bench.stored(), refreshes()];

@@ -1,14 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
+import { keepTool } from "../../src/connectors/kept-tool.ts";
+import { ListingAllowance } from "../../src/connectors/listing-allowance.ts";
 import { LiveConnector } from "../../src/connectors/live.ts";
-import {
-  ConnectorError,
-  type OfferedTool,
-  type ToolAnswer,
-  type ToolSource,
-} from "../../src/connectors/source.ts";
+import { ConnectorError, type ToolAnswer, type ToolSource } from "../../src/connectors/source.ts";
+import { ToolRoom } from "../../src/connectors/tool-room.ts";
+import { FakeClock } from "../support/clock.ts";
 
-const TOOL: OfferedTool = { name: "a", description: "", inputSchema: { type: "object" }, destructive: false };
+const TOOL = keepTool({ name: "a", description: "", inputSchema: { type: "object" }, destructive: false });
 const context = { signal: new AbortController().signal, callId: "call_1" };
 const answer: ToolAnswer = { content: [{ type: "text", text: "hi" }] };
 
@@ -43,6 +42,8 @@ function live(
     whole,
     {
       ...{ log: silentLog, now: () => 0, statusChanged: () => {} },
+      room: new ToolRoom(),
+      allowance: new ListingAllowance(new FakeClock()),
       watch: ({ outcome }) => void watched.push(outcome),
     },
   );
@@ -104,12 +105,12 @@ test("what its source did not word is not repeated, neither by a list nor by a c
   await expect(connector.call(TOOL, {}, context)).rejects.toThrow(/^The connector up failed.$/);
 });
 
-test("tools that take more than 8 million characters are not taken", async () => {
-  const huge = { ...TOOL, description: "x".repeat(8_000_000) };
+test("tools that take more than a connector's room are not taken", async () => {
+  const huge = { ...TOOL, description: "x".repeat(8 * 1024 * 1024) };
   const { connector } = live({ list: async () => [huge] });
   expect(await connector.list(context.signal)).toBe(false);
   expect(connector.tools).toEqual([]);
-  expect(connector.connector.error).toContain("8000000 characters");
+  expect(connector.connector.error).toContain("one connector may have 1000 tools of 8.0 MiB");
 });
 
 test("lists come one after the other", async () => {

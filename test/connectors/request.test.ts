@@ -138,7 +138,7 @@ describe("what is asked for becomes a definition", () => {
       }),
       {
         kind: "openapi",
-        spec: { openapi: "3.1.0" },
+        spec: '{"openapi":"3.1.0"}',
         baseUrl: "https://x",
         auth: { type: "query", name: "k", value: "ü" },
       },

@@ -6,7 +6,7 @@ const tool = (title: string, description = ""): ToolView => ({
   name: title.replace(".", "__"),
   title,
   description,
-  inputSchema: { type: "object" },
+  inputSchemaJson: '{"type":"object"}',
 });
 const tools = [
   tool("github.create_issue", "Opens an issue in a repository."),
@@ -16,7 +16,8 @@ const tools = [
   tool("vault.search", "Searches the documents that you may see."),
   tool("weather.forecast", "Says whether it will rain tomorrow."),
 ];
-const found = (query: string, limit?: number) => findTools(tools, query, limit).map(({ title }) => title);
+const found = async (query: string, limit?: number) =>
+  (await findTools(tools, query, limit)).map(({ title }) => title);
 
 describe("finding tools", () => {
   test.each([
@@ -24,8 +25,8 @@ describe("finding tools", () => {
     ["stop words alone", "the of and in"],
     ["signs alone", "!? --"],
     ["spaces", "   "],
-  ])("finds none with %s", (_, query) => {
-    expect(found(query)).toEqual([]);
+  ])("finds none with %s", async (_, query) => {
+    expect(await found(query)).toEqual([]);
   });
 
   test.each([
@@ -34,25 +35,35 @@ describe("finding tools", () => {
     ["by a word of a name in camel case", "open", ["github.create_issue", "github.searchOpenIssues"]],
     ["by the connector's name", "jira", ["jira.issue_search"]],
     ["in capitals", "UTC", ["time.now"]],
-  ])("%s", (_, query, expected) => {
-    expect(found(query).sort()).toEqual([...expected].sort());
+  ])("%s", async (_, query, expected) => {
+    expect((await found(query)).sort()).toEqual([...expected].sort());
   });
 
-  test("puts first what shares most, and a word of the name before one of the description", () => {
-    expect(found("create an issue")[0]).toBe("github.create_issue");
-    expect(found("open")[0]).toBe("github.searchOpenIssues");
-    expect(found("search documents")[0]).toBe("vault.search");
+  test("puts first what shares most, and a word of the name before one of the description", async () => {
+    expect((await found("create an issue"))[0]).toBe("github.create_issue");
+    expect((await found("open"))[0]).toBe("github.searchOpenIssues");
+    expect((await found("search documents"))[0]).toBe("vault.search");
   });
 
-  test("answers as many as it may, equals in the order of their names", () => {
+  test("answers as many as it may, equals in the order of their names", async () => {
     const many = Array.from({ length: 30 }, (_, at) =>
       tool(`up.same_${String(at).padStart(2, "0")}`, "alike"),
     );
-    expect(findTools(many, "alike")).toEqual(many.slice(0, 10));
-    expect(findTools(many, "alike", 3)).toEqual(many.slice(0, 3));
+    expect(await findTools(many, "alike")).toEqual(many.slice(0, 10));
+    expect(await findTools(many, "alike", 3)).toEqual(many.slice(0, 3));
   });
 
-  test("finds words of other scripts", () => {
-    expect(findTools([tool("up.wetter", "Sagt, ob es Regen gibt: дождь")], "дождь")).toHaveLength(1);
+  test("finds words of other scripts", async () => {
+    expect(await findTools([tool("up.wetter", "Sagt, ob es Regen gibt: дождь")], "дождь")).toHaveLength(1);
+  });
+
+  test("answers fewer where they are long, and always one", async () => {
+    const long = (length: number) =>
+      Array.from({ length: 20 }, (_, at) => ({
+        ...tool(`up.long_${String(at).padStart(2, "0")}`, "alike"),
+        inputSchemaJson: JSON.stringify({ type: "object", description: "x".repeat(length) }),
+      }));
+    expect(await findTools(long(100_000), "alike")).toHaveLength(2);
+    expect(await findTools(long(1_000_000), "alike")).toHaveLength(1);
   });
 });

@@ -240,7 +240,7 @@ describe("where a node has as many sessions as it may have, of five workspaces",
       requests: new Map(),
       hadStream: streams > 0,
       hadBatch: false,
-      toldTools: [],
+      toldTools: "",
     };
   }
 

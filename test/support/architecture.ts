@@ -10,6 +10,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["gate"],
   ["feed"],
   ["models"],
+  ["reading"],
   ["vault"],
   ["connectors"],
   ["tasks"],
@@ -76,6 +77,7 @@ const WORKER_MAY_IMPORT = [
   "base/**",
   "access/memory-scope.ts",
   "vault/messages.ts",
+  "reading/job-errors.ts",
   "vault/rows/{keys,pages,vector-table}.ts",
 ];
 

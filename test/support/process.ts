@@ -10,6 +10,8 @@ export type Program = readonly string[];
 
 export const BINARY: Program = [join(ROOT, "dist", "gatehouse")];
 
+const WORKERS = [join("vault", "worker"), join("connectors", "openapi", "reading", "worker")];
+
 let bundled: Promise<Program> | undefined;
 
 /** The sources in one file, made once for all tests: a process starts in half the time that 1,400 modules take. */
@@ -21,8 +23,8 @@ export function fromSources(): Promise<Program> {
 async function bundle(): Promise<Program> {
   const { path, remove } = tempDir();
   process.on("exit", remove);
-  // The vault's worker is a program of its own.
-  for (const entry of ["main.ts", join("vault", "worker.ts")]) {
+  // Workers are programs of their own.
+  for (const entry of ["main.ts", ...WORKERS.map((worker) => `${worker}.ts`)]) {
     const built = await Bun.build({
       entrypoints: [join(ROOT, "src", entry)],
       root: join(ROOT, "src"),
@@ -31,8 +33,8 @@ async function bundle(): Promise<Program> {
     });
     if (!built.success) throw new AggregateError(built.logs, `${entry} cannot be bundled`);
   }
-  // Both are looked for under their names in the sources.
-  writeFileSync(join(path, "vault", "worker.ts"), 'import "./worker.js";\n');
+  // All are looked for under their names in the sources.
+  for (const worker of WORKERS) writeFileSync(join(path, `${worker}.ts`), 'import "./worker.js";\n');
   writeFileSync(join(path, "main.ts"), 'import "./main.js";\n');
   return [process.execPath, "--no-env-file", join(path, "main.js")];
 }

@@ -120,7 +120,7 @@ describe("a thread that", () => {
 });
 
 describe("what waits", () => {
-  const FULL = "Problem: The vault has as much waiting as it can hold.";
+  const FULL = "Problem: The server has as much waiting as it can hold.";
 
   test("is bounded in number; one more is refused, and told when to come again", async () => {
     const worker = make({ waiting: { perWorkspace: 3, total: 100 } });
@@ -150,7 +150,7 @@ describe("what waits", () => {
     expect(await ask(worker, "ready")).toBe("ready");
     const asked = ["hang", "two", "three", "four"].map((text) => ask(worker, text));
     worker.stop();
-    const closed = "StoreUnavailable: the vault is closed";
+    const closed = "StoreUnavailable: the server is stopping";
     expect(await Promise.all(asked)).toEqual(Array(4).fill(closed));
     expect(await ask(worker, "five")).toBe(closed);
   });

@@ -1,7 +1,7 @@
 /** Who waits for the vault's workers: workspaces take turns, what waits is bounded, and a caller that leaves gives up its turn. */
 import { describe, expect, test } from "bun:test";
-import { JobQueue } from "../../src/vault/job-queue.ts";
-import { WorkspaceRoundRobin } from "../../src/vault/workspace-round-robin.ts";
+import { JobQueue } from "../../src/reading/job-queue.ts";
+import { WorkspaceRoundRobin } from "../../src/reading/workspace-round-robin.ts";
 
 const job = (name: string, workspaceId: number) => ({ name, workspaceId });
 const LIMITS = { perWorkspace: 3, total: 5 };
@@ -94,6 +94,6 @@ test("a queue that is closed refuses what waits, and what comes", async () => {
   const waiting = queue.do("waits", { workspaceId: 1 });
   queue.close();
   for (const asked of [waiting, queue.do("comes", { workspaceId: 1 })]) {
-    expect(String(await asked.catch((error) => error))).toContain("the vault is closed");
+    expect(String(await asked.catch((error) => error))).toContain("the server is stopping");
   }
 });

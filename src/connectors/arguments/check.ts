@@ -25,17 +25,18 @@ interface Compiled {
  * Checks arguments by a schema that came from outside, and that nobody has to trust: neither compiling it nor checking by it
  * takes longer than some fifty milliseconds, whatever the schema and the arguments are. What is left of a check for that (its
  * texts, or all of it) is the upstream's own, which checks for itself in any case. Nothing is refused that the schema takes.
+ * @param read parses the schema, which is not kept
  */
-export function argumentCheck(schema: JsonSchema): ArgumentCheck {
+export function argumentCheck(read: () => JsonSchema): ArgumentCheck {
   // At the first call: a host lists hundreds of tools and calls a few.
   let whole: Compiled | null | undefined;
   let light: Compiled | null | undefined;
   return (input) => {
-    if (whole === undefined) whole = compile(schema, true);
+    if (whole === undefined) whole = compile(read(), true);
     const bulk = bulkOf(input, MOST_VALUES);
     let used = whole;
     if (bulk && !isAffordable(used, bulk)) {
-      if (light === undefined) light = compile(schema, false);
+      if (light === undefined) light = compile(read(), false);
       used = isAffordable(light, bulk) ? light : null;
     }
     return used ? errorsOf(used, input) : [];

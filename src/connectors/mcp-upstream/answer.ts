@@ -1,4 +1,5 @@
 import type { Result } from "@modelcontextprotocol/sdk/types.js";
+import { ownText } from "../../base/own-text.ts";
 import { ConnectorError, type ContentBlock, type ToolAnswer } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 import { firstOf, isObject } from "./shape.ts";
@@ -55,7 +56,7 @@ function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
       taken.push(note(`left out: ${what(block)} of ${length} characters`));
     } else {
       const kept = firstOf(text, left);
-      if (kept !== "") taken.push({ ...block, text: kept });
+      if (kept !== "") taken.push({ ...block, text: ownText(kept) });
       taken.push(note(`cut: the first ${kept.length} of ${length} characters`));
       left = 0;
     }

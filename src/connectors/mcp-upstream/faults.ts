@@ -1,5 +1,6 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
 import { type JsonExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/nesting.ts";
+import { ownText } from "../../base/own-text.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 
@@ -23,7 +24,7 @@ export class NotTaken extends Error {
 /** What an upstream wrote, as it may be shown: masked, then cut, so that no half of a secret stays. */
 export function shown(text: string, { mask }: Pick<UpstreamParts, "mask">, limit = MESSAGE_LIMIT): string {
   const masked = mask.text(text).trim();
-  return masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked;
+  return ownText(masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked);
 }
 
 /** The upstream sent JSON that is deeper or wider than it may be. */

@@ -2,13 +2,8 @@ import type { Result } from "@modelcontextprotocol/sdk/types.js";
 import type { JsonObject } from "../../agents/index.ts";
 import { VIA_META } from "../../base/via.ts";
 import type { McpDefinition } from "../definition.ts";
-import {
-  ConnectorError,
-  type OfferedTool,
-  type SourceCall,
-  type ToolAnswer,
-  type ToolSource,
-} from "../source.ts";
+import { bindingOf, type KeptTool } from "../kept-tool.ts";
+import { ConnectorError, type SourceCall, type ToolAnswer, type ToolSource } from "../source.ts";
 import { toolAnswer } from "./answer.ts";
 import { Changes } from "./changes.ts";
 import { Connection } from "./connection.ts";
@@ -59,7 +54,7 @@ class McpSource implements ToolSource {
     this.#connection = new Connection(definition.transport, parts, () => this.#changes.noticed());
   }
 
-  async list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
+  async list(signal: AbortSignal): Promise<readonly KeptTool[]> {
     return this.#connection.use(signal, async (session) => {
       const end = this.#parts.clock.monotonic() + this.#listMs;
       const page = (cursor: string | undefined): Promise<Result> => {
@@ -79,9 +74,9 @@ class McpSource implements ToolSource {
     });
   }
 
-  async call(tool: OfferedTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
+  async call(tool: KeptTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer> {
     const { timeoutMs } = this.#parts;
-    const own = tool.binding?.name;
+    const own = bindingOf(tool)?.name;
     const via = context.via ?? [];
     const params = {
       name: typeof own === "string" ? own : tool.name,

@@ -1,19 +1,24 @@
 import type { JsonObject, JsonSchema } from "../../agents/index.ts";
 import { MOST_HOPS, PATH_META, readMeta } from "../../base/via.ts";
+import { sizeOf } from "../arguments/json.ts";
+import { bytesOfTool, type KeptTool, keepTool } from "../kept-tool.ts";
 import { ConnectorError, type OfferedTool, type ToolAnnotations } from "../source.ts";
+import { TOOL_LIMITS } from "../tool-room.ts";
 import { offeredNames } from "./names.ts";
 import type { UpstreamParts } from "./parts.ts";
 import { firstOf, isObject } from "./shape.ts";
 
 const MOST_PAGES = 100;
-const MOST_TOOLS = 1_000;
-/** Characters of all tools as JSON. */
-const LIST_LIMIT = 8_000_000;
+const MOST_TOOLS = TOOL_LIMITS.connector.tools;
+/** Bytes of all tools in memory, and of their upstream's own names. */
+const LIST_LIMIT = TOOL_LIMITS.connector.bytes;
 const OWN_NAME_LIMIT = 1_000;
 const TITLE_LIMIT = 300;
 const DESCRIPTION_LIMIT = 4_000;
 /** Characters of one schema as JSON. */
 const SCHEMA_LIMIT = 65_536;
+/** Values in one schema: parsed, each takes some 50 bytes. People's largest schemas have a few thousand. */
+const SCHEMA_VALUES = 10_000;
 /** Characters of an upstream's own name that a warning repeats. */
 const SHOWN_NAME = 100;
 const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
@@ -23,89 +28,130 @@ export type AskPage = (cursor: string | undefined) => Promise<Readonly<Record<st
 
 /** What a connector offers, and what of the upstream's list was left out, in words. */
 export interface Listed {
-  readonly tools: readonly OfferedTool[];
+  readonly tools: readonly KeptTool[];
   readonly leftOut: readonly string[];
 }
 
 type ListParts = Pick<UpstreamParts, "name" | "mask" | "instance">;
 
-/** All pages of an upstream's tools. @throws ConnectorError */
+/**
+ * All pages of an upstream's tools. Each page is brought into the form in which it is kept before the next one is asked for.
+ * @throws ConnectorError
+ */
 export async function listTools(ask: AskPage, parts: ListParts): Promise<Listed> {
-  const leftOut: string[] = [];
-  const found: JsonObject[] = [];
+  const gathered = new GatheredTools(parts);
   const seen = new Set<string>();
   let cursor: string | undefined;
   for (let page = 1; ; page += 1) {
     const { tools, nextCursor } = await ask(cursor);
     if (!Array.isArray(tools)) throw invalid("a page without tools");
-    for (const tool of tools.slice(0, MOST_TOOLS + 1 - found.length)) {
-      if (isObject(tool)) found.push(tool);
-      else leftOut.push("something that is no tool");
-    }
-    if (found.length > MOST_TOOLS) {
-      leftOut.push(`every tool after the first ${MOST_TOOLS}`);
-      break;
-    }
+    if (!tools.every((tool) => gathered.add(tool))) break;
     // Some say that there is no more with an empty text.
     if (typeof nextCursor !== "string" || nextCursor === "") break;
     if (seen.has(nextCursor)) throw invalid("the same page of tools again and again");
     if (page === MOST_PAGES) {
-      leftOut.push(`every page after the first ${MOST_PAGES}`);
+      gathered.leaveOut(`every page after the first ${MOST_PAGES}`);
       break;
     }
     seen.add(nextCursor);
     cursor = nextCursor;
   }
-  return offer(found.slice(0, MOST_TOOLS), leftOut, parts);
+  return gathered.list();
 
   function invalid(what: string): ConnectorError {
     return new ConnectorError("invalid_answer", `The connector ${parts.name} answered with ${what}.`);
   }
 }
 
-function offer(found: readonly JsonObject[], leftOut: string[], parts: ListParts): Listed {
-  const own = new Map<string, JsonObject>();
-  for (const tool of found) {
-    const { name } = tool;
-    if (typeof name !== "string" || name === "" || name.length > OWN_NAME_LIMIT)
-      leftOut.push("a tool without a name");
-    else if (parts.mask.text(name) !== name) leftOut.push("a tool with a secret in its name");
-    else if (own.has(name)) leftOut.push(`a second tool ${firstOf(JSON.stringify(name), SHOWN_NAME)}`);
-    else own.set(name, tool);
+/** The tools of the pages that have come so far. */
+class GatheredTools {
+  readonly #parts: ListParts;
+  /** By the upstream's own name. A text says why that tool is not offered; its name is taken all the same. */
+  readonly #tools = new Map<string, KeptTool | string>();
+  readonly #leftOut: string[] = [];
+  #entries = 0;
+  #bytes = 0;
+
+  constructor(parts: ListParts) {
+    this.#parts = parts;
   }
-  const tools: OfferedTool[] = [];
-  let length = 0;
-  const names = offeredNames([...own.keys()]);
-  for (const [ownName, tool] of own) {
-    const name = names.get(ownName) ?? ownName;
-    if (lengthOf(tool.inputSchema) > SCHEMA_LIMIT) {
-      leftOut.push(`the tool ${name}, whose input schema is too large`);
-      continue;
+
+  leaveOut(what: string): void {
+    this.#leftOut.push(what);
+  }
+
+  /** @returns whether more tools are taken */
+  add(tool: unknown): boolean {
+    this.#entries += 1;
+    if (this.#entries > MOST_TOOLS) {
+      this.leaveOut(`every tool after the first ${MOST_TOOLS}`);
+      return false;
     }
-    if (isObject(tool.execution) && tool.execution.taskSupport === "required") {
-      leftOut.push(`the tool ${name}, which is called as a task alone`);
-      continue;
+    const refused = this.#refuseName(tool);
+    if (refused !== undefined) this.leaveOut(refused);
+    else if (isNamed(tool)) return this.#take(tool);
+    return true;
+  }
+
+  list(): Listed {
+    const names = offeredNames([...this.#tools.keys()]);
+    const tools: KeptTool[] = [];
+    for (const [ownName, tool] of this.#tools) {
+      const name = names.get(ownName) ?? ownName;
+      if (typeof tool === "string") this.leaveOut(`the tool ${name}${tool}`);
+      else tools.push({ ...tool, name });
+    }
+    return { tools, leftOut: this.#leftOut };
+  }
+
+  #take(tool: NamedTool): boolean {
+    const refusal = refusalOf(tool, this.#parts);
+    if (refusal !== undefined) {
+      this.#tools.set(tool.name, refusal);
+      return true;
     }
     const path = readMeta(tool._meta, PATH_META);
-    if (path.includes(parts.instance) || path.length >= MOST_HOPS) {
-      leftOut.push(`the tool ${name}, which leads back to this Gatehouse`);
-      continue;
-    }
-    // The binding is what the upstream is asked with, and MUST stay as it is.
-    const offered = {
-      ...describe(parts.mask.json(tool)),
-      name,
+    const kept = keepTool({
+      ...describe(this.#parts.mask.json(tool)),
+      name: tool.name,
       ...(path.length > 0 ? { path } : {}),
-      binding: { name: ownName },
-    };
-    length += lengthOf(offered);
-    if (length > LIST_LIMIT) {
-      leftOut.push(`the tool ${name} and those behind it: together they are too large`);
-      break;
-    }
-    tools.push(offered);
+      // The binding is what the upstream is asked with, and MUST stay as it is.
+      binding: { name: tool.name },
+    });
+    this.#bytes += bytesOfTool(kept) + 2 * tool.name.length;
+    const fits = this.#bytes <= LIST_LIMIT;
+    this.#tools.set(tool.name, fits ? kept : " and those behind it: together they are too large");
+    return fits;
   }
-  return { tools, leftOut };
+
+  #refuseName(tool: unknown): string | undefined {
+    if (!isObject(tool)) return "something that is no tool";
+    if (!isNamed(tool)) return "a tool without a name";
+    const { name } = tool;
+    if (this.#parts.mask.text(name) !== name) return "a tool with a secret in its name";
+    if (this.#tools.has(name)) return `a second tool ${firstOf(JSON.stringify(name), SHOWN_NAME)}`;
+    return undefined;
+  }
+}
+
+type NamedTool = JsonObject & { readonly name: string };
+
+function isNamed(tool: unknown): tool is NamedTool {
+  if (!isObject(tool)) return false;
+  const { name } = tool;
+  return typeof name === "string" && name !== "" && name.length <= OWN_NAME_LIMIT;
+}
+
+/** Why a tool is not offered, as the end of a sentence that begins with its name. */
+function refusalOf(
+  { inputSchema, execution, _meta: meta }: NamedTool,
+  { instance }: ListParts,
+): string | undefined {
+  if (isTooLarge(inputSchema)) return ", whose input schema is too large";
+  if (isObject(execution) && execution.taskSupport === "required") return ", which is called as a task alone";
+  const path = readMeta(meta, PATH_META);
+  if (path.includes(instance) || path.length >= MOST_HOPS) return ", which leads back to this Gatehouse";
+  return undefined;
 }
 
 function describe(tool: JsonObject): Omit<OfferedTool, "name" | "binding"> {
@@ -116,7 +162,7 @@ function describe(tool: JsonObject): Omit<OfferedTool, "name" | "binding"> {
     inputSchema: isObjectSchema(inputSchema) ? inputSchema : { type: "object" },
     destructive: annotations?.destructiveHint === true,
     ...(typeof title === "string" ? { title: firstOf(title, TITLE_LIMIT) } : {}),
-    ...(isObjectSchema(outputSchema) && lengthOf(outputSchema) <= SCHEMA_LIMIT ? { outputSchema } : {}),
+    ...(isObjectSchema(outputSchema) && !isTooLarge(outputSchema) ? { outputSchema } : {}),
     ...(annotations ? { annotations } : {}),
   };
 }
@@ -134,6 +180,8 @@ function isObjectSchema(value: unknown): value is JsonSchema {
   return isObject(value) && value.type === "object";
 }
 
-function lengthOf(value: unknown): number {
-  return JSON.stringify(value)?.length ?? 0;
+function isTooLarge(schema: unknown): boolean {
+  return (
+    sizeOf(schema, SCHEMA_VALUES) > SCHEMA_VALUES || (JSON.stringify(schema)?.length ?? 0) > SCHEMA_LIMIT
+  );
 }

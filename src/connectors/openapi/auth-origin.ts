@@ -14,7 +14,7 @@ export class AuthOrigin {
   readonly #isNamedByDocument: boolean;
   #origin: string | undefined;
 
-  constructor(definition: OpenApiDefinition, pin: PinOrigin) {
+  constructor(definition: Omit<OpenApiDefinition, "spec">, pin: PinOrigin) {
     this.#pin = pin;
     this.#isNamedByDocument = definition.auth !== null && definition.baseUrl === null;
     this.#origin = definition.authOrigin;

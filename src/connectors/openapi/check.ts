@@ -4,7 +4,7 @@ import { isMap, type JsonMap, own, ownMap } from "./json.ts";
 /** Objects and lists inside each other. Real documents have thirty or so. */
 const MAX_DEPTH = 100;
 /**
- * Objects and lists. Each takes 1 µs, in which nothing else runs: 10 MiB of empty lists would take five seconds, where a real
+ * Objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, where a real
  * document of that size holds some 300,000.
  */
 const MAX_CONTAINERS = 500_000;

@@ -1,11 +1,19 @@
 import { parseDocument, visit } from "yaml";
 import { JsonTooLarge, MAX_NESTING, parseJson } from "../../base/nesting.ts";
 import { DocumentFault } from "./fault.ts";
+import type { JsonMap } from "./json.ts";
 import { checkYamlSize } from "./yaml-size.ts";
+
+/** An OpenAPI document that was checked as a whole; its operations are not yet. */
+export interface ApiDocument {
+  readonly root: JsonMap;
+  /** Where it was fetched; relative servers are resolved against it. */
+  readonly url: string | null;
+}
 
 /** Members of a JSON document. The largest public ones (GitHub, Stripe) have some 200,000. */
 const MAX_DOCUMENT_MEMBERS = 250_000;
-/** Characters. YAML of ordinary lines takes 0.3 s a megabyte, in which nothing else runs; JSON takes 2 ms. */
+/** Characters. YAML of ordinary lines takes 0.3 s a megabyte, JSON takes 2 ms. */
 const MAX_YAML = 2 * 1_024 * 1_024;
 /** Aliases of one document: each is looked for in the whole of it, so that 20,000 took 2 s. */
 const MAX_ALIASES = 100;

@@ -1,16 +1,13 @@
 import type { Mask } from "../secrets/mask.ts";
 import type { OfferedTool } from "../source.ts";
+import type { ApiDocument } from "./document.ts";
 import { DocumentFault, DocumentTooLarge } from "./fault.ts";
 import { collectOperations } from "./operations/collect.ts";
 import { ToolNames } from "./operations/names.ts";
 import type { ReservedName } from "./operations/parameters.ts";
 import { toolOf } from "./operations/tool.ts";
-import type { ApiDocument } from "./read.ts";
 import { openReferences } from "./references.ts";
 import { Work } from "./schema/budget.ts";
-
-/** Operations that are made tools of before others get their turn. */
-const SLICE = 20;
 
 export interface ListOptions {
   /** The document's own server; null where `base_url` stands for all of them. */
@@ -25,13 +22,9 @@ export interface ListOptions {
 /**
  * The operations of a document as tools. One that cannot be called is left out; where all are, that is the document's
  * fault.
- * @throws DocumentFault, and the signal's reason
+ * @throws DocumentFault
  */
-export async function listTools(
-  document: ApiDocument,
-  options: ListOptions,
-  signal: AbortSignal,
-): Promise<OfferedTool[]> {
+export async function listTools(document: ApiDocument, options: ListOptions): Promise<OfferedTool[]> {
   const work = new Work();
   const references = await openReferences(document.root, work);
   const collected = collectOperations(document.root, references);
@@ -39,11 +32,7 @@ export async function listTools(
   const parts = { ...given, references, work, names: new ToolNames(), documentUrl: document.url };
   const tools: OfferedTool[] = [];
   let firstFault: string | undefined;
-  for (const [index, each] of collected.entries()) {
-    if (index % SLICE === SLICE - 1) {
-      await new Promise<void>((resume) => setImmediate(resume));
-      signal.throwIfAborted();
-    }
+  for (const each of collected) {
     try {
       if ("fault" in each) throw each.fault;
       tools.push(toolOf(each.operation, parts));

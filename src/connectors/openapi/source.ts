@@ -3,37 +3,41 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Via } from "../../base/via.ts";
 import type { OpenApiDefinition } from "../definition.ts";
+import { bindingOf, type KeptTool } from "../kept-tool.ts";
 import { asConnectorError } from "../outbound/errors.ts";
 import type { OutboundFetch, OutboundInit } from "../outbound/fetch.ts";
 import type { Mask } from "../secrets/mask.ts";
-import { ConnectorError, type OfferedTool, type ToolAnswer, type ToolSource } from "../source.ts";
+import { ConnectorError, type ToolAnswer, type ToolSource } from "../source.ts";
 import { answerOf } from "./answer/answer.ts";
 import { AuthOrigin, type PinOrigin } from "./auth-origin.ts";
 import { asOperationBinding } from "./binding.ts";
 import { reservedName } from "./call/auth.ts";
 import { type ApiRequest, requestOf } from "./call/request.ts";
 import { ArgumentFault, CUT, DocumentFault } from "./fault.ts";
-import { listTools } from "./list.ts";
-import { checkBase, documentServer } from "./operations/servers.ts";
-import { readDocument } from "./read.ts";
+import { checkBase } from "./operations/servers.ts";
+import { fetchDocument } from "./read.ts";
+import type { ReadApi } from "./reading/messages.ts";
 
 /** What an HTTP API's source is given. */
 export interface OpenApiParts {
   /** Guards addresses and follows no redirect to another host; every request goes through it. */
   readonly fetch: OutboundFetch;
-  /** Of the definition's secrets: whatever the API says goes through it before anybody sees it. */
+  /** The definition's secrets. */
+  readonly secrets: readonly string[];
+  /** Of these secrets: whatever the API says goes through it before anybody sees it. */
   readonly mask: Mask;
   readonly clock: Clock;
   /** Told of operations that cannot be offered. */
   readonly log: Log;
   /** Told once in a connector's life where its auth may go, where the document says it. */
   readonly pinOrigin: PinOrigin;
+  /** The document, or where it is. @throws ConnectorError */
+  readonly readSpec: () => Promise<string>;
+  readonly readApi: ReadApi;
   /** How long a call, or asking for the tools, may take in all. */
   readonly timeoutMs: number;
 }
 
-/** Operations that are left out and named in the log, of one document. */
-const MAX_NAMED = 20;
 /** Characters of a message about a document. */
 const MESSAGE_LIMIT = 1_000;
 
@@ -43,14 +47,16 @@ const MESSAGE_LIMIT = 1_000;
  */
 export function openApiSource(
   { name }: { readonly name: string },
-  definition: OpenApiDefinition,
+  definition: Omit<OpenApiDefinition, "spec">,
   parts: OpenApiParts,
 ): ToolSource {
-  const { fetch, mask, clock, log, timeoutMs } = parts;
+  const { fetch, mask, secrets, clock, log, timeoutMs } = parts;
   const who = `The connector ${name}`;
   const closing = new AbortController();
   const open = new Set<Promise<unknown>>();
   const authOrigin = new AuthOrigin(definition, parts.pinOrigin);
+  /** The last listing that was taken, as long as its tools are still kept. */
+  let last: { readonly hash: string; readonly tools: WeakRef<readonly KeptTool[]> } | undefined;
 
   /** Runs `work` under the time limit. @throws ConnectorError */
   function within<Value>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
@@ -117,8 +123,8 @@ export function openApiSource(
 
   const baseUrl = () => (definition.baseUrl === null ? null : checkBase(definition.baseUrl, "base_url"));
 
-  function requestFor(tool: OfferedTool, input: JsonObject): ApiRequest {
-    const binding = asOperationBinding(tool.binding);
+  function requestFor(tool: KeptTool, input: JsonObject): ApiRequest {
+    const binding = asOperationBinding(bindingOf(tool));
     const base = baseUrl() ?? binding?.server;
     if (binding === undefined || base == null || authOrigin.isOpen) {
       throw new ConnectorError(
@@ -129,45 +135,32 @@ export function openApiSource(
     return requestOf(binding, base, authOrigin.covers(base) ? definition.auth : null, input);
   }
 
-  async function list(signal: AbortSignal): Promise<readonly OfferedTool[]> {
-    const base = baseUrl();
-    const document = await readDocument(definition.spec, ask, signal);
-    const server = base === null ? documentServer(document) : null;
-    if (server !== null) authOrigin.check(server);
-    const leftOut: string[] = [];
-    const tools = await listTools(
-      document,
-      {
-        server,
-        reserved: reservedName(definition.auth),
-        mask,
-        leaveOut: (operation, reason) => void leftOut.push(shown(`${operation}: ${reason}`)),
-      },
-      signal,
-    );
-    if (server !== null) await authOrigin.settle(server);
-    if (leftOut.length > 0) {
-      const operations = leftOut.slice(0, MAX_NAMED);
+  async function list(signal: AbortSignal): Promise<readonly KeptTool[]> {
+    const hasBase = baseUrl() !== null;
+    const { text, url } = await fetchDocument(await parts.readSpec(), ask, signal);
+    const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex");
+    const known = last?.hash === hash ? last.tools.deref() : undefined;
+    if (known) return known;
+    const reserved = reservedName(definition.auth);
+    const listing = await parts.readApi({ text, url, hasBase, reserved, secrets }, signal);
+    if ("fault" in listing) throw new DocumentFault(listing.fault);
+    const { tools, server, leftOut, leftOutCount } = listing;
+    if (server !== null) {
+      authOrigin.check(server);
+      await authOrigin.settle(server);
+    }
+    if (leftOutCount > 0) {
       log.warn("operations of a connector are left out", {
         connector: name,
-        count: leftOut.length,
-        operations,
+        count: leftOutCount,
+        operations: leftOut.map(shown),
       });
     }
-    return tools.map(masked);
+    last = { hash, tools: new WeakRef(tools) };
+    return tools;
   }
 
-  /** An API may write into its document what it was asked with. */
-  function masked({ name, destructive, binding, ...told }: OfferedTool): OfferedTool {
-    return { ...mask.json(told), name, destructive, ...(binding ? { binding } : {}) };
-  }
-
-  async function call(
-    tool: OfferedTool,
-    input: JsonObject,
-    signal: AbortSignal,
-    via: Via,
-  ): Promise<ToolAnswer> {
+  async function call(tool: KeptTool, input: JsonObject, signal: AbortSignal, via: Via): Promise<ToolAnswer> {
     let request: ApiRequest;
     try {
       request = requestFor(tool, input);

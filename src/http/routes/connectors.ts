@@ -3,15 +3,20 @@ import Type from "typebox";
 import type { Agent, Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Workspaces } from "../../access/workspaces.ts";
-import { timestamp } from "../../base/clock.ts";
-import { matchesAny, restrictsTool } from "../../base/glob.ts";
-import type { Catalogue, CatalogueTool } from "../../connectors/catalogue.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Catalogue } from "../../connectors/catalogue.ts";
 import { type Connector, isConnectorName } from "../../connectors/connector.ts";
 import type { Connectors } from "../../connectors/connectors.ts";
 import type { ProgramRules } from "../../connectors/programs.ts";
 import { ConnectorCreate } from "../../connectors/request.ts";
+import { connectorJson, type JsonParts, pageJson } from "../connector-view.ts";
 import { type Door, endpoint } from "../endpoint.ts";
-import { DEFAULT_LIMIT, decodeCursor, PAGE, page } from "../page.ts";
+import { LongAnswers } from "../long-json.ts";
+import { DEFAULT_LIMIT, decodeCursor, encodeCursor, PAGE } from "../page.ts";
+
+/** Characters of one page. A page has at least one connector, whose tools may have some 8 MiB. */
+const PAGE_LENGTH = 4 * 1024 * 1024;
 
 /** Members of a body with an OpenAPI document in it as an object. A larger document can be sent as a text, or by its URL. */
 const INLINE_DOCUMENT_MEMBERS = 100_000;
@@ -22,11 +27,14 @@ export interface ConnectorRouteParts {
   readonly catalogue: Catalogue;
   readonly agents: Agents;
   readonly workspaces: Workspaces;
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
   const { connectors, programs, catalogue, agents, workspaces } = parts;
   const tag = "Connectors";
+  const answers = new LongAnswers(parts);
 
   const list = endpoint(
     door,
@@ -38,14 +46,15 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
       query: Type.Object(PAGE, { additionalProperties: false }),
       status: 200,
     },
-    async ({ call: { caller }, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+    async ({ call, request, query: { limit = DEFAULT_LIMIT, cursor } }) => {
+      const { caller } = call;
       const after = decodeCursor(cursor, isConnectorName);
       const agent = await actingAgent(caller);
       const { createdAt } = workspaces.get(caller.workspaceId);
       const found = connectors
         .list(caller.workspaceId, createdAt)
         .filter(({ name }) => after === undefined || name > after);
-      return { status: 200, body: page(found, limit, ({ name }) => name, view(caller, agent)) };
+      return answers.reply(call, request, 200, page(found, limit, view(caller, agent)));
     },
   );
 
@@ -61,9 +70,9 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
       slow: true,
       status: 201,
     },
-    async ({ call, body }) => {
+    async ({ call, body, request }) => {
       const connector = await connectors.create(call, body);
-      return { status: 201, body: view(call.caller, await actingAgent(call.caller))(connector) };
+      return answers.reply(call, request, 201, view(call.caller, await actingAgent(call.caller))(connector));
     },
   );
 
@@ -72,14 +81,14 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     {
       action: "connector.refresh",
       scope: "connectors:write",
-      summary: "Ask a connector for its tools anew",
+      summary: "Ask a connector for its tools again",
       tag,
       slow: true,
       status: 200,
     },
-    async ({ call, params: { name = "" } }) => {
+    async ({ call, request, params: { name = "" } }) => {
       const connector = await connectors.refresh(call, name);
-      return { status: 200, body: view(call.caller, await actingAgent(call.caller))(connector) };
+      return answers.reply(call, request, 200, view(call.caller, await actingAgent(call.caller))(connector));
     },
   );
 
@@ -106,8 +115,8 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
   /** A token that acts as an agent is shown the tools that this agent may use. */
   function view(caller: Caller, agent: Agent | null) {
     const seesOutput = programs.mayAdd(caller);
-    return (connector: Connector) =>
-      viewConnector(
+    return (connector: Connector): JsonParts =>
+      connectorJson(
         seesOutput ? withOutput(connector) : connector,
         catalogue.toolsOf(caller.workspaceId, connector.name),
         agent,
@@ -121,37 +130,29 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     .post("/:name/refresh", refresh.handle, refresh.hook);
 }
 
+/** The first connectors, as many as `limit` and the length of a page allow. */
+function page(
+  found: readonly Connector[],
+  limit: number,
+  view: (connector: Connector) => JsonParts,
+): JsonParts {
+  const shown: JsonParts[] = [];
+  let length = 0;
+  for (const connector of found) {
+    if (shown.length === limit) break;
+    const json = view(connector);
+    length += json.length;
+    if (shown.length > 0 && length > PAGE_LENGTH) break;
+    shown.push(json);
+  }
+  const last = found[shown.length - 1];
+  return pageJson(shown, shown.length < found.length && last ? encodeCursor(last.name) : null);
+}
+
 /** The same connector, whose error repeats what its program wrote. */
 function withOutput(connector: Connector): Connector {
   const { error, output } = connector;
   return error === null || output === undefined
     ? connector
     : { ...connector, error: `${error} Its program wrote: ${output}` };
-}
-
-/** A connector as clients read it (contract, section 6), with those of its tools that `agent` may use. */
-export function viewConnector(connector: Connector, tools: readonly CatalogueTool[], agent: Agent | null) {
-  return {
-    name: connector.name,
-    kind: connector.kind,
-    status: connector.status,
-    ...(connector.error === null ? {} : { error: connector.error }),
-    authorised_by: connector.authorisedBy,
-    authorised_at: timestamp(connector.authorisedAt),
-    scopes: connector.scopes,
-    tools: tools
-      .filter(({ name }) => agent === null || matchesAny(agent.tools, name))
-      .map((tool) => viewTool(tool, agent)),
-  };
-}
-
-function viewTool({ name, offered }: CatalogueTool, agent: Agent | null) {
-  const { description, inputSchema, destructive } = offered;
-  return {
-    name,
-    description,
-    input_schema: inputSchema,
-    destructive,
-    approval: agent?.approvals == null ? destructive : restrictsTool(agent.approvals, name),
-  };
 }

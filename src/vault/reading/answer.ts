@@ -1,7 +1,8 @@
 import Type, { type Static } from "typebox";
 import { validator } from "../../base/schema.ts";
-import type { JobFailure, PreparedDocument, PreparedPassage } from "../messages.ts";
-import { BrokenFrame } from "./frames.ts";
+import { BrokenFrame } from "../../reading/frames.ts";
+import type { ReadingAnswer } from "../../reading/protocol.ts";
+import type { PreparedDocument, PreparedPassage } from "../messages.ts";
 
 /**
  * What a reading process answers, as frames: one that says what follows, then each page of the text, the passages, each
@@ -38,26 +39,18 @@ const Failure = Type.Object(
 const head = validator(Head);
 const failure = validator(Failure);
 
-/** `isOverLimit`: reading took more memory than it may. */
-export type ReadingFailure = JobFailure & { readonly isOverLimit: boolean };
-
-export interface ReadingAnswer {
-  readonly result: PreparedDocument | ReadingFailure;
-  /** The process that answers ends now. */
-  readonly isLast: boolean;
-}
-
 /** Start and end, and the hash. */
 const HASH_BYTES = 16;
 const PASSAGE_BYTES = 8 + HASH_BYTES;
 const NUMBER_BYTES = 4;
 
 /** The bodies of the answer's frames, each made when it is asked for. */
-export function* encodeAnswer({ result, isLast }: ReadingAnswer): Generator<Uint8Array> {
-  if ("message" in result) {
-    yield Buffer.from(JSON.stringify({ failure: result, isLast }));
+export function* encodeAnswer(answer: ReadingAnswer<PreparedDocument>): Generator<Uint8Array> {
+  if ("failure" in answer) {
+    yield Buffer.from(JSON.stringify(answer));
     return;
   }
+  const { result, isLast } = answer;
   const { characters, pages, passages, segments, vectors } = result;
   const first: Static<typeof Head> = {
     contentHash: Buffer.from(result.contentHash).toString("hex"),
@@ -85,7 +78,7 @@ export class AnswerReader {
   #passages: readonly PreparedPassage[] | null = null;
 
   /** The whole answer with its last frame, else undefined. @throws BrokenFrame */
-  push(body: Uint8Array): ReadingAnswer | undefined {
+  push(body: Uint8Array): ReadingAnswer<PreparedDocument> | undefined {
     const known = this.#head;
     if (known === null) return this.#begin(body);
     if (this.#pages.length < known.pages) {
@@ -108,9 +101,9 @@ export class AnswerReader {
     return undefined;
   }
 
-  #begin(body: Uint8Array): ReadingAnswer | undefined {
+  #begin(body: Uint8Array): ReadingAnswer<PreparedDocument> | undefined {
     const value: unknown = JSON.parse(new TextDecoder().decode(body));
-    if (failure.is(value)) return { result: value.failure, isLast: value.isLast };
+    if (failure.is(value)) return value;
     if (!head.is(value)) throw new BrokenFrame("an answer without a head");
     this.#head = value;
     return undefined;

@@ -1,15 +1,15 @@
 import type { Log } from "../../base/log.ts";
 import type { VaultSettings } from "../../config/config.ts";
-import { JobOverLimit, JobRefused } from "../job-errors.ts";
+import { READ_DOCUMENTS, readingCommand } from "../../reading/command.ts";
+import { JobOverLimit, JobRefused } from "../../reading/job-errors.ts";
+import { ReaderFailed } from "../../reading/reader.ts";
+import type { Turn } from "../../reading/workspace-round-robin.ts";
 import type { PreparedDocument, PrepareRequest } from "../messages.ts";
 import type { ContentType } from "../read/document.ts";
 import { UnreadableDocument } from "../read/fault.ts";
 import { parseContentType } from "../read/media-type.ts";
 import { WorkerThread } from "../worker-thread.ts";
-import type { Turn } from "../workspace-round-robin.ts";
-import { readingCommand } from "./command.ts";
-import { ReaderFailed } from "./reader.ts";
-import { DocumentReaders } from "./readers.ts";
+import { DocumentReaders } from "./document-readers.ts";
 
 export interface DocumentReadingOptions {
   readonly limits: VaultSettings;
@@ -57,7 +57,7 @@ export class DocumentReading {
       idleMs: IDLE_MS,
     });
     this.#readers = new DocumentReaders({
-      command: readingCommand(main, limits.memoryBytes),
+      command: readingCommand(main, READ_DOCUMENTS, limits.memoryBytes),
       most: limits.readers,
       timeFor: (request) => timeAllowed(request, limits.mostMs),
       waiting: WAITING,
@@ -75,9 +75,7 @@ export class DocumentReading {
    * `queue_full`, StoreUnavailable once stopped
    */
   async prepare(request: PrepareRequest, turn: Turn): Promise<PreparedDocument> {
-    return isLight(request)
-      ? this.#thread.do("prepare", request, turn)
-      : this.#readers.prepare(request, turn);
+    return isLight(request) ? this.#thread.do("prepare", request, turn) : this.#readers.do(request, turn);
   }
 
   /** Ends the thread and all processes, and resolves when they are gone. */

@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { validator } from "../../base/schema.ts";
+import { BrokenFrame, frameOf, textFrame } from "../../reading/frames.ts";
 import type { PrepareRequest } from "../messages.ts";
-import { BrokenFrame, frameHead, frameOf } from "./frames.ts";
 
 /**
  * A request to read one document, as two frames: what is known of it, and its text in UTF-8 (or what was sent in base64, as it
@@ -18,21 +18,11 @@ const Head = Type.Object(
 );
 const head = validator(Head);
 
-/** UTF-16 code units that are encoded between two looks at other work. */
-const SLICE = 256 * 1024;
-
 /** The request in pieces, each made when it is asked for. */
 export function* encodeRequest({ document, title, content }: PrepareRequest): Generator<Uint8Array> {
   const { kind, type } = content;
   yield frameOf(Buffer.from(JSON.stringify({ document, title, kind, type })));
-  const text = content.kind === "text" ? content.text : content.data;
-  yield frameHead(Buffer.byteLength(text));
-  for (let from = 0; from < text.length; ) {
-    const goal = Math.min(from + SLICE, text.length);
-    const to = goal < text.length && isHighSurrogate(text.charCodeAt(goal - 1)) ? goal - 1 : goal;
-    yield Buffer.from(text.slice(from, to));
-    from = to;
-  }
+  yield* textFrame(content.kind === "text" ? content.text : content.data);
 }
 
 /** The request of two frames. @throws BrokenFrame */
@@ -47,8 +37,4 @@ function decodeHead(bytes: Uint8Array): Static<typeof Head> {
   const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
   if (!head.is(value)) throw new BrokenFrame("a request without a head");
   return value;
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
 }

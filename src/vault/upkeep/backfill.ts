@@ -1,4 +1,5 @@
 import { type Embedder, EmbeddingFailed } from "../../models/embed/embedder.ts";
+import { type Turn, WorkspaceRoundRobin } from "../../reading/workspace-round-robin.ts";
 import type { Sql, Tx } from "../../store/db.ts";
 import { vectorsOf, type Wanted } from "../embed-passages.ts";
 import type { VaultParts } from "../parts.ts";
@@ -6,7 +7,6 @@ import { readText } from "../rows/documents.ts";
 import { documentOf, PER_DOCUMENT } from "../rows/keys.ts";
 import { hasVector, insertVector, type Space, WrongDimension } from "../rows/spaces.ts";
 import { LEXICAL_SPACE } from "../terms/lexical.ts";
-import { type Turn, WorkspaceRoundRobin } from "../workspace-round-robin.ts";
 
 /** Passages that a model is asked for at once, and those whose vectors are written in one transaction. */
 const BATCH = 64;

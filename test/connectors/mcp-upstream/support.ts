@@ -5,6 +5,7 @@ import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
 import type { McpDefinition } from "../../../src/connectors/definition.ts";
+import { expandTool, keepTool } from "../../../src/connectors/kept-tool.ts";
 import type { McpParts } from "../../../src/connectors/mcp-upstream/parts.ts";
 import { mcpSource } from "../../../src/connectors/mcp-upstream/source.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -89,9 +90,13 @@ export function open(transport: McpDefinition["transport"], given: Given = {}): 
         });
       }
     },
-    list: () => source.list(new AbortController().signal),
+    list: async () => (await source.list(new AbortController().signal)).map(expandTool),
     call: (name, input = {}, context = {}) =>
-      source.call(tool(name), input, { signal: new AbortController().signal, callId: "call_1", ...context }),
+      source.call(keepTool(tool(name)), input, {
+        signal: new AbortController().signal,
+        callId: "call_1",
+        ...context,
+      }),
     async [Symbol.asyncDispose]() {
       await source.close();
       outbound.close();

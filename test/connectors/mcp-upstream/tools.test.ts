@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { keepTool } from "../../../src/connectors/kept-tool.ts";
 import { offeredNames } from "../../../src/connectors/mcp-upstream/names.ts";
 import { openFake, SECRET, textOf } from "./support.ts";
 
@@ -118,5 +119,7 @@ test("a tool is called by the upstream's own name", async () => {
   const [echo] = await up.list();
   if (!echo) throw new Error("no tool");
   const context = { signal: new AbortController().signal, callId: "call_1" };
-  expect(textOf(await up.source.call({ ...echo, name: "other" }, { text: "hi" }, context))).toBe("hi");
+  expect(textOf(await up.source.call(keepTool({ ...echo, name: "other" }), { text: "hi" }, context))).toBe(
+    "hi",
+  );
 });

@@ -5,9 +5,13 @@ import { systemClock } from "../../../src/base/clock.ts";
 import type { Log } from "../../../src/base/log.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { OpenApiAuth, OpenApiDefinition } from "../../../src/connectors/definition.ts";
+import { expandTool } from "../../../src/connectors/kept-tool.ts";
+import type { ReadApi } from "../../../src/connectors/openapi/reading/messages.ts";
+import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
 import type { ConnectorError, OfferedTool, ToolAnswer, ToolSource } from "../../../src/connectors/source.ts";
+import { specText } from "../../../src/connectors/stored-definition.ts";
 import { testOutbound } from "../../support/outbound.ts";
 
 export interface Asked {
@@ -69,6 +73,7 @@ export interface SourceOptions {
   readonly authOrigin?: string;
   readonly pinOrigin?: (origin: string) => Promise<void>;
   readonly secrets?: readonly string[];
+  readonly readApi?: ReadApi;
   readonly clock?: Clock;
   readonly log?: Log;
   readonly timeoutMs?: number;
@@ -81,17 +86,20 @@ export function sourceOf(spec: OpenApiDefinition["spec"], options: SourceOptions
     { name: "shop" },
     {
       kind: "openapi",
-      spec,
       baseUrl: options.baseUrl ?? null,
       auth: options.auth ?? null,
       ...(options.authOrigin === undefined ? {} : { authOrigin: options.authOrigin }),
     },
     {
       fetch: outbound.fetch,
+      secrets: options.secrets ?? [],
       mask: createMask(options.secrets ?? []),
       clock: options.clock ?? systemClock,
       log: options.log ?? silentLog,
       pinOrigin: options.pinOrigin ?? (async () => {}),
+      readSpec: async () => specText(spec),
+      // In this process: `reading/` has its own tests.
+      readApi: options.readApi ?? ((request) => readApi(request)),
       timeoutMs: options.timeoutMs ?? 30_000,
     },
   );
@@ -107,11 +115,11 @@ export function documentOf(operation: JsonObject, path = "/things", method = "ge
   };
 }
 
-export function listOf(
+export async function listOf(
   spec: OpenApiDefinition["spec"],
   options?: SourceOptions,
 ): Promise<readonly OfferedTool[]> {
-  return sourceOf(spec, options).list(new AbortController().signal);
+  return (await sourceOf(spec, options).list(new AbortController().signal)).map(expandTool);
 }
 
 /** Lists the tools and calls the first, or the one of this name. */

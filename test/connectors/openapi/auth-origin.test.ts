@@ -5,7 +5,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JsonObject } from "../../../src/agents/index.ts";
-import { ConnectorError, type OfferedTool } from "../../../src/connectors/source.ts";
+import type { KeptTool } from "../../../src/connectors/kept-tool.ts";
+import { ConnectorError } from "../../../src/connectors/source.ts";
 import { connect } from "../../mcp/support.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { documentOf, type FakeApi, refusal, type SourceOptions, sourceOf, startApi } from "./api.ts";
@@ -35,7 +36,7 @@ const credentials = (api: FakeApi) =>
   api.asked.filter(({ path }) => path.endsWith("/things")).map(({ headers }) => headers.authorization);
 
 describe("a source", () => {
-  async function callOf(spec: JsonObject, options: SourceOptions, given?: OfferedTool) {
+  async function callOf(spec: JsonObject, options: SourceOptions, given?: KeptTool) {
     const source = sourceOf(spec, { auth, ...options });
     const tool = given ?? (await source.list(signal))[0];
     if (!tool) throw new Error("it has one operation");

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../../src/agents/index.ts";
 import type { OpenApiAuth } from "../../../src/connectors/definition.ts";
+import { keepTool } from "../../../src/connectors/kept-tool.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { callOne, documentOf, type FakeApi, refusal, sourceOf, startApi, textOf } from "./api.ts";
 
@@ -279,13 +280,13 @@ test("an API that is not there, and one that is forbidden, have their own faults
 
 test("a tool with a binding that is not of this connector is refused", async () => {
   const source = sourceOf(documentOf({}), { baseUrl: api.url });
-  const tool = {
+  const tool = keepTool({
     name: "a",
     description: "",
     inputSchema: {},
     destructive: false,
     binding: { method: "GET" },
-  };
+  });
   const found = await refusal(
     source.call(tool, {}, { signal: new AbortController().signal, callId: "call_1" }),
   );

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { capBody } from "../../../src/base/capped-body.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import { readApi } from "../../../src/connectors/openapi/reading/read-api.ts";
 import { openApiSource } from "../../../src/connectors/openapi/source.ts";
 import { readCapped } from "../../../src/connectors/outbound/read.ts";
 import { createMask } from "../../../src/connectors/secrets/mask.ts";
@@ -167,12 +168,15 @@ describe("past what may be out at once, nothing is sent", () => {
     };
     const source = openApiSource(
       { name: "slow" },
-      { kind: "openapi", spec, baseUrl: at(""), auth: null },
+      { kind: "openapi", baseUrl: at(""), auth: null },
       {
         fetch: outbound.fetchFor(1),
+        secrets: [],
         mask: createMask([]),
         clock: new FakeClock(),
         log: silentLog,
+        readSpec: async () => JSON.stringify(spec),
+        readApi: (request) => readApi(request),
         pinOrigin: async () => {},
         timeoutMs: 1_000,
       },

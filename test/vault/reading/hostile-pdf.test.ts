@@ -2,8 +2,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { deflateSync } from "node:zlib";
-import { JobRefused } from "../../../src/vault/job-errors.ts";
-import { DocumentReader } from "../../../src/vault/reading/reader.ts";
+import { JobRefused } from "../../../src/reading/job-errors.ts";
+import { DocumentReader } from "../../../src/vault/reading/document-readers.ts";
 import { bytesRequest, command, MIB, PDF } from "./support.ts";
 
 const CEILING = 512 * MIB;

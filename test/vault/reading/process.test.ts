@@ -1,9 +1,10 @@
 /** A document is read in a process that is ended at a ceiling of memory and of time, whatever its format. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { JobOverLimit, JobRefused } from "../../../src/vault/job-errors.ts";
+import { JobOverLimit, JobRefused } from "../../../src/reading/job-errors.ts";
+import { ReaderFailed } from "../../../src/reading/reader.ts";
 import { prepareDocument } from "../../../src/vault/prepare/prepare.ts";
-import { DocumentReader, ReaderFailed } from "../../../src/vault/reading/reader.ts";
+import { DocumentReader } from "../../../src/vault/reading/document-readers.ts";
 import { longText } from "../../support/vault.ts";
 import { until } from "../../tasks/support.ts";
 import {
@@ -177,7 +178,7 @@ describe("a reading process", () => {
     "is gone when the process that started it was killed, also in the middle of a document",
     async () => {
       const program = `
-        import { DocumentReader } from ${JSON.stringify(pathOf("src/vault/reading/reader.ts"))};
+        import { DocumentReader } from ${JSON.stringify(pathOf("src/vault/reading/document-readers.ts"))};
         import { bytesRequest, command, endlessPdf, PDF, textRequest } from ${JSON.stringify(pathOf("test/vault/reading/support.ts"))};
         const reader = new DocumentReader(command());
         await reader.read(textRequest("a,b"), 60_000);

@@ -3,8 +3,8 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { JobOverLimit } from "../../../src/vault/job-errors.ts";
-import { DocumentReaders, type DocumentReadersOptions } from "../../../src/vault/reading/readers.ts";
+import { JobOverLimit } from "../../../src/reading/job-errors.ts";
+import { DocumentReaders, type DocumentReadersOptions } from "../../../src/vault/reading/document-readers.ts";
 import { until } from "../../tasks/support.ts";
 import { bytesRequest, command, endlessPdf, PDF, textRequest } from "./support.ts";
 
@@ -36,10 +36,10 @@ const short = textRequest("a,b\n1,2");
 test("a workspace whose documents never end leaves a reader to the others", async () => {
   const readers = open();
   const settled: string[] = [];
-  const hung = Array.from({ length: 4 }, () => readers.prepare(endless(), { workspaceId: 1 }));
+  const hung = Array.from({ length: 4 }, () => readers.do(endless(), { workspaceId: 1 }));
   for (const each of hung) each.catch(() => settled.push("hung"));
   for (let n = 0; n < 5; n++) {
-    expect((await readers.prepare(short, { workspaceId: 2 })).characters).toBe(10);
+    expect((await readers.do(short, { workspaceId: 2 })).characters).toBe(10);
   }
   expect(settled).toEqual([]);
 });
@@ -48,7 +48,7 @@ test("with one reader workspaces take turns, however many documents one has wait
   const readers = open({ most: 1 });
   const order: string[] = [];
   const send = (name: string, workspaceId: number) =>
-    readers.prepare(short, { workspaceId }).then(() => order.push(name));
+    readers.do(short, { workspaceId }).then(() => order.push(name));
   const all = [...["a1", "a2", "a3", "a4"].map((name) => send(name, 1)), send("b1", 2), send("c1", 3)];
   await Promise.all(all);
   // The first one had begun when the others came.
@@ -63,7 +63,7 @@ test("a document that takes all of its time is given up, and those behind it are
     failed: (workspaceId) => failures.push(workspaceId),
   });
   const asked = [endless(), short, endless(), short].map((request, n) =>
-    readers.prepare(request, { workspaceId: n }).then(
+    readers.do(request, { workspaceId: n }).then(
       ({ characters }) => characters,
       (error) => String(error),
     ),
@@ -76,7 +76,7 @@ test("a document that takes all of its time is given up, and those behind it are
 test("what is over the number that may wait is refused, and other workspaces' documents are not", async () => {
   const readers = open({ most: 1 });
   const send = (workspaceId: number) =>
-    readers.prepare(endless(), { workspaceId }).then(
+    readers.do(endless(), { workspaceId }).then(
       () => "read",
       (error) => error.code ?? error.name,
     );
@@ -112,7 +112,7 @@ const isRunning = (pid: number): boolean => {
 test("a process without a document is ended after a while, and the next document starts another", async () => {
   const { readers, pids } = openListed({ idleMs: 0 });
   for (let n = 1; n <= 3; n++) {
-    expect((await readers.prepare(short, { workspaceId: 1 })).characters).toBe(10);
+    expect((await readers.do(short, { workspaceId: 1 })).characters).toBe(10);
     await until(() => !pids().some(isRunning));
     expect(new Set(pids()).size).toBe(n);
   }
@@ -120,24 +120,24 @@ test("a process without a document is ended after a while, and the next document
 
 test("a process that has read a document reads the next one", async () => {
   const { readers, pids } = openListed();
-  for (let n = 0; n < 3; n++) await readers.prepare(short, { workspaceId: 1 });
+  for (let n = 0; n < 3; n++) await readers.do(short, { workspaceId: 1 });
   expect(pids()).toHaveLength(1);
 });
 
 test("a document is read by another process if an idle one was killed before it", async () => {
   const { readers, pids } = openListed();
-  await readers.prepare(short, { workspaceId: 1 });
+  await readers.do(short, { workspaceId: 1 });
   const [idle = 0] = pids();
   process.kill(idle, "SIGKILL");
   // At once: nobody here has noticed the kill yet.
-  expect((await readers.prepare(short, { workspaceId: 1 })).characters).toBe(10);
+  expect((await readers.do(short, { workspaceId: 1 })).characters).toBe(10);
   expect(pids()).toHaveLength(2);
 });
 
 test("a document is tried again once only", async () => {
   const { readers, pids } = openListed({ most: 1 });
-  await readers.prepare(short, { workspaceId: 1 });
-  const reading = readers.prepare(endless(), { workspaceId: 1 }).catch(String);
+  await readers.do(short, { workspaceId: 1 });
+  const reading = readers.do(endless(), { workspaceId: 1 }).catch(String);
   process.kill(pids()[0] ?? 0, "SIGKILL");
   await until(() => pids().length === 2);
   process.kill(pids()[1] ?? 0, "SIGKILL");
@@ -151,15 +151,15 @@ test("several workspaces whose documents were given up hold up each other, and l
   let allowed = 200;
   const readers = open({ timeFor: () => allowed });
   for (const workspaceId of [1, 2, 3]) {
-    const given = readers.prepare(endless(), { workspaceId }).catch((error: unknown) => error);
+    const given = readers.do(endless(), { workspaceId }).catch((error: unknown) => error);
     expect(await given).toBeInstanceOf(JobOverLimit);
   }
   allowed = 300_000;
   const ended: number[] = [];
   for (const workspaceId of [1, 2, 3, 1, 2, 3]) {
     // They end when the pool does.
-    void readers.prepare(endless(), { workspaceId }).catch(() => ended.push(workspaceId));
+    void readers.do(endless(), { workspaceId }).catch(() => ended.push(workspaceId));
   }
-  expect((await readers.prepare(short, { workspaceId: 4 })).characters).toBe(10);
+  expect((await readers.do(short, { workspaceId: 4 })).characters).toBe(10);
   expect(ended).toEqual([]);
 });

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { deflateRawSync, deflateSync } from "node:zlib";
 import { zipSync } from "fflate";
+import { READ_DOCUMENTS, readingCommand } from "../../../src/reading/command.ts";
 import type { PrepareRequest } from "../../../src/vault/messages.ts";
-import { readingCommand } from "../../../src/vault/reading/command.ts";
 
 export const MIB = 1024 * 1024;
 export const DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
@@ -11,7 +11,8 @@ export const PDF = "application/pdf";
 const MAIN = Bun.pathToFileURL(join(import.meta.dir, "..", "..", "..", "src", "main.ts"));
 
 /** A reading process of the sources, with this ceiling. */
-export const command = (ceiling = 1024 * MIB): readonly string[] => readingCommand(MAIN, ceiling);
+export const command = (ceiling = 1024 * MIB): readonly string[] =>
+  readingCommand(MAIN, READ_DOCUMENTS, ceiling);
 
 export function textRequest(text: string, type = "text/csv"): PrepareRequest {
   return { document: 1, title: "A note", content: { kind: "text", text, type } };

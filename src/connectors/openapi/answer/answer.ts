@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../../agents/index.ts";
 import { findExcess } from "../../../base/nesting.ts";
+import { ownText } from "../../../base/own-text.ts";
 import type { Mask } from "../../secrets/mask.ts";
 import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
@@ -39,7 +40,7 @@ export async function answerOf(
 function textBlocks(text: string, isCut: boolean, mask: Mask): ContentBlock[] {
   const masked = mask.text(text, { end: isCut });
   if (!isCut && masked.length <= MAX_TEXT) return [textBlock(masked)];
-  const shown = masked.slice(0, MAX_TEXT).toWellFormed();
+  const shown = ownText(masked.slice(0, MAX_TEXT).toWellFormed());
   return [
     textBlock(shown),
     textBlock(`The answer is longer: only its first ${shown.length} characters are here.`),

@@ -1,7 +1,7 @@
 import { trimEndOf } from "../../../base/trim-end.ts";
+import type { ApiDocument } from "../document.ts";
 import { DocumentFault, quote } from "../fault.ts";
 import { isMap, own, ownMap, ownText } from "../json.ts";
-import type { ApiDocument } from "../read.ts";
 
 /**
  * The address that operations are below, without a `/` at its end.

@@ -1,7 +1,7 @@
+import { useRef } from "preact/hooks";
 import type { Connector } from "../../../http/api.ts";
 import type { ApiProblem } from "../../api/problem.ts";
-import { useSession } from "../../state/session.tsx";
-import { useData } from "../../state/use-data.ts";
+import { useConnectors as useWholeConnectors } from "../agents/use-whole.ts";
 
 export interface LoadedConnectors {
   /** Undefined before all have been read. */
@@ -12,29 +12,13 @@ export interface LoadedConnectors {
   change(update: (connectors: readonly Connector[]) => readonly Connector[]): void;
 }
 
-const PAGE = 200;
-const ON = ["connector.changed"] as const;
-
 /**
- * All connectors of the workspace, by name. It may have 200 and the builtin ones: two pages hold them all. A token that may
- * not read them asks for none.
+ * All connectors of the workspace, by name, read to the end of the list. A token that may not read them asks for none. While they
+ * are read again, the ones from before are shown.
  */
 export function useConnectors(): LoadedConnectors {
-  const { can } = useSession();
-  const first = useData("GET /v1/connectors", can("connectors:read") ? { query: { limit: PAGE } } : null, ON);
-  const cursor = first.data?.next_cursor ?? null;
-  const rest = useData("GET /v1/connectors", cursor === null ? null : { query: { limit: PAGE, cursor } }, ON);
-  const isWhole = first.data !== undefined && (cursor === null || rest.data !== undefined);
-  return {
-    data: isWhole ? [...first.data.data, ...(cursor === null ? [] : (rest.data?.data ?? []))] : undefined,
-    problem: first.problem ?? rest.problem,
-    isLoading: first.isLoading || rest.isLoading,
-    reload() {
-      first.reload();
-      if (cursor !== null) rest.reload();
-    },
-    change(update) {
-      for (const page of [first, rest]) page.change((list) => ({ ...list, data: update(list.data) }));
-    },
-  };
+  const { items, isWhole, problem, isLoading, reload, change } = useWholeConnectors();
+  const last = useRef<readonly Connector[]>(undefined);
+  if (isWhole) last.current = items;
+  return { data: last.current, problem, isLoading, reload, change };
 }

@@ -6,7 +6,7 @@ import { Badge } from "../../parts/badge.tsx";
 import { Check, Lines, linesOf, TextField } from "../../parts/field.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
 import { useSession } from "../../state/session.tsx";
-import { useData } from "../../state/use-data.ts";
+import { useConnectors } from "../connectors/use-connectors.ts";
 
 type Tool = Connector["tools"][number];
 
@@ -23,12 +23,10 @@ interface ToolsProps {
 export function ToolsField({ agent, ...props }: ToolsProps & { readonly agent: Agent | null }): JSX.Element {
   const { session, can } = useSession();
   const mayRead = can("connectors:read");
-  const connectors = useData("GET /v1/connectors", mayRead ? { query: { limit: 200 } } : null, [
-    "connector.changed",
-  ]);
+  const connectors = useConnectors();
   if (!mayRead) return <TypedTools {...props} />;
   const held = session.scopes.filter((scope) => scope.startsWith("tools:")).map((scope) => scope.slice(6));
-  const usable = (connectors.data?.data ?? [])
+  const usable = (connectors.data ?? [])
     .flatMap(({ tools }) => tools)
     .filter(({ name }) => agent === null || matchesAny(agent.tools, name))
     .filter(({ name }) => can("admin") || matchesAny(held, name));

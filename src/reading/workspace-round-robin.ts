@@ -88,9 +88,9 @@ export class WorkspaceRoundRobin<Job extends Turn> {
   }
 }
 
-/** The refusal of a call for which a queue of the vault has no place. */
+/** The refusal of a call for which a queue has no place. */
 export function queueFull(): Problem {
-  return new Problem("queue_full", "The vault has as much waiting as it can hold.", {
+  return new Problem("queue_full", "The server has as much waiting as it can hold.", {
     headers: { "Retry-After": "1" },
   });
 }

@@ -1,16 +1,17 @@
-import { JobOverLimit } from "../job-errors.ts";
-import { JobQueue, vaultClosed } from "../job-queue.ts";
-import type { PreparedDocument, PrepareRequest } from "../messages.ts";
-import type { Turn, TurnLimits } from "../workspace-round-robin.ts";
-import { DocumentReader, ReaderGone } from "./reader.ts";
+import { JobOverLimit } from "./job-errors.ts";
+import { JobQueue, queueClosed } from "./job-queue.ts";
+import type { ReadingProtocol } from "./protocol.ts";
+import { ReaderGone, ReaderProcess } from "./reader.ts";
+import type { Turn, TurnLimits } from "./workspace-round-robin.ts";
 
-export interface DocumentReadersOptions {
+export interface ReaderPoolOptions<Request, Result> {
+  readonly protocol: ReadingProtocol<Request, Result>;
   /** What a process is started with. */
   readonly command: readonly string[];
   /** Processes at once. */
   readonly most: number;
   /** How long a document may be read. */
-  timeFor(request: PrepareRequest): number;
+  timeFor(request: Request): number;
   /** Documents that may wait. */
   readonly waiting: TurnLimits;
   /** How long a process without a document is kept. */
@@ -29,12 +30,12 @@ const MOST_COSTLY = 1_000;
  * a workspace whose documents take all the time that they may holds up nobody but itself. Workspaces of which a document was
  * given up lately count as one for this, and come after all others: several of them together hold up only each other.
  */
-export class DocumentReaders {
-  readonly #options: DocumentReadersOptions;
-  readonly #queue: JobQueue<PrepareRequest, PreparedDocument>;
-  readonly #readers = new Set<DocumentReader>();
+export class ReaderPool<Request, Result> {
+  readonly #options: ReaderPoolOptions<Request, Result>;
+  readonly #queue: JobQueue<Request, Result>;
+  readonly #readers = new Set<ReaderProcess<Request, Result>>();
   /** Processes without a document, each with the timer that ends it. */
-  readonly #idle = new Map<DocumentReader, ReturnType<typeof setTimeout>>();
+  readonly #idle = new Map<ReaderProcess<Request, Result>, ReturnType<typeof setTimeout>>();
   /** Documents of each workspace that are being read. */
   readonly #busy = new Map<number, number>();
   /** When each costly workspace became so. */
@@ -42,13 +43,13 @@ export class DocumentReaders {
   #running = 0;
   #isStopped = false;
 
-  constructor(options: DocumentReadersOptions) {
+  constructor(options: ReaderPoolOptions<Request, Result>) {
     this.#options = options;
     this.#queue = new JobQueue(options.waiting, () => this.#next());
   }
 
-  /** @throws see `DocumentReader.read`; Problem 429 `queue_full`, StoreUnavailable once stopped */
-  prepare(request: PrepareRequest, turn: Turn): Promise<PreparedDocument> {
+  /** @throws see `ReaderProcess.read`; Problem 429 `queue_full`, StoreUnavailable once stopped */
+  do(request: Request, turn: Turn): Promise<Result> {
     return this.#queue.do(request, turn);
   }
 
@@ -59,7 +60,7 @@ export class DocumentReaders {
     for (const timer of this.#idle.values()) clearTimeout(timer);
     this.#idle.clear();
     const readers = [...this.#readers];
-    for (const reader of readers) reader.end(vaultClosed());
+    for (const reader of readers) reader.end(queueClosed());
     await Promise.all(readers.map((reader) => reader.ended()));
   }
 
@@ -73,7 +74,7 @@ export class DocumentReaders {
       this.#count(job.workspaceId, 1);
       void this.#read(job.request)
         .then(
-          (prepared) => job.resolve(prepared),
+          (result) => job.resolve(result),
           (error) => {
             if (error instanceof JobOverLimit) this.#noteCostly(job.workspaceId);
             this.#options.failed(job.workspaceId, error);
@@ -119,7 +120,7 @@ export class DocumentReaders {
     else this.#busy.set(workspaceId, count);
   }
 
-  async #read(request: PrepareRequest): Promise<PreparedDocument> {
+  async #read(request: Request): Promise<Result> {
     const idle = this.#takeIdle();
     if (!idle) return this.#readWith(this.#start(), request);
     try {
@@ -128,11 +129,11 @@ export class DocumentReaders {
       if (!(error instanceof ReaderGone)) throw error;
     }
     // The process may have been killed while it was idle. A document that ends a new process as well is at fault.
-    if (this.#isStopped) throw vaultClosed();
+    if (this.#isStopped) throw queueClosed();
     return this.#readWith(this.#start(), request);
   }
 
-  async #readWith(reader: DocumentReader, request: PrepareRequest): Promise<PreparedDocument> {
+  async #readWith(reader: ReaderProcess<Request, Result>, request: Request): Promise<Result> {
     try {
       return await reader.read(request, this.#options.timeFor(request));
     } finally {
@@ -140,7 +141,7 @@ export class DocumentReaders {
     }
   }
 
-  #takeIdle(): DocumentReader | undefined {
+  #takeIdle(): ReaderProcess<Request, Result> | undefined {
     for (const [reader, timer] of this.#idle) {
       clearTimeout(timer);
       this.#idle.delete(reader);
@@ -150,13 +151,13 @@ export class DocumentReaders {
     return undefined;
   }
 
-  #start(): DocumentReader {
-    const reader = new DocumentReader(this.#options.command);
+  #start(): ReaderProcess<Request, Result> {
+    const reader = new ReaderProcess(this.#options.command, this.#options.protocol);
     this.#readers.add(reader);
     return reader;
   }
 
-  #keep(reader: DocumentReader): void {
+  #keep(reader: ReaderProcess<Request, Result>): void {
     if (!reader.isUsable) {
       void reader.ended().then(() => this.#readers.delete(reader));
       return;

@@ -18,6 +18,24 @@ export function frameOf(body: Uint8Array): Uint8Array {
   return Buffer.concat([frameHead(body.length), body]);
 }
 
+/** UTF-16 code units that are encoded between two looks at other work. */
+const SLICE = 256 * 1024;
+
+/** A frame whose body is a text in UTF-8, in pieces that are each made when they are asked for. */
+export function* textFrame(text: string): Generator<Uint8Array> {
+  yield frameHead(Buffer.byteLength(text));
+  for (let from = 0; from < text.length; ) {
+    const goal = Math.min(from + SLICE, text.length);
+    const to = goal < text.length && isHighSurrogate(text.charCodeAt(goal - 1)) ? goal - 1 : goal;
+    yield Buffer.from(text.slice(from, to));
+    from = to;
+  }
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
 /** Puts frames together again from a stream of bytes that is cut anywhere. */
 export class FrameReader {
   readonly #most: number;

@@ -1,10 +1,8 @@
 import type { Subprocess } from "bun";
-import { isOutOfOpenFiles, openFilesReserve } from "../../base/open-files/reserve.ts";
-import { errorOf, JobOverLimit, outOfOpenFiles, tookTooLong } from "../job-errors.ts";
-import type { PreparedDocument, PrepareRequest } from "../messages.ts";
-import { AnswerReader, type ReadingAnswer } from "./answer.ts";
+import { isOutOfOpenFiles, openFilesReserve } from "../base/open-files/reserve.ts";
 import { FrameReader } from "./frames.ts";
-import { encodeRequest } from "./request.ts";
+import { errorOf, JobOverLimit, outOfOpenFiles, tookTooLong } from "./job-errors.ts";
+import type { ReadingAnswer, ReadingProtocol } from "./protocol.ts";
 
 /** Bytes of one frame of an answer: the vectors of a document of 65,536 passages, which are the longest. */
 const MOST_ANSWER_FRAME = 80 * 1024 * 1024;
@@ -38,20 +36,22 @@ export class ReaderGone extends JobOverLimit {
   }
 }
 
-interface Task {
-  readonly answer: AnswerReader;
-  resolve(answer: ReadingAnswer): void;
+interface Task<Result> {
+  readonly answer: ReturnType<ReadingProtocol<never, Result>["openAnswer"]>;
+  resolve(answer: ReadingAnswer<Result>): void;
   reject(error: Error): void;
 }
 
 /**
- * One process that reads documents, one at a time (`process.ts`). Used by one caller at a time. It knows no variable of this
- * process, has no descriptor but its three, and ends when this process does, however that ends: its standard input closes.
+ * One process that reads what came from outside, one thing at a time (`process.ts`). Used by one caller at a time. It knows no
+ * variable of this process, has no descriptor but its three, and ends when this process does, however that ends: its standard
+ * input closes.
  */
-export class DocumentReader {
+export class ReaderProcess<Request, Result> {
+  readonly #protocol: ReadingProtocol<Request, Result>;
   readonly #child: Child;
   readonly #ready = Promise.withResolvers<void>();
-  #task: Task | null = null;
+  #task: Task<Result> | null = null;
   #received = 0;
   #stderr = "";
   #isReady = false;
@@ -60,7 +60,8 @@ export class DocumentReader {
   #cause: Error | undefined;
 
   /** `command`: what is started. @throws Problem 429 `rate_limited` without free descriptors; Error if it cannot be started */
-  constructor(command: readonly string[]) {
+  constructor(command: readonly string[], protocol: ReadingProtocol<Request, Result>) {
+    this.#protocol = protocol;
     this.#child = start(command);
     // Nobody may be waiting for it.
     this.#ready.promise.catch(() => {});
@@ -86,20 +87,21 @@ export class DocumentReader {
    * @throws JobRefused for a document that cannot be read, JobOverLimit for one that takes more time or memory than it may or
    * that ends the process (ReaderGone if nothing of an answer came), ReaderFailed when the process cannot read at all
    */
-  async read(request: PrepareRequest, mostMs: number): Promise<PreparedDocument> {
+  async read(request: Request, mostMs: number): Promise<Result> {
     await this.#ready.promise;
     let timer: ReturnType<typeof setTimeout> | undefined;
     try {
-      const { result, isLast } = await new Promise<ReadingAnswer>((resolve, reject) => {
+      const answer = await new Promise<ReadingAnswer<Result>>((resolve, reject) => {
         timer = setTimeout(() => this.end(tookTooLong(mostMs)), mostMs);
         this.#received = 0;
-        this.#task = { answer: new AnswerReader(), resolve, reject };
+        this.#task = { answer: this.#protocol.openAnswer(), resolve, reject };
         if (this.#isEnded) reject(this.#cause ?? new ReaderGone());
         else void this.#send(request);
       });
-      if (isLast) this.end();
-      if (!("message" in result)) return result;
-      throw result.isOverLimit ? new JobOverLimit(result.message) : errorOf(result);
+      if (answer.isLast) this.end();
+      if ("result" in answer) return answer.result;
+      const { failure } = answer;
+      throw failure.isOverLimit ? new JobOverLimit(failure.message) : errorOf(failure);
     } finally {
       clearTimeout(timer);
       this.#task = null;
@@ -118,9 +120,9 @@ export class DocumentReader {
     await this.#child.exited;
   }
 
-  async #send(request: PrepareRequest): Promise<void> {
+  async #send(request: Request): Promise<void> {
     try {
-      for (const bytes of encodeRequest(request)) {
+      for (const bytes of this.#protocol.encodeRequest(request)) {
         this.#child.stdin.write(bytes);
         await this.#child.stdin.flush();
       }

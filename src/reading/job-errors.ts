@@ -1,10 +1,17 @@
 import { Problem } from "../base/errors.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { StoreUnavailable } from "../store/db.ts";
-import type { JobFailure } from "./messages.ts";
 
 /** With fewer left than this, a database that cannot be opened most likely lacked them. */
 const FEW_FILES = 32;
+
+export interface JobFailure {
+  readonly message: string;
+  /** The request's field at fault, where it is the user's to mend. */
+  readonly field: string | null;
+  /** The store could not be read. */
+  readonly isStore: boolean;
+}
 
 /** A job whose request is at fault: which field, and what is wrong with it. */
 export class JobRefused extends Error {

@@ -27,7 +27,7 @@ export class JobQueue<Request, Answer> {
   /** @throws Problem 429 `queue_full`, StoreUnavailable once the queue is closed */
   do(request: Request, { workspaceId, signal }: Turn): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (this.#closed) throw vaultClosed();
+      if (this.#closed) throw queueClosed();
       if (signal?.aborted) throw gaveUpTurn();
       const leave = () => {
         if (this.#turns.remove(job)) reject(gaveUpTurn());
@@ -65,10 +65,10 @@ export class JobQueue<Request, Answer> {
   /** Refuses what waits, and every job from now on. */
   close(): void {
     this.#closed = true;
-    for (const job of this.#turns.drain()) job.reject(vaultClosed());
+    for (const job of this.#turns.drain()) job.reject(queueClosed());
   }
 }
 
-export function vaultClosed(): StoreUnavailable {
-  return new StoreUnavailable("the vault is closed");
+export function queueClosed(): StoreUnavailable {
+  return new StoreUnavailable("the server is stopping");
 }

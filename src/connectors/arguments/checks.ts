@@ -1,0 +1,51 @@
+import type { JsonObject } from "../../agents/index.ts";
+import type { FieldError } from "../../base/errors.ts";
+import { inputSchemaOf, type KeptTool } from "../kept-tool.ts";
+import { type ArgumentCheck, argumentCheck } from "./check.ts";
+
+/**
+ * Memory that compiled schemas may take, as an estimate. A schema of many small parts takes some 16 times its text once it is
+ * compiled in both of its forms, and each one takes a few KB.
+ */
+const MOST_BYTES = 64 * 1024 * 1024;
+const COMPILED_BYTES_PER_CHARACTER = 16;
+const COMPILED_BYTES = 4_096;
+
+/**
+ * Checks the arguments of connectors' tools. The compiled schemas of the tools that were called last are kept; others are
+ * compiled again, which takes at most some 30 ms.
+ */
+export class ArgumentChecks {
+  readonly #mostBytes: number;
+  /** In the order in which they were used, the last one at the end. */
+  readonly #checks = new Map<KeptTool, ArgumentCheck>();
+  #bytes = 0;
+
+  constructor(mostBytes: number = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /** Compiled schemas that are kept. */
+  get size(): number {
+    return this.#checks.size;
+  }
+
+  /** What is wrong with the arguments; empty if nothing is. */
+  errors(tool: KeptTool, input: JsonObject): readonly FieldError[] {
+    const known = this.#checks.get(tool);
+    const check = known ?? argumentCheck(() => inputSchemaOf(tool));
+    if (known) this.#checks.delete(tool);
+    else this.#bytes += weightOf(tool);
+    this.#checks.set(tool, check);
+    for (const oldest of this.#checks.keys()) {
+      if (this.#bytes <= this.#mostBytes || oldest === tool) break;
+      this.#checks.delete(oldest);
+      this.#bytes -= weightOf(oldest);
+    }
+    return check(input);
+  }
+}
+
+function weightOf({ inputSchemaJson }: KeptTool): number {
+  return COMPILED_BYTES + COMPILED_BYTES_PER_CHARACTER * inputSchemaJson.length;
+}

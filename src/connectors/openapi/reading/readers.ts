@@ -1,0 +1,68 @@
+import { Problem } from "../../../base/errors.ts";
+import type { Log } from "../../../base/log.ts";
+import { READ_API_DOCUMENTS, readingCommand } from "../../../reading/command.ts";
+import { JobOverLimit } from "../../../reading/job-errors.ts";
+import { ReaderFailed } from "../../../reading/reader.ts";
+import { ReaderPool } from "../../../reading/readers.ts";
+import { StoreUnavailable } from "../../../store/db.ts";
+import { abandonable } from "../../abandonable.ts";
+import { ConnectorError } from "../../source.ts";
+import { DocumentFault } from "../fault.ts";
+import type { ApiDocumentRequest, ApiReading, ReadApi } from "./messages.ts";
+import { API_DOCUMENTS } from "./protocol.ts";
+
+/** A document of 10 MiB that is as wide as JSON can be takes some 300 MB. */
+const CEILING = 768 * 1024 * 1024;
+const MOST_MS = 20_000;
+/** One of them is always left to other workspaces. */
+const PROCESSES = 2;
+const WAITING = { perWorkspace: 64, total: 1_024 };
+const IDLE_MS = 5_000;
+
+/**
+ * Reads OpenAPI documents in processes of their own, under a ceiling of memory and time: 2 MiB of YAML hold up whatever else a
+ * process does for a second. Workspaces take turns.
+ */
+export class ApiReaders {
+  readonly #pool: ReaderPool<ApiDocumentRequest, ApiReading>;
+  readonly #log: Log;
+
+  /** `main`: the program's entry, which the processes are started with. */
+  constructor(main: URL, log: Log) {
+    this.#log = log;
+    this.#pool = new ReaderPool({
+      protocol: API_DOCUMENTS,
+      command: readingCommand(main, READ_API_DOCUMENTS, CEILING),
+      most: PROCESSES,
+      timeFor: () => MOST_MS,
+      waiting: WAITING,
+      idleMs: IDLE_MS,
+      failed(workspaceId, error) {
+        if (error instanceof ReaderFailed) log.error("OpenAPI documents cannot be read", { error });
+        else log.warn("an OpenAPI document was given up", { workspace_id: workspaceId, error });
+      },
+    });
+  }
+
+  /** Reads the documents of one workspace. */
+  of(workspaceId: number): ReadApi {
+    return async (request, signal) => {
+      try {
+        return await abandonable(signal, () => this.#pool.do(request, { workspaceId, signal }));
+      } catch (error) {
+        if (error instanceof JobOverLimit) throw new DocumentFault(`its document ${error.message}`);
+        if (signal.aborted) throw error;
+        if (error instanceof Problem || error instanceof ReaderFailed || error instanceof StoreUnavailable) {
+          throw new ConnectorError("unreachable", "Its document cannot be read now. Refresh it later.");
+        }
+        this.#log.error("reading an OpenAPI document failed here", { error });
+        throw new DocumentFault("its document cannot be read");
+      }
+    };
+  }
+
+  /** Ends all processes, and resolves when they are gone. */
+  async stop(): Promise<void> {
+    await this.#pool.stop();
+  }
+}

@@ -1,0 +1,19 @@
+import type { ReadingFailure } from "../../../reading/protocol.ts";
+import type { ApiDocumentRequest, ApiReading } from "./messages.ts";
+import { readApi } from "./read-api.ts";
+
+/** The thread of a reading process in which OpenAPI documents are read, one after the other. */
+declare const self: Worker;
+
+self.onmessage = async ({ data }: MessageEvent<ApiDocumentRequest>) => {
+  self.postMessage(await reply(data));
+};
+
+async function reply(request: ApiDocumentRequest): Promise<ApiReading | ReadingFailure> {
+  try {
+    return await readApi(request);
+  } catch (error) {
+    const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { message, field: null, isStore: false, isOverLimit: false };
+  }
+}

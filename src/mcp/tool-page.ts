@@ -1,0 +1,114 @@
+import { invalidField } from "../base/errors.ts";
+import { PATH_META, type Via } from "../base/via.ts";
+import { lengthOfView, type ToolView, toolJson } from "./tool-view.ts";
+
+/** Tools in one page of a listing: many clients read only the first. */
+const MOST_TOOLS = 1_000;
+/** Characters of a page that is answered as JSON, and of one that the SDK's transport takes, which needs it parsed. */
+const MOST_LENGTH = 2 * 1024 * 1024;
+const MOST_PARSED_LENGTH = 1024 * 1024;
+/** Lists that fit into one page are kept encoded: making one of 200 tools took 500 µs each time. Bytes of one, and of all. */
+const KEPT_LENGTH = 512 * 1024;
+const KEPT_BYTES = 16 * 1024 * 1024;
+
+const ENCODER = new TextEncoder();
+
+/** One page of a list of tools. */
+export class ToolPage {
+  readonly tools: readonly ToolView[];
+  readonly nextCursor: string | undefined;
+  /** The list, if the page has all of it. */
+  readonly #whole: readonly ToolView[] | null;
+  readonly #paths: ToolPaths | null;
+
+  /** @throws Problem 422 for what is no cursor */
+  constructor(
+    listed: readonly ToolView[],
+    cursor: unknown,
+    { isParsed, paths }: { readonly isParsed: boolean; readonly paths: ToolPaths | null },
+  ) {
+    const start = cursor === undefined ? 0 : startAfter(listed, decode(cursor));
+    const end = endOf(listed, start, isParsed ? MOST_PARSED_LENGTH : MOST_LENGTH);
+    const isWhole = start === 0 && end === listed.length;
+    this.tools = isWhole ? listed : listed.slice(start, end);
+    this.#whole = isWhole ? listed : null;
+    this.#paths = paths;
+    const last = listed[end - 1];
+    this.nextCursor = end < listed.length && last ? Buffer.from(last.name).toString("base64url") : undefined;
+  }
+
+  /** The JSON array, in UTF-8. */
+  encoded(): Uint8Array {
+    return this.#whole && !this.#paths ? encodedLists.of(this.#whole) : encode(this.tools, this.#paths);
+  }
+
+  /** The array as a value. */
+  parsed(): unknown {
+    return JSON.parse(new TextDecoder().decode(this.encoded()));
+  }
+}
+
+/**
+ * Another Gatehouse is told the Gatehouses behind each tool, and leaves out what leads back to it: two that connect each other would
+ * list their tools without end.
+ */
+export interface ToolPaths {
+  readonly instance: string;
+  readonly paths: ReadonlyMap<string, Via>;
+}
+
+function encode(tools: readonly ToolView[], paths: ToolPaths | null): Uint8Array {
+  const parts = tools.map((tool) => toolJson(tool, paths ? metaOf(tool, paths) : undefined));
+  return ENCODER.encode(`[${parts.join(",")}]`);
+}
+
+function metaOf({ name }: ToolView, { instance, paths }: ToolPaths): object {
+  return { [PATH_META]: [instance, ...(paths.get(name) ?? [])] };
+}
+
+/** Encoded lists, those that were asked for last. */
+class EncodedLists {
+  readonly #lists = new Map<readonly ToolView[], Uint8Array>();
+  #bytes = 0;
+
+  of(list: readonly ToolView[]): Uint8Array {
+    const known = this.#lists.get(list);
+    if (known) return known;
+    const bytes = encode(list, null);
+    if (bytes.length > KEPT_LENGTH) return bytes;
+    this.#lists.set(list, bytes);
+    this.#bytes += bytes.length;
+    for (const [oldest, kept] of this.#lists) {
+      if (this.#bytes <= KEPT_BYTES) break;
+      this.#lists.delete(oldest);
+      this.#bytes -= kept.length;
+    }
+    return bytes;
+  }
+}
+
+const encodedLists = new EncodedLists();
+
+function endOf(listed: readonly ToolView[], start: number, most: number): number {
+  let length = 0;
+  let end = start;
+  for (; end < listed.length && end - start < MOST_TOOLS; end++) {
+    const tool = listed[end];
+    if (tool) length += lengthOfView(tool);
+    // A page has at least one tool.
+    if (length > most && end > start) break;
+  }
+  return end;
+}
+
+/** A cursor is the name of the last tool of the page before: tools that come or go between two pages harm nothing. */
+function startAfter(listed: readonly ToolView[], name: string): number {
+  const start = listed.findIndex((tool) => tool.name > name);
+  return start < 0 ? listed.length : start;
+}
+
+function decode(cursor: unknown): string {
+  const name = typeof cursor === "string" ? Buffer.from(cursor, "base64url").toString() : "";
+  if (!/^\w{1,64}$/.test(name)) throw invalidField("/cursor", "is not a cursor of this list");
+  return name;
+}
