@@ -4,7 +4,6 @@ import { SignInLinks } from "./access/sign-in-links.ts";
 import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
 import { type Clock, every, systemClock, within } from "./base/clock.ts";
-import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { openFilesLimit } from "./base/open-files/count.ts";
@@ -31,6 +30,7 @@ import { LedgerWatch } from "./ledger/watch.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "./limits/request-plan.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder, type EmbeddingParts } from "./models/embed/embedder.ts";
+import { formerEmbedder } from "./models/embed/former.ts";
 import { createLanes } from "./models/embed/lanes.ts";
 import { whileWritable } from "./models/embed/while-writable.ts";
 import { Announcements } from "./notify/announce.ts";
@@ -393,21 +393,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   } catch (error) {
     await opened?.close();
     lock.release();
-    throw error;
-  }
-}
-
-/** The embedder of a model that was configured once; null where its provider is gone. */
-async function formerEmbedder(
-  config: Config,
-  clock: Clock,
-  random: RandomSource,
-  shared: EmbeddingParts,
-): Promise<Embedder | null> {
-  try {
-    return await createEmbedder(config, clock, random, shared);
-  } catch (error) {
-    if (error instanceof OperatorError) return null;
     throw error;
   }
 }
