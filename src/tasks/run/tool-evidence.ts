@@ -187,9 +187,10 @@ export class ToolEvidence {
   }
 }
 
-/** Undefined if there is nothing to say. */
+/** By whose word, on which arguments, and for how much the call is made; undefined if there is nothing to say. */
 function intentDetail(approval: Approval | undefined, price: number): Draft["detail"] {
-  const seq = approval?.decisionSeq ?? undefined;
-  const detail = { ...(seq === undefined ? {} : { approval_seq: seq }), ...(price === 0 ? {} : { price }) };
+  const { decisionSeq = null, argumentsHash } = approval ?? {};
+  const approved = decisionSeq === null ? {} : { approval_seq: decisionSeq, arguments_hash: argumentsHash };
+  const detail = { ...approved, ...(price === 0 ? {} : { price }) };
   return Object.keys(detail).length === 0 ? undefined : detail;
 }

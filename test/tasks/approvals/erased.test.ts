@@ -7,7 +7,7 @@ import { type ApprovalStage, type Asked, startApprovals } from "./support.ts";
 
 setDefaultTimeout(60_000);
 
-const ERASED = [409, "approval_erased"];
+const ERASED: [number, string] = [409, "approval_erased"];
 
 let stage: ApprovalStage;
 let asked: Asked;
