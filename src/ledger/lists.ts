@@ -95,6 +95,11 @@ export class LedgerLists {
     return new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)).entry(seq);
   }
 
+  /** Entries that are on disk. */
+  size(workspaceId: number): number {
+    return this.#parts.heads.committed(workspaceId).size;
+  }
+
   /** Entries by their seqs; numbers that no entry has are left out. @throws LedgerChanged */
   async entries(workspaceId: number, seqs: Iterable<number>): Promise<ReadonlyMap<number, StoredEntry>> {
     return new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)).entries(new Set(seqs));

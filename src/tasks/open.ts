@@ -61,7 +61,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
     quoted: new QuotedPayloads({ db, ledger, hub, forgetting, clock, log }),
-    eraser: new PayloadEraser({ db, ledger, lists, hub, forgetting }),
+    eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },
       days: parts.payloadDays,

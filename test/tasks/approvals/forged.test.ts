@@ -297,3 +297,41 @@ describe("a list of what was decided", () => {
     expect(await told()).toBe(0);
   });
 });
+
+test.each([
+  [
+    "shown first",
+    "UPDATE approvals SET first_seq = 2 WHERE pending_seq = (SELECT MAX(pending_seq) FROM approvals)",
+  ],
+  [
+    "shown last",
+    "UPDATE approvals SET pending_seq = (SELECT MIN(pending_seq) FROM approvals), arguments_seq = (SELECT MIN(arguments_seq) FROM approvals) WHERE pending_seq = (SELECT MAX(pending_seq) FROM approvals)",
+  ],
+  [
+    "called",
+    "UPDATE tool_calls SET intent_seq = 2 WHERE intent_seq = (SELECT MAX(intent_seq) FROM tool_calls)",
+  ],
+])(
+  "no other text is erased with a call's arguments, though a row says that they were %s there",
+  async (_, forgery) => {
+    stage = await startApprovals();
+    const first = await stage.ask();
+    await approve(first.path);
+    await ended(stage.gateway, first.task);
+    const asked = await stage.ask();
+    await approve(asked.path);
+    await ended(stage.gateway, asked.task);
+    const seq = await seqOf(({ task, outcome }) => task === asked.task && outcome === "pending");
+    const texts = () => {
+      const file = new Database(databasePath(stage.gateway.dataDir), { readonly: true });
+      const row = file.query<{ count: number }, []>("SELECT COUNT(*) AS count FROM payloads").get();
+      file.close();
+      return row?.count;
+    };
+    await stage.restart(change([forgery]));
+    const before = texts();
+    const erased = await stage.gateway.call("DELETE", `/v1/ledger/${seq}/payload`);
+    expect(outcome(erased)).toEqual(CHANGED);
+    expect(texts()).toBe(before);
+  },
+);
