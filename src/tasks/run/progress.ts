@@ -81,7 +81,7 @@ export async function loadProgress(
   sql: Pick<Sql, "all">,
   task: Task,
   mayRepeat: (tool: string) => boolean,
-  evidence: Pick<ApprovalEvidence, "prove">,
+  evidence: Pick<ApprovalEvidence, "prove" | "requireUnused">,
 ): Promise<SavedProgress> {
   const rows = await sql.all<{ step: number; body: string }>(
     "SELECT step, body FROM task_answers WHERE workspace_id = $1 AND task_id = $2 ORDER BY step",
@@ -91,6 +91,9 @@ export async function loadProgress(
   const approvals = await approvalsOf(sql, task.workspaceId, task.id);
   // A task that has asked nobody reads no entry.
   const proven = approvals.length === 0 ? [] : await evidence.prove(approvals);
+  for (const approval of proven) {
+    if (!task.toolsCalled.some(({ id }) => id === approval.callId)) await evidence.requireUnused(approval);
+  }
   const asked = new Map(proven.map((approval) => [approval.callId, approval]));
   const last = answers.at(-1);
   if (last && last.toolCalls.length === 0) {

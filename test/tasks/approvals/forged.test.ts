@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";
 import { FakeClock } from "../../support/clock.ts";
-import { ended, ledger, unsettled, until } from "../support.ts";
+import { ended, gate, ledger, unsettled, until } from "../support.ts";
 import { type ApprovalStage, type Asked, startApprovals } from "./support.ts";
 
 setDefaultTimeout(120_000);
@@ -335,3 +335,25 @@ test.each([
     expect(texts()).toBe(before);
   },
 );
+
+test("a call that was approved is made once, though the store knows nothing of it any more", async () => {
+  stage = await startApprovals();
+  const [called, answer] = [gate(), gate()];
+  stage.upstream.script("a", (request) => {
+    const { messages } = request.body as unknown as { messages: { role: string }[] };
+    if (messages.at(-1)?.role === "tool") {
+      called.open();
+      return { chunks: ["done"], gate: answer.opened };
+    }
+    return { chunks: [], toolCalls: [{ name: "up__send", arguments: { to: "all" } }] as never };
+  });
+  const asked = await stage.ask();
+  await approve(asked.path);
+  await called.opened;
+  expect(stage.tools.calls).toHaveLength(1);
+  await stage.restart(change(["DELETE FROM tool_calls"], GO_ON(asked.task)));
+  answer.open();
+  expect(await ended(stage.gateway, asked.task)).toMatchObject({ error: { code: "interrupted" } });
+  expect(stage.tools.calls).toHaveLength(1);
+  await until(async () => (await told()) === 1);
+});
