@@ -275,7 +275,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 
     const { schedules, runs } = openSchedules({
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
-      tools: tools.registry,
+      ...{ lists: ledgers.lists, faults: ledgers.faults, tools: tools.registry },
     });
     let isDraining = false;
     const { app, mcp, openCalls, operatorSecret } = openDoors({

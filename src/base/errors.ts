@@ -26,6 +26,7 @@ const PROBLEMS = {
   agent_stopped: [409, "The agent is stopped"],
   idempotency_conflict: [409, "The idempotency key was used with another body"],
   approval_changed: [409, "What is asked has changed"],
+  approval_erased: [409, "What is asked was erased"],
   approval_decided: [409, "The call was decided on already"],
   task_finished: [409, "The task has finished"],
   task_unfinished: [409, "The task has not finished"],

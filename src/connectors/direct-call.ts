@@ -7,6 +7,7 @@ import type { Ids } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Budgets } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
+import { RightsChanged } from "../gate/rights-changed.ts";
 import { UNKNOWN_TOOL } from "../gate/usage/record.ts";
 import type { UsageTally } from "../gate/usage/tally.ts";
 import type { Draft } from "../ledger/entry.ts";
@@ -80,11 +81,6 @@ class Interruption {
   constructor(code: Interruption["code"]) {
     this.code = code;
   }
-}
-
-/** What the call may do has changed while it waited for its budget: thrown out of its transaction, of which nothing lasts. */
-class RightsChanged extends Error {
-  override readonly name = "RightsChanged";
 }
 
 interface RunningCall {

@@ -4,9 +4,16 @@ import { LedgerChanged } from "./ledger-changed.ts";
 
 /**
  * `entry_changed`: an entry, a leaf or a tile is not the one that was signed. `index_changed`: the index hides entries.
- * `expiry_changed`: the note of a run that erases texts for their age is not one that a server wrote.
+ * `expiry_changed`: the note of a run that erases texts for their age is not one that a server wrote. `approval_changed`: the
+ * row of an approval does not agree with the entries that it names. `schedule_changed`: the row of a schedule does not agree with
+ * the entry that made it or changed it last.
  */
-export type FaultKind = "entry_changed" | "index_changed" | "expiry_changed";
+export type FaultKind =
+  | "entry_changed"
+  | "index_changed"
+  | "expiry_changed"
+  | "approval_changed"
+  | "schedule_changed";
 
 export interface LedgerFault {
   readonly kind: FaultKind;
@@ -27,7 +34,7 @@ const REMEMBERED = 1_000;
 
 /**
  * Names what reading a ledger has found to be changed: in the log, in the metrics, and in an entry of that ledger
- * (`ledger.entry_changed`, `ledger.index_changed`, `ledger.expiry_changed`).
+ * (`ledger.` and the kind of the fault, such as `ledger.entry_changed`).
  */
 export class LedgerFaults {
   readonly #parts: LedgerFaultsParts;

@@ -11,6 +11,7 @@ import {
   type EntryFilter,
   type EntryPage,
   type FoundEntries,
+  findEntries,
   findEntry,
   type Look,
   lookThrough,
@@ -94,6 +95,16 @@ export class LedgerLists {
     return new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)).entry(seq);
   }
 
+  /** Entries that are on disk. */
+  size(workspaceId: number): number {
+    return this.#parts.heads.committed(workspaceId).size;
+  }
+
+  /** Entries by their seqs; numbers that no entry has are left out. @throws LedgerChanged */
+  async entries(workspaceId: number, seqs: Iterable<number>): Promise<ReadonlyMap<number, StoredEntry>> {
+    return new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)).entries(new Set(seqs));
+  }
+
   #checkedOf(workspaceId: number): Set<number> {
     const known = this.#checked.get(workspaceId) ?? new Set();
     this.#checked.set(workspaceId, known);
@@ -121,6 +132,34 @@ class Reading {
     const block = blockOf(seq);
     if (this.#isChecked(block)) return findEntry(this.#parts.db, this.#workspaceId, seq);
     return (await this.#check(block))[seq - 1 - block * BLOCK];
+  }
+
+  async entries(seqs: ReadonlySet<number>): Promise<ReadonlyMap<number, StoredEntry>> {
+    const found = new Map<number, StoredEntry>();
+    const checked: number[] = [];
+    const unchecked = new Map<number, number[]>();
+    for (const seq of seqs) {
+      if (seq < 1 || seq > this.size) continue;
+      const block = blockOf(seq);
+      if (this.#isChecked(block)) checked.push(seq);
+      else unchecked.set(block, [...(unchecked.get(block) ?? []), seq]);
+    }
+    let left = BLOCKS_AT_ONCE;
+    for (const [block, wanted] of unchecked) {
+      const entries = await this.#check(block);
+      for (const seq of wanted) {
+        const entry = entries[seq - 1 - block * BLOCK];
+        if (entry) found.set(seq, entry);
+      }
+      left -= 1;
+      if (left > 0) continue;
+      left = BLOCKS_AT_ONCE;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    for (const entry of await findEntries(this.#parts.db, this.#workspaceId, checked)) {
+      found.set(entry.seq, entry);
+    }
+    return found;
   }
 
   async *looks(filter: EntryFilter, wanted: Span, most: number): AsyncGenerator<Look, void> {

@@ -18,6 +18,11 @@ export function saltedHash(text: string, random: RandomSource): SaltedHash {
   return { salt, hash: new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex") };
 }
 
+/** Whether a stored text, with the salt beside it, is the text that an entry has the hash of. */
+export function isHashOf(hash: string | undefined, salt: Uint8Array, text: string): boolean {
+  return hash === new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex");
+}
+
 /** A text of an entry, to be kept beside it. */
 export interface Payload {
   readonly workspaceId: number;

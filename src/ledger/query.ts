@@ -183,6 +183,15 @@ async function* lookByIndex(
 const IN_WIDTH = 64;
 const IN_PLACES = Array.from({ length: IN_WIDTH }, (_, index) => `$${index + 2}`).join(", ");
 
+/** The entries with these seqs, in ascending order. */
+export function findEntries(
+  db: Pick<Sql, "all">,
+  workspaceId: number,
+  seqs: readonly number[],
+): Promise<StoredEntry[]> {
+  return readSome(db, workspaceId, {}, seqs, "asc");
+}
+
 /** The entry's own bytes decide: the index only says where to look. */
 async function readSome(
   db: Pick<Sql, "all">,

@@ -2,11 +2,13 @@ import { Problem } from "../base/errors.ts";
 import type { Call } from "../gate/call.ts";
 import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../ledger/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
 import { type ErasedPayload, NAMED_AT_ONCE } from "../ledger/proof/erasure.ts";
 import { ledgerSize } from "../ledger/query.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
+import type { ApprovalEvidence } from "./approvals/evidence.ts";
 import { type Approval, approvalsOf } from "./approvals/rows.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
 import type { TaskEventHub } from "./events.ts";
@@ -18,6 +20,7 @@ export interface EraserParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
+  readonly approvals: Pick<ApprovalEvidence, "prove">;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
 }
@@ -52,14 +55,14 @@ export class PayloadEraser {
    * @throws Problem 404 `not_found` for an entry that is not there or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
-    const { db, ledger, lists, hub, forgetting } = this.#parts;
+    const { db, ledger, lists, approvals, hub, forgetting } = this.#parts;
     const { workspaceId } = call.caller;
     call.about({ detail: { target_seq: seq } });
     const target = await this.#target(workspaceId, seq);
     if (target.task !== undefined) call.about({ task: target.task });
     const task = await this.#taskOf(workspaceId, target);
     const isWhole = task?.dispatchSeq === seq;
-    const asked = task && !isWhole ? await argumentsOf({ db, lists }, task, seq) : null;
+    const asked = task && !isWhole ? await argumentsOf({ db, lists, approvals }, task, seq) : null;
     const payloads = isWhole
       ? await payloadsOf({ db, lists }, task)
       : [...named(target), ...(asked?.others ?? [])];
@@ -124,9 +127,17 @@ interface CallArguments {
   readonly others: readonly ErasedPayload[];
 }
 
-/** Null for an entry that shows no call's arguments. */
-async function argumentsOf({ db, lists }: Reads, task: Task, seq: number): Promise<CallArguments | null> {
-  const asked = await approvalsOf(db, task.workspaceId, task.id);
+/**
+ * Null for an entry that shows no call's arguments. Rows say where the same arguments are, and are compared with the ledger first:
+ * nothing is erased in somebody's name that they did not ask for.
+ * @throws LedgerChanged
+ */
+async function argumentsOf(
+  { db, lists, approvals }: Reads & Pick<EraserParts, "approvals">,
+  task: Task,
+  seq: number,
+): Promise<CallArguments | null> {
+  const asked = await approvals.prove(await approvalsOf(db, task.workspaceId, task.id));
   const ids = new Set([...task.toolsCalled.map(({ id }) => id), ...asked.map(({ callId }) => callId)]);
   for (const id of ids) {
     const approval = asked.find(({ callId }) => callId === id);
@@ -135,12 +146,25 @@ async function argumentsOf({ db, lists }: Reads, task: Task, seq: number): Promi
     const called = task.toolsCalled.find((call) => call.id === id);
     const seqs = [...shown, ...changes, ...(called ? [called.intentSeq] : [])];
     if (!seqs.includes(seq)) continue;
+    if (called) await requireCallOf(lists, task, called.intentSeq);
     return {
       id,
       others: seqs.filter((other) => other !== seq).map((other) => ({ seq: other, kind: "input" as const })),
     };
   }
   return null;
+}
+
+/** @throws LedgerChanged if the entry by which a task is said to have made a call is not one of its calls */
+async function requireCallOf(
+  lists: Pick<LedgerLists, "entry">,
+  { workspaceId, id }: Task,
+  seq: number,
+): Promise<void> {
+  const entry = await lists.entry(workspaceId, seq);
+  const { action, task } = entry ? (JSON.parse(entry.bytes) as Partial<Target>) : {};
+  if (action === "tool.call" && task === id) return;
+  throw new LedgerChanged(`the entry ${seq} is not a call of ${id}, though the stored call names it`, seq);
 }
 
 /** All entries that have shown a call to people. */

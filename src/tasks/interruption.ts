@@ -93,6 +93,14 @@ export function unrecorded(): Ending {
   return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
 }
 
+/** How a task ends of which the store says something else than the ledger does. */
+export function contradicted(): Ending {
+  return failure(
+    "interrupted",
+    "The store does not agree with the evidence ledger about this task, so the task was ended. The server's log says where.",
+  );
+}
+
 export function internal(): Ending {
   return failure("internal", "Something went wrong here. The task's id finds it in the server's log.");
 }

@@ -5,6 +5,7 @@ import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
 import { ApprovalDesk } from "./approvals/desk.ts";
+import { ApprovalEvidence } from "./approvals/evidence.ts";
 import { PayloadEraser } from "./erase.ts";
 import { TaskEventHub } from "./events.ts";
 import { PayloadExpiry } from "./expire.ts";
@@ -13,7 +14,7 @@ import { QuotedPayloads } from "./quoted.ts";
 import { TokenEstimates } from "./run/expected-cost.ts";
 import { TaskService } from "./service.ts";
 
-export interface OpenTasksParts extends Omit<TaskParts, "hub" | "answers" | "estimates"> {
+export interface OpenTasksParts extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly lists: LedgerLists;
@@ -41,11 +42,16 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const { db, ledger, lists, faults, workspaces, clock, log, forgetting, notices, nodeCeiling, queueLimit } =
     parts;
   const hub = new TaskEventHub(db);
+  const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
   const estimates = new TokenEstimates();
-  const tasks = new TaskService({ ...parts, hub, answers, estimates }, { nodeCeiling, queueLimit, notices });
+  const tasks = new TaskService(
+    { ...parts, approvals, hub, answers, estimates },
+    { nodeCeiling, queueLimit, notices },
+  );
   const desk = new ApprovalDesk({
     ...parts,
+    approvals,
     hub,
     goOn: (queued) => tasks.goOn(queued),
     isEnding: (id) => tasks.isEnding(id),
@@ -55,7 +61,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
     quoted: new QuotedPayloads({ db, ledger, hub, forgetting, clock, log }),
-    eraser: new PayloadEraser({ db, ledger, lists, hub, forgetting }),
+    eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },
       days: parts.payloadDays,

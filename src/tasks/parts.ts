@@ -10,6 +10,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { ModelDoor } from "../models/door.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
+import type { ApprovalEvidence } from "./approvals/evidence.ts";
 import type { TaskEventHub } from "./events.ts";
 import type { TokenEstimates } from "./run/expected-cost.ts";
 import type { Task } from "./task.ts";
@@ -24,6 +25,7 @@ export interface TaskParts {
   readonly tokens: Pick<Tokens, "grantOf">;
   readonly door: ModelDoor;
   readonly tools: ToolRegistry;
+  readonly approvals: ApprovalEvidence;
   readonly hub: TaskEventHub;
   readonly answers: CallAnswers;
   readonly estimates: TokenEstimates;

@@ -146,6 +146,7 @@ export interface Entry {
   readonly actor?: string;
   readonly credits?: number;
   readonly detail?: Readonly<Record<string, unknown>>;
+  readonly oversight?: Readonly<Record<string, unknown>> | null;
 }
 
 /** The whole ledger of the token's workspace, oldest first. */

@@ -37,6 +37,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   draining: "The server is about to stop. Try again once it is back.",
   approval_decided: "Somebody has decided already. The list shows what is left.",
   approval_changed: "The arguments or the tool have changed. Look at the call again, then decide.",
+  approval_erased: "Deny the call, or approve it with arguments of your own.",
   connector_exists: "Choose another name.",
   connector_limit: "Remove a connector that is not used any more.",
   tool_forbidden: "Use a token whose tools: scopes cover it, or a connector whose scopes let it through.",

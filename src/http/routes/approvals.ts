@@ -3,7 +3,7 @@ import Type from "typebox";
 import { type Clock, timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import type { ApprovalDesk } from "../../tasks/approvals/desk.ts";
-import type { PastApproval } from "../../tasks/approvals/history.ts";
+import type { ProvenApproval } from "../../tasks/approvals/proven.ts";
 import type { ApprovalStatus } from "../../tasks/approvals/rows.ts";
 import type { TaskService } from "../../tasks/service.ts";
 import { isFinal } from "../../tasks/task.ts";
@@ -199,7 +199,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
 }
 
 /** A call that waits, or has waited, for people (contract, section 3), and what they said. */
-export function viewApproval(approval: PastApproval) {
+export function viewApproval(approval: ProvenApproval) {
   const { status, approvedBy, decision } = approval;
   return {
     task: approval.taskId,

@@ -6,11 +6,16 @@ export interface EntryFields {
   /** Hex. */
   readonly prev: string;
   readonly ts: string;
+  readonly phase: string;
   readonly action: string;
   readonly actor: string;
   readonly channel: string;
   readonly outcome: string;
   readonly code?: string;
+  readonly ref?: number;
+  readonly request_id?: string;
+  readonly task?: string;
+  readonly tool?: string;
   readonly agent?: string;
   readonly tier?: number;
   readonly oversight?: object;

@@ -8,6 +8,7 @@ import type { EntryFields } from "./form.ts";
 import { checkSeries, readHead, reportUnsignedTail } from "./head.ts";
 import { type KeyEvidence, type Keyring, newKeyOf, type Rotation, rotationOf } from "./keyring.ts";
 import { PayloadCheck } from "./payloads.ts";
+import { ReferenceCheck } from "./references.ts";
 import { counted, type Report } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
 import { type KeptCheckpoint, RootCheck } from "./roots.ts";
@@ -46,7 +47,13 @@ export interface WalkedLedger extends KeyEvidence {
 }
 
 /** Findings that follow from entries being others than they were. */
-const FOLLOWING = ["index_changed", "index_missing", "payload_changed", "payload_surplus"];
+const FOLLOWING = [
+  "index_changed",
+  "index_missing",
+  "payload_changed",
+  "payload_surplus",
+  "reference_differs",
+];
 
 /** Goes through one workspace's ledger and everything that is made of it, once, in constant memory. */
 export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
@@ -58,6 +65,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const index = new IndexCheck(database, workspaceId, tiled, report);
   const expiring = await expiringUpTo({ database, workspaceId, last, now, report });
   const payloads = new PayloadCheck(database, workspaceId, expiring, report);
+  const references = new ReferenceCheck(database, workspaceId, report);
   const verifierKeys = keys.verifierKeys(origin);
   const head = await readHead({
     ...{ database, workspaceId, origin, tools, report },
@@ -76,6 +84,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       tiles.take(step, tree.take(step));
       index.take(step);
       payloads.take(step);
+      references.take(step);
       const rotation = step.entry && rotationOf(step.entry, origin, tools);
       if (rotation) rotations.push(rotation);
       const newKey = step.entry && newKeyOf(step.entry, origin, tools);

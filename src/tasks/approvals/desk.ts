@@ -10,27 +10,27 @@ import { encodeFrame, type TaskEvents } from "../frames.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Queued } from "../scheduler.ts";
 import { findOpenTask, findTask, markDecided, raiseEventCeiling } from "../store.ts";
-import { type ApprovalFilter, type ApprovalPage, listApprovals } from "./history.ts";
-import { argumentsHashOf, presentCall } from "./present.ts";
+import { type ApprovalFilter, listApprovals } from "./history.ts";
+import { presentCall, shownBy } from "./present.ts";
+import type { ProvenApproval } from "./proven.ts";
+import {
+  alreadyDecided,
+  alreadyExpired,
+  type DecisionRequest,
+  refuseErased,
+  refuseOthers,
+  refuseUnnamed,
+} from "./refusals.ts";
 import {
   type Approval,
-  addVote,
   changeArguments,
+  type ExpiryPlace,
   expiredApprovals,
   findApproval,
+  type StoredApproval,
   settleApproval,
 } from "./rows.ts";
-
-export interface DecisionRequest {
-  readonly decision: "approve" | "deny";
-  readonly reason?: string;
-  /** In place of those that were asked for; with `approve` alone. */
-  readonly arguments?: Readonly<Record<string, unknown>>;
-  /** The arguments that the person was shown, by their hash: others are not decided on. */
-  readonly argumentsHash?: string;
-  /** The definition of the tool that the person was shown, by its hash: another is not decided on. */
-  readonly definitionHash?: string;
-}
+import { addVote } from "./votes.ts";
 
 /** The tool or its connector is not what was presented: thrown out of the decision's transaction, of which nothing lasts. */
 class DefinitionChanged extends Error {
@@ -39,7 +39,7 @@ class DefinitionChanged extends Error {
 
 export type DeskParts = Pick<
   TaskParts,
-  "db" | "ledger" | "hub" | "clock" | "tools" | "log" | "watch" | "approvalExpiresMs"
+  "db" | "ledger" | "approvals" | "hub" | "clock" | "tools" | "log" | "watch" | "approvalExpiresMs"
 > & {
   /** Lets a task go on that was decided about, once it is queued in the store. */
   goOn(queued: Queued): Promise<void>;
@@ -61,24 +61,31 @@ export class ApprovalDesk {
     this.#parts = parts;
   }
 
-  /** Those that the caller may see, the newest first, of entries before `before`. */
+  /**
+   * Those that the caller may see, the newest first, of entries before `before`.
+   * @throws LedgerChanged if one of them is not what the ledger says
+   */
   async list(
     { workspaceId, agent }: Caller,
     filter: Omit<ApprovalFilter, "agentId">,
     limit: number,
     before: number | undefined,
-  ): Promise<ApprovalPage> {
-    const { db } = this.#parts;
-    if (!agent) return listApprovals(db, workspaceId, filter, limit, before);
-    if (filter.agent !== undefined && filter.agent !== agent.name) return { approvals: [], more: false };
-    return listApprovals(db, workspaceId, { ...filter, agent: agent.name, agentId: agent.id }, limit, before);
+  ): Promise<{ readonly approvals: readonly ProvenApproval[]; readonly more: boolean }> {
+    const { db, approvals: evidence } = this.#parts;
+    if (agent && filter.agent !== undefined && filter.agent !== agent.name) {
+      return { approvals: [], more: false };
+    }
+    const own = agent ? { ...filter, agent: agent.name, agentId: agent.id } : filter;
+    const { approvals, more } = await listApprovals(db, workspaceId, own, limit, before);
+    return { approvals: await evidence.prove(approvals), more };
   }
 
   /**
    * A person's decision. It is bound to the hash of the arguments that were shown, and to that of the tool and its connector. A
    * call whose tool has changed since it was presented is not approved: it is presented again.
    * @returns whether the call is settled by it, or still waits for another person
-   * @throws Problem 404 `not_found`, 403 `agent_forbidden`, `person_required`, 409 `approval_decided`, 409 `approval_changed`, 422
+   * @throws Problem 404 `not_found`, 403 `agent_forbidden`, `person_required`, 409 `approval_decided`, `approval_changed`,
+   *   `approval_erased`, 422; LedgerChanged if the call is not what the ledger says
    */
   async decide(
     call: Call,
@@ -86,7 +93,7 @@ export class ApprovalDesk {
     callId: string,
     request: DecisionRequest,
   ): Promise<{ readonly approval: Approval; readonly isSettled: boolean }> {
-    const { db, clock } = this.#parts;
+    const { db, clock, approvals: evidence } = this.#parts;
     const { workspaceId, agent } = call.caller;
     if (agent) {
       throw new Problem("agent_forbidden", `This token acts as ${agent.name}: a person has to decide.`);
@@ -94,26 +101,36 @@ export class ApprovalDesk {
     const found = await findApproval(db, workspaceId, taskId, callId);
     if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide on.`);
     call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
+    const [proven] = await evidence.prove([found]);
+    if (!proven) throw new Error("an approval was neither proven nor refused");
     const changed = this.#changedArguments(found, request);
-    const settled = await this.#bound(found, () =>
+    const settled = await this.#bound(proven, () =>
       call.commit(async (tx, record) => {
         const approval = await findApproval(tx, workspaceId, taskId, callId);
-        if (approval?.status !== "pending") throw decided(approval);
-        if (approval.expiresAt <= clock.now()) throw expired();
+        if (approval?.status !== "pending") throw alreadyDecided(approval);
+        if (approval.expiresAt <= clock.now()) throw alreadyExpired();
         // It was ended while the store could not be written: that came first, and is written late.
-        if (this.#parts.isEnding(taskId)) throw decided(undefined);
+        if (this.#parts.isEnding(taskId)) throw alreadyDecided(undefined);
         refuseOthers(approval, request);
-        if (request.decision === "approve") refuseUnnamed(call.caller, approval);
-        this.#refuseOtherDefinition(approval, request);
+        if (request.decision === "approve") {
+          refuseUnnamed(call.caller, approval);
+          refuseErased(approval, changed);
+          this.#refuseOtherDefinition(approval, isBound(approval, proven));
+        }
         const { definitionHash } = approval;
         const seq = await record({
           ...(definitionHash === null ? {} : { detail: { definition_hash: definitionHash } }),
           input: changed,
           output: request.reason,
-          oversight: this.#oversight(call, approval, changed === undefined ? request.decision : "change"),
+          oversight: this.#oversight(
+            call,
+            withProvenTime(approval, proven),
+            changed === undefined ? request.decision : "change",
+          ),
         });
         if (changed !== undefined) {
-          await changeArguments(tx, approval, seq, await argumentsHashOf(tx, workspaceId, seq));
+          const { argumentsHash } = await shownBy(tx, workspaceId, seq);
+          await changeArguments(tx, approval, seq, argumentsHash);
         }
         tx.onCommit(() => this.#parts.watch.approvalChanged(workspaceId, taskId, callId));
         return this.#settle(tx, approval, request.decision, call, seq);
@@ -124,16 +141,13 @@ export class ApprovalDesk {
   }
 
   /** @throws Problem 409 `approval_changed` once a call whose tool has changed is presented again */
-  async #bound<Result>(
-    { workspaceId, taskId, callId }: Approval,
-    decide: () => Promise<Result>,
-  ): Promise<Result> {
+  async #bound<Result>(shown: ProvenApproval, decide: () => Promise<Result>): Promise<Result> {
     try {
       return await decide();
     } catch (error) {
       if (!(error instanceof DefinitionChanged)) throw error;
     }
-    await this.#parts.db.tx((tx) => this.#presentAgain(tx, workspaceId, taskId, callId));
+    await this.#parts.db.tx((tx) => this.#presentAgain(tx, shown));
     throw new Problem(
       "approval_changed",
       "The tool or its connector has changed since the call was presented. Review the call again, then approve it.",
@@ -141,26 +155,33 @@ export class ApprovalDesk {
   }
 
   /**
-   * A denial needs no tool to be what it was. One that is gone is not called, whatever is decided.
-   * @throws DefinitionChanged
+   * A tool that is gone is not called, whatever is decided.
+   * @throws DefinitionChanged if the call has to be presented again; Problem 409 `approval_erased` if nobody can see it any more
    */
   #refuseOtherDefinition(
-    { workspaceId, tool, definitionHash }: Approval,
-    { decision }: DecisionRequest,
+    { workspaceId, tool, definitionHash, arguments: text }: StoredApproval,
+    isComplete: boolean,
   ): void {
-    if (decision === "deny") return;
     const now = this.#parts.tools.definitionOf(workspaceId, tool);
-    if (now !== undefined && now !== definitionHash) throw new DefinitionChanged();
+    if (now === undefined || (isComplete && now === definitionHash)) return;
+    if (text === null) {
+      throw new Problem(
+        "approval_erased",
+        "The tool or its connector has changed, and the call's arguments were erased, so it cannot be presented again. Deny it.",
+      );
+    }
+    throw new DefinitionChanged();
   }
 
-  /** Presents a call with the tool as it is now. One whose arguments were erased can only be denied. */
-  async #presentAgain(tx: Tx, workspaceId: number, taskId: string, callId: string): Promise<void> {
+  /** Presents a call with the tool as it is now, unless somebody else just has. */
+  async #presentAgain(tx: Tx, shown: ProvenApproval): Promise<void> {
+    const { workspaceId, taskId, callId } = shown;
     const { ledger, tools, clock, watch, approvalExpiresMs: expiresMs } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
     const task = await findTask(tx, workspaceId, taskId);
     if (approval?.status !== "pending" || approval.arguments === null || !task) return;
     const tool = tools.catalogue.find(workspaceId, approval.tool);
-    if (!tool || definitionHash(tool) === approval.definitionHash) return;
+    if (!tool || (isBound(approval, shown) && definitionHash(tool) === approval.definitionHash)) return;
     const { agent, required, arguments: input } = approval;
     const draft = { channel: "system", actor: task.createdBy, tier: task.tier } as const;
     const presentation = {
@@ -181,30 +202,38 @@ export class ApprovalDesk {
     tx.onCommit(() => watch.approvalChanged(workspaceId, taskId, callId));
   }
 
-  /** Denies what nobody has decided on in time. Called every few seconds. */
+  /**
+   * Denies what nobody has decided on in time. Called every few seconds. A row that is not what the ledger says is reported, and left as
+   * it is: nothing expires that was never presented.
+   */
   async expire(): Promise<void> {
     if (this.#sweeping) return;
     this.#sweeping = true;
     try {
-      const { db, clock } = this.#parts;
-      for (;;) {
-        const due = await expiredApprovals(db, clock.now(), EXPIRED_AT_ONCE);
-        for (const approval of due) {
+      const { db, clock, approvals: evidence } = this.#parts;
+      const now = clock.now();
+      for (let after: ExpiryPlace | null = null; ; ) {
+        const due: StoredApproval[] = await expiredApprovals(db, now, EXPIRED_AT_ONCE, after);
+        for (const approval of await evidence.provenAmong(due)) {
           const queued = await db.tx((tx) => this.#expireOne(tx, approval));
           if (queued) await this.#parts.goOn(queued);
         }
-        // Each of them is settled by now, so that this comes to an end.
-        if (due.length < EXPIRED_AT_ONCE) return;
+        const last = due.at(-1);
+        if (!last || due.length < EXPIRED_AT_ONCE) return;
+        after = last;
       }
     } finally {
       this.#sweeping = false;
     }
   }
 
-  async #expireOne(tx: Tx, { workspaceId, taskId, callId }: Approval): Promise<Queued | null> {
+  async #expireOne(tx: Tx, proven: ProvenApproval): Promise<Queued | null> {
+    const { workspaceId, taskId, callId } = proven;
     const { ledger, clock, watch } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
-    if (approval?.status !== "pending") return null;
+    // It may have been presented again in the meantime.
+    if (approval?.status !== "pending" || approval.expiresAt > clock.now()) return null;
+    const { presentedAt } = withProvenTime(approval, proven);
     tx.onCommit(() => watch.approvalChanged(workspaceId, taskId, callId));
     const draft: Draft = {
       phase: "single",
@@ -219,7 +248,7 @@ export class ApprovalDesk {
       oversight: {
         person: "nobody",
         decision: "expire",
-        presented_at: timestamp(approval.presentedAt),
+        presented_at: timestamp(presentedAt),
         decided_at: timestamp(clock.now()),
         target_seq: approval.pendingSeq,
         arguments_hash: approval.argumentsHash,
@@ -319,49 +348,13 @@ export class ApprovalDesk {
   }
 }
 
-/**
- * What was shown is what is decided on. Who names no hash means the arguments that were asked for at first: those that
- * somebody has put in their place are approved by their hash alone.
- * @throws Problem 409 `approval_changed`
- */
-function refuseOthers(
-  approval: Approval,
-  { decision, argumentsHash, definitionHash: shown }: DecisionRequest,
-): void {
-  if (shown !== undefined && shown !== approval.definitionHash) throw isOther();
-  if (argumentsHash !== undefined && argumentsHash !== approval.argumentsHash) throw isOther();
-  const isChanged = approval.argumentsSeq !== approval.pendingSeq;
-  if (argumentsHash === undefined && isChanged && decision === "approve") throw isOther();
+/** Whether the entry that shows the call names all that a decision is bound to. An entry written since `proven` does. */
+function isBound({ pendingSeq }: Approval, proven: ProvenApproval): boolean {
+  return proven.isBound || pendingSeq !== proven.pendingSeq;
 }
 
-/**
- * If several people have to approve, only a token that names its person counts: other tokens do not identify a person.
- * @throws Problem 403 `person_required`
- */
-function refuseUnnamed({ person }: Caller, { required }: Approval): void {
-  if (required === 1 || person !== null) return;
-  throw new Problem(
-    "person_required",
-    `${required} different people have to approve this call: use a token that names its person.`,
-  );
-}
-
-function decided(approval: Approval | undefined): Problem {
-  const status = approval?.status;
-  if (status === "expired") return expired();
-  if (status === "approved" || status === "denied") {
-    return new Problem("approval_decided", `The call was ${status} already.`);
-  }
-  return new Problem("approval_decided", "The call is not wanted any more: its task has ended.");
-}
-
-function expired(): Problem {
-  return new Problem("approval_decided", "Nobody decided in time: the call counts as denied.");
-}
-
-function isOther(): Problem {
-  return new Problem(
-    "approval_changed",
-    "What is asked has changed. Review the call again, and send its new arguments_hash and definition_hash.",
-  );
+/** The row, with the time at which the ledger says that the call was presented. */
+function withProvenTime<Row extends Approval>(approval: Row, proven: ProvenApproval): Row {
+  const isSame = approval.pendingSeq === proven.pendingSeq;
+  return isSame ? { ...approval, presentedAt: proven.presentedAt } : approval;
 }

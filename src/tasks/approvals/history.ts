@@ -1,6 +1,6 @@
 import type { Sql, SqlValue } from "../../store/db.ts";
 import { PAGE_BYTES } from "../choose.ts";
-import { type ApprovalStatus, type ApprovalWithTexts, approvalsNamed } from "./rows.ts";
+import { type ApprovalStatus, approvalsNamed, type StoredApproval } from "./rows.ts";
 
 /** Conditions on approvals of one workspace; all that are given must hold. */
 export interface ApprovalFilter {
@@ -13,23 +13,8 @@ export interface ApprovalFilter {
   readonly task?: string | undefined;
 }
 
-/** What a person said of a call, as the ledger's entry spells it. */
-export interface Said {
-  readonly person: string;
-  /** RFC 3339. */
-  readonly at: string;
-}
-
-/** An approval, and who said what. */
-export interface PastApproval extends ApprovalWithTexts {
-  /** Who has said yes to the arguments that count, the first one first. */
-  readonly approvedBy: readonly Said[];
-  /** Of the entry that settled it; null where none did. The person of one that expired is `nobody`. */
-  readonly decision: Said | null;
-}
-
 export interface ApprovalPage {
-  readonly approvals: readonly PastApproval[];
+  readonly approvals: readonly StoredApproval[];
   /** Others follow. */
   readonly more: boolean;
 }
@@ -57,21 +42,7 @@ export async function listApprovals(
     workspaceId,
     shown.map(({ task_id, call_id }) => ({ taskId: task_id, callId: call_id })),
   );
-  const votes = await votesOn(sql, workspaceId, shown);
-  const said = await saidIn(sql, workspaceId, [
-    ...votes.map(({ seq }) => seq),
-    ...approvals.flatMap(({ decisionSeq }) => decisionSeq ?? []),
-  ]);
-  return {
-    approvals: approvals.map((approval) => ({
-      ...approval,
-      approvedBy: votes
-        .filter(({ task_id, call_id }) => task_id === approval.taskId && call_id === approval.callId)
-        .flatMap(({ seq }) => said.get(seq) ?? []),
-      decision: (approval.decisionSeq === null ? undefined : said.get(approval.decisionSeq)) ?? null,
-    })),
-    more,
-  };
+  return { approvals, more };
 }
 
 interface Chosen {
@@ -121,44 +92,4 @@ export async function chooseApprovals(
      FROM (${chosen} ORDER BY pending_seq DESC LIMIT $3) AS c ORDER BY c.pending_seq DESC`,
     values,
   );
-}
-
-interface Vote {
-  readonly task_id: string;
-  readonly call_id: string;
-  readonly seq: number;
-}
-
-async function votesOn(
-  sql: Pick<Sql, "all">,
-  workspaceId: number,
-  shown: readonly Chosen[],
-): Promise<Vote[]> {
-  const tasks = [...new Set(shown.map(({ task_id }) => task_id))];
-  return sql.all<Vote>(
-    `SELECT task_id, call_id, seq FROM approval_votes
-     WHERE workspace_id = $1 AND task_id IN (${places(tasks.length)}) ORDER BY seq`,
-    [workspaceId, ...tasks],
-  );
-}
-
-/** By the entry's seq. */
-async function saidIn(
-  sql: Pick<Sql, "all">,
-  workspaceId: number,
-  seqs: readonly number[],
-): Promise<ReadonlyMap<number, Said>> {
-  const wanted = [...new Set(seqs)];
-  if (wanted.length === 0) return new Map();
-  const rows = await sql.all<Said & { readonly seq: number }>(
-    `SELECT seq, bytes->'oversight'->>'person' AS person, bytes->'oversight'->>'decided_at' AS at
-     FROM ledger WHERE workspace_id = $1 AND seq IN (${places(wanted.length)})`,
-    [workspaceId, ...wanted],
-  );
-  return new Map(rows.map(({ seq, person, at }) => [seq, { person, at }]));
-}
-
-/** So many parameters of an `IN`, behind the workspace's. */
-function places(count: number): string {
-  return Array.from({ length: count }, (_, index) => `$${index + 2}`).join(", ");
 }

@@ -4,15 +4,10 @@ import type { CatalogueTool } from "../../connectors/catalogue.ts";
 import { definitionHash } from "../../connectors/tool-definition.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Sql, Tx } from "../../store/db.ts";
+import type { Tx } from "../../store/db.ts";
 import type { Task } from "../task.ts";
-import {
-  type Approval,
-  type ApprovalStatus,
-  type ApprovalWithTexts,
-  insertApproval,
-  presentAgain,
-} from "./rows.ts";
+import type { ProvenApproval } from "./proven.ts";
+import { type Approval, type ApprovalStatus, insertApproval, presentAgain } from "./rows.ts";
 
 /** Ends a run that waits for a person: the task keeps what it has come to, and no slot. */
 export class AwaitingApproval extends Error {
@@ -34,7 +29,7 @@ export type Verdict =
  * @param definition the hash of what would be called (`definitionHash`)
  */
 export function verdictOf(
-  approval: ApprovalWithTexts,
+  approval: ProvenApproval,
   call: BeforeToolCall,
   definition: string | undefined,
 ): Verdict | null {
@@ -43,17 +38,22 @@ export function verdictOf(
   if (approval.status !== "approved" || decisionSeq === null) {
     return { kind: "denied", deny: { deny: wordsOf(approval.status, reason) } };
   }
+  if (approval.arguments === null) {
+    return { kind: "denied", deny: { deny: "The arguments that were approved have been erased." } };
+  }
   // Nobody approved what is not exactly this.
   if (JSON.stringify(call.arguments) !== approval.arguments) {
     return { kind: "denied", deny: { deny: "What was approved are other arguments." } };
   }
-  if (definition === undefined || definition !== approval.definitionHash) return { kind: "changed" };
+  const isSameTool = definition !== undefined && definition === approval.definitionHash;
+  if (!approval.isBound || !isSameTool) return { kind: "changed" };
   return { kind: "approved", decisionSeq };
 }
 
 /** What a model is told of a call that is not made. */
 function wordsOf(status: ApprovalStatus, reason: string | null): string {
   if (status === "expired") return "Nobody decided on it in time.";
+  if (status !== "denied") return "It is not wanted any more.";
   return reason === null ? "A person has denied it." : `A person has denied it: ${reason}`;
 }
 
@@ -72,7 +72,10 @@ export interface Presentation {
   readonly draft: Pick<Draft, "channel" | "actor" | "tier">;
 }
 
-/** Records what is asked. `before`: the same call as it was presented earlier. */
+/**
+ * Records what is asked. The entry has everything that a decision is later held to, since the row beside it is not signed.
+ * @param before the same call as it was presented earlier
+ */
 export async function presentCall(
   tx: Tx,
   ledger: Ledger,
@@ -83,6 +86,7 @@ export async function presentCall(
   const { workspaceId, id: taskId } = task;
   const { origin } = tool;
   const hash = definitionHash(tool);
+  const expiresAt = now + expiresMs;
   const pendingSeq = await ledger.append(tx, workspaceId, {
     ...draft,
     agent,
@@ -96,34 +100,30 @@ export async function presentCall(
     detail: {
       call: callId,
       definition_hash: hash,
+      required,
+      expires_at: timestamp(expiresAt),
       connector_kind: origin.kind,
       connector_authorised_by: origin.authorisedBy,
       ...(origin.kind === "builtin" ? {} : { connector_authorised_at: timestamp(origin.authorisedAt) }),
       ...(before === undefined ? {} : { presented_before: before.pendingSeq }),
     },
   });
-  const presented = {
-    pendingSeq,
-    argumentsHash: await argumentsHashOf(tx, workspaceId, pendingSeq),
-    definitionHash: hash,
-    required,
-    presentedAt: now,
-    expiresAt: now + expiresMs,
-  };
+  const { argumentsHash, presentedAt } = await shownBy(tx, workspaceId, pendingSeq);
+  const presented = { pendingSeq, argumentsHash, definitionHash: hash, required, presentedAt, expiresAt };
   if (before) await presentAgain(tx, before, presented);
   else await insertApproval(tx, { workspaceId, taskId, callId, agent, tool: tool.name, ...presented });
 }
 
-/** The salted hash of an entry's arguments, which is what a decision on them is bound to. */
-export async function argumentsHashOf(
-  sql: Pick<Sql, "get">,
+/** When an entry was written, and the salted hash of its arguments, which is what a decision on them is bound to. */
+export async function shownBy(
+  tx: Tx,
   workspaceId: number,
   seq: number,
-): Promise<string> {
-  const row = await sql.get<{ hash: string | null }>(
-    "SELECT bytes->>'input_hash' AS hash FROM ledger WHERE workspace_id = $1 AND seq = $2",
+): Promise<Pick<Approval, "argumentsHash" | "presentedAt">> {
+  const row = await tx.get<{ hash: string | null; ts: string }>(
+    "SELECT bytes->>'input_hash' AS hash, bytes->>'ts' AS ts FROM ledger WHERE workspace_id = $1 AND seq = $2",
     [workspaceId, seq],
   );
   if (row?.hash == null) throw new Error(`the entry ${seq} has no arguments`);
-  return row.hash;
+  return { argumentsHash: row.hash, presentedAt: Date.parse(row.ts) };
 }

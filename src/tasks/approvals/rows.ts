@@ -1,4 +1,5 @@
 import type { Sql, Tx } from "../../store/db.ts";
+import { readVotes, VOTES, type Vote } from "./votes.ts";
 
 /**
  * Whether a call may be made that a person was asked for: `approved` alone says so. `expired`: nobody decided in time.
@@ -35,12 +36,19 @@ export interface Approval {
   readonly decisionSeq: number | null;
 }
 
-/** The same with its texts; null where they were erased. */
-export interface ApprovalWithTexts extends Approval {
+/**
+ * An approval as it is stored, with its texts; a text is null if it was erased. Nobody has signed a row: whoever acts on it for a
+ * person has `ApprovalEvidence` compare it with the ledger first.
+ */
+export interface StoredApproval extends Approval {
   /** JSON. */
   readonly arguments: string | null;
+  readonly argumentsSalt: Uint8Array | null;
   /** Of the decision. */
   readonly reason: string | null;
+  readonly reasonSalt: Uint8Array | null;
+  /** Who has said yes to the arguments that count, the first one first. */
+  readonly votes: readonly Vote[];
 }
 
 interface Row {
@@ -60,24 +68,28 @@ interface Row {
   readonly status: ApprovalStatus;
   readonly decision_seq: number | null;
   readonly arguments: string | null;
+  readonly arguments_salt: Uint8Array | null;
   readonly reason: string | null;
+  readonly reason_salt: Uint8Array | null;
+  readonly votes: string | null;
 }
 
+/** One statement, so that a row, its texts and its votes are those of one moment. */
 const SELECT = `SELECT a.workspace_id, a.task_id, a.call_id, a.agent, a.tool, a.pending_seq, a.first_seq,
   a.definition_hash, a.arguments_seq,
   a.arguments_hash, a.required, a.presented_at, a.expires_at, a.status, a.decision_seq,
-  (SELECT p.body FROM payloads p
-    WHERE p.workspace_id = a.workspace_id AND p.seq = a.arguments_seq AND p.kind = 'input') AS arguments,
-  (SELECT p.body FROM payloads p
-    WHERE p.workspace_id = a.workspace_id AND p.seq = a.decision_seq AND p.kind = 'output') AS reason
-  FROM approvals a`;
+  i.body AS arguments, i.salt AS arguments_salt, o.body AS reason, o.salt AS reason_salt,
+  ${VOTES} AS votes
+  FROM approvals a
+  LEFT JOIN payloads i ON i.workspace_id = a.workspace_id AND i.seq = a.arguments_seq AND i.kind = 'input'
+  LEFT JOIN payloads o ON o.workspace_id = a.workspace_id AND o.seq = a.decision_seq AND o.kind = 'output'`;
 
 export async function findApproval(
   sql: Pick<Sql, "get">,
   workspaceId: number,
   taskId: string,
   callId: string,
-): Promise<ApprovalWithTexts | undefined> {
+): Promise<StoredApproval | undefined> {
   const row = await sql.get<Row>(
     `${SELECT} WHERE a.workspace_id = $1 AND a.task_id = $2 AND a.call_id = $3`,
     [workspaceId, taskId, callId],
@@ -90,7 +102,7 @@ export async function approvalsOf(
   sql: Pick<Sql, "all">,
   workspaceId: number,
   taskId: string,
-): Promise<ApprovalWithTexts[]> {
+): Promise<StoredApproval[]> {
   const rows = await sql.all<Row>(`${SELECT} WHERE a.workspace_id = $1 AND a.task_id = $2`, [
     workspaceId,
     taskId,
@@ -98,12 +110,12 @@ export async function approvalsOf(
   return rows.map(fromRow);
 }
 
-/** Those of a page, which are not more than a statement has parameters for, the newest first. */
+/** Those of a page, the newest first. They MUST be no more than a statement has parameters for. */
 export async function approvalsNamed(
   sql: Pick<Sql, "all">,
   workspaceId: number,
   named: readonly Pick<Approval, "taskId" | "callId">[],
-): Promise<ApprovalWithTexts[]> {
+): Promise<StoredApproval[]> {
   const pairs = named.map((_, index) => `($${index * 2 + 2}, $${index * 2 + 3})`).join(", ");
   const rows = await sql.all<Row>(
     `${SELECT} WHERE a.workspace_id = $1 AND (a.task_id, a.call_id) IN (VALUES ${pairs}) ORDER BY a.pending_seq DESC`,
@@ -112,17 +124,27 @@ export async function approvalsNamed(
   return rows.map(fromRow);
 }
 
+/** Where a look at expired approvals goes on. */
+export type ExpiryPlace = Pick<Approval, "expiresAt" | "workspaceId" | "taskId" | "callId">;
+
+/** Those whose time is up, the longest first, behind `after`. */
 export async function expiredApprovals(
   sql: Pick<Sql, "all">,
   now: number,
   limit: number,
-): Promise<ApprovalWithTexts[]> {
+  after: ExpiryPlace | null,
+): Promise<StoredApproval[]> {
+  const { expiresAt, workspaceId, taskId, callId } = after ?? NOWHERE;
   const rows = await sql.all<Row>(
-    `${SELECT} WHERE a.status = 'pending' AND a.expires_at <= $1 ORDER BY a.expires_at LIMIT $2`,
-    [now, limit],
+    `${SELECT} WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3
+       AND (a.expires_at, a.workspace_id, a.task_id, a.call_id) > ($3, $4, $5, $6)
+     ORDER BY a.expires_at, a.workspace_id, a.task_id, a.call_id LIMIT $2`,
+    [now, limit, expiresAt, workspaceId, taskId, callId],
   );
   return rows.map(fromRow);
 }
+
+const NOWHERE: ExpiryPlace = { expiresAt: Number.MIN_SAFE_INTEGER, workspaceId: 0, taskId: "", callId: "" };
 
 export async function insertApproval(
   tx: Tx,
@@ -221,34 +243,6 @@ export async function countPending(sql: Pick<Sql, "get">, workspaceId: number): 
   return row?.pending ?? 0;
 }
 
-/**
- * The same person, however a token's issuer has written the name: two spellings of one name are not two people.
- */
-function personKey(person: string): string {
-  return person.normalize("NFKC").trim().replace(/\s+/gu, " ").toLowerCase();
-}
-
-/** @returns how many people have said yes now; null where this one had before */
-export async function addVote(
-  tx: Tx,
-  { workspaceId, taskId, callId }: Approval,
-  person: string,
-  seq: number,
-): Promise<number | null> {
-  const key = [workspaceId, taskId, callId];
-  const added = await tx.run(
-    `INSERT INTO approval_votes (workspace_id, task_id, call_id, person, seq) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT DO NOTHING`,
-    [...key, personKey(person), seq],
-  );
-  if (added === 0) return null;
-  const row = await tx.get<{ votes: number }>(
-    "SELECT COUNT(*) AS votes FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3",
-    key,
-  );
-  return row?.votes ?? 0;
-}
-
 /** A task that ends asks for nothing any more. @returns the ids of the calls that waited */
 export async function withdrawApprovals(
   tx: Tx,
@@ -263,7 +257,7 @@ export async function withdrawApprovals(
   return rows.map(({ call_id }) => call_id);
 }
 
-function fromRow(row: Row): ApprovalWithTexts {
+function fromRow(row: Row): StoredApproval {
   return {
     workspaceId: row.workspace_id,
     taskId: row.task_id,
@@ -281,6 +275,9 @@ function fromRow(row: Row): ApprovalWithTexts {
     status: row.status,
     decisionSeq: row.decision_seq,
     arguments: row.arguments,
+    argumentsSalt: row.arguments_salt,
     reason: row.reason,
+    reasonSalt: row.reason_salt,
+    votes: readVotes(row.votes),
   };
 }

@@ -1,6 +1,6 @@
 import type { AgentEvent, BeforeToolCall, ToolCall } from "../../agents/index.ts";
 import { StoreUnavailable, type Tx } from "../../store/db.ts";
-import type { ApprovalWithTexts } from "../approvals/rows.ts";
+import type { Approval } from "../approvals/rows.ts";
 import type { EventLog } from "../event-log.ts";
 import { saveEvents } from "../event-store.ts";
 import { encodeFrame } from "../frames.ts";
@@ -31,7 +31,7 @@ export class RunJournal {
   readonly #log: EventLog;
   readonly #characters = new WholeCharacters();
   /** What people were asked for this task before the run, by the call's id. */
-  readonly #asked: ReadonlyMap<string, ApprovalWithTexts>;
+  readonly #asked: ReadonlyMap<string, Approval>;
   #ceiling: number;
   #saveAt = UNSAVED_BYTES;
 
@@ -39,7 +39,7 @@ export class RunJournal {
     parts: Pick<TaskParts, "db" | "watch">,
     task: Task,
     log: EventLog,
-    asked: ReadonlyMap<string, ApprovalWithTexts>,
+    asked: ReadonlyMap<string, Approval>,
   ) {
     this.#parts = parts;
     this.#task = task;
@@ -171,7 +171,7 @@ export class RunJournal {
  * Whether a person was asked for a call before the run, and has left its arguments as they were shown last. Arguments that were changed
  * before a call was presented again were published by the run that presented it.
  */
-function isAsAsked(approval: ApprovalWithTexts | undefined): boolean {
+function isAsAsked(approval: Approval | undefined): boolean {
   if (!approval) return false;
   return approval.status !== "approved" || approval.argumentsSeq === approval.pendingSeq;
 }

@@ -1,6 +1,8 @@
 import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../../agents/index.ts";
 import type { Sql, Tx } from "../../store/db.ts";
-import { type ApprovalWithTexts, approvalsOf } from "../approvals/rows.ts";
+import type { ApprovalEvidence } from "../approvals/evidence.ts";
+import type { ProvenApproval } from "../approvals/proven.ts";
+import { approvalsOf } from "../approvals/rows.ts";
 import type { Task, ToolCalled } from "../task.ts";
 
 /** Where a task goes on that was broken off. */
@@ -10,7 +12,7 @@ export interface SavedProgress {
   /** The last step has calls that are still to be made: no model is asked first, and no text comes twice. */
   readonly isInStep: boolean;
   /** What people were asked, by the call's id. */
-  readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
+  readonly asked: ReadonlyMap<string, ProvenApproval>;
   /** The task is one call that its client made itself. Null: a model leads it. */
   readonly own: OwnCall | null;
   /** The final answer, where the process died between it and the task's end. */
@@ -73,20 +75,26 @@ export async function forgetAnswers(tx: Tx, workspaceId: number, taskId: string)
 /**
  * What a task has come to so far. A call that was out when a process died has the result `unknown`, unless its tool may be
  * called twice without harm: then it has none, and is made again.
+ * @throws LedgerChanged if what people are said to have decided is not what the ledger says
  */
 export async function loadProgress(
   sql: Pick<Sql, "all">,
   task: Task,
   mayRepeat: (tool: string) => boolean,
+  evidence: Pick<ApprovalEvidence, "prove" | "requireUnused">,
 ): Promise<SavedProgress> {
   const rows = await sql.all<{ step: number; body: string }>(
     "SELECT step, body FROM task_answers WHERE workspace_id = $1 AND task_id = $2 ORDER BY step",
     [task.workspaceId, task.id],
   );
   const answers = rows.map(({ body }) => JSON.parse(body) as AssistantMessage);
-  const asked = new Map(
-    (await approvalsOf(sql, task.workspaceId, task.id)).map((approval) => [approval.callId, approval]),
-  );
+  const approvals = await approvalsOf(sql, task.workspaceId, task.id);
+  // A task that has asked nobody reads no entry.
+  const proven = approvals.length === 0 ? [] : await evidence.prove(approvals);
+  for (const approval of proven) {
+    if (!task.toolsCalled.some(({ id }) => id === approval.callId)) await evidence.requireUnused(approval);
+  }
+  const asked = new Map(proven.map((approval) => [approval.callId, approval]));
   const last = answers.at(-1);
   if (last && last.toolCalls.length === 0) {
     return { messages: [], isInStep: false, asked, own: null, answer: last.text };
@@ -109,7 +117,7 @@ export async function loadProgress(
 }
 
 /** A person may have approved other arguments: from then on they are the call's. */
-function asDecided(call: ToolCall, approval: ApprovalWithTexts | undefined): ToolCall {
+function asDecided(call: ToolCall, approval: ProvenApproval | undefined): ToolCall {
   if (approval?.status !== "approved" || approval.arguments === null) return call;
   if (approval.argumentsSeq === approval.firstSeq) return call;
   return { ...call, arguments: JSON.parse(approval.arguments) as JsonValue };

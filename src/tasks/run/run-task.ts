@@ -1,8 +1,9 @@
+import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { endTask, takeUp } from "../end.ts";
 import type { EventLog } from "../event-log.ts";
 import type { Ending } from "../finish.ts";
-import { BetweenCalls, internal, type RunSignals, unrecorded } from "../interruption.ts";
+import { BetweenCalls, contradicted, internal, type RunSignals, unrecorded } from "../interruption.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Queued } from "../scheduler.ts";
 import { markQueued } from "../store.ts";
@@ -37,7 +38,7 @@ export async function runTask(
       ending = "shutdown";
     } else {
       parts.log.error("a task failed here", { task: task.id, error });
-      ending = error instanceof StoreUnavailable ? unrecorded() : internal();
+      ending = endingAfter(error);
     }
   }
   if (ending === "awaiting") return "awaiting";
@@ -47,6 +48,11 @@ export async function runTask(
   }
   await endTask(parts, task, log, ending, signals, run.owed);
   return "ended";
+}
+
+function endingAfter(error: unknown): Ending {
+  if (error instanceof StoreUnavailable) return unrecorded();
+  return error instanceof LedgerChanged ? contradicted() : internal();
 }
 
 /** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */

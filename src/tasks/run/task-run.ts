@@ -83,10 +83,10 @@ export class TaskRun {
   }
 
   async #open(rights: RunRights): Promise<Run> {
-    const { db, tools } = this.#parts;
+    const { db, tools, approvals } = this.#parts;
     const task = this.#task;
     const mayRepeat = (tool: string) => tools.mayRepeat(task.workspaceId, tool);
-    const progress = await loadProgress(db, task, mayRepeat);
+    const progress = await loadProgress(db, task, mayRepeat, approvals);
     const journal = new RunJournal(this.#parts, task, this.#log, progress.asked);
     const guard = new CallGuard(this.#parts, task, rights, journal, this.#draining);
     const evidence = new CallEvidence(this.#parts, task);

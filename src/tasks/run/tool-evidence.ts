@@ -1,11 +1,13 @@
 import type { AfterToolCall, BeforeToolCall, Deny } from "../../agents/index.ts";
 import { redact } from "../../base/log.ts";
 import { isToolName } from "../../connectors/registry.ts";
+import { RightsChanged } from "../../gate/rights-changed.ts";
 import { recordUsage, UNKNOWN_TOOL } from "../../gate/usage/record.ts";
 import type { Draft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { verdictOf } from "../approvals/present.ts";
-import type { Approval, ApprovalWithTexts } from "../approvals/rows.ts";
+import type { ProvenApproval } from "../approvals/proven.ts";
+import type { Approval } from "../approvals/rows.ts";
 import { chargeTask } from "../charges.ts";
 import type { TaskParts } from "../parts.ts";
 import { finishToolCall, insertToolCall } from "../store.ts";
@@ -21,7 +23,7 @@ export interface ToolEvidenceParts
   readonly rights: RunRights;
   readonly journal: Pick<RunJournal, "announce" | "save">;
   /** What people were asked for this task before the run, by the call's id. */
-  readonly asked: ReadonlyMap<string, ApprovalWithTexts>;
+  readonly asked: ReadonlyMap<string, ProvenApproval>;
 }
 
 /** A tool call whose intent is on disk. */
@@ -29,11 +31,6 @@ interface ToolIntent {
   readonly seq: number;
   /** Micro-credits that the call costs once it is made. */
   readonly price: number;
-}
-
-/** What may be called has changed while the call waited for its budget: its transaction is rolled back, and it is decided again. */
-class RightsChanged extends Error {
-  override readonly name = "RightsChanged";
 }
 
 const TOOL_NAME_LIMIT = 128;
@@ -190,9 +187,10 @@ export class ToolEvidence {
   }
 }
 
-/** Undefined if there is nothing to say. */
+/** By whose word, on which arguments, and for how much the call is made; undefined if there is nothing to say. */
 function intentDetail(approval: Approval | undefined, price: number): Draft["detail"] {
-  const seq = approval?.decisionSeq ?? undefined;
-  const detail = { ...(seq === undefined ? {} : { approval_seq: seq }), ...(price === 0 ? {} : { price }) };
+  const { decisionSeq = null, argumentsHash } = approval ?? {};
+  const approved = decisionSeq === null ? {} : { approval_seq: decisionSeq, arguments_hash: argumentsHash };
+  const detail = { ...approved, ...(price === 0 ? {} : { price }) };
   return Object.keys(detail).length === 0 ? undefined : detail;
 }

@@ -13,6 +13,7 @@ import type { Db } from "../../store/db.ts";
 import type { Dispatched } from "../accept.ts";
 import type { TaskService } from "../service.ts";
 import { nextTime } from "./cron.ts";
+import type { ScheduleEvidence } from "./evidence.ts";
 import { dueSchedules, isOfAgent, nextDue, settleRun } from "./rows.ts";
 import type { LastRun, Schedule } from "./schedule.ts";
 
@@ -23,6 +24,7 @@ export interface ScheduleRunsParts {
   readonly tokens: Pick<Tokens, "callerOf">;
   readonly workspaces: Pick<Workspaces, "get">;
   readonly tasks: Pick<TaskService, "dispatch">;
+  readonly evidence: Pick<ScheduleEvidence, "isProven">;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
@@ -39,10 +41,12 @@ const AT_ONCE = 16;
 const LOOK_MS = 30_000;
 const RETRY_MS = 5_000;
 const DISPATCH: Operation = { action: "task.dispatch", scope: "tasks:write", counted: true };
+/** The row is not what the ledger says: nobody's name is put to what it asks for. */
+const CHANGED = "schedule_changed";
 /** Nothing is wrong with the schedule: its time is tried again until it counts as missed. */
 const PASSING = new Set(["ledger_unavailable", "draining"]);
 /** It can't run any more as it is: it is paused, until somebody changes it. */
-const LASTING = new Set(["invalid_token", "agent_not_found"]);
+const LASTING = new Set(["invalid_token", "agent_not_found", CHANGED]);
 const MISSED = "missed";
 
 /**
@@ -121,8 +125,11 @@ export class ScheduleRuns {
   }
 
   async #dispatch(schedule: Due): Promise<boolean> {
-    const { clock, gate, ids, tasks } = this.#parts;
+    const { clock, gate, ids, tasks, evidence } = this.#parts;
     const { id, nextAt: at, agent, prompt, tier, tools, metadata } = schedule;
+    if (!(await evidence.isProven(schedule))) {
+      return this.#settle(schedule, { at, task: null, code: CHANGED });
+    }
     const isMissed = clock.now() - at > MISSED_AFTER_MS;
     const detail: Detail = { schedule: id, scheduled_at: timestamp(at), ...(isMissed ? { missed: 1 } : {}) };
     if (isMissed && schedule.missed === "skip") return this.#refuse(schedule, MISSED, detail);

@@ -9,6 +9,7 @@ import type { ModelDoor } from "../../models/door.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import { cronProblem, isTimezone, nextTime } from "./cron.ts";
+import { toolsOf } from "./evidence.ts";
 import {
   countSchedules,
   deleteSchedule,
@@ -126,13 +127,14 @@ export class Schedules {
     forgetting.forgetSoon();
   }
 
-  /** One transaction with the entry, which says when and where it runs; the prompt is the entry's payload. */
+  /** One transaction with the entry, which says when, where and with which tools it runs; the prompt is the entry's payload. */
   #commit(call: Call, id: string, work: (tx: Tx) => Promise<Schedule>): Promise<Schedule> {
     return call.commit(async (tx, record) => {
       const schedule = await work(tx);
       const { agent, tier, cron, timezone, missed, status, version, prompt } = schedule;
       call.about({ agent, ...(tier === null ? {} : { tier }) });
-      const detail = { schedule: id, cron, timezone, missed, status, version };
+      const tools = toolsOf(schedule);
+      const detail = { schedule: id, cron, timezone, missed, status, version, tools };
       await record({ input: prompt, detail });
       tx.onCommit(() => this.#parts.changed());
       return schedule;

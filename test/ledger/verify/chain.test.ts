@@ -130,6 +130,7 @@ describe("the chain is made anew:", () => {
       attack: async (v) => {
         v.unguarded(() => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq = ?", INSIDE);
+          v.renumberReferences(INSIDE);
           v.rechain(INSIDE);
           v.run("UPDATE payloads SET seq = seq - 1 WHERE workspace_id = 1 AND seq > ?", INSIDE);
           v.removeCheckpoints();
@@ -144,6 +145,7 @@ describe("the chain is made anew:", () => {
       attack: async (v) => {
         v.unguarded(() => {
           v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq = ?", INSIDE);
+          v.renumberReferences(INSIDE);
           v.rechain(INSIDE);
           v.run("UPDATE payloads SET seq = seq - 1 WHERE workspace_id = 1 AND seq > ?", INSIDE);
           v.signAnew(v.stolenKey());

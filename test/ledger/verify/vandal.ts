@@ -92,6 +92,16 @@ export class Vandal {
     return this.row(seq, workspace).bytes.replace(/"actor":"[^"]*"/, '"actor":"token:tok_somebody_else"');
   }
 
+  /** Lets outcomes name their intents by the numbers that these have once the entry `removed` is gone. */
+  renumberReferences(removed: number, workspace = 1): void {
+    for (const { seq, bytes } of this.rows(workspace)) {
+      const moved = bytes.replace(/"ref":(\d+)/, (whole, ref: string) =>
+        Number(ref) > removed ? `"ref":${Number(ref) - 1}` : whole,
+      );
+      if (moved !== bytes) this.set(seq, { bytes: moved }, workspace);
+    }
+  }
+
   /** Makes numbers, predecessors and hashes anew, so that the chain fits together whatever was changed in it. */
   rechain(from: number, workspace = 1): void {
     const rows = this.rows(workspace);

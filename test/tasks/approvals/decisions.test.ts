@@ -164,7 +164,8 @@ test("other arguments are what is called, and evidence and stream show both", as
     ],
   ]);
   const intent = entries.find(({ action, phase }) => action === "tool.call" && phase === "intent");
-  expect(intent?.detail).toEqual({ approval_seq: entry?.seq });
+  const { arguments_hash } = entry?.oversight ?? {};
+  expect(intent?.detail).toEqual({ approval_seq: entry?.seq, arguments_hash });
   expect(unsettled(entries)).toEqual([]);
   const events = await allEvents(await openEvents(stage.gateway, asked.task));
   const shownArguments = events.filter(({ data }) => "arguments" in data).map(({ data }) => data.arguments);

@@ -6,6 +6,7 @@ import { addConnector } from "../../mcp/support.ts";
 import { allEvents } from "../../support/events.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../../support/scripted-mcp.ts";
 import { dispatch, ended, held, ledger, openEvents, unsettled, until } from "../support.ts";
+import { presentAsEarlier } from "./earlier.ts";
 import { type ApprovalStage, type Asked, startApprovals } from "./support.ts";
 
 let stage: ApprovalStage;
@@ -266,11 +267,31 @@ describe("after a restart", () => {
   test("what an older version asked, without saying for which definition, is shown again", async () => {
     stage = await startApprovals();
     const asked = await stage.ask();
-    const file = new Database(databasePath(stage.gateway.dataDir));
-    file.run("UPDATE approvals SET definition_hash = NULL");
-    file.close();
+    await stage.restart((dataDir) => presentAsEarlier(dataDir, asked));
+    expect(await shown(asked.task)).toMatchObject({ definition_hash: null, arguments: { to: "all" } });
     expect(outcome(await approve(asked.path))).toEqual(CHANGED);
     expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+    expect((await ended(stage.gateway, asked.task)).status).toBe("succeeded");
+  });
+
+  test("what was approved in an older version, which named no definition, is shown again before it is called", async () => {
+    stage = await startApprovals();
+    const asked = await stage.ask();
+    await stage.restart((dataDir) => presentAsEarlier(dataDir, asked, "Ann"));
+    await until(async () => (await shown(asked.task))?.definition_hash != null);
+    expect(stage.tools.calls).toEqual([]);
+    expect(outcome(await approve(asked.path))).toEqual([200, "approved"]);
+    expect((await ended(stage.gateway, asked.task)).status).toBe("succeeded");
+    expect(stage.tools.calls).toHaveLength(1);
+  });
+
+  test("what an older version asked, denied or let expire is a decision still", async () => {
+    stage = await startApprovals();
+    const asked = await stage.ask();
+    await stage.restart((dataDir) => presentAsEarlier(dataDir, asked));
+    expect(outcome(await stage.decide(asked.path, { decision: "deny" }))).toEqual([200, "denied"]);
+    expect((await ended(stage.gateway, asked.task)).output).toContain("denied");
+    expect((await stage.gateway.call("GET", "/v1/approvals?status=denied")).body.data).toHaveLength(1);
   });
 });
 

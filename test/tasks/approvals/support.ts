@@ -29,8 +29,8 @@ export interface ApprovalStage extends Stage {
   pending(query?: string): Promise<Asked[]>;
   decide(path: string, body: object, token?: string): Promise<Answered>;
   task(id: string): ReturnType<typeof Object>;
-  /** Ends the process in order, and starts another one on the same data. */
-  restart(): Promise<void>;
+  /** Ends the process in order, and starts another one on the same data. `between`: with no server on it. */
+  restart(between?: (dataDir: string) => Promise<void> | void): Promise<void>;
 }
 
 export async function startApprovals(
@@ -68,7 +68,7 @@ export async function startApprovals(
       const id = await dispatch({ ...gateway, call }, { agent: name, tools: ["up.send"] });
       let found: Asked | undefined;
       await until(async () => {
-        found = (await pending("?limit=200")).find(({ task }) => task === id);
+        found = (await pending(`?task=${id}`)).find(({ task }) => task === id);
         return found !== undefined;
       });
       if (!found) throw new Error("nobody was asked");
@@ -76,8 +76,9 @@ export async function startApprovals(
     },
     decide: (path, body, token) => call("POST", path, { body, ...(token === undefined ? {} : { token }) }),
     task: async (id: string) => (await call("GET", `/v1/tasks/${id}`)).body,
-    async restart() {
+    async restart(between) {
       await gateway.gateway.stop();
+      await between?.(gateway.dataDir);
       const clock = settings.clock ? { clock: settings.clock } : {};
       const next = await startGateway({
         ...clock,

@@ -12,6 +12,7 @@ const POLICY_CODES = new Set([
   "agent_stopped",
   "approval_required",
   "approval_changed",
+  "approval_erased",
   "approval_decided",
   "rate_limited",
   "queue_full",

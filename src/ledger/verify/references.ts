@@ -1,0 +1,166 @@
+import { redact } from "../../base/log.ts";
+import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import { isEqual } from "../proof/hash.ts";
+import { TREE } from "../tree-hash.ts";
+import { type EntryFields, formOf } from "./form.ts";
+import type { Report } from "./report.ts";
+import type { Step } from "./walk.ts";
+
+/** Entries that others may refer to, kept in memory: most references are to one of the last. */
+const RECENT = 4_096;
+/** Deletions of documents, and changes of arguments, that are kept. In a ledger that has more, nothing is compared with them. */
+const KEPT = 100_000;
+const ROW =
+  "SELECT leaf, CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
+const TOOL_NAME_LIMIT = 128;
+
+interface Row {
+  readonly leaf: unknown;
+  readonly bytes: unknown;
+}
+
+/** What an entry says of a person's decision. */
+interface Decision {
+  readonly decision?: unknown;
+  readonly target_seq?: unknown;
+  readonly arguments_hash?: unknown;
+}
+
+/**
+ * Whether entries that name another one fit it: an outcome its intent, a decision the call that it was made on, a call the
+ * decision that approved it, an erasure the deletion that it followed. The server signs what its own notes tell it; an entry
+ * that was made of a forged note is signed, and refers to something else than it says.
+ *
+ * Entries that the walk found to be changed are not compared: they are reported already.
+ */
+export class ReferenceCheck {
+  readonly #database: ReadOnlyDatabase;
+  readonly #workspaceId: number;
+  readonly #report: Report;
+  readonly #recent = new Map<number, EntryFields>();
+  /** By the request's id, the document that it deleted, if the entry names it. */
+  readonly #deletions = new Map<string, unknown>();
+  /** Arguments that people put in place of those that they were shown: the seq of the entry that showed them, and their hash. */
+  readonly #changes = new Set<string>();
+
+  constructor(database: ReadOnlyDatabase, workspaceId: number, report: Report) {
+    this.#database = database;
+    this.#workspaceId = workspaceId;
+    this.#report = report;
+  }
+
+  /** MUST be told of each place, in order. */
+  take({ entry }: Step): void {
+    if (!entry) return;
+    if (entry.phase === "outcome") this.#checkOutcome(entry);
+    else if (entry.phase === "intent") this.#checkApproval(entry);
+    else if (entry.action.startsWith("oversight.")) this.#checkDecision(entry);
+    else if (entry.action === "payload.erase") this.#checkErasure(entry);
+    else if (entry.action === "vault.delete" && entry.outcome === "succeeded") this.#keepDeletion(entry);
+    if (mayBeNamed(entry)) this.#keep(entry);
+  }
+
+  #checkOutcome(entry: EntryFields): void {
+    const { ref } = entry;
+    if (ref === undefined) return;
+    const intent = this.#find(entry, ref);
+    if (intent === null) return;
+    const isIntent = intent?.phase === "intent" && intent.action === entry.action;
+    if (isIntent && isSameCall(entry, intent) && intent.actor === entry.actor) return;
+    this.#differs(entry, `is the outcome of entry ${ref}, which is not the intent of the same call`);
+  }
+
+  #checkApproval(entry: EntryFields): void {
+    const seq = entry.detail?.approval_seq;
+    if (seq === undefined) return;
+    const approval = this.#find(entry, seq);
+    if (approval === null) return;
+    const decision: Decision = approval?.oversight ?? {};
+    const hash = entry.detail?.arguments_hash;
+    const isApproved = approval?.action === "oversight.approve" && approval.outcome === "succeeded";
+    const isSame = isApproved && isSameCall(entry, approval);
+    if (isSame && (hash === undefined || hash === decision.arguments_hash)) return;
+    this.#differs(entry, `is a call by the approval ${String(seq)}, which did not approve it`);
+  }
+
+  /** Decisions on calls. What people said of a task's output, and stops, have no call. */
+  #checkDecision(entry: EntryFields): void {
+    const { decision, target_seq: seq, arguments_hash: hash }: Decision = entry.oversight ?? {};
+    const isOnCall = DECISIONS.get(entry.action) === entry.outcome;
+    if (!isOnCall || seq === undefined) return;
+    const isChange = decision === "change";
+    if (isChange && this.#changes.size < KEPT) this.#changes.add(`${String(seq)} ${String(hash)}`);
+    const shown = this.#find(entry, seq);
+    if (shown === null) return;
+    const isShown = shown?.action === "tool.call" && shown.outcome === "pending" && isSameCall(entry, shown);
+    if (isShown && (hash === shown.input_hash || isChange || this.#wasChangedTo(seq, hash))) return;
+    this.#differs(entry, `decides on entry ${String(seq)}, which did not put this call before people`);
+  }
+
+  /** Whether somebody has put arguments of this hash in place of those that the entry `seq` showed. */
+  #wasChangedTo(seq: unknown, hash: unknown): boolean {
+    return this.#changes.size >= KEPT || this.#changes.has(`${String(seq)} ${String(hash)}`);
+  }
+
+  #checkErasure(entry: EntryFields): void {
+    const { reason, document } = entry.detail ?? {};
+    if (reason !== "document_deleted" || this.#deletions.size >= KEPT) return;
+    const deleted = this.#deletions.get(entry.request_id ?? "");
+    if (deleted === null || deleted === document) return;
+    this.#differs(entry, `erases for a deletion of ${JSON.stringify(document)} that nobody asked for`);
+  }
+
+  #keepDeletion({ request_id: request, detail }: EntryFields): void {
+    if (request === undefined || this.#deletions.size >= KEPT) return;
+    this.#deletions.set(request, detail?.document ?? null);
+  }
+
+  #keep(entry: EntryFields): void {
+    this.#recent.set(entry.seq, entry);
+    if (this.#recent.size <= RECENT) return;
+    for (const oldest of this.#recent.keys()) {
+      this.#recent.delete(oldest);
+      return;
+    }
+  }
+
+  /** The entry that another one names; undefined if no earlier one has this number, null if it is not known what it said. */
+  #find({ seq: from }: EntryFields, seq: unknown): EntryFields | undefined | null {
+    if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1 || seq >= from) return undefined;
+    const known = this.#recent.get(seq);
+    if (known) return known;
+    const row = this.#database.get<Row>(ROW, [this.#workspaceId, seq]);
+    if (!(row?.bytes instanceof Uint8Array && row.leaf instanceof Uint8Array)) return null;
+    const { fields, problem } = formOf(row.bytes);
+    if (problem !== null || fields?.seq !== seq || !isEqual(TREE.leaf(row.bytes), row.leaf)) return null;
+    return fields as EntryFields;
+  }
+
+  #differs({ seq }: EntryFields, what: string): void {
+    this.#report.tampered(
+      "reference_differs",
+      `Entry ${seq} ${what}: it was made of something that somebody had changed, or the entries before it were.`,
+      seq,
+    );
+  }
+}
+
+/** How a decision on a call ends, by its action. */
+const DECISIONS: ReadonlyMap<string, string> = new Map([
+  ["oversight.approve", "succeeded"],
+  ["oversight.deny", "succeeded"],
+  ["oversight.expire", "denied"],
+]);
+
+function mayBeNamed({ phase, action, outcome }: EntryFields): boolean {
+  return phase === "intent" || outcome === "pending" || DECISIONS.get(action) === outcome;
+}
+
+/** Whether two entries are about the same agent, task and tool, as far as both of them say. */
+function isSameCall(entry: EntryFields, other: EntryFields): boolean {
+  const isSame = (a: string | undefined, b: string | undefined) =>
+    a === undefined || b === undefined || a === b;
+  if (!isSame(entry.agent, other.agent) || !isSame(entry.task, other.task)) return false;
+  // An outcome names its tool as a log line would.
+  return isSame(entry.tool, other.tool) || entry.tool === redact(other.tool ?? "").slice(0, TOOL_NAME_LIMIT);
+}

@@ -1,0 +1,73 @@
+import type { Caller } from "../../access/caller.ts";
+import { Problem } from "../../base/errors.ts";
+import type { Approval, StoredApproval } from "./rows.ts";
+
+export interface DecisionRequest {
+  readonly decision: "approve" | "deny";
+  readonly reason?: string;
+  /** In place of those that were asked for; with `approve` alone. */
+  readonly arguments?: Readonly<Record<string, unknown>>;
+  /** The arguments that the person was shown, by their hash: others are not decided on. */
+  readonly argumentsHash?: string;
+  /** The definition of the tool that the person was shown, by its hash: another is not decided on. */
+  readonly definitionHash?: string;
+}
+
+/**
+ * What was shown is what is decided on. Who names no hash means the arguments that were asked for at first: those that
+ * somebody has put in their place are approved by their hash alone.
+ * @throws Problem 409 `approval_changed`
+ */
+export function refuseOthers(
+  approval: Approval,
+  { decision, argumentsHash, definitionHash: shown }: DecisionRequest,
+): void {
+  if (shown !== undefined && shown !== approval.definitionHash) throw isOther();
+  if (argumentsHash !== undefined && argumentsHash !== approval.argumentsHash) throw isOther();
+  const isChanged = approval.argumentsSeq !== approval.pendingSeq;
+  if (argumentsHash === undefined && isChanged && decision === "approve") throw isOther();
+}
+
+/**
+ * Nobody approves what nobody can see any more. Other arguments can be approved in their place.
+ * @throws Problem 409 `approval_erased`
+ */
+export function refuseErased({ arguments: text }: StoredApproval, changed: string | undefined): void {
+  if (text !== null || changed !== undefined) return;
+  throw new Problem(
+    "approval_erased",
+    "The call's arguments were erased, so nobody can see what they would approve. Deny the call, or approve it with arguments of your own.",
+  );
+}
+
+/**
+ * If several people have to approve, only a token that names its person counts: other tokens do not identify a person.
+ * @throws Problem 403 `person_required`
+ */
+export function refuseUnnamed({ person }: Caller, { required }: Approval): void {
+  if (required === 1 || person !== null) return;
+  throw new Problem(
+    "person_required",
+    `${required} different people have to approve this call: use a token that names its person.`,
+  );
+}
+
+export function alreadyDecided(approval: Approval | undefined): Problem {
+  const status = approval?.status;
+  if (status === "expired") return alreadyExpired();
+  if (status === "approved" || status === "denied") {
+    return new Problem("approval_decided", `The call was ${status} already.`);
+  }
+  return new Problem("approval_decided", "The call is not wanted any more: its task has ended.");
+}
+
+export function alreadyExpired(): Problem {
+  return new Problem("approval_decided", "Nobody decided in time: the call counts as denied.");
+}
+
+function isOther(): Problem {
+  return new Problem(
+    "approval_changed",
+    "What is asked has changed. Review the call again, and send its new arguments_hash and definition_hash.",
+  );
+}

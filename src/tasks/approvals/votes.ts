@@ -1,0 +1,50 @@
+import type { Tx } from "../../store/db.ts";
+import type { Approval } from "./rows.ts";
+
+/** One person's yes, as it is stored. */
+export interface Vote {
+  /** The person's name as `personKey` makes it. */
+  readonly person: string;
+  /** Seq of the entry of the decision. */
+  readonly seq: number;
+}
+
+/** The votes on the approval `a` of a statement, for `readVotes`. No person's key has a line break. */
+export const VOTES = `(SELECT string_agg(v.seq || ' ' || v.person, '\n') FROM approval_votes v
+  WHERE v.workspace_id = a.workspace_id AND v.task_id = a.task_id AND v.call_id = a.call_id)`;
+
+/** The first one first. */
+export function readVotes(text: string | null): Vote[] {
+  if (text === null) return [];
+  const votes = text.split("\n").map((line): Vote => {
+    const space = line.indexOf(" ");
+    return { seq: Number(line.slice(0, space)), person: line.slice(space + 1) };
+  });
+  return votes.sort((a, b) => a.seq - b.seq);
+}
+
+/** Two spellings of one name, as issuers of tokens may write it, are not two people. */
+export function personKey(person: string): string {
+  return person.normalize("NFKC").trim().replace(/\s+/gu, " ").toLowerCase();
+}
+
+/** @returns how many people have said yes now; null if this person had before */
+export async function addVote(
+  tx: Tx,
+  { workspaceId, taskId, callId }: Approval,
+  person: string,
+  seq: number,
+): Promise<number | null> {
+  const key = [workspaceId, taskId, callId];
+  const added = await tx.run(
+    `INSERT INTO approval_votes (workspace_id, task_id, call_id, person, seq) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT DO NOTHING`,
+    [...key, personKey(person), seq],
+  );
+  if (added === 0) return null;
+  const row = await tx.get<{ votes: number }>(
+    "SELECT COUNT(*) AS votes FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3",
+    key,
+  );
+  return row?.votes ?? 0;
+}

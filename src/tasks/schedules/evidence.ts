@@ -1,0 +1,156 @@
+import type { LedgerFaults } from "../../ledger/faults.ts";
+import type { LedgerLists } from "../../ledger/lists.ts";
+import { isHashOf } from "../../ledger/payload.ts";
+import { parseErasure } from "../../ledger/proof/erasure.ts";
+import type { Sql } from "../../store/db.ts";
+import type { Schedule } from "./schedule.ts";
+
+export interface ScheduleEvidenceParts {
+  readonly db: Pick<Sql, "get">;
+  readonly lists: Pick<LedgerLists, "read" | "size">;
+  readonly faults: Pick<LedgerFaults, "report">;
+}
+
+/** The fields of an entry about a schedule, as this program writes them. */
+interface ScheduleEntry {
+  readonly seq: number;
+  readonly action: string;
+  readonly outcome: string;
+  readonly actor: string;
+  readonly agent?: string;
+  readonly tier?: number;
+  readonly input_hash?: string;
+  readonly detail?: {
+    readonly schedule?: string;
+    readonly cron?: string;
+    readonly timezone?: string;
+    readonly missed?: string;
+    readonly status?: string;
+    readonly version?: number;
+    readonly tools?: string;
+  };
+}
+
+/** Schedules that are remembered as proven. All are forgotten once there are more. */
+const PROVEN_LIMIT = 10_000;
+const CHANGES = ["schedule.create", "schedule.update", "schedule.delete"] as const;
+
+/**
+ * Compares schedules with the entries that made them. A schedule runs with a person's rights, and its row is not signed: it runs only
+ * if the newest entry about it says that this actor asked for it, at these times. The prompt is compared as long as its salted hash
+ * can be; `payload_days` after the change its salt is gone.
+ *
+ * The search goes back to the schedule's last change, once for each schedule in the life of a process. It takes 1 ms for each
+ * block of 256 entries that was not checked since the start.
+ */
+export class ScheduleEvidence {
+  readonly #parts: ScheduleEvidenceParts;
+  /** By workspace and id, the schedule as it was proven. */
+  readonly #proven = new Map<string, string>();
+
+  constructor(parts: ScheduleEvidenceParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether the ledger has the schedule as it is stored; reported if not. @throws LedgerChanged */
+  async isProven(schedule: Schedule): Promise<boolean> {
+    const { workspaceId, id } = schedule;
+    const key = `${workspaceId} ${id}`;
+    // What a run writes is nobody's word.
+    const now = JSON.stringify({ ...schedule, nextAt: null, last: null });
+    if (this.#proven.get(key) === now) return true;
+    const entry = await this.#newest(workspaceId, id);
+    const problem = await this.#problemOf(schedule, entry);
+    if (problem === null) {
+      if (this.#proven.size >= PROVEN_LIMIT) this.#proven.clear();
+      this.#proven.set(key, now);
+      return true;
+    }
+    this.#proven.delete(key);
+    this.#parts.faults.report(workspaceId, {
+      kind: "schedule_changed",
+      message: `the stored schedule ${id} ${problem}; it is paused until somebody changes it`,
+      seq: entry?.seq,
+    });
+    return false;
+  }
+
+  /** The last entry that made, changed or deleted it. */
+  async #newest(workspaceId: number, id: string): Promise<ScheduleEntry | undefined> {
+    const last = this.#parts.lists.size(workspaceId);
+    let newest: ScheduleEntry | undefined;
+    for (const action of CHANGES) {
+      const span = { first: (newest?.seq ?? 0) + 1, last, order: "desc" } as const;
+      const found = await this.#search(workspaceId, action, span, id);
+      if (found) newest = found;
+    }
+    return newest;
+  }
+
+  async #search(
+    workspaceId: number,
+    action: string,
+    span: { readonly first: number; readonly last: number; readonly order: "desc" },
+    id: string,
+  ): Promise<ScheduleEntry | undefined> {
+    if (span.first > span.last) return undefined;
+    for await (const entries of this.#parts.lists.read(workspaceId, { action }, span)) {
+      for (const { bytes } of entries) {
+        const entry = JSON.parse(bytes) as ScheduleEntry;
+        if (entry.outcome === "succeeded" && entry.detail?.schedule === id) return entry;
+      }
+    }
+    return undefined;
+  }
+
+  async #problemOf(schedule: Schedule, entry: ScheduleEntry | undefined): Promise<string | null> {
+    if (!entry || entry.action === "schedule.delete") return "is one that nobody made, or that was deleted";
+    const { detail = {} } = entry;
+    if (entry.actor !== schedule.runsAs) return "runs as somebody who did not ask for it";
+    const isSame =
+      detail.version === schedule.version &&
+      detail.cron === schedule.cron &&
+      detail.timezone === schedule.timezone &&
+      detail.missed === schedule.missed &&
+      detail.status === schedule.status &&
+      (entry.tier ?? null) === schedule.tier &&
+      (entry.agent ?? schedule.agent) === schedule.agent &&
+      // Entries of earlier versions do not name the tools.
+      (detail.tools ?? toolsOf(schedule)) === toolsOf(schedule);
+    if (!isSame) return "is not as it was asked for";
+    return (await this.#hasPrompt(schedule, entry)) ? null : "has another prompt than was asked for";
+  }
+
+  async #hasPrompt(
+    { workspaceId, prompt }: Schedule,
+    { seq, input_hash: hash }: ScheduleEntry,
+  ): Promise<boolean> {
+    const row = await this.#parts.db.get<{ salt: Uint8Array }>(
+      "SELECT salt FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = 'input'",
+      [workspaceId, seq],
+    );
+    return row ? isHashOf(hash, row.salt, prompt) : this.#wasErased(workspaceId, seq);
+  }
+
+  /** Whether the ledger says that the prompt's copy in the payloads was erased. */
+  async #wasErased(workspaceId: number, seq: number): Promise<boolean> {
+    const span = { first: seq + 1, last: this.#parts.lists.size(workspaceId), order: "desc" } as const;
+    if (span.first > span.last) return false;
+    for (const action of ["payload.expire", "payload.erase"]) {
+      for await (const entries of this.#parts.lists.read(workspaceId, { action }, span)) {
+        for (const { bytes } of entries) {
+          const erasure = parseErasure(JSON.parse(bytes) as object);
+          if (erasure === null) continue;
+          if ("upTo" in erasure ? erasure.upTo >= seq : erasure.payloads.some((named) => named.seq === seq))
+            return true;
+        }
+      }
+    }
+    return false;
+  }
+}
+
+/** The tools of a schedule, as its entries name them. */
+export function toolsOf({ tools }: Pick<Schedule, "tools">): string {
+  return tools.join(" ");
+}

@@ -1,0 +1,167 @@
+/** Entries that name another one fit it, though the ledger's own key has signed them: the server writes what its notes say. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import { systemRandom } from "../../../src/base/ids.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import type { Draft } from "../../../src/ledger/entry.ts";
+import { openChains } from "../../../src/ledger/open-chains.ts";
+import { openSqlite } from "../../../src/store/sqlite/open.ts";
+import { startGateway } from "../../support/gateway.ts";
+import { tempDir } from "../../support/process.ts";
+import { allFindings, verify } from "./scene.ts";
+
+setDefaultTimeout(60_000);
+
+type Made = Partial<Draft> & Pick<Draft, "action">;
+/** An entry, made of the numbers of those before it. */
+type Entry = (seqs: readonly number[]) => Made;
+
+let directory: ReturnType<typeof tempDir>;
+beforeEach(async () => {
+  directory = tempDir();
+  await (await startGateway({ dataDir: directory.path })).stop();
+});
+afterEach(() => directory.remove());
+
+/** Writes entries with the ledger's key, `between` others behind the first. @returns what is found, as codes with places from 0 */
+async function foundIn(entries: readonly Entry[], between = 0): Promise<(string | number)[][]> {
+  const db = openSqlite(join(directory.path, "gatehouse.db"));
+  const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
+  const workspaceId = workspace?.id ?? 0;
+  const { ledger } = await openChains({
+    ...{ db, directory: directory.path, clock: systemClock, random: systemRandom, log: silentLog },
+    workspaces: () => [{ id: workspaceId, name: "default" }],
+    nameOf: () => "default",
+  });
+  const draft = { phase: "single", outcome: "succeeded", channel: "system", actor: "token:tok_a" } as const;
+  const seqs: number[] = [];
+  for (const entry of entries) {
+    seqs.push(await ledger.record(workspaceId, { ...draft, agent: "helper", ...entry(seqs) }));
+    if (seqs.length > 1) continue;
+    const notes = Array.from(
+      { length: between },
+      () => ({ ...draft, phase: "intent", action: "test.note" }) as const,
+    );
+    await Promise.all(notes.map((note) => ledger.record(workspaceId, note)));
+  }
+  await db.close();
+  const result = await verify(join(directory.path, "gatehouse.db"));
+  return allFindings(result).map(({ code, seq }) => [code, seqs.indexOf(seq ?? 0)]);
+}
+
+const intent =
+  (more: Partial<Draft> = {}): Entry =>
+  () => ({
+    ...{ action: "tool.call", phase: "intent", outcome: "allowed", task: "task_a", tool: "up.send" },
+    ...more,
+  });
+const outcomeOf =
+  (place: number, more: Partial<Draft> = {}): Entry =>
+  (seqs) => ({
+    ...{
+      action: "tool.call",
+      phase: "outcome",
+      ref: seqs[place] ?? 1_000_000,
+      task: "task_a",
+      tool: "up.send",
+    },
+    ...more,
+  });
+const shown: Entry = () => ({
+  ...{ action: "tool.call", outcome: "pending", code: "approval_required", task: "task_a", tool: "up.send" },
+  input: '{"to":"all"}',
+});
+const decided =
+  (action: string, more: Partial<Draft> = {}, hash = "a".repeat(64)): Entry =>
+  (seqs) => ({
+    ...{ action, task: "task_a", tool: "up.send" },
+    outcome: action === "oversight.expire" ? "denied" : "succeeded",
+    oversight: { person: "Ann", decision: "approve", target_seq: seqs[0] ?? 0, arguments_hash: hash },
+    ...more,
+  });
+/** With other arguments, so that the hash is the entry's own. */
+const changed =
+  (more: Partial<Draft> = {}): Entry =>
+  (seqs) => ({
+    ...{ action: "oversight.approve", task: "task_a", tool: "up.send", input: '{"to":"one"}' },
+    oversight: { person: "Ann", decision: "change", target_seq: seqs[0] ?? 0 },
+    ...more,
+  });
+const approvedBy =
+  (place: number, more: object = {}, about: Partial<Draft> = {}): Entry =>
+  (seqs) => ({
+    ...{ action: "tool.call", phase: "intent", outcome: "allowed", task: "task_a", tool: "up.send" },
+    detail: { approval_seq: seqs[place] ?? 0, ...more },
+    ...about,
+  });
+const erasedFor =
+  (document: string, requestId: string): Entry =>
+  () => ({
+    action: "payload.erase",
+    requestId,
+    detail: { reason: "document_deleted", document, payloads: "" },
+  });
+const deleted =
+  (document: string, requestId: string): Entry =>
+  () => ({
+    action: "vault.delete",
+    requestId,
+    detail: { document },
+  });
+
+test.each<[string, readonly Entry[]]>([
+  ["an outcome of another action", [intent({ action: "model.call" }), outcomeOf(0)]],
+  ["an outcome of an entry that is no intent", [intent({ phase: "single" }), outcomeOf(0)]],
+  ["an outcome of a later entry", [intent(), outcomeOf(7)]],
+  ["an outcome of another tool's call", [intent({ tool: "up.other" }), outcomeOf(0)]],
+  ["an outcome of another task's call", [intent({ task: "task_b" }), outcomeOf(0)]],
+  ["an outcome of another agent's call", [intent({ agent: "other" }), outcomeOf(0)]],
+  ["an outcome of somebody else's call", [intent({ actor: "token:tok_ceo" }), outcomeOf(0)]],
+  ["a decision on what was not shown", [intent(), decided("oversight.approve")]],
+  ["a decision on other arguments than were shown", [shown, decided("oversight.deny")]],
+  ["an expiry of another task's call", [shown, decided("oversight.expire", { task: "task_b" })]],
+  ["a change of another tool's call", [shown, changed({ tool: "up.other" })]],
+])("%s is found", async (_, entries) => {
+  expect(await foundIn(entries)).toEqual([["reference_differs", 1]]);
+  // Also if the one that it names is far behind.
+  expect(await foundIn(entries, 5_000)).toEqual([
+    ["reference_differs", -1],
+    ["reference_differs", 1],
+  ]);
+});
+
+test.each<[string, Entry]>([
+  ["the entry that asks", approvedBy(0)],
+  ["an approval of another task's call", approvedBy(1, {}, { task: "task_b" })],
+  ["an approval of another tool", approvedBy(1, {}, { tool: "up.other" })],
+  ["an approval of other arguments", approvedBy(1, { arguments_hash: "b".repeat(64) })],
+])("a call by %s is found", async (_, call) => {
+  expect(await foundIn([shown, changed(), call])).toEqual([["reference_differs", 2]]);
+});
+
+test.each<[string, readonly Entry[]]>([
+  ["nobody deleted", [erasedFor("doc_a", "req_a")]],
+  ["somebody else's request deleted", [deleted("doc_a", "req_b"), erasedFor("doc_a", "req_a")]],
+  ["is not the one that was deleted", [deleted("doc_b", "req_a"), erasedFor("doc_a", "req_a")]],
+])("what was erased for a document that %s is found", async (_, entries) => {
+  expect(await foundIn(entries)).toEqual([["reference_differs", entries.length - 1]]);
+});
+
+test("entries that fit are found by nobody, also those of versions that named less", async () => {
+  const entries = [
+    shown,
+    changed(),
+    approvedBy(1),
+    outcomeOf(2),
+    outcomeOf(2, { tool: undefined, agent: undefined }),
+    intent({ action: "task.dispatch", tool: undefined }),
+    outcomeOf(5, { action: "task.dispatch", tool: undefined }),
+    deleted("doc_a", "req_a"),
+    erasedFor("doc_a", "req_a"),
+    () => ({ action: "vault.delete", requestId: "req_b" }),
+    erasedFor("doc_b", "req_b"),
+  ];
+  expect(await foundIn(entries)).toEqual([]);
+  expect(await foundIn(entries, 5_000)).toEqual([]);
+});
