@@ -7,6 +7,7 @@ import { expiringUpTo } from "./expiring.ts";
 import type { EntryFields } from "./form.ts";
 import { checkSeries, readHead, reportUnsignedTail } from "./head.ts";
 import { type KeyEvidence, type Keyring, newKeyOf, type Rotation, rotationOf } from "./keyring.ts";
+import type { StoredHeads } from "./node-head.ts";
 import { PayloadCheck } from "./payloads.ts";
 import { counted, type Report } from "./report.ts";
 import { reportRewritten, reportTail } from "./rewritten.ts";
@@ -20,6 +21,7 @@ export interface LedgerParts {
   readonly workspaceId: number;
   readonly origin: string;
   readonly keys: Keyring;
+  readonly heads: StoredHeads;
   /** Checkpoints of this ledger from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
   readonly tools: VerifyTools;
@@ -48,7 +50,7 @@ const FOLLOWING = ["index_changed", "index_missing", "payload_changed", "payload
 
 /** Goes through one workspace's ledger and everything that is made of it, once, in constant memory. */
 export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
-  const { database, workspaceId, origin, keys, given, tools, now, report } = parts;
+  const { database, workspaceId, origin, keys, heads, given, tools, now, report } = parts;
   const last = lastSeq(database, workspaceId);
   const tiled = tiledSize(database, workspaceId, last);
   const tree = new LedgerTree();
@@ -58,7 +60,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const payloads = new PayloadCheck(database, workspaceId, expiring, report);
   const verifierKeys = keys.verifierKeys(origin);
   const head = await readHead({
-    ...{ database, workspaceId, origin, tools, report },
+    ...{ database, workspaceId, origin, heads, tools, report },
     keys: verifierKeys,
     storedKeys: keys.stored,
   });

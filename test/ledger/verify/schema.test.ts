@@ -103,7 +103,7 @@ describe("the schema:", () => {
     {
       name: "it says that it is of a version before there were checkpoints",
       attack: (v) => v.run("PRAGMA user_version = 3"),
-      alone: tampered(...Array.from({ length: 9 }, () => "schema_foreign"), "schema_changed"),
+      alone: tampered(...Array.from({ length: 10 }, () => "schema_foreign"), "schema_changed"),
     },
     {
       name: "it says that it is of a version to come",

@@ -307,8 +307,8 @@ describe("keys that change:", () => {
         "tampered",
         [
           "key_changed",
-          `tail_unsigned ${size}`,
           "key_changed",
+          `tail_unsigned ${size}`,
           "checkpoint_surplus",
           `key_unvouched ${size}`,
         ],
