@@ -21,7 +21,7 @@ import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { run, tempDir } from "../support/process.ts";
 import { draft } from "./support.ts";
 import { STRANGER } from "./verify/attack.ts";
-import { allFindings, type Copy, copyOf, makeScene, type Scene, verify } from "./verify/scene.ts";
+import { allFindings, type Copy, copyOf, inShort, makeScene, type Scene, verify } from "./verify/scene.ts";
 import { signAs, Vandal } from "./verify/vandal.ts";
 
 setDefaultTimeout(60_000);
@@ -326,6 +326,28 @@ describe("a start refuses", () => {
     expect(stderr).not.toContain("    at ");
   });
 
+  test("to replace a key that is not lost, when somebody has put their own in force and signed forged entries", async () => {
+    const vandal = new Vandal(copy);
+    appendForged(vandal);
+    vandal.run("UPDATE ledger_keys SET retired_at = 0");
+    vandal.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 0)", STRANGER.publicKey);
+    vandal.signHead(signAs(STRANGER));
+    vandal.close();
+    const before = contentOf(copy.path);
+    const key = readFileSync(join(copy.dataDir, "ledger.key"), "utf8");
+    for (const command of [
+      ["serve", "--data", copy.dataDir, "--listen", "127.0.0.1:0"],
+      ["ledger", "rotate-key", "--lost", "--data", copy.dataDir],
+    ]) {
+      const { code, stdout, stderr } = await run(command, { cwd: copy.dataDir });
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain("somebody has changed the database's keys");
+      expect(stderr).not.toContain("--lost");
+    }
+    expect(contentOf(copy.path)).toEqual(before);
+    expect(readFileSync(join(copy.dataDir, "ledger.key"), "utf8")).toBe(key);
+  });
+
   test("to replace a key that was lost, when somebody has continued a ledger", async () => {
     const vandal = new Vandal(copy);
     appendForged(vandal);
@@ -433,7 +455,10 @@ describe("the head", () => {
     const key = (await replaced.call("GET", "/v1/ledger/key")).body.vkey as string;
     await replaced.stop();
     await (await start()).stop();
-    expect(allFindings(await verify(path, { key }))).toEqual([]);
+    expect(inShort(allFindings(await verify(path, { key })))).toEqual([
+      expect.stringMatching(/^key_lost/),
+      expect.stringMatching(/^key_lost/),
+    ]);
   });
 
   test("of a directory that was copied, or restored with its key, is good; an older database is refused with a newer key", async () => {

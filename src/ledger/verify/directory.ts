@@ -23,7 +23,14 @@ import { type LedgerParts, type WalkedLedger, walkLedger } from "./ledger.ts";
 import { readHeads, reportAge, type StoredHeads } from "./node-head.ts";
 import { counted, Report } from "./report.ts";
 import { checkSchema, evidenceTables } from "./schema.ts";
-import { checkCreated, checkOrphans, storedWorkspaces, type Workspace } from "./workspaces.ts";
+import {
+  checkCreated,
+  checkOrphans,
+  isBegun,
+  reportEmpty,
+  storedWorkspaces,
+  type Workspace,
+} from "./workspaces.ts";
 
 /** Of one workspace's ledger. */
 export interface LedgerVerification extends Verification {
@@ -169,7 +176,8 @@ class Examination {
     for (const workspace of workspaces) await this.#walk({ database, keys, heads }, workspace, origins);
     heads.conclude(this.#ledgers.map(({ report: ledger }) => ledger));
     this.#checkKeys(stored);
-    this.#checkCreated(workspaces);
+    if (isBegun(workspaces, stored, heads)) this.#checkCreated(workspaces);
+    else reportEmpty(keyUse, report);
     this.#conclude(keys, origins);
   }
 

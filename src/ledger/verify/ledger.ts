@@ -6,7 +6,15 @@ import { IndexCheck } from "./block-index.ts";
 import { expiringUpTo } from "./expiring.ts";
 import type { EntryFields } from "./form.ts";
 import { checkSeries, readHead, reportUnsignedTail } from "./head.ts";
-import { type KeyEvidence, type Keyring, newKeyOf, type Rotation, rotationOf } from "./keyring.ts";
+import {
+  type KeyEvidence,
+  type Keyring,
+  newKeyOf,
+  type Rotation,
+  reportLostKeys,
+  rotationOf,
+  saysKeyLost,
+} from "./keyring.ts";
 import type { StoredHeads } from "./node-head.ts";
 import { PayloadCheck } from "./payloads.ts";
 import { counted, type Report } from "./report.ts";
@@ -69,6 +77,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     keys: verifierKeys,
   });
   const rotations: Rotation[] = [];
+  const lost: number[] = [];
   const named = new Set<string>();
   const created = new Set<string>();
   try {
@@ -78,6 +87,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       payloads.take(step);
       const rotation = step.entry && rotationOf(step.entry, origin, tools);
       if (rotation) rotations.push(rotation);
+      if (step.entry && saysKeyLost(step.entry)) lost.push(step.seq);
       const newKey = step.entry && newKeyOf(step.entry, origin, tools);
       if (newKey && keys.isStored(newKey)) named.add(newKey);
       const workspace = step.entry && createdBy(step.entry);
@@ -89,6 +99,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     }
     await roots.end();
     tiles.end(tree.isLost);
+    reportLostKeys(report, lost, roots.given.lastGood);
     const rewritten = reportRewritten(report, roots, tiles.difference);
     const isCut = reportTail(report, roots, last, tiles.entriesOnce);
     reportUnsignedTail(report, head, last);

@@ -387,7 +387,7 @@ describe("the signed head:", () => {
           v.run("DELETE FROM tokens WHERE workspace_id = 2");
           v.run("DELETE FROM workspaces WHERE id = 2");
         }),
-      alone: tampered("workspace_missing", "heads_changed"),
+      alone: tampered("heads_changed", "workspace_missing"),
       withCheckpoints: tampered("workspace_missing", "workspace_missing", "heads_changed"),
     },
   ]);

@@ -266,10 +266,37 @@ describe("keys that change:", () => {
     for (const brought of [{}, { key: first }]) {
       const result = await verify(path, brought);
       expect(result.verdict).toBe("undecided");
-      expect(allFindings(result)).toMatchObject([{ code: "key_unvouched" }]);
+      expect(inShort(allFindings(result))).toEqual([
+        expect.stringMatching(/^key_lost \d+$/),
+        expect.stringMatching(/^key_unvouched/),
+      ]);
     }
     const result = await verify(path, { key: second });
-    expect(allFindings(result)).toEqual([]);
+    expect(result.verdict).toBe("undecided");
+    expect(allFindings(result)).toMatchObject([
+      { code: "key_lost", message: expect.stringContaining("The chain of trust is broken there") },
+    ]);
+  });
+
+  test("one that was lost is bridged by a checkpoint from elsewhere that reaches as far, and by no shorter one", async () => {
+    const checkpointOf = async (gateway: TestGateway) =>
+      String((await gateway.call("GET", "/v1/ledger/checkpoint")).body);
+    let [shorter, longer] = ["", ""];
+    await within(async (gateway) => {
+      shorter = await checkpointOf(gateway);
+      await read(gateway);
+    });
+    rmSync(join(directory.path, "ledger.key"));
+    const key = await within(
+      async (gateway) => {
+        longer = await checkpointOf(gateway);
+      },
+      { replaceLostLedgerKey: true },
+    );
+    const found = async (checkpoints: string) =>
+      inShort(allFindings(await verify(path, { key, checkpoints })));
+    expect(await found(shorter)).toEqual([expect.stringMatching(/^key_lost/)]);
+    expect(await found(longer)).toEqual([]);
   });
 
   test("one that was slipped in is not believed, though it signs beside the old one", async () => {

@@ -316,6 +316,13 @@ export class Vandal {
     });
   }
 
+  /** Makes the key file what a version left that signed no heads. */
+  unmarkKey(): void {
+    const file = join(this.copy.dataDir, "ledger.key");
+    const pem = readFileSync(file, "utf8").replace(/^(?:(?!-----BEGIN).*\n)*/, "");
+    writeFileSync(file, pem, { mode: 0o600 });
+  }
+
   /** With a hex editor: nothing but these bytes differs, wherever they stand in the file. */
   edit(from: string | Uint8Array, to: string | Uint8Array): void {
     this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
