@@ -1,15 +1,6 @@
 /** The head of each ledger is signed in each commit: a start refuses whatever the key has not signed, and signs nothing. */
 import { Database } from "bun:sqlite";
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  setDefaultTimeout,
-  test,
-} from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
@@ -21,7 +12,7 @@ import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { run, tempDir } from "../support/process.ts";
 import { draft } from "./support.ts";
 import { STRANGER } from "./verify/attack.ts";
-import { allFindings, type Copy, copyOf, inShort, makeScene, type Scene, verify } from "./verify/scene.ts";
+import { allFindings, type Copy, copyOf, inShort, verify, withCopies } from "./verify/scene.ts";
 import { signAs, Vandal } from "./verify/vandal.ts";
 
 setDefaultTimeout(60_000);
@@ -52,17 +43,11 @@ function appendForged(v: Vandal, workspace = 1): void {
 }
 
 describe("a start refuses", () => {
-  let scene: Scene;
   let copy: Copy;
 
-  beforeAll(async () => {
-    scene = await makeScene();
+  withCopies((made) => {
+    copy = made;
   });
-  afterAll(() => scene.remove());
-  beforeEach(() => {
-    copy = copyOf(scene.dataDir);
-  });
-  afterEach(() => copy.remove());
 
   const cut = (v: Vandal, size: number) => {
     v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq > ?", size);

@@ -1,4 +1,5 @@
 /** A data directory as a real gateway left it, and copies of it for those who want to do it harm. */
+import { afterAll, afterEach, beforeAll, beforeEach } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseCheckpoints } from "../../../src/ledger/proof/checkpoint.ts";
@@ -69,6 +70,21 @@ export function copyOf(dataDir: string): Copy {
   const copied = join(directory.path, "data");
   cpSync(dataDir, copied, { recursive: true });
   return { dataDir: copied, path: join(copied, "gatehouse.db"), remove: directory.remove };
+}
+
+/** Makes a scene for the tests around it, and a copy of it for each. `begin` is called before each test. */
+export function withCopies(begin: (copy: Copy, scene: Scene) => void): void {
+  let scene: Scene;
+  let copy: Copy;
+  beforeAll(async () => {
+    scene = await makeScene();
+  });
+  afterAll(() => scene.remove());
+  beforeEach(() => {
+    copy = copyOf(scene.dataDir);
+    begin(copy, scene);
+  });
+  afterEach(() => copy.remove());
 }
 
 export interface Brought {

@@ -1,14 +1,5 @@
 /** What is believed: keys and checkpoints that an auditor brings, keys that were rotated, lost, or slipped in. */
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  setDefaultTimeout,
-  test,
-} from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../../src/base/errors.ts";
@@ -18,16 +9,7 @@ import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { startGateway, type TestGateway, type TestGatewayOptions } from "../../support/gateway.ts";
 import { tempDir } from "../../support/process.ts";
 import { STRANGER } from "./attack.ts";
-import {
-  allFindings,
-  type Brought,
-  type Copy,
-  copyOf,
-  inShort,
-  makeScene,
-  type Scene,
-  verify,
-} from "./scene.ts";
+import { allFindings, type Brought, type Copy, inShort, type Scene, verify, withCopies } from "./scene.ts";
 import { signAs, Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
@@ -42,17 +24,10 @@ describe("what is brought along:", () => {
   let scene: Scene;
   let copy: Copy;
 
-  beforeAll(async () => {
-    scene = await makeScene();
+  withCopies((made, of) => {
+    copy = made;
+    scene = of;
   });
-
-  afterAll(() => scene.remove());
-
-  beforeEach(() => {
-    copy = copyOf(scene.dataDir);
-  });
-
-  afterEach(() => copy.remove());
 
   const origin = () => scene.key.split("+")[0] ?? "";
   const elsewhere = () => `gatehouse/${"0".repeat(16)}/default`;
