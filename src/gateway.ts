@@ -183,7 +183,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const ledgerWatch = new LedgerWatch({
       ...{ db, ledger, heads: ledgers.heads, clock, log },
       workspaceIds: () => workspaces.list().map(({ id }) => id),
-      foreignWrite: () => ledgers.lists.reset(),
       noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
     });
     const gate = createGate({

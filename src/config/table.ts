@@ -209,7 +209,7 @@ export const TABLE = {
   }),
   checkpointFile: setting("ledger.checkpoint_file", path, {
     defaultText: "none",
-    help: "A file, best on another disk that cannot be rewritten, that checkpoints are appended to.",
+    help: "A file, best on another disk that cannot be rewritten, that checkpoints are appended to. Each start compares the ledgers with its end.",
   }),
   payloadDays: setting("ledger.payload_days", wholeNumber(1, 36_500), {
     default: 180,

@@ -18,15 +18,3 @@ export function isAboutAgentSince(
   if (task !== undefined) return idTime(task) >= from;
   return action === MAKING || request === undefined || idTime(request) >= from;
 }
-
-/** The same as a condition in SQL on the column `bytes`, for entries from `since` on. `place` holds `agentSinceValue`. */
-export function agentSinceCondition(place: string): string {
-  return (
-    ` AND CASE WHEN bytes->>'task' IS NOT NULL THEN substr(bytes->>'task', -26, 10) >= ${place}` +
-    ` ELSE bytes->>'action' = '${MAKING}' OR coalesce(substr(bytes->>'request_id', -26, 10), ${place}) >= ${place} END`
-  );
-}
-
-export function agentSinceValue(since: string): string {
-  return idTimeOf(Date.parse(since));
-}

@@ -1,4 +1,4 @@
-import { type Sql, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
+import { type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
 
 /** Entries of one block of the index: those of one tile. */
@@ -101,117 +101,9 @@ function parseEntry(bytes: string, seq: number): IndexedEntry {
   throw new StoreUnavailable(`the ledger's entry ${seq} is not one of ours`);
 }
 
-/** Blocks that one look into the index goes past: its rows are few, or as many as `ROWS_AT_ONCE`. */
-const BLOCKS_AT_ONCE = 2_048;
-const ROWS_AT_ONCE = 64;
-
 /** Entries from `first` to `last`, both included. */
 export interface Span {
   readonly first: number;
   readonly last: number;
   readonly order: "asc" | "desc";
-}
-
-/** What one look into the index found: in order, and complete up to the entry `upTo`. */
-export interface IndexedSeqs {
-  readonly found: readonly number[];
-  readonly upTo: number;
-}
-
-/** The seqs of entries that have all of the keys. All entries of the span MUST be in complete blocks. */
-export async function* indexedSeqs(
-  sql: Pick<Sql, "all">,
-  workspaceId: number,
-  keys: readonly string[],
-  { first, last, order }: Span,
-): AsyncGenerator<IndexedSeqs, void> {
-  const isUp = order === "asc";
-  const statement = statementFor(keys.length, order);
-  let low = blockOf(first);
-  let high = blockOf(last);
-  while (low <= high) {
-    const from = isUp ? low : Math.max(low, high - BLOCKS_AT_ONCE + 1);
-    const to = isUp ? Math.min(high, low + BLOCKS_AT_ONCE - 1) : high;
-    const rows = await sql.all<IndexRow>(statement, [workspaceId, from, to, ...keys]);
-    const found = rows
-      .flatMap(({ block, bits }) => (isUp ? seqsOf(block, bits) : seqsOf(block, bits).reverse()))
-      .filter((seq) => seq >= first && seq <= last);
-    const end = rows.length < ROWS_AT_ONCE ? undefined : rows.at(-1)?.block;
-    if (isUp) low = (end ?? to) + 1;
-    else high = (end ?? from) - 1;
-    yield { found, upTo: isUp ? Math.min(last, low * BLOCK) : Math.max(first, (high + 1) * BLOCK + 1) };
-  }
-}
-
-/**
- * The seqs of entries that have all of the keys of one set at least, each once. The sets are looked up side by side, and
- * what one of them has found waits until the others have come as far.
- */
-export async function* indexedInAny(
-  sql: Pick<Sql, "all">,
-  workspaceId: number,
-  sets: readonly (readonly string[])[],
-  span: Span,
-): AsyncGenerator<IndexedSeqs, void> {
-  const isUp = span.order === "asc";
-  const isPast = (seq: number, place: number) => (isUp ? seq > place : seq < place);
-  const end = isUp ? span.last : span.first;
-  const begin = isUp ? span.first - 1 : span.last + 1;
-  const searches = sets.map((keys) => ({
-    looks: indexedSeqs(sql, workspaceId, keys, span),
-    upTo: begin,
-  }));
-  let waiting: number[] = [];
-  for (let reached = begin; reached !== end; ) {
-    for (const search of searches) {
-      if (search.upTo !== reached) continue;
-      const look = await search.looks.next();
-      if (look.done) throw new Error("a search of the index ended before its span did");
-      search.upTo = look.value.upTo;
-      waiting.push(...look.value.found);
-    }
-    const places = searches.map(({ upTo }) => upTo);
-    reached = isUp ? Math.min(...places) : Math.max(...places);
-    const found = [...new Set(waiting)].filter((seq) => !isPast(seq, reached));
-    waiting = waiting.filter((seq) => isPast(seq, reached));
-    yield { found: found.sort((a, b) => (isUp ? a - b : b - a)), upTo: reached };
-  }
-}
-
-interface IndexRow {
-  readonly block: number;
-  /** Of each key, one behind the other. */
-  readonly bits: Uint8Array;
-}
-
-/** One query for all keys, which takes the blocks that have them all. */
-function statementFor(keys: number, order: "asc" | "desc"): string {
-  const others = Array.from({ length: keys - 1 }, (_, index) => index + 1);
-  const joins = others.map(
-    (n) =>
-      ` JOIN ledger_index AS k${n} ON k${n}.workspace_id = $1 AND k${n}.key = $${n + 4} AND k${n}.block = k0.block`,
-  );
-  const bits = [0, ...others].map((n) => `k${n}.bits`).join(" || ");
-  return (
-    `SELECT k0.block AS block, CAST(${bits} AS BLOB) AS bits FROM ledger_index AS k0${joins.join("")}` +
-    ` WHERE k0.workspace_id = $1 AND k0.key = $4 AND k0.block >= $2 AND k0.block <= $3` +
-    ` ORDER BY k0.block ${order === "asc" ? "ASC" : "DESC"} LIMIT ${ROWS_AT_ONCE}`
-  );
-}
-
-function blockOf(seq: number): number {
-  return Math.floor((seq - 1) / BLOCK);
-}
-
-/** The places where every key has its bit, as seqs in ascending order. */
-function seqsOf(block: number, bits: Uint8Array): number[] {
-  const seqs: number[] = [];
-  for (let byte = 0; byte < BITS_BYTES; byte++) {
-    let all = 255;
-    for (let at = byte; at < bits.length; at += BITS_BYTES) all &= bits[at] ?? 0;
-    for (let place = block * BLOCK + byte * 8 + 1; all !== 0; place++, all >>= 1) {
-      if (all & 1) seqs.push(place);
-    }
-  }
-  return seqs;
 }

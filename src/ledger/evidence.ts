@@ -80,6 +80,11 @@ export class EvidenceReader {
     return rows;
   }
 
+  /** The hash of a complete block in the signed tree. @throws LedgerChanged */
+  root(block: number): Promise<Uint8Array> {
+    return this.#hashAt(1, block);
+  }
+
   /** Seq and leaf of each entry of a block: without the entries' bytes, at a third of the cost. @throws LedgerChanged */
   async leaves(block: number): Promise<readonly Pick<StoredEntry, "seq" | "leaf">[]> {
     if (block === this.#complete) return this.#tail;

@@ -1,14 +1,16 @@
-import { type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
+import { StoreUnavailable, type Tx } from "../store/db.ts";
 import { EMPTY_TAIL, type Tail } from "./chain.ts";
+import { HeadTree } from "./head-tree.ts";
 import type { LedgerKeys } from "./keys.ts";
 import type { TreeHead } from "./proof/check.ts";
 import { type CheckpointSeries, extendSeries, headText, NO_CHECKPOINTS } from "./proof/head.ts";
+import { headLeaf, nodeHeadText } from "./proof/node-head.ts";
 import { formatNote } from "./proof/note.ts";
 import { GrowingTree } from "./proof/tree.ts";
 import { sha256, TREE } from "./tree-hash.ts";
 
 export interface HeadParts {
-  readonly keys: Pick<LedgerKeys, "originOf" | "signInTransaction" | "digestInTransaction">;
+  readonly keys: Pick<LedgerKeys, "originOf" | "nodeOrigin" | "signNodeHead" | "digestInTransaction">;
   nameOf(workspaceId: number): string;
 }
 
@@ -33,32 +35,54 @@ interface State {
   signed: CheckpointSeries | null;
 }
 
+/** What one commit writes of a ledger. */
+interface Written {
+  readonly workspaceId: number;
+  readonly state: State;
+  readonly tree: GrowingTree;
+  readonly head: TreeHead;
+  readonly text: string;
+}
+
 const WRITE =
   "INSERT INTO ledger_heads (workspace_id, note) VALUES ($1, $2)" +
   " ON CONFLICT (workspace_id) DO UPDATE SET note = excluded.note";
+const WRITE_NODE =
+  "INSERT INTO ledger_node_heads (node, note) VALUES ($1, $2)" +
+  " ON CONFLICT (node) DO UPDATE SET note = excluded.note";
+/** A SQLite file has one writer. */
+export const NODE = 1;
 
 /**
- * The ends of all ledgers, in memory, and their heads, signed in the transaction of each commit.
+ * The ends of all ledgers, in memory, and their heads. The heads are signed together, as the node's head, in the transaction
+ * of each commit.
  *
  * After the start nothing here is read from the store again: an entry, a tile or a root that somebody else has written into
- * the file is never signed. A commit costs one signature (13 to 21 µs) and one row for each ledger that has grown, and each
- * entry one hash.
+ * the file is never signed. A commit costs one signature (13 to 21 µs) however many ledgers have grown and however many
+ * there are, a row for each ledger that has grown, and one for the node.
  */
 export class LedgerHeads {
   readonly #parts: HeadParts;
   readonly #states = new Map<number, State>();
   readonly #changed = new Set<number>();
+  /** Over the heads of the last commit. */
+  readonly #signed = new HeadTree();
 
   constructor(parts: HeadParts) {
     this.#parts = parts;
   }
 
-  /** Takes a ledger's end as it was verified. When `isSigned` is false, the next commit signs it. */
+  /**
+   * Takes a ledger's end as it was verified. When `isSigned` is false, the next commit signs it. Ledgers MUST come in the order
+   * of their workspaces' numbers.
+   */
   set(workspaceId: number, { tail, tree, checkpoints }: LedgerEnd, isSigned: boolean): void {
     const committed = { size: tree.size, root: tree.root() };
     const signed = isSigned ? checkpoints : null;
     this.#states.set(workspaceId, { tree, committed, tail, checkpoints, leaves: [], signed });
-    if (!isSigned) this.#changed.add(workspaceId);
+    if (isSigned)
+      this.#signed.set(workspaceId, headLeaf(TREE, this.#textOf(workspaceId, committed, checkpoints)));
+    else this.#changed.add(workspaceId);
   }
 
   /**
@@ -78,6 +102,11 @@ export class LedgerHeads {
       this.#states.delete(workspaceId);
       this.#changed.delete(workspaceId);
     });
+  }
+
+  /** Count and root of the heads of all ledgers after the last commit: what the node's head is signed over. */
+  get together(): TreeHead {
+    return { size: this.#signed.size, root: this.#signed.root() };
   }
 
   /** Size and root after the last commit: what the stored head is signed over. */
@@ -124,35 +153,58 @@ export class LedgerHeads {
   /** Signs and writes the heads of all ledgers that the group has changed. MUST be the last work of each group. */
   async write(tx: Tx): Promise<void> {
     if (this.#changed.size === 0) return;
-    const { keys, nameOf } = this.#parts;
     const changed = [...this.#changed];
-    const written: [State, GrowingTree, TreeHead][] = [];
-    for (const workspaceId of changed) {
-      const state = this.#of(workspaceId);
-      // What changed it may have been taken back.
-      if (state.leaves.length === 0 && state.signed === state.checkpoints) continue;
-      const name = nameOf(workspaceId);
-      const tree = grown(state);
-      const head = { size: tree.size, root: tree.root() };
-      const text = headText({
-        ...{ origin: keys.originOf(name), ...head, checkpoints: state.checkpoints },
-        keys: keys.digestInTransaction(),
-      });
-      await tx.run(WRITE, [
-        workspaceId,
-        formatNote({ text, signatures: keys.signInTransaction(name, text) }),
-      ]);
-      written.push([state, tree, head]);
+    const written = changed.sort((a, b) => a - b).flatMap((workspaceId) => this.#toWrite(workspaceId));
+    if (written.length > 0) {
+      this.#putLeaves(tx, written);
+      for (const { workspaceId, text } of written) await tx.run(WRITE, [workspaceId, text]);
+      await tx.run(WRITE_NODE, [NODE, this.#nodeNote()]);
     }
     tx.onCommit(() => {
       for (const workspaceId of changed) this.#changed.delete(workspaceId);
-      for (const [state, tree, head] of written) {
+      for (const { state, tree, head } of written) {
         state.tree = tree;
         state.committed = head;
         state.leaves = [];
         state.signed = state.checkpoints;
       }
     });
+  }
+
+  /** Empty when what had changed the ledger was taken back. */
+  #toWrite(workspaceId: number): readonly Written[] {
+    const state = this.#of(workspaceId);
+    if (state.leaves.length === 0 && state.signed === state.checkpoints) return [];
+    const tree = grown(state);
+    const head = { size: tree.size, root: tree.root() };
+    return [{ workspaceId, state, tree, head, text: this.#textOf(workspaceId, head, state.checkpoints) }];
+  }
+
+  #textOf(workspaceId: number, head: TreeHead, checkpoints: CheckpointSeries): string {
+    const { keys, nameOf } = this.#parts;
+    return headText({ origin: keys.originOf(nameOf(workspaceId)), ...head, workspaceId, checkpoints });
+  }
+
+  #putLeaves(tx: Tx, written: readonly Written[]): void {
+    for (const { workspaceId, text } of written) {
+      const before = this.#signed.leafOf(workspaceId);
+      tx.onRollback(() => {
+        if (before) this.#signed.set(workspaceId, before);
+        else this.#signed.removeLast(workspaceId);
+      });
+      this.#signed.set(workspaceId, headLeaf(TREE, text));
+    }
+  }
+
+  #nodeNote(): string {
+    const { keys } = this.#parts;
+    const text = nodeHeadText({
+      origin: keys.nodeOrigin,
+      count: this.#signed.size,
+      root: this.#signed.root(),
+      keys: keys.digestInTransaction(),
+    });
+    return formatNote({ text, signatures: keys.signNodeHead(text) });
   }
 
   #of(workspaceId: number): State {
@@ -171,12 +223,4 @@ function grown({ tree, leaves }: State): GrowingTree {
 /** The end of a ledger without entries. */
 export function emptyLedger(): LedgerEnd {
   return { tail: EMPTY_TAIL, tree: new GrowingTree(TREE), checkpoints: NO_CHECKPOINTS };
-}
-
-/** The note of a ledger's head, as it is stored; undefined when there is none. */
-export async function storedHead(sql: Pick<Sql, "get">, workspaceId: number): Promise<string | undefined> {
-  const row = await sql.get<{ note: string }>("SELECT note FROM ledger_heads WHERE workspace_id = $1", [
-    workspaceId,
-  ]);
-  return row?.note;
 }

@@ -1,13 +1,11 @@
-import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
-import { renameSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { type KeyObject, sign } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
-import { makeKeyFile, readKeyFile, replaceKeyFile, syncDirectory } from "../store/key-file.ts";
-import { keysDigest } from "./proof/head.ts";
+import { keysDigest } from "./proof/node-head.ts";
 import { formatVerifierKey, keyIdOf, type NoteSignature } from "./proof/note.ts";
+import { type KeyUse, publicBytes, type SigningKey, SigningKeyFile } from "./signing-key-file.ts";
 import { sha256 } from "./tree-hash.ts";
 
 /**
@@ -20,18 +18,23 @@ export interface LedgerKeys {
   originOf(workspace: string): string;
   /** C2SP's verifier key of a workspace's ledger, and those that were in force before it, the oldest first. */
   verifierKeys(workspace: string): { readonly current: string; readonly former: readonly string[] };
+  /** The name of the node's head: no ledger has it. */
+  readonly nodeOrigin: string;
   sign(workspace: string, text: string): NoteSignature;
   /** As the transaction that is open now will have it: while it changes the key, both keys sign. */
-  signInTransaction(workspace: string, text: string): readonly NoteSignature[];
+  signNodeHead(text: string): readonly NoteSignature[];
   /** `keysDigest` of all keys, as the transaction that is open now will have them. */
   digestInTransaction(): Uint8Array;
   /** `keysDigest` of the keys that were stored when these were opened. */
   readonly storedDigest: Uint8Array;
   /** The 32 bytes of the public key that stored heads are signed with: of the lost one while it is replaced. */
   readonly headKey: Uint8Array;
-  /** Whether the key's file says that heads were signed with it. */
-  readonly hasSigned: boolean;
-  /** Has the file say so. MUST come once all heads are on disk. @throws OperatorError when the file cannot be written */
+  /** What the key's file says that it has signed. */
+  readonly use: KeyUse;
+  /**
+   * Records in the file that the key signs the node's head, and gives the file of a key that replaced a lost one its name. MUST
+   * come once the node's head is on disk. @throws OperatorError when the file cannot be written
+   */
   markSigned(): void;
   /** Whether the key in force is lost, and this one takes its place. */
   readonly isReplacing: boolean;
@@ -62,57 +65,56 @@ export interface LedgerKeysParts {
   readonly replaceLost?: boolean;
 }
 
-/** What the file of a key holds. */
-interface KeyFile {
-  readonly key: KeyObject;
-  readonly hasSigned: boolean;
-}
-
-const KEY_FILE = "ledger.key";
-/**
- * Stands before the key once it has signed heads (RFC 7468 allows text there). Whoever can write the database and not read
- * this file cannot take it away, and so cannot pass forged entries for those of a version that signed no heads.
- */
-const MARK = "This key signs the head of each ledger in each commit.\n";
 const INSTANCE_BYTES = 8;
-const SEED_BYTES = 32;
-/** PKCS #8 of an Ed25519 key, up to its seed (RFC 8410). */
-const PKCS8_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
-const RESTORE_HINT =
-  "put the backup of it back; where there is none, remove the file, and run `gatehouse ledger rotate-key --lost`";
 
 /**
  * The key of `ledger.key` in the data directory, which the first start makes (mode 0600).
- * @throws OperatorError where the file is missing or holds another key than the one in force, and `replaceLost` is not set
+ * @throws OperatorError when the file is missing and `replaceLost` is not set, or when it is not the key in force
  */
 export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys> {
   const { db, directory, random } = parts;
   const instance = await openInstance(db, random);
-  const path = join(directory, KEY_FILE);
+  const file = new SigningKeyFile(directory);
   const known = await storedKeys(db);
   const inForce = known.at(-1);
   if (!inForce) {
-    const file = readKeyFile(path, parseKey, RESTORE_HINT) ?? makeKey(path, random);
-    const publicKey = publicBytes(file.key);
-    await db.tx((tx) => insertKey(tx, publicKey, parts.clock.now()));
-    return new NodeKeys(parts, { instance, path, file, former: [], lost: null });
+    if (await hasHeads(db)) {
+      throw new OperatorError(
+        "the database has signed heads of ledgers and no key that signed them: the rows of `ledger_keys` were removed",
+        CHANGED_HINT,
+      );
+    }
+    const signing = file.read() ?? file.make(random);
+    await db.tx((tx) => insertKey(tx, publicBytes(signing.key), parts.clock.now()));
+    return new NodeKeys(parts, { instance, file, signing, former: [], lost: null });
   }
-  const file = keyInForce(path, inForce);
-  if (file) return new NodeKeys(parts, { instance, path, file, former: known.slice(0, -1), lost: null });
-  if (!parts.replaceLost) {
+  const signing = file.readInForce(inForce);
+  if (signing)
+    return new NodeKeys(parts, { instance, file, signing, former: known.slice(0, -1), lost: null });
+  // Whoever can write the database can put a key of their own there. Only a missing file can mean that the key is lost.
+  if (file.read()) {
     throw new OperatorError(
-      `the key file ${path} is not there, or is not the key that the ledgers are signed with`,
-      "put the backup of it back; where there is none, run `gatehouse ledger rotate-key --lost`",
+      `the key in ${file.path} is not the one that the database says is in force: somebody has changed the database's keys, or one of the two files is from another data directory`,
+      CHANGED_HINT,
     );
   }
-  const made = readKeyFile(path, parseKey, RESTORE_HINT) ?? makeKey(path, random);
-  return new NodeKeys(parts, { instance, path, file: made, former: known, lost: inForce });
+  if (parts.replaceLost) {
+    const next = file.makeNext(random, "none");
+    return new NodeKeys(parts, { instance, file, signing: next, former: known, lost: inForce });
+  }
+  throw new OperatorError(
+    `the key file ${file.path} is not there`,
+    "put the backup of it back; if there is none, run `gatehouse ledger rotate-key --lost`",
+  );
 }
+
+const CHANGED_HINT =
+  "keep a copy of this data directory, see what was changed (gatehouse ledger verify --data DIR --key KEY, with a key that you kept), and put the database and ledger.key back from the same backup";
 
 interface NodeKeysState {
   readonly instance: string;
-  readonly path: string;
-  readonly file: KeyFile;
+  readonly file: SigningKeyFile;
+  readonly signing: SigningKey;
   readonly former: readonly Uint8Array[];
   /** The key in force that is lost, and that this one is to replace. */
   readonly lost: Uint8Array | null;
@@ -122,29 +124,36 @@ class NodeKeys implements LedgerKeys {
   readonly instance: string;
   readonly storedDigest: Uint8Array;
   readonly #parts: LedgerKeysParts;
-  readonly #path: string;
+  readonly #file: SigningKeyFile;
   readonly #former: Uint8Array[];
   #key: KeyObject;
   #public: Uint8Array;
   /** The key that the open transaction puts in force. */
   #next: { readonly key: KeyObject; readonly publicKey: Uint8Array } | null = null;
   #lost: Uint8Array | null;
-  #hasSigned: boolean;
+  /** Whether the key is in the file of the next one still. */
+  #isUnnamed: boolean;
+  #use: KeyUse;
   #digest: Uint8Array | null = null;
   /** Of the present key, by the name that it signs under: every commit signs, and would hash it again. */
   readonly #keyIds = new Map<string, Uint8Array>();
   #rotating: Promise<void> = Promise.resolve();
 
-  constructor(parts: LedgerKeysParts, { instance, path, file, former, lost }: NodeKeysState) {
+  constructor(parts: LedgerKeysParts, { instance, file, signing, former, lost }: NodeKeysState) {
     this.#parts = parts;
     this.instance = instance;
-    this.#path = path;
-    this.#key = file.key;
-    this.#public = publicBytes(file.key);
+    this.#file = file;
+    this.#key = signing.key;
+    this.#public = publicBytes(signing.key);
     this.#former = [...former];
     this.#lost = lost;
-    this.#hasSigned = file.hasSigned;
+    this.#isUnnamed = lost !== null;
+    this.#use = signing.use;
     this.storedDigest = keysDigest(sha256, lost ? former : [...former, this.#public]);
+  }
+
+  get nodeOrigin(): string {
+    return `gatehouse/${this.instance}`;
   }
 
   originOf(workspace: string): string {
@@ -157,18 +166,13 @@ class NodeKeys implements LedgerKeys {
   }
 
   sign(workspace: string, text: string): NoteSignature {
-    const name = this.originOf(workspace);
-    const keyId = this.#keyIds.get(name) ?? keyIdOf(sha256, name, this.#public);
-    this.#keyIds.set(name, keyId);
-    return { name, keyId, signature: sign(null, Buffer.from(text), this.#key) };
+    return this.#signAs(this.originOf(workspace), text);
   }
 
-  signInTransaction(workspace: string, text: string): readonly NoteSignature[] {
+  signNodeHead(text: string): readonly NoteSignature[] {
     const next = this.#next;
-    const signature = this.sign(workspace, text);
-    return next
-      ? [signature, signWith(next.key, next.publicKey, this.originOf(workspace), text)]
-      : [signature];
+    const signature = this.#signAs(this.nodeOrigin, text);
+    return next ? [signature, signWith(next.key, next.publicKey, this.nodeOrigin, text)] : [signature];
   }
 
   digestInTransaction(): Uint8Array {
@@ -181,14 +185,16 @@ class NodeKeys implements LedgerKeys {
     return this.#lost ?? this.#public;
   }
 
-  get hasSigned(): boolean {
-    return this.#hasSigned;
+  get use(): KeyUse {
+    return this.#use;
   }
 
   markSigned(): void {
-    if (this.#hasSigned) return;
-    replaceKeyFile(this.#path, contentOf({ key: this.#key, hasSigned: true }));
-    this.#hasSigned = true;
+    if (this.#isUnnamed) this.#file.takeNext();
+    this.#isUnnamed = false;
+    if (this.#use === "node_head") return;
+    this.#file.mark(this.#key, "node_head");
+    this.#use = "node_head";
   }
 
   get isReplacing(): boolean {
@@ -206,6 +212,12 @@ class NodeKeys implements LedgerKeys {
     return sign(null, bytes, this.#key);
   }
 
+  #signAs(name: string, text: string): NoteSignature {
+    const keyId = this.#keyIds.get(name) ?? keyIdOf(sha256, name, this.#public);
+    this.#keyIds.set(name, keyId);
+    return { name, keyId, signature: sign(null, Buffer.from(text), this.#key) };
+  }
+
   /** One after the other: each takes the key that the one before has put in force. */
   rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
     const done = this.#rotating.then(() => this.#rotate(attest));
@@ -215,12 +227,9 @@ class NodeKeys implements LedgerKeys {
 
   async #rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
     const { db, random, clock } = this.#parts;
-    const next = nextPath(this.#path);
-    // The new key of a rotation that is on disk, where its file could not be given its name yet: nowhere else is it kept.
-    keyInForce(this.#path, this.#public);
-    // Left by a rotation that failed.
-    rmSync(next, { force: true });
-    const { key } = makeKey(next, random, this.#hasSigned);
+    // The new key of a rotation that is on disk, and whose file could not be given its name yet: it is kept nowhere else.
+    this.#file.readInForce(this.#public);
+    const { key } = this.#file.makeNext(random, this.#use);
     const publicKey = publicBytes(key);
     const [oldKey, oldPublic] = [this.#key, this.#public];
     const change: KeyChange = {
@@ -249,53 +258,8 @@ class NodeKeys implements LedgerKeys {
         this.#public = publicKey;
       });
     });
-    moveKey(next, this.#path);
+    this.#file.takeNext();
   }
-}
-
-/** Also where a process died after a rotation was on disk, and before the new key had its name. */
-function keyInForce(path: string, publicKey: Uint8Array): KeyFile | undefined {
-  const isInForce = (file: KeyFile | undefined) =>
-    file !== undefined && Buffer.compare(publicBytes(file.key), publicKey) === 0;
-  const next = readKeyFile(nextPath(path), parseKey, RESTORE_HINT);
-  if (isInForce(next)) moveKey(nextPath(path), path);
-  const file = readKeyFile(path, parseKey, RESTORE_HINT);
-  return isInForce(file) ? file : undefined;
-}
-
-function nextPath(path: string): string {
-  return `${path}.next`;
-}
-
-function moveKey(from: string, to: string): void {
-  renameSync(from, to);
-  syncDirectory(dirname(to));
-}
-
-function makeKey(path: string, random: RandomSource, hasSigned = false): KeyFile {
-  const seed = new Uint8Array(SEED_BYTES);
-  random(seed);
-  const key = createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, seed]), format: "der", type: "pkcs8" });
-  makeKeyFile(path, contentOf({ key, hasSigned }));
-  return { key, hasSigned };
-}
-
-function contentOf({ key, hasSigned }: KeyFile): string {
-  return `${hasSigned ? MARK : ""}${key.export({ format: "pem", type: "pkcs8" })}`;
-}
-
-function parseKey(content: string): KeyFile | undefined {
-  try {
-    const key = createPrivateKey(content);
-    return key.asymmetricKeyType === "ed25519" ? { key, hasSigned: content.startsWith(MARK) } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The last 32 bytes of its SubjectPublicKeyInfo (RFC 8410). */
-function publicBytes(key: KeyObject): Uint8Array {
-  return createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-SEED_BYTES);
 }
 
 function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: string): NoteSignature {
@@ -309,6 +273,10 @@ function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: str
 async function storedKeys(sql: Pick<Sql, "all">): Promise<Uint8Array[]> {
   const rows = await sql.all<{ public_key: Uint8Array }>("SELECT public_key FROM ledger_keys ORDER BY id");
   return rows.map(({ public_key }) => public_key);
+}
+
+async function hasHeads(sql: Pick<Sql, "get">): Promise<boolean> {
+  return (await sql.get("SELECT 1 FROM ledger_heads LIMIT 1")) !== undefined;
 }
 
 async function insertKey(tx: Tx, publicKey: Uint8Array, now: number): Promise<void> {

@@ -1,5 +1,7 @@
 import type { Sql } from "../store/db.ts";
 import { BITS_BYTES, BLOCK, blockBits, type Span } from "./block-index.ts";
+import { type CheckedBlock, CheckedBlocks, seqsIn } from "./checked-blocks.ts";
+import { CheckedEntries } from "./checked-entries.ts";
 import { type EntryTest, entryTest } from "./entry-filter.ts";
 import { blockOf, EvidenceReader } from "./evidence.ts";
 import { evidenceSpan } from "./evidence-pages.ts";
@@ -11,11 +13,9 @@ import {
   type EntryFilter,
   type EntryPage,
   type FoundEntries,
-  findEntries,
-  findEntry,
   type Look,
-  lookThrough,
   type StoredEntry,
+  waysOf,
 } from "./query.ts";
 
 export interface LedgerListsParts {
@@ -25,9 +25,9 @@ export interface LedgerListsParts {
 }
 
 /** Blocks that one look checks, 1 ms each; others have their turn between two. */
-const BLOCKS_AT_ONCE = 4;
-/** Checked blocks, a million entries, that one search of the index spans; a longer list goes on with another search. */
-const CHECKED_AT_ONCE = 4_096;
+const UNCHECKED_AT_ONCE = 4;
+/** Checked blocks, half a million entries, that one look goes through in memory. */
+const CHECKED_AT_ONCE = 2_048;
 /** Entries that one look into checked blocks reads. */
 const AT_ONCE = 256;
 /** Keys of one lookup. */
@@ -36,24 +36,22 @@ const PLACES = Array.from({ length: KEYS }, (_, index) => `$${index + 3}`).join(
 const BITS = `SELECT key, bits FROM ledger_index WHERE workspace_id = $1 AND block = $2 AND key IN (${PLACES})`;
 
 /**
- * Lists of entries, which are answered by the index, and by rows as they lie in the file, where both were checked: a block
- * of 256 entries counts as checked once this process has held the entries against the signed tree, and the index against the
- * entries. A list that comes to another block checks it then, for 1 ms, and answers by the entries' bytes. So nothing that was
- * changed before a start can hide an entry from a list, and the start itself does not have to look.
+ * Lists of entries. No entry is given out, and none is left out, but by bytes that the signed tree has: whatever is done to
+ * the file, also past SQLite and while the server runs.
  *
- * When somebody else has written to the file, all blocks are to be checked again (`reset`).
+ * A list that comes to a block of 256 entries for the first time holds all of them against the signed tree, for 1 ms, and
+ * remembers the block's hash and which entries have which keys. From then on only the entries that may match are read, each
+ * one held against that hash. The last block, which is not complete, is checked by each list that comes to it.
  */
 export class LedgerLists {
   readonly #parts: LedgerListsParts;
-  readonly #checked = new Map<number, Set<number>>();
+  readonly #blocks: CheckedBlocks;
+  readonly #entries: CheckedEntries;
 
-  constructor(parts: LedgerListsParts) {
+  constructor(parts: LedgerListsParts, blocks = new CheckedBlocks()) {
     this.#parts = parts;
-  }
-
-  /** Forgets what was checked. */
-  reset(): void {
-    this.#checked.clear();
+    this.#blocks = blocks;
+    this.#entries = new CheckedEntries(parts.db);
   }
 
   /**
@@ -68,7 +66,7 @@ export class LedgerLists {
     signal?: AbortSignal,
   ): Promise<FoundEntries> {
     const { order, after, limit } = page;
-    const reading = new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId));
+    const reading = this.#reading(workspaceId);
     let { first, last } = await evidenceSpan(reading, filter);
     if (after !== undefined) {
       if (order === "asc") first = Math.max(first, after + 1);
@@ -83,7 +81,7 @@ export class LedgerLists {
     filter: Omit<EntryFilter, "from" | "to">,
     span: Span,
   ): AsyncGenerator<readonly StoredEntry[], void> {
-    const reading = new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId));
+    const reading = this.#reading(workspaceId);
     for await (const { entries, isLast } of reading.looks(filter, span, AT_ONCE)) {
       yield entries;
       if (!isLast) await new Promise((resolve) => setImmediate(resolve));
@@ -92,23 +90,21 @@ export class LedgerLists {
 
   /** @throws LedgerChanged */
   async entry(workspaceId: number, seq: number): Promise<StoredEntry | undefined> {
-    return new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)).entry(seq);
+    return this.#reading(workspaceId).entry(seq);
   }
 
-  /** Entries that are on disk. */
+  /** Number of entries that are on disk. */
   size(workspaceId: number): number {
     return this.#parts.heads.committed(workspaceId).size;
   }
 
-  /** Entries by their seqs; numbers that no entry has are left out. @throws LedgerChanged */
+  /** Entries by their seqs. Seqs without an entry are left out. @throws LedgerChanged */
   async entries(workspaceId: number, seqs: Iterable<number>): Promise<ReadonlyMap<number, StoredEntry>> {
-    return new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)).entries(new Set(seqs));
+    return this.#reading(workspaceId).entries(new Set(seqs));
   }
 
-  #checkedOf(workspaceId: number): Set<number> {
-    const known = this.#checked.get(workspaceId) ?? new Set();
-    this.#checked.set(workspaceId, known);
-    return known;
+  #reading(workspaceId: number): Reading {
+    return new Reading(this.#parts, workspaceId, this.#blocks, this.#entries);
   }
 }
 
@@ -117,49 +113,52 @@ class Reading {
   readonly size: number;
   readonly #parts: LedgerListsParts;
   readonly #workspaceId: number;
-  readonly #checked: Set<number>;
+  readonly #blocks: CheckedBlocks;
+  readonly #entries: CheckedEntries;
   #evidence: Promise<EvidenceReader> | undefined;
 
-  constructor(parts: LedgerListsParts, workspaceId: number, checked: Set<number>) {
+  constructor(parts: LedgerListsParts, workspaceId: number, blocks: CheckedBlocks, entries: CheckedEntries) {
     this.#parts = parts;
     this.#workspaceId = workspaceId;
-    this.#checked = checked;
+    this.#blocks = blocks;
+    this.#entries = entries;
     this.size = parts.heads.committed(workspaceId).size;
   }
 
   async entry(seq: number): Promise<StoredEntry | undefined> {
     if (seq < 1 || seq > this.size) return undefined;
     const block = blockOf(seq);
-    if (this.#isChecked(block)) return findEntry(this.#parts.db, this.#workspaceId, seq);
-    return (await this.#check(block))[seq - 1 - block * BLOCK];
+    const checked = this.#blocks.get(this.#workspaceId, block);
+    if (!checked) return (await this.#check(block))[seq - 1 - block * BLOCK];
+    const [entry] = await this.#readChecked([{ block, checked, seqs: [seq] }]);
+    return entry;
   }
 
   async entries(seqs: ReadonlySet<number>): Promise<ReadonlyMap<number, StoredEntry>> {
-    const found = new Map<number, StoredEntry>();
-    const checked: number[] = [];
-    const unchecked = new Map<number, number[]>();
+    const byBlock = new Map<number, number[]>();
     for (const seq of seqs) {
       if (seq < 1 || seq > this.size) continue;
-      const block = blockOf(seq);
-      if (this.#isChecked(block)) checked.push(seq);
-      else unchecked.set(block, [...(unchecked.get(block) ?? []), seq]);
+      const wanted = byBlock.get(blockOf(seq)) ?? [];
+      wanted.push(seq);
+      byBlock.set(blockOf(seq), wanted);
     }
-    let left = BLOCKS_AT_ONCE;
-    for (const [block, wanted] of unchecked) {
+    const found: StoredEntry[] = [];
+    let unchecked = 0;
+    for (const [block, wanted] of byBlock) {
+      const checked = this.#blocks.get(this.#workspaceId, block);
+      if (checked) {
+        found.push(...(await this.#readChecked([{ block, checked, seqs: wanted }])));
+        continue;
+      }
       const entries = await this.#check(block);
       for (const seq of wanted) {
         const entry = entries[seq - 1 - block * BLOCK];
-        if (entry) found.set(seq, entry);
+        if (entry) found.push(entry);
       }
-      left -= 1;
-      if (left > 0) continue;
-      left = BLOCKS_AT_ONCE;
-      await new Promise((resolve) => setImmediate(resolve));
+      unchecked += 1;
+      if (unchecked % UNCHECKED_AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
     }
-    for (const entry of await findEntries(this.#parts.db, this.#workspaceId, checked)) {
-      found.set(entry.seq, entry);
-    }
-    return found;
+    return new Map(found.map((entry) => [entry.seq, entry]));
   }
 
   async *looks(filter: EntryFilter, wanted: Span, most: number): AsyncGenerator<Look, void> {
@@ -169,59 +168,86 @@ class Reading {
     const last = Math.min(wanted.last, this.size);
     const isUp = order === "asc";
     const matches = entryTest({ ...filter, task: filter.task?.id });
+    const ways = waysOf(filter);
+    // A task's entries are found by its agent, so few of those that are read are wanted.
+    const atOnce = filter.task ? Math.max(most, AT_ONCE) : most;
     for (let at = isUp ? first : last; at >= first && at <= last; ) {
-      const block = blockOf(at);
-      if (this.#isChecked(block)) {
-        const end = this.#endOfChecked(block, isUp ? 1 : -1);
-        const span = isUp
-          ? { first: at, last: Math.min(last, (end + 1) * BLOCK), order }
-          : { first: Math.max(first, end * BLOCK + 1), last: at, order };
-        for await (const look of lookThrough(this.#parts.db, this.#workspaceId, filter, span, most)) {
-          yield { ...look, isLast: look.reached === (isUp ? last : first) };
-        }
-        at = isUp ? span.last + 1 : span.first - 1;
-      } else {
-        const span = isUp ? { first: at, last, order } : { first, last: at, order };
-        const look = await this.#lookAtUnchecked(block, span, matches, most);
-        yield { ...look, isLast: look.reached === (isUp ? last : first) };
-        at = isUp ? look.reached + 1 : look.reached - 1;
-      }
+      const span = isUp ? { first: at, last, order } : { first, last: at, order };
+      const look = this.#blocks.get(this.#workspaceId, blockOf(at))
+        ? await this.#lookAtChecked(span, ways, matches, atOnce)
+        : await this.#lookAtUnchecked(span, matches, most);
+      yield { ...look, isLast: look.reached === (isUp ? last : first) };
+      at = look.reached + (isUp ? 1 : -1);
     }
   }
 
-  /** Some blocks that were not checked, from one on: by their entries' bytes. */
+  /** Checked blocks, from the span's beginning on: the entries that may match are found in memory, and read. */
+  async #lookAtChecked(
+    { first, last, order }: Span,
+    ways: readonly (readonly string[])[],
+    matches: EntryTest,
+    most: number,
+  ): Promise<Omit<Look, "isLast">> {
+    const isUp = order === "asc";
+    const step = isUp ? 1 : -1;
+    const wanted: WantedEntries[] = [];
+    let [reached, count] = [isUp ? first - 1 : last + 1, 0];
+    for (
+      let block = blockOf(isUp ? first : last), blocks = 0;
+      blocks < CHECKED_AT_ONCE;
+      block += step, blocks++
+    ) {
+      const checked = this.#blocks.get(this.#workspaceId, block);
+      if (!checked || reached === (isUp ? last : first) || count >= most) break;
+      const found = seqsIn(checked, block, ways).filter((seq) => seq >= first && seq <= last);
+      const inOrder = isUp ? found : found.toReversed();
+      const seqs = inOrder.slice(0, most - count);
+      count += seqs.length;
+      if (seqs.length > 0) wanted.push({ block, checked, seqs });
+      const end = isUp ? Math.min(last, (block + 1) * BLOCK) : Math.max(first, block * BLOCK + 1);
+      reached = seqs.length < inOrder.length ? (seqs.at(-1) ?? reached) : end;
+    }
+    const entries = await this.#readChecked(wanted);
+    return { entries: entries.filter(matches), reached };
+  }
+
+  async #readChecked(wanted: readonly WantedEntries[]): Promise<StoredEntry[]> {
+    try {
+      const found: StoredEntry[] = [];
+      for (const { block, checked, seqs } of wanted) {
+        const leaves =
+          (await this.#entries.leavesOf(this.#workspaceId, block, checked.root)) ??
+          // The tile is another one by now. The entries decide.
+          leavesOf(await this.#check(block));
+        found.push(...(await this.#entries.read(this.#workspaceId, block, leaves, seqs)));
+      }
+      return found;
+    } catch (error) {
+      reportChanged(this.#parts.faults, this.#workspaceId, error);
+      throw error;
+    }
+  }
+
+  /** Some blocks that were not checked, from the span's beginning on: by their entries' bytes. */
   async #lookAtUnchecked(
-    from: number,
     { first, last, order }: Span,
     matches: EntryTest,
     most: number,
   ): Promise<Omit<Look, "isLast">> {
     const isUp = order === "asc";
+    const step = isUp ? 1 : -1;
     const entries: StoredEntry[] = [];
-    for (let count = 1, block = from; ; count++, block += isUp ? 1 : -1) {
+    for (let count = 1, block = blockOf(isUp ? first : last); ; count++, block += step) {
       const found = (await this.#check(block)).filter(
         (entry) => entry.seq >= first && entry.seq <= last && matches(entry),
       );
       entries.push(...(isUp ? found : found.reverse()));
       const reached = isUp ? Math.min(last, (block + 1) * BLOCK) : Math.max(first, block * BLOCK + 1);
-      const isDone = reached === (isUp ? last : first) || entries.length >= most || count === BLOCKS_AT_ONCE;
-      if (isDone || this.#isChecked(block + (isUp ? 1 : -1))) return { entries, reached };
+      const isDone =
+        reached === (isUp ? last : first) || entries.length >= most || count === UNCHECKED_AT_ONCE;
+      if (isDone || this.#blocks.get(this.#workspaceId, block + step)) return { entries, reached };
       await new Promise((resolve) => setImmediate(resolve));
     }
-  }
-
-  /** The last block, which has no tile yet, counts by its own sign: it is another one with each commit. */
-  #isChecked(block: number): boolean {
-    return this.#checked.has(this.#isLast(block) ? LAST : block);
-  }
-
-  #isLast(block: number): boolean {
-    return (block + 1) * BLOCK > this.size;
-  }
-
-  /** The last of the checked blocks that follow each other from `block` on, as far as one search goes. */
-  #endOfChecked(block: number, step: 1 | -1): number {
-    return endOfRun(block, step, (next) => next * BLOCK < this.size && this.#isChecked(next));
   }
 
   /** The entries of a block, held against the signed tree, and the index against them. */
@@ -229,11 +255,12 @@ class Reading {
     const { faults } = this.#parts;
     try {
       this.#evidence ??= this.#open();
-      const entries = await (await this.#evidence).block(block);
-      if (this.#isLast(block)) {
-        this.#checked.add(LAST);
-      } else if (await this.#isIndexed(block, entries)) {
-        this.#checked.add(block);
+      const evidence = await this.#evidence;
+      const entries = await evidence.block(block);
+      if (entries.length === BLOCK) {
+        const bits = blockBits(entries.map(({ bytes }) => parsedEntry(bytes)));
+        await this.#compareIndex(block, bits);
+        this.#blocks.add(this.#workspaceId, block, { root: await evidence.root(block), bits });
       }
       return entries;
     } catch (error) {
@@ -248,16 +275,17 @@ class Reading {
     return EvidenceReader.open(db, this.#workspaceId, signed);
   }
 
-  async #isIndexed(block: number, entries: readonly StoredEntry[]): Promise<boolean> {
+  /** Lists do not use the stored index. One that hides entries is named, since somebody has changed the file. */
+  async #compareIndex(block: number, bits: CheckedBlock["bits"]): Promise<void> {
     const { db, faults } = this.#parts;
-    const expected = [...blockBits(entries.map(({ bytes }) => parsedEntry(bytes)))];
+    const expected = [...bits];
     for (let from = 0; from < expected.length; from += KEYS) {
       const some = expected.slice(from, from + KEYS);
       const keys: (string | null)[] = some.map(([key]) => key);
       while (keys.length < KEYS) keys.push(null);
       const rows = await db.all<{ key: string; bits: Uint8Array }>(BITS, [this.#workspaceId, block, ...keys]);
-      const stored = new Map(rows.map(({ key, bits }) => [key, bits]));
-      const wrong = some.find(([key, bits]) => !hasAll(stored.get(key), bits));
+      const stored = new Map(rows.map((row) => [row.key, row.bits]));
+      const wrong = some.find(([key, wanted]) => !hasAll(stored.get(key), wanted));
       if (!wrong) continue;
       const [first, last] = [block * BLOCK + 1, (block + 1) * BLOCK];
       faults.report(this.#workspaceId, {
@@ -265,22 +293,22 @@ class Reading {
         message: `the index of entries ${first} to ${last} hides entries under ${JSON.stringify(wrong[0].slice(0, 80))}; they are listed by their own bytes`,
         seq: first,
       });
-      return false;
+      return;
     }
-    return true;
   }
 }
 
-/** The last of the blocks that follow each other from `block` on, each with `isIn`: `CHECKED_AT_ONCE` further at most. */
-export function endOfRun(block: number, step: 1 | -1, isIn: (block: number) => boolean): number {
-  const limit = Math.max(0, block + step * CHECKED_AT_ONCE);
-  let end = block;
-  while (end !== limit && isIn(end + step)) end += step;
-  return end;
+interface WantedEntries {
+  readonly block: number;
+  readonly checked: CheckedBlock;
+  /** In the order in which they are wanted. */
+  readonly seqs: readonly number[];
 }
 
-/** Among the numbers of blocks: the last one, which is not complete. */
-const LAST = -1;
+/** The leaves of a whole block, one behind the other. */
+function leavesOf(entries: readonly StoredEntry[]): Uint8Array {
+  return Buffer.concat(entries.map(({ leaf }) => leaf));
+}
 
 /** One bit too many is no lie: the entry's bytes decide. */
 function hasAll(stored: Uint8Array | undefined, bits: Uint8Array): boolean {

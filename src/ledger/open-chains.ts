@@ -5,8 +5,9 @@ import type { Log } from "../base/log.ts";
 import type { Db } from "../store/db.ts";
 import { signFirstHeads } from "./first-heads.ts";
 import type { LedgerHeads } from "./heads.ts";
+import { compareKept } from "./kept-checkpoints.ts";
 import { type LedgerKeys, openLedgerKeys } from "./keys.ts";
-import { completeLedger, createLedger, type Ledger } from "./ledger.ts";
+import { createLedger, type Ledger } from "./ledger.ts";
 import { openHeads } from "./open-heads.ts";
 import { createProofs, type Proofs } from "./proofs.ts";
 import { replaceLostKey } from "./rotation.ts";
@@ -21,6 +22,8 @@ export interface OpenChainsParts {
   /** All that there are, also those that are created later. */
   workspaces(): readonly { readonly id: number; readonly name: string }[];
   nameOf(workspaceId: number): string;
+  /** The file that checkpoints are appended to. The ledgers are compared with its end. */
+  readonly checkpointFile?: string | undefined;
   /** Where the signing key is gone, a new one is made: nothing of the old one vouches for it. */
   readonly replaceLostKey?: boolean;
 }
@@ -38,13 +41,15 @@ export interface OpenChains {
  */
 export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
   const { db, clock, random, log, workspaces, nameOf, replaceLostKey: replaceLost = false } = parts;
-  for (const { id } of workspaces()) await completeLedger(db, id);
   const keys = await openLedgerKeys({ ...parts, replaceLost });
-  const { heads, unsigned, isFirst } = await openHeads({ db, keys, workspaces, nameOf });
+  const { heads, unsigned, state } = await openHeads({ db, keys, workspaces, nameOf });
+  if (parts.checkpointFile !== undefined)
+    await compareKept(parts.checkpointFile, { db, keys, heads, log, workspaces });
   const ledger = createLedger(db, clock, random, heads);
-  if (isFirst || keys.isReplacing) {
+  if (state !== "signed" || keys.isReplacing) {
+    // Also without an entry: at its end the commit signs the heads.
     await db.tx(async (tx) => {
-      if (isFirst) await signFirstHeads(tx, ledger, unsigned);
+      if (state === "first") await signFirstHeads(tx, ledger, unsigned);
       if (keys.isReplacing) await replaceLostKey(tx, { ledger, keys, workspaces });
     });
   }

@@ -1,30 +1,23 @@
 import { OperatorError } from "../base/errors.ts";
-import { type Db, type Sql, StoreUnavailable } from "../store/db.ts";
-import { readTail } from "./chain.ts";
-import { leafHash } from "./entry.ts";
-import { emptyLedger, type LedgerEnd, LedgerHeads, storedHead } from "./heads.ts";
+import type { Db, Sql } from "../store/db.ts";
+import { type LedgerEnd, LedgerHeads, NODE } from "./heads.ts";
 import type { LedgerKeys } from "./keys.ts";
+import { completeLedger } from "./ledger.ts";
 import { isEqual } from "./proof/hash.ts";
-import {
-  type CheckpointSeries,
-  extendSeries,
-  NO_CHECKPOINTS,
-  parseSignedHead,
-  type SignedLedgerHead,
-} from "./proof/head.ts";
-import { keyIdOf, NoteError, signersOf } from "./proof/note.ts";
-import { nodesOf } from "./proof/ranges.ts";
-import { GrowingTree } from "./proof/tree.ts";
+import { type CheckpointSeries, parseHead } from "./proof/head.ts";
+import { type NodeHead, parseNodeHead } from "./proof/node-head.ts";
+import { keyIdOf, type Note, NoteError, signersOf } from "./proof/note.ts";
+import { parseSignedHead } from "./proof/signed-head.ts";
 import { lastCheckpointSize } from "./proofs.ts";
 import { ledgerSize } from "./query.ts";
-import { TILE_WIDTH, TreeReader } from "./tiles.ts";
-import { sha256, TREE } from "./tree-hash.ts";
+import { endOf, ledgerChanged, type NamedWorkspace, unsignedEnd, VERIFY_HINT } from "./stored-end.ts";
+import { sha256 } from "./tree-hash.ts";
 import { tools } from "./verify/tools.ts";
 
 export interface OpenHeadsParts {
   readonly db: Db;
   readonly keys: LedgerKeys;
-  workspaces(): readonly { readonly id: number; readonly name: string }[];
+  workspaces(): readonly NamedWorkspace[];
   nameOf(workspaceId: number): string;
 }
 
@@ -40,162 +33,206 @@ export interface OpenHeads {
   readonly heads: LedgerHeads;
   /** Ledgers that have entries and no head yet. The transaction that signs them MUST record it in each. */
   readonly unsigned: readonly UnsignedLedger[];
-  /** No head is stored: the first commit signs them all. */
-  readonly isFirst: boolean;
+  /** `first`: no head is stored. `upgrade`: each head is signed by itself. The next commit signs them all, as one. */
+  readonly state: "signed" | "first" | "upgrade";
 }
 
-type Named = ReturnType<OpenHeadsParts["workspaces"]>[number];
-
-const VERIFY =
-  "keep a copy of this data directory, see what was changed (gatehouse ledger verify --data DIR)";
-const GO_ON = `${VERIFY}, and go on from a backup`;
+/** What was signed of a ledger. */
+interface SignedEnd {
+  readonly size: number;
+  readonly root: Uint8Array;
+  readonly checkpoints: CheckpointSeries;
+}
 
 /**
- * Verifies that the key has signed exactly what each ledger ends with. MUST come before anything is appended.
+ * Verifies that the key has signed exactly what each ledger ends with, and the ends of all ledgers together. MUST come before
+ * anything is appended.
  *
- * Without heads there is one case in which they are signed: a directory from before there were any. Once heads are signed,
- * the key's own file says so (`keys.hasSigned`): whoever can write the database, and not that file, cannot make a directory
- * look older than it is.
+ * There are two cases in which heads are signed that were not signed so before: a directory from before there were any, and
+ * one whose heads were signed one by one. The key's own file says what it has signed (`keys.use`): whoever can write the
+ * database, and not that file, cannot make a directory look older than it is.
  *
  * @throws OperatorError when a ledger is longer, shorter or another than the one that was signed
  */
 export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
-  const { db, keys, workspaces, nameOf } = parts;
+  const { db, keys, nameOf } = parts;
+  const workspaces = [...parts.workspaces()].sort((a, b) => a.id - b.id);
   const heads = new LedgerHeads({ keys, nameOf });
-  const all = workspaces();
-  const stored = new Map<number, string>();
-  for (const { id } of all) {
-    const note = await storedHead(db, id);
-    if (note !== undefined) stored.set(id, note);
-  }
-  const isFirst = stored.size === 0;
-  if (isFirst && keys.hasSigned) {
-    if (!(await hasEntries(db))) {
-      throw new OperatorError(
-        "there is no ledger, though the key of this data directory has signed one: the database was removed or emptied",
-        "put the database back from a backup, or, to begin a new ledger under a new key, move ledger.key and gatehouse.db away",
-      );
+  const stored = await storedHeads(db);
+  const note = await storedNodeHead(db);
+  if (note !== undefined) {
+    const node = await verifiedNodeHead(keys, note);
+    for (const workspace of workspaces) {
+      const signed = headOf(keys, workspace, stored.get(workspace.id));
+      heads.set(workspace.id, await verifiedEnd(db, workspace, signed), true);
     }
-    throw new OperatorError(
-      "no head of a ledger is stored, though the key of this data directory has signed heads: they were removed, or the database is older than its key file",
-      `${VERIFY}; if you put an older database back on purpose, put back the ledger.key that was beside it`,
-    );
+    checkTogether(heads, node, stored.size);
+    return { heads, unsigned: [], state: "signed" };
+  }
+  if (keys.use === "node_head" || (keys.use === "ledger_heads" && stored.size === 0)) throw await missing(db);
+  if (stored.size > 0) {
+    for (const workspace of workspaces) {
+      const signed = await signedHeadOf(keys, workspace, stored.get(workspace.id));
+      heads.set(workspace.id, await verifiedEnd(db, workspace, signed), false);
+    }
+    return { heads, unsigned: [], state: "upgrade" };
   }
   const unsigned: UnsignedLedger[] = [];
-  for (const workspace of all) {
-    const { id } = workspace;
-    const note = stored.get(id);
-    if (note !== undefined) {
-      heads.set(id, await verifiedEnd(parts, workspace, note), true);
-    } else if (isFirst) {
-      const end = await unsignedEnd(db, id);
-      heads.set(id, end, false);
-      const { size } = end.tree;
-      if (size > 0)
-        unsigned.push({ workspaceId: id, size, checkpointSize: await lastCheckpointSize(db, id) });
-    } else {
-      throw changed(
-        workspace,
-        "has no signed head, and other ledgers have one: it was removed, or the workspace was added",
-      );
-    }
+  for (const { id } of workspaces) {
+    await completeLedger(db, id);
+    const end = await unsignedEnd(db, id);
+    heads.set(id, end, false);
+    const { size } = end.tree;
+    if (size > 0) unsigned.push({ workspaceId: id, size, checkpointSize: await lastCheckpointSize(db, id) });
   }
-  return { heads, unsigned, isFirst };
+  return { heads, unsigned, state: "first" };
 }
 
-async function hasEntries(sql: Pick<Sql, "get">): Promise<boolean> {
-  return (await sql.get("SELECT 1 FROM ledger LIMIT 1")) !== undefined;
+/** By workspace. */
+async function storedHeads(sql: Pick<Sql, "all">): Promise<ReadonlyMap<number, string>> {
+  const rows = await sql.all<{ workspace_id: number; note: string }>(
+    "SELECT workspace_id, note FROM ledger_heads",
+  );
+  return new Map(rows.map(({ workspace_id: id, note }) => [id, note]));
+}
+
+async function storedNodeHead(sql: Pick<Sql, "get">): Promise<string | undefined> {
+  const row = await sql.get<{ note: string }>("SELECT note FROM ledger_node_heads WHERE node = $1", [NODE]);
+  return row?.note;
+}
+
+async function missing(sql: Pick<Sql, "get">): Promise<OperatorError> {
+  if ((await sql.get("SELECT 1 FROM ledger LIMIT 1")) === undefined) {
+    return new OperatorError(
+      "there is no ledger, though the key of this data directory has signed one: the database was removed or emptied",
+      "put the database back from a backup, or, to begin a new ledger under a new key, move ledger.key and gatehouse.db away",
+    );
+  }
+  return new OperatorError(
+    "the signed head of the ledgers is not stored, though the key of this data directory has signed one: it was removed, or the database is older than its key file",
+    `${VERIFY_HINT}; if you put an older database back on purpose, put back the ledger.key that was beside it`,
+  );
 }
 
 /** @throws OperatorError */
-async function verifiedEnd({ db, keys }: OpenHeadsParts, workspace: Named, note: string): Promise<LedgerEnd> {
-  const { id, name } = workspace;
-  const { head } = await signedHead(keys, workspace, note);
-  const { size, root, checkpoints } = head;
-  if (head.origin !== keys.originOf(name)) throw changed(workspace, `has the head of ${head.origin}`);
-  if (!isEqual(head.keys, keys.storedDigest)) {
+async function verifiedNodeHead(keys: LedgerKeys, text: string): Promise<NodeHead> {
+  try {
+    const { note, head } = parseNodeHead(text);
+    if (!(await isSigned(keys, keys.nodeOrigin, note))) {
+      throw changed("the head of all ledgers is not signed by the ledgers' key");
+    }
+    if (isEqual(head.keys, keys.storedDigest)) return head;
     throw changed(
+      "the head of all ledgers was signed when other keys were stored than now: keys were added, removed or changed",
+    );
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    throw changed(`the head of all ledgers is not good (${error.message})`);
+  }
+}
+
+async function isSigned(keys: LedgerKeys, name: string, note: Note): Promise<boolean> {
+  const publicKey = keys.headKey;
+  const key = { name, keyId: keyIdOf(sha256, name, publicKey), publicKey };
+  return (await signersOf(note, [key], tools.verifySignature)).length > 0;
+}
+
+/** What a row of heads says, which counts once all of them lead to the signed root. @throws OperatorError */
+function headOf(keys: LedgerKeys, workspace: NamedWorkspace, text: string | undefined): SignedEnd {
+  if (text === undefined) throw ledgerChanged(workspace, NO_HEAD);
+  try {
+    const head = parseHead(text);
+    if (head.workspaceId === workspace.id && head.origin === keys.originOf(workspace.name)) return head;
+    throw ledgerChanged(workspace, `has the head of ${head.origin}, workspace ${head.workspaceId}`);
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    throw ledgerChanged(workspace, `has a head that is not good (${error.message})`);
+  }
+}
+
+const NO_HEAD = "has no signed head: it was removed, or the workspace was added";
+
+/** Of a version that signed each head by itself. @throws OperatorError */
+async function signedHeadOf(
+  keys: LedgerKeys,
+  workspace: NamedWorkspace,
+  text: string | undefined,
+): Promise<SignedEnd> {
+  if (text === undefined) throw ledgerChanged(workspace, NO_HEAD);
+  try {
+    const signed = parseSignedHead(text);
+    const origin = keys.originOf(workspace.name);
+    if (!(await isSigned(keys, origin, signed.note))) {
+      throw ledgerChanged(workspace, "has a head that the ledger's key has not signed");
+    }
+    if (signed.origin !== origin) throw ledgerChanged(workspace, `has the head of ${signed.origin}`);
+    if (isEqual(signed.keys, keys.storedDigest)) return signed;
+    throw ledgerChanged(
       workspace,
       "was signed when other keys were stored than now: keys were added, removed or changed",
     );
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    throw ledgerChanged(workspace, `has a head that is not good (${error.message})`);
   }
-  const stored = await ledgerSize(db, id);
+}
+
+/** @throws OperatorError */
+async function verifiedEnd(
+  db: Db,
+  workspace: NamedWorkspace,
+  { size, root, checkpoints }: SignedEnd,
+): Promise<LedgerEnd> {
+  const stored = await ledgerSize(db, workspace.id);
   if (stored > size) {
-    const entries = stored === size + 1 ? `entry ${stored}` : `entries ${size + 1} to ${stored}`;
-    throw changed(
+    const entries =
+      stored === size + 1
+        ? `entry ${stored} was`
+        : Number.isSafeInteger(stored)
+          ? `entries ${size + 1} to ${stored} were`
+          : `entries behind entry ${size} were`;
+    throw ledgerChanged(
       workspace,
-      `ends with an unsigned tail: ${entries} were put there without the ledger's key`,
+      `ends with an unsigned tail: ${entries} put there without the ledger's key`,
     );
   }
-  if (stored < size) throw changed(workspace, `has ${stored} entries, and ${size} were signed`);
+  if (stored < size) throw ledgerChanged(workspace, `has ${stored} entries, and ${size} were signed`);
   const end = await endOf(db, workspace, checkpoints);
   if (!isEqual(end.tree.root(), root)) {
-    throw changed(workspace, `is not the one that was signed at ${size} entries: it was changed`);
+    throw ledgerChanged(workspace, `is not the one that was signed at ${size} entries: it was changed`);
   }
+  await checkCheckpoints(db, workspace, checkpoints);
   return end;
 }
 
-async function signedHead(keys: LedgerKeys, workspace: Named, note: string): Promise<SignedLedgerHead> {
-  try {
-    const signed = parseSignedHead(note);
-    const origin = keys.originOf(workspace.name);
-    const publicKey = keys.headKey;
-    const key = { name: origin, keyId: keyIdOf(sha256, origin, publicKey), publicKey };
-    const signers = await signersOf(signed.note, [key], tools.verifySignature);
-    if (signers.length > 0) return signed;
-    throw changed(workspace, "has a head that the ledger's key has not signed");
-  } catch (error) {
-    if (!(error instanceof NoteError)) throw error;
-    throw changed(workspace, `has a head that is not good (${error.message})`);
-  }
-}
-
-/** Of a ledger from before heads were signed. */
-async function unsignedEnd(db: Db, workspaceId: number): Promise<LedgerEnd> {
-  let checkpoints: CheckpointSeries = NO_CHECKPOINTS;
-  for (let after = -1; ; ) {
-    const rows = await db.all<{ size: number; note: string }>(
-      "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = $1 AND size > $2 ORDER BY size LIMIT 1024",
-      [workspaceId, after],
-    );
-    for (const { note } of rows) checkpoints = extendSeries(sha256, checkpoints, note);
-    const last = rows.at(-1);
-    if (!last) return endOf(db, { id: workspaceId, name: String(workspaceId) }, checkpoints);
-    after = last.size;
-  }
-}
-
-/** As tiles, and the entries behind the last of them, say it. @throws OperatorError */
-async function endOf(db: Db, workspace: Named, checkpoints: CheckpointSeries): Promise<LedgerEnd> {
-  const size = await ledgerSize(db, workspace.id);
-  if (size === 0) return { ...emptyLedger(), checkpoints };
-  try {
-    const range = { start: 0, end: size };
-    const subtrees = await new TreeReader(db, workspace.id).subtreesOf(range);
-    const tree = new GrowingTree(TREE);
-    for (const [index, { level }] of nodesOf(range).entries())
-      tree.append(subtrees[index] ?? TREE.empty(), level);
-    await checkLastBlock(db, workspace, size);
-    return { tail: await readTail(db, workspace.id), tree, checkpoints };
-  } catch (error) {
-    if (error instanceof StoreUnavailable || error instanceof OperatorError) throw error;
-    throw changed(workspace, `cannot be read (${error instanceof Error ? error.message : String(error)})`);
-  }
-}
-
-/** The entries behind the last tile, and the last one in any case: what follows takes its time from it. */
-async function checkLastBlock(db: Db, workspace: Named, size: number): Promise<void> {
-  const first = Math.floor((size - 1) / TILE_WIDTH) * TILE_WIDTH + 1;
-  const after = size % TILE_WIDTH === 0 ? size - 1 : first - 1;
-  const rows = await db.all<{ seq: number; leaf: Uint8Array; bytes: string }>(
-    "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 ORDER BY seq",
-    [workspace.id, after],
+/** That none is missing. Whether one was put in the place of another takes reading them all, as `ledger verify` does. */
+async function checkCheckpoints(
+  sql: Pick<Sql, "get">,
+  workspace: NamedWorkspace,
+  { count }: CheckpointSeries,
+): Promise<void> {
+  const row = await sql.get<{ stored: number }>(
+    "SELECT COUNT(*) AS stored FROM ledger_checkpoints WHERE workspace_id = $1",
+    [workspace.id],
   );
-  for (const { seq, leaf, bytes } of rows) {
-    if (!isEqual(leaf, leafHash(bytes))) throw changed(workspace, `has another entry ${seq} than was signed`);
-  }
+  const stored = row?.stored ?? 0;
+  if (stored === count) return;
+  const what = stored < count ? "checkpoints were removed" : "checkpoints were added";
+  throw ledgerChanged(workspace, `has ${stored} checkpoints, and ${count} were signed: ${what}`);
 }
 
-function changed({ name }: Named, what: string): OperatorError {
-  return new OperatorError(`the ledger of workspace ${JSON.stringify(name)} ${what}`, GO_ON);
+/** @throws OperatorError */
+function checkTogether(heads: LedgerHeads, node: NodeHead, stored: number): void {
+  const { size, root } = heads.together;
+  if (stored !== size) {
+    throw changed(`${stored} heads of ledgers are stored for ${size} workspaces: a workspace was removed`);
+  }
+  if (node.count === size && isEqual(node.root, root)) return;
+  throw changed(
+    "the ledgers are not those that were signed together: the evidence of a workspace was put back to an earlier state, or its head was changed",
+  );
+}
+
+function changed(what: string): OperatorError {
+  return new OperatorError(what, `${VERIFY_HINT}, and go on from a backup`);
 }

@@ -34,7 +34,7 @@ export interface OpenLedger extends OpenChains {
  */
 export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   const { db, config, clock, log, workspaces, nameOf } = parts;
-  const chains = await openChains(parts);
+  const chains = await openChains({ ...parts, checkpointFile: config.checkpointFile });
   const { ledger, heads, keys, proofs } = chains;
   const faults = new LedgerFaults({ ledger, log, noticed: parts.noticed });
   const lists = new LedgerLists({ db, heads, faults });

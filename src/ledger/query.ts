@@ -1,14 +1,12 @@
-import type { Sql, SqlValue } from "../store/db.ts";
-import { agentSinceCondition, agentSinceValue } from "./agent-identity.ts";
-import { INDEXED, indexedInAny, indexKey, OVERSIGHT_KEY, type Span } from "./block-index.ts";
-import { tiledSize } from "./tiles.ts";
+import type { Sql } from "../store/db.ts";
+import { INDEXED, indexKey, OVERSIGHT_KEY } from "./block-index.ts";
 
 /** Conditions on entries of one workspace; all that are given must hold. */
 export interface EntryFilter {
   readonly agent?: string | undefined;
   /**
-   * RFC 3339 UTC with milliseconds. With `agent`: when the agent was made that is meant, which MUST be no later than `from`. Entries
-   * about earlier agents of its name do not match.
+   * RFC 3339 UTC with milliseconds. With `agent`: when the agent was made that is meant, which MUST be no later than `from`.
+   * Entries about earlier agents of its name do not match.
    */
   readonly agentSince?: string | undefined;
   readonly actor?: string | undefined;
@@ -62,8 +60,6 @@ export interface StoredEntry {
  * yet. A filter that matches little in a chain of many millions would hold the call for seconds.
  */
 const LOOK_LIMIT = 64;
-/** Entries that one look reads. */
-const AT_ONCE = 256;
 
 /** A page of what looks bring, in order: `limit` at most, and where to go on. */
 export async function collectPage(
@@ -97,124 +93,8 @@ export interface Look {
   readonly isLast: boolean;
 }
 
-/**
- * The entries of a span that match, by the index where there is one: `most` at a time at most. The index and the rows are
- * believed as they lie in the file (`lists.ts` checks both before).
- */
-export async function* lookThrough(
-  db: Pick<Sql, "all" | "get">,
-  workspaceId: number,
-  filter: EntryFilter,
-  wanted: Span,
-  most: number,
-): AsyncGenerator<Look, void> {
-  const { order } = wanted;
-  if (filter.task === null) return;
-  const span = { ...wanted, first: Math.max(wanted.first, filter.task?.dispatchSeq ?? 1) };
-  if (span.first > span.last) return;
-  const ways = waysOf(filter);
-  // What stands in a block that is not complete yet is in no index: a block's worth of entries at most.
-  const indexed = ways.length === 0 ? 0 : Math.min(span.last, await tiledSize(db, workspaceId));
-  const [old, recent] = [
-    { ...span, last: indexed },
-    { ...span, first: Math.max(span.first, indexed + 1) },
-  ];
-  const parts: (() => AsyncGenerator<Omit<Look, "isLast">, void>)[] = [];
-  if (old.first <= old.last) parts.push(() => lookByIndex(db, workspaceId, filter, ways, old, most));
-  if (recent.first <= recent.last) parts.push(() => lookInOrder(db, workspaceId, filter, recent, most));
-  if (order === "desc") parts.reverse();
-  const end = order === "asc" ? span.last : span.first;
-  for (const part of parts) {
-    for await (const look of part()) yield { ...look, isLast: look.reached === end };
-  }
-}
-
-async function* lookInOrder(
-  db: Pick<Sql, "all">,
-  workspaceId: number,
-  filter: EntryFilter,
-  { first, last, order }: Span,
-  most: number,
-): AsyncGenerator<Omit<Look, "isLast">, void> {
-  const { sql, values } = conditions(filter, 5);
-  const statement =
-    `SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq >= $2 AND seq <= $3${sql}` +
-    ` ORDER BY seq ${order === "asc" ? "ASC" : "DESC"} LIMIT $4`;
-  let [low, high] = [first, last];
-  while (low <= high) {
-    const entries = await db.all<StoredEntry>(statement, [workspaceId, low, high, most, ...values]);
-    const end = entries.length < most ? undefined : entries.at(-1)?.seq;
-    if (order === "asc") {
-      low = (end ?? high) + 1;
-      yield { entries, reached: low - 1 };
-    } else {
-      high = (end ?? low) - 1;
-      yield { entries, reached: high + 1 };
-    }
-  }
-}
-
-async function* lookByIndex(
-  db: Pick<Sql, "all">,
-  workspaceId: number,
-  filter: EntryFilter,
-  ways: readonly (readonly string[])[],
-  span: Span,
-  atOnce: number,
-): AsyncGenerator<Omit<Look, "isLast">, void> {
-  // The index has a task's agent, and not the task: few of the entries that it finds are wanted.
-  const most = filter.task ? Math.max(atOnce, AT_ONCE) : atOnce;
-  const end = span.order === "asc" ? span.last : span.first;
-  const back = span.order === "asc" ? -1 : 1;
-  const pending: number[] = [];
-  for await (const { found, upTo } of indexedInAny(db, workspaceId, ways, span)) {
-    pending.push(...found);
-    const isEnd = upTo === end;
-    do {
-      const part = isEnd || pending.length >= most ? pending.splice(0, most) : [];
-      const [following] = pending;
-      const entries = await readSome(db, workspaceId, filter, part, span.order);
-      yield { entries, reached: following === undefined ? upTo : following + back };
-    } while (pending.length >= most || (isEnd && pending.length > 0));
-  }
-}
-
-/** Values of one `IN`: as many parameters a statement has, the rest of them null. */
-const IN_WIDTH = 64;
-const IN_PLACES = Array.from({ length: IN_WIDTH }, (_, index) => `$${index + 2}`).join(", ");
-
-/** The entries with these seqs, in ascending order. */
-export function findEntries(
-  db: Pick<Sql, "all">,
-  workspaceId: number,
-  seqs: readonly number[],
-): Promise<StoredEntry[]> {
-  return readSome(db, workspaceId, {}, seqs, "asc");
-}
-
-/** The entry's own bytes decide: the index only says where to look. */
-async function readSome(
-  db: Pick<Sql, "all">,
-  workspaceId: number,
-  filter: EntryFilter,
-  seqs: readonly number[],
-  order: "asc" | "desc",
-): Promise<StoredEntry[]> {
-  const { sql, values } = conditions(filter, IN_WIDTH + 2);
-  const statement =
-    `SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq IN (${IN_PLACES})${sql}` +
-    ` ORDER BY seq ${order === "asc" ? "ASC" : "DESC"}`;
-  const entries: StoredEntry[] = [];
-  for (let from = 0; from < seqs.length; from += IN_WIDTH) {
-    const some: (number | null)[] = seqs.slice(from, from + IN_WIDTH);
-    while (some.length < IN_WIDTH) some.push(null);
-    entries.push(...(await db.all<StoredEntry>(statement, [workspaceId, ...some, ...values])));
-  }
-  return entries;
-}
-
 /** The sets of keys one of which an entry has that matches, whole. None: the index says nothing of it. */
-function waysOf(filter: EntryFilter): (readonly string[])[] {
+export function waysOf(filter: EntryFilter): (readonly string[])[] {
   const keys = keysOf(filter);
   if (!filter.task) return keys.length === 0 ? [] : [keys];
   const byTask = [
@@ -231,30 +111,6 @@ function keysOf(filter: EntryFilter): string[] {
     if (value !== undefined) keys.push(indexKey(field, value));
   }
   return keys;
-}
-
-/** Of the filter's fields, as SQL; `first` is the number of its first parameter. */
-function conditions(
-  filter: EntryFilter,
-  first: number,
-): { readonly sql: string; readonly values: SqlValue[] } {
-  const values: SqlValue[] = [];
-  let sql = filter.oversight ? " AND bytes->>'oversight' IS NOT NULL" : "";
-  for (const field of INDEXED) {
-    const value = filter[field];
-    if (value === undefined) continue;
-    sql += ` AND bytes->>'${field}' = $${first + values.length}`;
-    values.push(value);
-  }
-  if (filter.task) {
-    sql += ` AND bytes->>'task' = $${first + values.length}`;
-    values.push(filter.task.id);
-  }
-  if (filter.agentSince !== undefined) {
-    sql += agentSinceCondition(`$${first + values.length}`);
-    values.push(agentSinceValue(filter.agentSince));
-  }
-  return { sql, values };
 }
 
 export async function findEntry(

@@ -18,8 +18,6 @@ export interface LedgerWatchParts {
   readonly heads: Pick<LedgerHeads, "committed">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told when somebody else has written: what was read before may be other now. */
-  foreignWrite(): void;
   /** Each of them is told. */
   workspaceIds(): readonly number[];
   /** Told of each event once, for the metrics. */
@@ -83,7 +81,6 @@ export class LedgerWatch {
       found = await db.disturbances();
       for (const disturbance of found) this.#notice(disturbance);
       if (found.some(({ kind }) => kind === "foreign_write")) {
-        this.#parts.foreignWrite();
         await this.#lookAtTails();
       }
       await this.#record();

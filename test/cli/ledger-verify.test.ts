@@ -187,7 +187,9 @@ describe("what cannot be decided ends with 3, and says what is missing:", () => 
     const dataDir = join(desk.cwd, "gatehouse-data");
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
     vandal.run("DROP TABLE ledger_heads");
+    vandal.run("DROP TABLE ledger_node_heads");
     vandal.run("PRAGMA user_version = 12");
+    vandal.unmarkKey();
     vandal.close();
     const ran = await verify();
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 3, stderr: "" });

@@ -6,12 +6,11 @@ import {
   blockBits,
   type IndexedEntry,
   indexBlock,
-  indexedSeqs,
   indexKey,
   keysOf,
   OVERSIGHT_KEY,
-  type Span,
 } from "../../src/ledger/block-index.ts";
+import { CheckedBlocks, seqsIn } from "../../src/ledger/checked-blocks.ts";
 import { StoreUnavailable } from "../../src/store/db.ts";
 import { type LedgerBench, openLedger } from "./support.ts";
 
@@ -49,35 +48,6 @@ function has(entry: IndexedEntry, key: string): boolean {
   if (key === "oversight") return entry.oversight !== undefined;
   const fields = ["agent", "actor", "action", "tier"] as const;
   return fields.some((field) => entry[field] !== undefined && key === `${field}:${entry[field]}`);
-}
-
-async function store(
-  blocks: Iterable<readonly [block: number, entries: readonly object[]]>,
-  workspaceId = 1,
-) {
-  await bench.db.tx(async (tx) => {
-    for (const [block, entries] of blocks) {
-      const rows = entries.map((each) => ({ bytes: JSON.stringify(each) }));
-      await indexBlock(tx, workspaceId, block, rows);
-    }
-  });
-}
-
-/** All that is found, after a look at how it was told: in order, and never past what it said to have reached. */
-async function seqsIn(keys: readonly string[], span: Span, workspaceId = 1): Promise<number[]> {
-  const isUp = span.order === "asc";
-  const all: number[] = [];
-  let reached = isUp ? span.first - 1 : span.last + 1;
-  for await (const { found, upTo } of indexedSeqs(bench.db, workspaceId, keys, span)) {
-    const [low, high] = isUp ? [reached + 1, upTo] : [upTo, reached - 1];
-    expect(low).toBeLessThanOrEqual(high);
-    for (const seq of found) expect(seq >= low && seq <= high).toBe(true);
-    expect(found).toEqual(found.toSorted((a, b) => (isUp ? a - b : b - a)));
-    all.push(...found);
-    reached = upTo;
-  }
-  expect(reached).toBe(isUp ? span.last : span.first);
-  return all;
 }
 
 describe("what is no block", () => {
@@ -120,64 +90,38 @@ describe("a block's bits", () => {
   });
 });
 
-test("whatever stands in the blocks, whatever is asked for in whatever span is found, and nothing else", async () => {
-  const BLOCKS = 5;
-  const all = fc.sample(entry, { numRuns: BLOCKS * BLOCK, seed: 3 });
-  const others = fc.sample(entry, { numRuns: BLOCKS * BLOCK, seed: 4 });
-  const blocks = (entries: readonly IndexedEntry[]) =>
-    Array.from({ length: BLOCKS }, (_, n) => [n, entries.slice(n * BLOCK, (n + 1) * BLOCK)] as const);
-  await store(blocks(all));
-  await store(blocks(others), 2);
-  const seq = fc.oneof(
-    fc.integer({ min: 1, max: BLOCKS * BLOCK }),
-    fc.constantFrom(1, BLOCK, BLOCK + 1, 2 * BLOCK, BLOCKS * BLOCK),
-  );
-  await fc.assert(
-    fc.asyncProperty(
-      fc.uniqueArray(key, { minLength: 1, maxLength: 5 }),
-      fc.tuple(seq, seq),
-      fc.constantFrom("asc" as const, "desc" as const),
-      async (keys, [one, other], order) => {
-        const span = { first: Math.min(one, other), last: Math.max(one, other), order };
-        const expected = all
-          .map((each, n) => ({ seq: n + 1, isIn: keys.every((key) => has(each, key)) }))
-          .filter(({ seq, isIn }) => isIn && seq >= span.first && seq <= span.last)
-          .map(({ seq }) => seq);
-        expect(await seqsIn(keys, span)).toEqual(order === "asc" ? expected : expected.toReversed());
+test("whatever is in a block, the entries that have all keys of one set are found in its bits, and no others", () => {
+  fc.assert(
+    fc.property(
+      fc.array(entry, { minLength: BLOCK, maxLength: BLOCK }),
+      fc.array(fc.uniqueArray(key, { minLength: 1, maxLength: 4 }), { maxLength: 3 }),
+      fc.nat({ max: 9 }),
+      (entries, sets, block) => {
+        const expected = entries.flatMap((each, place) =>
+          sets.length === 0 || sets.some((keys) => keys.every((key) => has(each, key)))
+            ? [block * BLOCK + place + 1]
+            : [],
+        );
+        const checked = { root: new Uint8Array(32), bits: blockBits(entries) };
+        expect([...seqsIn(checked, block, sets)]).toEqual(expected);
       },
     ),
-    { numRuns: 200 },
+    { numRuns: 50 },
   );
 });
 
-/** Blocks with few entries each, so that there can be many. */
-describe("an index of many blocks", () => {
-  const two = [{ agent: "a" }, { agent: "b", tier: 1 }];
-  const BLOCKS = [0, 1, 63, 64, 65, 2_046, 2_047, 2_048, 2_049, 4_095, 4_096, 9_000];
-  const LAST = 9_001 * BLOCK;
-
-  test.each(["asc", "desc"] as const)(
-    "is gone through in steps, however far apart they are (%s)",
-    async (order) => {
-      await store(BLOCKS.map((block) => [block, two] as const));
-      const expected = BLOCKS.map((block) => block * BLOCK + 2);
-      if (order === "desc") expected.reverse();
-      expect(await seqsIn(["agent:b"], { first: 1, last: LAST, order })).toEqual(expected);
-      expect(await seqsIn(["agent:b", "tier:1"], { first: 1, last: LAST, order })).toEqual(expected);
-      expect(await seqsIn(["agent:a", "tier:1"], { first: 1, last: LAST, order })).toEqual([]);
-      expect(await seqsIn(["agent:c"], { first: 1, last: LAST, order })).toEqual([]);
-    },
-  );
-
-  test.each(["asc", "desc"] as const)("is read 64 rows at a time, which match or not (%s)", async (order) => {
-    const COUNT = 200;
-    await store(Array.from({ length: COUNT }, (_, block) => [block, two] as const));
-    for (const keys of [["agent:b"], ["agent:a", "tier:1"]]) {
-      const looks: number[] = [];
-      const span = { first: 1, last: COUNT * BLOCK, order };
-      for await (const { found } of indexedSeqs(bench.db, 1, keys, span)) looks.push(found.length);
-      expect(looks).toEqual(keys.length === 1 ? [64, 64, 64, 8] : [0, 0, 0, 0]);
-    }
-    expect(await seqsIn(["agent:b"], { first: 1, last: COUNT * BLOCK, order })).toHaveLength(COUNT);
-  });
+test("the memory for checked blocks has a cap, at which the first ones are forgotten", () => {
+  const blocks = new CheckedBlocks(100_000);
+  const block = { root: new Uint8Array(32), bits: blockBits([{ agent: "a", action: "b" }]) };
+  for (let number = 0; number < 10_000; number++) {
+    blocks.add(1 + (number % 3), number, block);
+    expect(blocks.bytes).toBeLessThanOrEqual(100_000);
+  }
+  expect(blocks.get(1, 9_999)).toBe(block);
+  expect(blocks.get(2, 9_999)).toBeUndefined();
+  expect(blocks.get(1, 0)).toBeUndefined();
+  // A block that is added again counts once.
+  const before = blocks.bytes;
+  blocks.add(1, 9_999, block);
+  expect(blocks.bytes).toBe(before);
 });

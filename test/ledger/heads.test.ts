@@ -1,33 +1,26 @@
 /** The head of each ledger is signed in each commit: a start refuses whatever the key has not signed, and signs nothing. */
 import { Database } from "bun:sqlite";
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  setDefaultTimeout,
-  test,
-} from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
 import { encodeEntry } from "../../src/ledger/entry.ts";
-import { parseSignedHead } from "../../src/ledger/proof/head.ts";
+import { parseHead } from "../../src/ledger/proof/head.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { run, tempDir } from "../support/process.ts";
 import { draft } from "./support.ts";
 import { STRANGER } from "./verify/attack.ts";
-import { allFindings, type Copy, copyOf, makeScene, type Scene, verify } from "./verify/scene.ts";
+import { allFindings, type Copy, copyOf, inShort, verify, withCopies } from "./verify/scene.ts";
 import { signAs, Vandal } from "./verify/vandal.ts";
 
 setDefaultTimeout(60_000);
 
 const BEFORE_HEADS = 12;
-const TABLES = ["ledger", "ledger_heads", "ledger_checkpoints", "ledger_keys"];
+const TABLES = ["ledger", "ledger_heads", "ledger_node_heads", "ledger_checkpoints", "ledger_keys"];
+/** What a workspace has of evidence, besides its head. */
+const TABLES_OF_LEDGER = ["ledger", "ledger_tiles", "ledger_index", "ledger_checkpoints", "payloads"];
 
 function contentOf(path: string): unknown[] {
   const database = new Database(path, { readonly: true });
@@ -50,17 +43,11 @@ function appendForged(v: Vandal, workspace = 1): void {
 }
 
 describe("a start refuses", () => {
-  let scene: Scene;
   let copy: Copy;
 
-  beforeAll(async () => {
-    scene = await makeScene();
+  withCopies((made) => {
+    copy = made;
   });
-  afterAll(() => scene.remove());
-  beforeEach(() => {
-    copy = copyOf(scene.dataDir);
-  });
-  afterEach(() => copy.remove());
 
   const cut = (v: Vandal, size: number) => {
     v.run("DELETE FROM ledger WHERE workspace_id = 1 AND seq > ?", size);
@@ -97,7 +84,7 @@ describe("a start refuses", () => {
         appendForged(v);
         v.signHead(signAs(STRANGER));
       },
-      /a head that the ledger's key has not signed/,
+      /the head of all ledgers is not signed by/,
     ],
     [
       "one, and the head is gone",
@@ -112,31 +99,34 @@ describe("a start refuses", () => {
       (v) => {
         appendForged(v);
         v.run("DELETE FROM ledger_heads");
+        v.run("DELETE FROM ledger_node_heads");
         v.run("INSERT INTO meta VALUES ('ledger_heads', 'unsigned')");
       },
-      /no head of a ledger is stored, though the key/,
+      /the signed head of the ledgers is not stored, though the key/,
     ],
     [
       "one, and the database says that it is older than heads",
       (v) => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
+        v.run("DROP TABLE ledger_node_heads");
         // What came after heads goes as well, so that the migrations run again.
         v.run("ALTER TABLE approvals DROP COLUMN definition_hash");
         v.run("ALTER TABLE approvals DROP COLUMN first_seq");
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
-      /no head of a ledger is stored, though the key|cannot be opened/,
+      /the signed head of the ledgers is not stored, though the key|cannot be opened/,
     ],
     [
       "one, and the keys are gone, as in a directory that nobody has started on",
       (v) => {
         appendForged(v);
         v.run("DELETE FROM ledger_heads");
+        v.run("DELETE FROM ledger_node_heads");
         v.run("DELETE FROM ledger_keys");
       },
-      /no head of a ledger is stored, though the key/,
+      /the signed head of the ledgers is not stored, though the key/,
     ],
     [
       "the last entry made anew",
@@ -186,15 +176,8 @@ describe("a start refuses", () => {
       "a workspace without entries, of which there were some",
       (v) =>
         v.unguarded(() => {
-          for (const table of [
-            "ledger",
-            "ledger_tiles",
-            "ledger_index",
-            "ledger_checkpoints",
-            "ledger_heads",
-          ]) {
+          for (const table of [...TABLES_OF_LEDGER, "ledger_heads"])
             v.run(`DELETE FROM ${table} WHERE workspace_id = 2`);
-          }
         }),
       /"other" has no signed head/,
     ],
@@ -203,7 +186,96 @@ describe("a start refuses", () => {
       (v) => v.run("INSERT INTO ledger_keys VALUES (0, ?, 0, 1)", STRANGER.publicKey),
       /was signed when other keys were stored/,
     ],
-    ["the head of another workspace", (v) => v.setHead(v.head(2)), /that the ledger's key has not signed/],
+    ["the head of another workspace", (v) => v.setHead(v.head(2)), /"default" has the head of gatehouse/],
+    [
+      "one, and its head is made to fit",
+      (v) => {
+        appendForged(v);
+        v.makeHead();
+      },
+      /are not those that were signed together/,
+    ],
+    [
+      "one, and the heads are notes of an earlier version, each signed by itself",
+      (v) => {
+        // Whoever has a copy of the database from before heads were signed together has such notes.
+        v.signSingly(v.stolenKey());
+        v.run("DELETE FROM ledger_node_heads");
+        appendForged(v);
+      },
+      /the signed head of the ledgers is not stored, though the key/,
+    ],
+    [
+      "a workspace that was removed, with all that it had but its head",
+      (v) =>
+        v.unguarded(() => {
+          v.run("PRAGMA foreign_keys = OFF");
+          for (const table of TABLES_OF_LEDGER) v.run(`DELETE FROM ${table} WHERE workspace_id = 2`);
+          v.run("DELETE FROM workspaces WHERE id = 2");
+        }),
+      /2 heads of ledgers are stored for 1 workspaces/,
+    ],
+    [
+      "a workspace that was removed, with its head",
+      (v) =>
+        v.unguarded(() => {
+          v.run("PRAGMA foreign_keys = OFF");
+          for (const table of [...TABLES_OF_LEDGER, "ledger_heads"])
+            v.run(`DELETE FROM ${table} WHERE workspace_id = 2`);
+          v.run("DELETE FROM workspaces WHERE id = 2");
+        }),
+      /are not those that were signed together/,
+    ],
+    [
+      "two workspaces that change places, with their names and all that they have",
+      (v) =>
+        v.unguarded(() => {
+          v.run("PRAGMA foreign_keys = OFF");
+          for (const [from, to] of [
+            [1, 3],
+            [2, 1],
+            [3, 2],
+          ] as const) {
+            v.run("UPDATE workspaces SET id = ? WHERE id = ?", to, from);
+            for (const table of [...TABLES_OF_LEDGER, "ledger_heads"])
+              v.run(`UPDATE ${table} SET workspace_id = ? WHERE workspace_id = ?`, to, from);
+          }
+        }),
+      /has the head of .*, workspace \d/,
+    ],
+    [
+      "a checkpoint that was dropped",
+      (v) =>
+        v.unguarded(() =>
+          v.run("DELETE FROM ledger_checkpoints WHERE workspace_id = 1 AND size = ?", v.checkpointAt(200)),
+        ),
+      /has \d+ checkpoints, and \d+ were signed: checkpoints were removed/,
+    ],
+    [
+      "an entry far behind the last one, past what numbers hold exactly",
+      (v) =>
+        v.unguarded(() =>
+          v.run(
+            "INSERT INTO ledger SELECT workspace_id, 9007199254740993, prev, leaf, bytes FROM ledger WHERE workspace_id = 1 AND seq = 1",
+          ),
+        ),
+      /unsigned tail: entries behind entry \d+ were put there/,
+    ],
+    [
+      "the keys' rows removed, which the key file could bring back",
+      (v) => v.run("DELETE FROM ledger_keys"),
+      /the rows of `ledger_keys` were removed/,
+    ],
+    [
+      "a stranger's key put in force, and a ledger that it has signed",
+      (v) => {
+        appendForged(v);
+        v.run("UPDATE ledger_keys SET retired_at = 0");
+        v.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 0)", STRANGER.publicKey);
+        v.signHead(signAs(STRANGER));
+      },
+      /somebody has changed the database's keys/,
+    ],
   ];
 
   test.each(ATTACKS)("%s", async (_, attack, message) => {
@@ -222,7 +294,7 @@ describe("a start refuses", () => {
     expect(failed).toMatchObject({ exitCode: 1, message: expect.stringMatching(message) });
     const after = contentOf(copy.path);
     // A migration that was to be done again has made its table; the first start's keys are no signature.
-    if (!message.source.includes("no head")) expect(after).toEqual(before);
+    if (!message.source.includes("is not stored")) expect(after).toEqual(before);
     expect((await verify(copy.path)).verdict).not.toBe("holds");
   });
 
@@ -237,6 +309,28 @@ describe("a start refuses", () => {
     expect(stderr).toContain("unsigned tail");
     expect(stderr).toContain("gatehouse ledger verify");
     expect(stderr).not.toContain("    at ");
+  });
+
+  test("to replace a key that is not lost, when somebody has put their own in force and signed forged entries", async () => {
+    const vandal = new Vandal(copy);
+    appendForged(vandal);
+    vandal.run("UPDATE ledger_keys SET retired_at = 0");
+    vandal.run("INSERT INTO ledger_keys (public_key, created_at) VALUES (?, 0)", STRANGER.publicKey);
+    vandal.signHead(signAs(STRANGER));
+    vandal.close();
+    const before = contentOf(copy.path);
+    const key = readFileSync(join(copy.dataDir, "ledger.key"), "utf8");
+    for (const command of [
+      ["serve", "--data", copy.dataDir, "--listen", "127.0.0.1:0"],
+      ["ledger", "rotate-key", "--lost", "--data", copy.dataDir],
+    ]) {
+      const { code, stdout, stderr } = await run(command, { cwd: copy.dataDir });
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain("somebody has changed the database's keys");
+      expect(stderr).not.toContain("--lost");
+    }
+    expect(contentOf(copy.path)).toEqual(before);
+    expect(readFileSync(join(copy.dataDir, "ledger.key"), "utf8")).toBe(key);
   });
 
   test("to replace a key that was lost, when somebody has continued a ledger", async () => {
@@ -269,7 +363,7 @@ describe("the head", () => {
       .query<{ note: string }, [number]>("SELECT note FROM ledger_heads WHERE workspace_id = ?")
       .get(workspace);
     database.close();
-    return parseSignedHead(row?.note ?? "").head.size;
+    return parseHead(row?.note ?? "").size;
   }
 
   test("is of what is on disk at any moment, in all workspaces, also of one that was just made", async () => {
@@ -346,7 +440,10 @@ describe("the head", () => {
     const key = (await replaced.call("GET", "/v1/ledger/key")).body.vkey as string;
     await replaced.stop();
     await (await start()).stop();
-    expect(allFindings(await verify(path, { key }))).toEqual([]);
+    expect(inShort(allFindings(await verify(path, { key })))).toEqual([
+      expect.stringMatching(/^key_lost/),
+      expect.stringMatching(/^key_lost/),
+    ]);
   });
 
   test("of a directory that was copied, or restored with its key, is good; an older database is refused with a newer key", async () => {

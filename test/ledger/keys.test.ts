@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { OperatorError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/ids.ts";
 import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
@@ -19,6 +20,7 @@ import { sha256 } from "../../src/ledger/tree-hash.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
+import { testSigner } from "./proof/signing.ts";
 
 let directory: ReturnType<typeof tempDir>;
 let db: SqliteDb;
@@ -72,7 +74,7 @@ describe("a key that can't be used is refused", () => {
     writeFileSync(file(), readFileSync(join(other.path, "ledger.key")), { mode: 0o600 });
     await foreign.close();
     other.remove();
-    await expect(open()).rejects.toThrow(/is not the key/);
+    await expect(open()).rejects.toThrow(/is not the one that the database says is in force/);
   });
 
   test.each([
@@ -197,13 +199,36 @@ describe("a lost key", () => {
     expect((await open()).verifierKeys("default")).toEqual({ current, former });
   });
 
-  test("whose replacement was never written is replaced by the same one", async () => {
-    await open();
+  test("whose replacement was never written is still missing, and is replaced the next time", async () => {
+    const before = (await open()).verifierKeys("default").current;
     rmSync(file());
-    const { current } = (await replacing()).verifierKeys("default");
-    await expect(open()).rejects.toThrow(/is not the key/);
-    expect((await replacing()).verifierKeys("default").current).toBe(current);
+    await replacing();
+    await expect(open()).rejects.toThrow(/ledger\.key is not there/);
+    const keys = await replacing();
+    await db.tx((tx) => keys.replaceLost(tx));
+    expect((await open()).verifierKeys("default").former).toEqual([before]);
+    expect(existsSync(file("ledger.key.next"))).toBe(false);
   });
+
+  test.each(["unmarked", "marked"])(
+    "is not replaced while another key's file is there (%s): the database's keys were changed",
+    async (mark) => {
+      const keys = await open();
+      if (mark === "marked") keys.markSigned();
+      const content = readFileSync(file(), "utf8");
+      const stranger = testSigner("stranger", 1).publicKey;
+      await db.run("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, 0)", [stranger]);
+      for (const opened of [open(), replacing()]) {
+        const failed = await opened.catch((error: unknown) => error);
+        expect(failed).toBeInstanceOf(OperatorError);
+        expect(failed).toMatchObject({
+          message: expect.stringContaining("somebody has changed the database's keys"),
+          hint: expect.not.stringContaining("--lost"),
+        });
+      }
+      expect(readFileSync(file(), "utf8")).toBe(content);
+    },
+  );
 
   test("is not, where it is there", async () => {
     const before = (await open()).verifierKeys("default").current;
@@ -214,13 +239,13 @@ describe("a lost key", () => {
 
 test("the file says that heads were signed, once they are, and so does that of the next key", async () => {
   const keys = await open();
-  expect([keys.hasSigned, (await open()).hasSigned]).toEqual([false, false]);
+  expect([keys.use, (await open()).use]).toEqual(["none", "none"]);
   keys.markSigned();
-  expect([keys.hasSigned, (await open()).hasSigned]).toEqual([true, true]);
+  expect([keys.use, (await open()).use]).toEqual(["node_head", "node_head"]);
   expect(statSync(file()).mode & 0o777).toBe(0o600);
   expect((await open()).verifierKeys("default")).toEqual(keys.verifierKeys("default"));
   await keys.rotate(async () => {});
-  expect((await open()).hasSigned).toBe(true);
+  expect((await open()).use).toBe("node_head");
 });
 
 test("a key file that cannot be marked is a warning at each start, and no start fails", async () => {
@@ -240,11 +265,11 @@ test("a key file that cannot be marked is a warning at each start, and no start 
   mkdirSync(file("ledger.key.new"));
   await start();
   const before = readFileSync(file(), "utf8");
-  expect((await start()).keys.hasSigned).toBe(false);
+  expect((await start()).keys.use).toBe("none");
   expect(warnings).toHaveLength(2);
   expect(warnings[0]).toContain("could remove the signed heads");
   expect(readFileSync(file(), "utf8")).toBe(before);
   rmSync(file("ledger.key.new"), { recursive: true });
-  expect((await start()).keys.hasSigned).toBe(true);
+  expect((await start()).keys.use).toBe("node_head");
   expect(warnings).toHaveLength(2);
 });

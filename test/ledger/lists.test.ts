@@ -1,21 +1,106 @@
-import { expect, test } from "bun:test";
-import { endOfRun } from "../../src/ledger/lists.ts";
+/**
+ * What is written into the file past SQLite, while this process has it open, is in no list: `data_version` does not move, so
+ * nothing tells that the file was changed.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import { LedgerChanged } from "../../src/ledger/ledger-changed.ts";
+import { draft, type LedgerBench, openLedger } from "./support.ts";
 
-test.each([
-  ["up", 10_000, 1, 14_096],
-  ["down", 10_000, -1, 5_904],
-  ["down to the first block", 7, -1, 0],
-] as const)("one search goes 4,096 checked blocks further at most: %s", (_, block, step, end) => {
-  let asked = 0;
-  const isIn = () => {
-    asked += 1;
-    return true;
-  };
-  expect(endOfRun(block, step, isIn)).toBe(end);
-  expect(asked).toBe(Math.abs(end - block));
+const ENTRIES = 700;
+const DENIALS = [20, 300];
+const DENY = "oversight.deny";
+const ALL = { first: 1, last: ENTRIES, order: "asc" } as const;
+
+let bench: LedgerBench;
+
+beforeEach(async () => {
+  bench = await openLedger();
+  await Promise.all(
+    Array.from({ length: ENTRIES }, (_, n) =>
+      bench.ledger.record(
+        1,
+        draft({ action: DENIALS.includes(n + 1) ? DENY : "test.note", task: `t${n + 1}` }),
+      ),
+    ),
+  );
+  bench.attacker().exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  for await (const _ of bench.lists.read(1, {}, ALL));
+});
+afterEach(() => bench.close());
+
+const find = async (filter: object) =>
+  (await bench.lists.find(1, filter, { order: "asc", limit: 200 })).entries;
+
+/** With a hex editor, in the pages of the open file. Every place where the bytes are. @returns how many there were */
+function overwrite(from: string | Uint8Array, to: string | Uint8Array): number {
+  const [before, after] = [Buffer.from(from), Buffer.from(to)];
+  if (before.length !== after.length) throw new Error("the length must stay");
+  const content = readFileSync(bench.path);
+  const descriptor = openSync(bench.path, "r+");
+  let count = 0;
+  for (let at = content.indexOf(before); at >= 0; at = content.indexOf(before, at + 1), count++) {
+    writeSync(descriptor, after, 0, after.length, at);
+  }
+  closeSync(descriptor);
+  return count;
+}
+
+/**
+ * A reader with an empty cache, as one that has read other pages since: what was written is what it reads. What this process had
+ * checked by then it has checked still.
+ */
+async function withoutCache(): Promise<void> {
+  bench.attacker().exec("CREATE TABLE IF NOT EXISTS other (n); INSERT INTO other VALUES (1)");
+  bench.attacker().exec("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+describe("an entry that was changed past SQLite in a block that was checked is in no list:", () => {
+  beforeEach(async () => {
+    expect((await find({ action: DENY })).map(({ seq }) => seq)).toEqual(DENIALS);
+    expect(overwrite(`"action":"${DENY}"`, '"action":"oversight.nope"')).toBeGreaterThanOrEqual(2);
+    await withoutCache();
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ["by the action that it had", () => find({ action: DENY })],
+    ["without a filter", () => find({})],
+    ["read as a whole", async () => Array.fromAsync(bench.lists.read(1, {}, ALL))],
+    ["alone", () => bench.lists.entry(1, DENIALS[0] ?? 0)],
+  ])("%s", async (_, read) => {
+    await expect(read()).rejects.toThrow(LedgerChanged);
+    expect(bench.faults).toContain(`entry_changed ${DENIALS[0]}`);
+  });
+
+  test("by the action that it never had: it is not there", async () => {
+    expect(await find({ action: "oversight.nope" })).toEqual([]);
+  });
 });
 
-test("a search ends before a block that is not checked", () => {
-  expect(endOfRun(3, 1, (block) => block < 9)).toBe(8);
-  expect(endOfRun(3, -1, () => false)).toBe(3);
+test("an entry in the last block, which is not complete, is checked by each list that comes to it", async () => {
+  const last = `"task":"t${ENTRIES}"`;
+  expect((await bench.lists.entry(1, ENTRIES))?.bytes).toContain(last);
+  expect(overwrite(last, '"task":"t999"')).toBeGreaterThanOrEqual(1);
+  await withoutCache();
+  await expect(bench.lists.entry(1, ENTRIES)).rejects.toThrow(LedgerChanged);
+});
+
+test("an index that was changed after its blocks were checked hides nothing", async () => {
+  const bits = bench
+    .attacker()
+    .query<{ bits: Uint8Array }, []>(`SELECT bits FROM ledger_index WHERE key = 'action:${DENY}'`)
+    .all();
+  for (const { bits: before } of bits)
+    expect(overwrite(before, new Uint8Array(before.length))).toBeGreaterThan(0);
+  await withoutCache();
+  expect((await find({ action: DENY })).map(({ seq }) => seq)).toEqual(DENIALS);
+});
+
+test("a tile that was changed after its block was checked does not keep true entries from a list", async () => {
+  bench
+    .attacker()
+    .exec("UPDATE ledger_tiles SET hashes = randomblob(length(hashes)) WHERE level = 0 AND tile = 0");
+  for (let again = 0; again < 2; again++) {
+    expect((await find({ action: DENY })).map(({ seq }) => seq)).toEqual(DENIALS);
+  }
 });

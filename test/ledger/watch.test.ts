@@ -27,7 +27,6 @@ beforeEach(async () => {
     heads: bench.heads,
     clock: bench.clock,
     log: createLog("info", bench.clock, (line) => void lines.push(JSON.parse(line))),
-    foreignWrite: () => {},
     workspaceIds: () => workspaces,
     noticed: (kind) => void noticed.push(kind),
   });

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import {
@@ -14,13 +15,22 @@ import {
   type VerifyTools,
   verdictOf,
 } from "../proof/verification.ts";
+import { type KeyUse, readKeyUse } from "../signing-key-file.ts";
 import { coverageOf, uncheckedOf } from "./coverage.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import { checkNamed, compareKeys, Keyring, storedKeys } from "./keyring.ts";
-import { type WalkedLedger, walkLedger } from "./ledger.ts";
+import { type LedgerParts, type WalkedLedger, walkLedger } from "./ledger.ts";
+import { readHeads, reportAge, type StoredHeads } from "./node-head.ts";
 import { counted, Report } from "./report.ts";
 import { checkSchema, evidenceTables } from "./schema.ts";
-import { checkCreated, checkOrphans, storedWorkspaces, type Workspace } from "./workspaces.ts";
+import {
+  checkCreated,
+  checkOrphans,
+  isBegun,
+  reportEmpty,
+  storedWorkspaces,
+  type Workspace,
+} from "./workspaces.ts";
 
 /** Of one workspace's ledger. */
 export interface LedgerVerification extends Verification {
@@ -142,7 +152,10 @@ class Examination {
       );
       return;
     }
-    if (database.schemaVersion < FIRST_WITH_HEADS) {
+    const keyUse = readKeyUse(dirname(this.#request.path));
+    if (reportAge(database, keyUse, report)) {
+      // Said: what it signed is not there to be checked.
+    } else if (database.schemaVersion < FIRST_WITH_HEADS) {
       report.undecided(
         "schema_unsigned",
         "The data directory was written by a version of Gatehouse that signed the heads of its ledgers only now and then. Nothing in it shows whether entries were put behind the last checkpoint, or the last ones taken away. Start this version on it once: what comes from then on can be verified.",
@@ -159,9 +172,12 @@ class Examination {
     compareKeys(stored, trust.keys, origins, report);
     const workspaces = this.#workspaces(database, origins);
     this.#checkFit(origins);
-    for (const workspace of workspaces) await this.#walk(database, workspace, keys, origins);
+    const heads = await this.#readHeads(database, keys, keyUse, origins);
+    for (const workspace of workspaces) await this.#walk({ database, keys, heads }, workspace, origins);
+    heads.conclude(this.#ledgers.map(({ report: ledger }) => ledger));
     this.#checkKeys(stored);
-    this.#checkCreated(workspaces);
+    if (isBegun(workspaces, stored, heads)) this.#checkCreated(workspaces);
+    else reportEmpty(keyUse, report);
     this.#conclude(keys, origins);
   }
 
@@ -226,10 +242,24 @@ class Examination {
     );
   }
 
-  async #walk(
+  #readHeads(
     database: ReadOnlyDatabase,
-    workspace: Workspace,
     keys: Keyring,
+    keyUse: KeyUse | null,
+    origins: string,
+  ): Promise<StoredHeads> {
+    const origin = origins.replace(/\/$/, "");
+    return readHeads({
+      ...{ database, origin, tools: this.#tools, report: this.#report },
+      keys: keys.verifierKeys(origin),
+      storedKeys: keys.stored,
+      keyUse,
+    });
+  }
+
+  async #walk(
+    parts: Pick<LedgerParts, "database" | "keys" | "heads">,
+    workspace: Workspace,
     origins: string,
   ): Promise<void> {
     const report = new Report(workspace.name);
@@ -237,7 +267,7 @@ class Examination {
     let walked: WalkedLedger | null = null;
     try {
       walked = await walkLedger({
-        ...{ database, origin, keys, report, tools: this.#tools, workspaceId: workspace.id },
+        ...{ ...parts, origin, report, tools: this.#tools, workspaceId: workspace.id },
         now: systemClock.now(),
         given: this.#request.trust.checkpoints.filter(({ checkpoint }) => checkpoint.origin === origin),
       });

@@ -1,22 +1,16 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import {
-  type CheckpointSeries,
-  extendSeries,
-  keysDigest,
-  NO_CHECKPOINTS,
-  parseSignedHead,
-  type SignedLedgerHead,
-} from "../proof/head.ts";
+import type { Checkpoint } from "../proof/checkpoint.ts";
+import { type CheckpointSeries, extendSeries, NO_CHECKPOINTS, parseHead } from "../proof/head.ts";
+import { keysDigest } from "../proof/node-head.ts";
 import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
+import { parseSignedHead } from "../proof/signed-head.ts";
 import type { VerifyTools } from "../proof/verification.ts";
+import type { StoredHeads } from "./node-head.ts";
 import { counted, type Report, span } from "./report.ts";
 
 /** The first schema whose commits sign the heads of the ledgers. */
 export const FIRST_WITH_HEADS = 13;
 
-const HEAD = "SELECT note FROM main.ledger_heads WHERE workspace_id = $1";
-const UNSIGNED = "SELECT 1 FROM main.meta WHERE key = 'ledger_heads'";
-const ANY_HEAD = "SELECT 1 FROM main.ledger_heads LIMIT 1";
 const ANY_ROW =
   "SELECT 1 FROM main.ledger NOT INDEXED WHERE workspace_id = $1 UNION ALL" +
   " SELECT 1 FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 LIMIT 1";
@@ -26,6 +20,7 @@ export interface HeadParts {
   readonly database: ReadOnlyDatabase;
   readonly workspaceId: number;
   readonly origin: string;
+  readonly heads: StoredHeads;
   /** All that may have signed, under the name that they have in this ledger. */
   readonly keys: readonly VerifierKey[];
   /** Those that the database has, the oldest first. */
@@ -34,59 +29,77 @@ export interface HeadParts {
   readonly report: Report;
 }
 
-/** A ledger's head whose signature is good. */
-export interface StoredHead extends SignedLedgerHead {
+/** A ledger's head that a good signature covers. */
+export interface SignedHead extends Checkpoint {
+  readonly checkpoints: CheckpointSeries;
   readonly signers: readonly VerifierKey[];
 }
 
 /** The head that the last commit has signed; null when there is none that counts, which is reported. */
-export async function readHead(parts: HeadParts): Promise<StoredHead | null> {
-  const { database, workspaceId, origin, keys, tools, report } = parts;
-  if (database.schemaVersion < FIRST_WITH_HEADS) return null;
-  const row = database.get<{ note: unknown }>(HEAD, [workspaceId]);
-  if (row === undefined) {
+export async function readHead(parts: HeadParts): Promise<SignedHead | null> {
+  const { workspaceId, heads, report } = parts;
+  const text = heads.texts.get(workspaceId);
+  if (text === undefined) {
     reportMissing(parts);
     return null;
   }
   try {
-    const signed = parseSignedHead(String(row.note));
-    if (signed.head.origin !== origin) {
-      const other = JSON.stringify(signed.head.origin);
-      report.tampered("head_of_another_ledger", `The ledger's signed head is that of another one, ${other}.`);
-      return null;
-    }
-    const signers = await signersOf(signed.note, keys, tools.verifySignature);
-    if (signers.length > 0) {
-      if (keysDigest(tools.sha256, parts.storedKeys).toHex() !== signed.head.keys.toHex()) {
-        report.tampered(
-          "key_changed",
-          "The ledgers' keys are not those that were stored when the ledger's head was signed: rows were added, removed or changed.",
-        );
-      }
-      return { ...signed, signers };
-    }
-    report.tampered(
-      "head_of_another_key",
-      "The ledger's head is signed by none of the ledger's keys: somebody else has made it, or the keys were changed.",
-    );
+    return heads.areSingle ? await singleHead(parts, text) : headAmongAll(parts, text);
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    report.tampered(
-      "head_changed",
-      `The ledger's signed head is not good: ${error.message}. It was changed.`,
-    );
+    const message = `The ledger's head is not good: ${error.message}. It was changed.`;
+    report.tampered("head_changed", message);
   }
   return null;
 }
 
-function reportMissing({ database, workspaceId, report }: HeadParts): void {
-  const hasHeads = database.get(ANY_HEAD) !== undefined;
-  if (!hasHeads && database.get(UNSIGNED) !== undefined) {
+function headAmongAll({ workspaceId, origin, heads, report }: HeadParts, text: string): SignedHead | null {
+  const head = parseHead(text);
+  if (head.origin !== origin || head.workspaceId !== workspaceId) {
+    reportForeign(report, head.origin);
+    return null;
+  }
+  return heads.signers.length > 0 ? { ...head, signers: heads.signers } : null;
+}
+
+/** Of a version that signed each head by itself. */
+async function singleHead(parts: HeadParts, text: string): Promise<SignedHead | null> {
+  const { origin, keys, tools, report } = parts;
+  const head = parseSignedHead(text);
+  if (head.origin !== origin) {
+    reportForeign(report, head.origin);
+    return null;
+  }
+  const signers = await signersOf(head.note, keys, tools.verifySignature);
+  if (signers.length === 0) {
+    report.tampered(
+      "head_of_another_key",
+      "The ledger's head is signed by none of the ledger's keys: somebody else has made it, or the keys were changed.",
+    );
+    return null;
+  }
+  if (keysDigest(tools.sha256, parts.storedKeys).toHex() !== head.keys.toHex()) {
+    report.tampered(
+      "key_changed",
+      "The ledgers' keys are not those that were stored when the ledger's head was signed: rows were added, removed or changed.",
+    );
+  }
+  return { ...head, signers };
+}
+
+function reportForeign(report: Report, origin: string): void {
+  const message = `The ledger's head is that of another one, ${JSON.stringify(origin)}.`;
+  report.tampered("head_of_another_ledger", message);
+}
+
+function reportMissing({ database, workspaceId, heads, report }: HeadParts): void {
+  if (database.schemaVersion < FIRST_WITH_HEADS) return;
+  if (heads.isUnsigned) {
     report.undecided(
       "head_unsigned",
       "No head is signed yet: the first start of a version that signs heads was broken off. Start this version on the directory once, which signs them, and verify again.",
     );
-  } else if (hasHeads || database.get(ANY_ROW, [workspaceId]) !== undefined) {
+  } else if (heads.texts.size > 0 || database.get(ANY_ROW, [workspaceId]) !== undefined) {
     report.tampered(
       "head_missing",
       "The ledger has no signed head, which every commit of a server leaves: it was removed, or the workspace was added.",
@@ -95,9 +108,9 @@ function reportMissing({ database, workspaceId, report }: HeadParts): void {
 }
 
 /** Entries behind the signed head. */
-export function reportUnsignedTail(report: Report, head: StoredHead | null, last: number): void {
-  if (!head || last <= head.head.size) return;
-  const { size } = head.head;
+export function reportUnsignedTail(report: Report, head: SignedHead | null, last: number): void {
+  if (!head || last <= head.size) return;
+  const { size } = head;
   report.tampered(
     "tail_unsigned",
     `The ledger's key has not signed ${span(size + 1, last)}: its head was signed over ${counted(size)} entries, and whoever put these behind them did not have the key.`,
@@ -110,7 +123,7 @@ export function reportUnsignedTail(report: Report, head: StoredHead | null, last
  */
 export function checkSeries(
   { database, workspaceId, report }: Pick<HeadParts, "database" | "workspaceId" | "report">,
-  head: StoredHead | null,
+  head: SignedHead | null,
   tools: Pick<VerifyTools, "sha256">,
 ): void {
   if (!head || report.has((code) => code.startsWith("checkpoint_"))) return;
@@ -118,7 +131,7 @@ export function checkSeries(
   for (const { note } of database.rows<{ note: unknown }>(NOTES, [workspaceId])) {
     series = extendSeries(tools.sha256, series, String(note));
   }
-  const { count, digest } = head.head.checkpoints;
+  const { count, digest } = head.checkpoints;
   if (series.count < count) {
     const missing = count - series.count;
     report.tampered(

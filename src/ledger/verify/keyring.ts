@@ -3,7 +3,7 @@ import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import { formatVerifierKey, keyIdOf, NoteError, parseVerifierKey, type VerifierKey } from "../proof/note.ts";
 import type { Trust, VerifyTools } from "../proof/verification.ts";
 import type { EntryFields } from "./form.ts";
-import type { Report } from "./report.ts";
+import { counted, type Report } from "./report.ts";
 import type { KeptCheckpoint } from "./roots.ts";
 
 // By the number, not by the text of the same name: the tenth key is not the second.
@@ -187,6 +187,26 @@ export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTool
   const from = keyNamed(detail?.from, origin, tools);
   const to = keyNamed(detail?.to, origin, tools);
   return from && to ? { seq: entry.seq, from, to } : null;
+}
+
+/** Whether an entry says that the key was lost and another took its place, which nothing but this entry speaks for. */
+export function saysKeyLost({ action, outcome, code }: EntryFields): boolean {
+  return action === "ledger.rotate_key" && outcome === "succeeded" && code === "key_lost";
+}
+
+/**
+ * Reports each entry at which the chain of trust is broken.
+ * @param given entries that a checkpoint from elsewhere has shown to be as they were
+ */
+export function reportLostKeys(report: Report, lost: readonly number[], given: number): void {
+  for (const seq of lost) {
+    if (given >= seq - 1) continue;
+    report.undecided(
+      "key_lost",
+      `Entry ${seq} says that the signing key was lost and another took its place. The chain of trust is broken there: nothing shows that the entries before it are those that the lost key had signed, and whoever can write the database can bring this about. A checkpoint over ${counted(seq - 1)} entries or more that was kept elsewhere shows it (--checkpoint); find out who replaced the key, and why.`,
+      seq,
+    );
+  }
 }
 
 function keyNamed(text: unknown, origin: string, tools: VerifyTools): KeyHex | null {

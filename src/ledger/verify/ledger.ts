@@ -6,7 +6,16 @@ import { IndexCheck } from "./block-index.ts";
 import { expiringUpTo } from "./expiring.ts";
 import type { EntryFields } from "./form.ts";
 import { checkSeries, readHead, reportUnsignedTail } from "./head.ts";
-import { type KeyEvidence, type Keyring, newKeyOf, type Rotation, rotationOf } from "./keyring.ts";
+import {
+  type KeyEvidence,
+  type Keyring,
+  newKeyOf,
+  type Rotation,
+  reportLostKeys,
+  rotationOf,
+  saysKeyLost,
+} from "./keyring.ts";
+import type { StoredHeads } from "./node-head.ts";
 import { PayloadCheck } from "./payloads.ts";
 import { ReferenceCheck } from "./references.ts";
 import { counted, type Report } from "./report.ts";
@@ -21,6 +30,7 @@ export interface LedgerParts {
   readonly workspaceId: number;
   readonly origin: string;
   readonly keys: Keyring;
+  readonly heads: StoredHeads;
   /** Checkpoints of this ledger from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
   readonly tools: VerifyTools;
@@ -57,7 +67,7 @@ const FOLLOWING = [
 
 /** Goes through one workspace's ledger and everything that is made of it, once, in constant memory. */
 export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
-  const { database, workspaceId, origin, keys, given, tools, now, report } = parts;
+  const { database, workspaceId, origin, keys, heads, given, tools, now, report } = parts;
   const last = lastSeq(database, workspaceId);
   const tiled = tiledSize(database, workspaceId, last);
   const tree = new LedgerTree();
@@ -68,7 +78,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const references = new ReferenceCheck(database, workspaceId, report);
   const verifierKeys = keys.verifierKeys(origin);
   const head = await readHead({
-    ...{ database, workspaceId, origin, tools, report },
+    ...{ database, workspaceId, origin, heads, tools, report },
     keys: verifierKeys,
     storedKeys: keys.stored,
   });
@@ -77,6 +87,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     keys: verifierKeys,
   });
   const rotations: Rotation[] = [];
+  const lost: number[] = [];
   const named = new Set<string>();
   const created = new Set<string>();
   try {
@@ -87,6 +98,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
       references.take(step);
       const rotation = step.entry && rotationOf(step.entry, origin, tools);
       if (rotation) rotations.push(rotation);
+      if (step.entry && saysKeyLost(step.entry)) lost.push(step.seq);
       const newKey = step.entry && newKeyOf(step.entry, origin, tools);
       if (newKey && keys.isStored(newKey)) named.add(newKey);
       const workspace = step.entry && createdBy(step.entry);
@@ -98,6 +110,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     }
     await roots.end();
     tiles.end(tree.isLost);
+    reportLostKeys(report, lost, roots.given.lastGood);
     const rewritten = reportRewritten(report, roots, tiles.difference);
     const isCut = reportTail(report, roots, last, tiles.entriesOnce);
     reportUnsignedTail(report, head, last);

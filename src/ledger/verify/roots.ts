@@ -5,7 +5,7 @@ import { isEqual } from "../proof/hash.ts";
 import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import { TREE } from "../tree-hash.ts";
-import type { StoredHead } from "./head.ts";
+import type { SignedHead } from "./head.ts";
 import { counted, type Report } from "./report.ts";
 import { Track } from "./track.ts";
 import type { LedgerTree } from "./tree.ts";
@@ -32,7 +32,7 @@ export interface RootCheckParts {
   /** Checkpoints of this ledger from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
   /** What the last commit has signed; null when there is none. */
-  readonly head: StoredHead | null;
+  readonly head: SignedHead | null;
   /** Of the entries, as far as they were gone through. */
   readonly tree: LedgerTree;
   readonly tools: VerifyTools;
@@ -65,7 +65,7 @@ export class RootCheck {
   readonly #rows: Generator<StoredRow, void>;
   #row: StoredRow | undefined;
   readonly #givenLeft: SignedCheckpoint[];
-  #headLeft: StoredHead | null;
+  #headLeft: SignedHead | null;
   /** The size of the checkpoint that comes next. */
   #next = 0;
   #unsure = 0;
@@ -107,9 +107,9 @@ export class RootCheck {
       if (checkpoint && signers.length > 0) this.#judge(this.stored, checkpoint.checkpoint, signers, upTo);
     }
     const head = this.#headLeft;
-    if (head && head.head.size <= upTo) {
+    if (head && head.size <= upTo) {
       this.#headLeft = null;
-      this.#judge(this.head, head.head, head.signers, upTo);
+      this.#judge(this.head, head, head.signers, upTo);
     }
     for (
       let next = this.#givenLeft.at(-1);
@@ -128,7 +128,7 @@ export class RootCheck {
   }
 
   #look(): void {
-    const sizes = [this.#row?.size, this.#givenLeft.at(-1)?.checkpoint.size, this.#headLeft?.head.size];
+    const sizes = [this.#row?.size, this.#givenLeft.at(-1)?.checkpoint.size, this.#headLeft?.size];
     this.#next = Math.min(...sizes.map((size) => size ?? Number.POSITIVE_INFINITY));
   }
 

@@ -1,4 +1,9 @@
-import { type ReadOnlyDatabase, type SchemaObject, schemaOf } from "../../store/sqlite/read-only.ts";
+import {
+  FIRST_WITH_NODE_HEAD,
+  type ReadOnlyDatabase,
+  type SchemaObject,
+  schemaOf,
+} from "../../store/sqlite/read-only.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
@@ -9,13 +14,20 @@ const EVIDENCE_TABLES = [
   "ledger_index",
   "ledger_checkpoints",
   "ledger_heads",
+  "ledger_node_heads",
   "ledger_keys",
   "payloads",
 ] as const;
 
+/** The first schema that has a table. Without one here: all that are verified. */
+const FIRST_WITH = new Map<string, number>([
+  ["ledger_heads", FIRST_WITH_HEADS],
+  ["ledger_node_heads", FIRST_WITH_NODE_HEAD],
+]);
+
 /** Those that a version has. */
 export function evidenceTables(schemaVersion: number): readonly string[] {
-  return EVIDENCE_TABLES.filter((table) => table !== "ledger_heads" || schemaVersion >= FIRST_WITH_HEADS);
+  return EVIDENCE_TABLES.filter((table) => schemaVersion >= (FIRST_WITH.get(table) ?? 0));
 }
 
 /** Tables that are read besides. */

@@ -1,5 +1,7 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import type { KeyUse } from "../signing-key-file.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
+import type { StoredHeads } from "./node-head.ts";
 import type { Report } from "./report.ts";
 
 export interface Workspace {
@@ -38,6 +40,30 @@ export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Wo
     }
   }
   return workspaces;
+}
+
+/** Whether a start has come further than the schema: it makes the first workspace, then the key, then signs heads. */
+export function isBegun(
+  workspaces: readonly Workspace[],
+  keys: readonly Uint8Array[],
+  { texts, areSingle }: Pick<StoredHeads, "texts" | "areSingle">,
+): boolean {
+  return workspaces.length > 0 || keys.length > 0 || texts.size > 0 || !areSingle;
+}
+
+/** Of a database that has a schema, and nothing that a start has put into it. Rows of evidence are `checkOrphans`' to report. */
+export function reportEmpty(keyUse: KeyUse | null, report: Report): void {
+  if (keyUse === null || keyUse === "none") {
+    report.undecided(
+      "ledger_empty",
+      "There is no workspace, no entry and no key: the first start was broken off before it had made them. There is nothing to verify. Start Gatehouse on the directory.",
+    );
+  } else {
+    report.tampered(
+      "workspace_missing",
+      "There is no workspace, no entry and no key, and the key file beside the database has signed ledgers: they were removed.",
+    );
+  }
 }
 
 /**

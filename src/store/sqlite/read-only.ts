@@ -3,7 +3,8 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import type { SqlValue } from "../db.ts";
 import { Connection, sqliteCode } from "./connection.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrate.ts";
-import { MIGRATIONS } from "./migrations/index.ts";
+import { NODE_HEAD } from "./migrations/016-node-head.ts";
+import { MIGRATIONS, versionOf } from "./migrations/index.ts";
 
 /** A row of `sqlite_schema`. */
 export interface SchemaObject {
@@ -42,6 +43,8 @@ export interface ReadOnlyDatabase {
 
 /** The newest schema that this program knows. */
 export const NEWEST_SCHEMA = SCHEMA_VERSION;
+/** The first schema whose commits sign the heads of all ledgers together. */
+export const FIRST_WITH_NODE_HEAD = versionOf(NODE_HEAD);
 
 /** The file cannot be read: it is damaged, or this user may not, or somebody keeps others out. */
 export class DatabaseUnreadable extends Error {

@@ -1,15 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { testSigner } from "../proof/signing.ts";
-import {
-  allFindings,
-  type Brought,
-  type Copy,
-  copyOf,
-  inShort,
-  makeScene,
-  type Scene,
-  verify,
-} from "./scene.ts";
+import { allFindings, type Brought, type Copy, inShort, type Scene, verify, withCopies } from "./scene.ts";
 import { Vandal } from "./vandal.ts";
 
 /** In the second of two tiles that are complete, between the checkpoints over 200 and 300 entries. */
@@ -75,18 +66,11 @@ export function testAttacks(attacks: readonly Attack[]): void {
   let copy: Copy;
   let vandal: Vandal;
 
-  beforeAll(async () => {
-    scene = await makeScene();
-  });
-
-  afterAll(() => scene.remove());
-
-  beforeEach(() => {
-    copy = copyOf(scene.dataDir);
+  withCopies((made, of) => {
+    copy = made;
+    scene = of;
     vandal = new Vandal(copy);
   });
-
-  afterEach(() => copy.remove());
 
   test.each(attacks.map((attack) => [attack.name, attack] as const))("%s", async (_, attack) => {
     const names = namesOf(vandal);

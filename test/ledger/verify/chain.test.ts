@@ -7,7 +7,7 @@ import { encodeEntry } from "../../../src/ledger/entry.ts";
 import { FIRST_WITH_HEADS } from "../../../src/ledger/verify/head.ts";
 import { Oracle } from "../proof/oracle.ts";
 import { draft } from "../support.ts";
-import { HOLDS, INSIDE, LAST, last, NEXT, STRANGER, tampered, testAttacks, undecided } from "./attack.ts";
+import { HOLDS, INSIDE, LAST, last, NEXT, STRANGER, tampered, testAttacks } from "./attack.ts";
 import { signAs, type Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
@@ -270,9 +270,10 @@ describe("the signed head:", () => {
       attack: (v) => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
+        v.run("DROP TABLE ledger_node_heads");
         v.run(`PRAGMA user_version = ${FIRST_WITH_HEADS - 1}`);
       },
-      alone: undecided("schema_unsigned"),
+      alone: tampered("head_missing"),
     },
     {
       name: "the last entries are made anew",
@@ -313,12 +314,52 @@ describe("the signed head:", () => {
     {
       name: "somebody else has signed it",
       attack: (v) => v.signHead(signAs(STRANGER)),
-      alone: tampered("head_of_another_key"),
+      alone: tampered("node_head_of_another_key"),
     },
     {
       name: "a letter of it is changed",
       attack: (v) => v.setHead(v.head().replace(/^checkpoints \d+/m, "checkpoints 1")),
-      alone: tampered("head_changed"),
+      alone: tampered("heads_changed"),
+    },
+    {
+      name: "the heads are removed, and the note of a directory from before there were any is put back",
+      attack: (v) => {
+        v.run("DELETE FROM ledger_heads");
+        v.run("DELETE FROM ledger_node_heads");
+        v.run("INSERT INTO meta VALUES ('ledger_heads', 'unsigned')");
+      },
+      alone: tampered("head_missing", "head_missing"),
+    },
+    {
+      name: "the head of all is removed",
+      attack: (v) => v.run("DELETE FROM ledger_node_heads"),
+      alone: tampered("node_head_missing"),
+    },
+    {
+      name: "the same, and the heads are those that an earlier version has signed one by one",
+      attack: (v) => {
+        v.signSingly(v.stolenKey());
+        v.run("DELETE FROM ledger_node_heads");
+      },
+      alone: tampered("node_head_missing", "head_changed", "head_changed"),
+    },
+    {
+      name: "the head of all is that of another node",
+      attack: (v) => v.run("INSERT INTO ledger_node_heads SELECT 2, note FROM ledger_node_heads"),
+      alone: tampered("node_head_missing"),
+    },
+    {
+      name: "a letter of the head of all is changed",
+      attack: (v) => v.setNodeHead(v.nodeHead().replace("\n2\n", "\n3\n")),
+      alone: tampered("node_head_changed"),
+    },
+    {
+      name: "an entry is put behind the tail, and the head made to fit",
+      attack: (v) => {
+        appendForged(v);
+        v.makeHead();
+      },
+      alone: tampered("heads_changed"),
     },
     {
       name: "one checkpoint in the midst is dropped",
@@ -348,8 +389,8 @@ describe("the signed head:", () => {
           v.run("DELETE FROM tokens WHERE workspace_id = 2");
           v.run("DELETE FROM workspaces WHERE id = 2");
         }),
-      alone: tampered("workspace_missing"),
-      withCheckpoints: tampered("workspace_missing", "workspace_missing"),
+      alone: tampered("heads_changed", "workspace_missing"),
+      withCheckpoints: tampered("workspace_missing", "workspace_missing", "heads_changed"),
     },
   ]);
 });

@@ -1,11 +1,12 @@
 /** A ledger that nobody has touched holds: at rest, while a server writes to it, and after one that was killed. */
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { MIGRATIONS } from "../../../src/store/sqlite/migrations/index.ts";
+import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { serve, tempDir } from "../../support/process.ts";
 import { draft } from "../support.ts";
@@ -145,6 +146,29 @@ test("what was changed before is found while a server writes as well", async () 
   await writing;
   await gateway.stop();
   copy.remove();
+});
+
+describe("a database with a schema and nothing else", () => {
+  const empty = (dataDir: string) => openSqlite(database(dataDir)).close();
+
+  test("is of a first start that was killed: there is nothing to decide, and the next start goes on", async () => {
+    const directory = tempDir();
+    await empty(directory.path);
+    const result = await verify(database(directory.path));
+    expect([result.verdict, inShort(allFindings(result))]).toEqual(["undecided", ["ledger_empty"]]);
+    await (await startGateway({ dataDir: directory.path })).stop();
+    expect((await verify(database(directory.path))).verdict).toBe("holds");
+    directory.remove();
+  });
+
+  test("was emptied, when the key beside it has signed ledgers", async () => {
+    const copy = copyOf(scene.dataDir);
+    rmSync(copy.path);
+    await empty(copy.dataDir);
+    const result = await verify(copy.path);
+    expect([result.verdict, inShort(allFindings(result))]).toEqual(["tampered", ["workspace_missing"]]);
+    copy.remove();
+  });
 });
 
 test("after a server was killed; what it left behind stays as it is, with and without the log's index", async () => {

@@ -1,5 +1,6 @@
 /** A data directory as a real gateway left it, and copies of it for those who want to do it harm. */
-import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, beforeEach } from "bun:test";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseCheckpoints } from "../../../src/ledger/proof/checkpoint.ts";
 import { parseVerifierKey } from "../../../src/ledger/proof/note.ts";
@@ -28,9 +29,9 @@ export async function makeScene(): Promise<Scene> {
   const directory = tempDir();
   const dataDir = join(directory.path, "data");
   const file = join(directory.path, "checkpoints");
-  const yaml = `ledger: { checkpoint_every: ${EVERY}, checkpoint_file: "${file}" }`;
+  const yaml = (more: string) => `ledger: { checkpoint_every: ${EVERY}${more} }`;
   mkdirSync(dataDir, { mode: 0o700 });
-  const gateway = await startGateway({ dataDir, yaml });
+  const gateway = await startGateway({ dataDir, yaml: yaml(`, checkpoint_file: "${file}"`) });
   const { call } = gateway;
   const other = await gateway.workspace("other");
   const read = async (count: number, token?: string) => {
@@ -52,6 +53,8 @@ export async function makeScene(): Promise<Scene> {
   await read(60);
   const key = (await call("GET", "/v1/ledger/key")).body.vkey as string;
   await gateway.stop();
+  // Copies that are started would write into one file, each its own continuation.
+  writeFileSync(join(dataDir, "gatehouse.yaml"), yaml(""));
   return { dataDir, checkpoints: readFileSync(file, "utf8"), key, remove: directory.remove };
 }
 
@@ -67,6 +70,21 @@ export function copyOf(dataDir: string): Copy {
   const copied = join(directory.path, "data");
   cpSync(dataDir, copied, { recursive: true });
   return { dataDir: copied, path: join(copied, "gatehouse.db"), remove: directory.remove };
+}
+
+/** Makes a scene for the tests around it, and a copy of it for each. `begin` is called before each test. */
+export function withCopies(begin: (copy: Copy, scene: Scene) => void): void {
+  let scene: Scene;
+  let copy: Copy;
+  beforeAll(async () => {
+    scene = await makeScene();
+  });
+  afterAll(() => scene.remove());
+  beforeEach(() => {
+    copy = copyOf(scene.dataDir);
+    begin(copy, scene);
+  });
+  afterEach(() => copy.remove());
 }
 
 export interface Brought {

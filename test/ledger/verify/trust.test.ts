@@ -1,14 +1,5 @@
 /** What is believed: keys and checkpoints that an auditor brings, keys that were rotated, lost, or slipped in. */
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  setDefaultTimeout,
-  test,
-} from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../../src/base/errors.ts";
@@ -22,16 +13,7 @@ import { sha256 } from "../../../src/ledger/tree-hash.ts";
 import { startGateway, type TestGateway, type TestGatewayOptions } from "../../support/gateway.ts";
 import { tempDir } from "../../support/process.ts";
 import { STRANGER } from "./attack.ts";
-import {
-  allFindings,
-  type Brought,
-  type Copy,
-  copyOf,
-  inShort,
-  makeScene,
-  type Scene,
-  verify,
-} from "./scene.ts";
+import { allFindings, type Brought, type Copy, inShort, type Scene, verify, withCopies } from "./scene.ts";
 import { type Row, signAs, Vandal } from "./vandal.ts";
 
 setDefaultTimeout(60_000);
@@ -51,17 +33,10 @@ describe("what is brought along:", () => {
   let scene: Scene;
   let copy: Copy;
 
-  beforeAll(async () => {
-    scene = await makeScene();
+  withCopies((made, of) => {
+    copy = made;
+    scene = of;
   });
-
-  afterAll(() => scene.remove());
-
-  beforeEach(() => {
-    copy = copyOf(scene.dataDir);
-  });
-
-  afterEach(() => copy.remove());
 
   const origin = () => scene.key.split("+")[0] ?? "";
   const elsewhere = () => `gatehouse/${"0".repeat(16)}/default`;
@@ -299,10 +274,37 @@ describe("keys that change:", () => {
     for (const brought of [{}, { key: first }]) {
       const result = await verify(path, brought);
       expect(result.verdict).toBe("undecided");
-      expect(allFindings(result)).toMatchObject([{ code: "key_unvouched" }]);
+      expect(inShort(allFindings(result))).toEqual([
+        expect.stringMatching(/^key_lost \d+$/),
+        expect.stringMatching(/^key_unvouched/),
+      ]);
     }
     const result = await verify(path, { key: second });
-    expect(allFindings(result)).toEqual([]);
+    expect(result.verdict).toBe("undecided");
+    expect(allFindings(result)).toMatchObject([
+      { code: "key_lost", message: expect.stringContaining("The chain of trust is broken there") },
+    ]);
+  });
+
+  test("one that was lost is bridged by a checkpoint from elsewhere that reaches as far, and by no shorter one", async () => {
+    const checkpointOf = async (gateway: TestGateway) =>
+      String((await gateway.call("GET", "/v1/ledger/checkpoint")).body);
+    let [shorter, longer] = ["", ""];
+    await within(async (gateway) => {
+      shorter = await checkpointOf(gateway);
+      await read(gateway);
+    });
+    rmSync(join(directory.path, "ledger.key"));
+    const key = await within(
+      async (gateway) => {
+        longer = await checkpointOf(gateway);
+      },
+      { replaceLostLedgerKey: true },
+    );
+    const found = async (checkpoints: string) =>
+      inShort(allFindings(await verify(path, { key, checkpoints })));
+    expect(await found(shorter)).toEqual([expect.stringMatching(/^key_lost/)]);
+    expect(await found(longer)).toEqual([]);
   });
 
   test("one that is put before the ledger's own is not believed beside checkpoints that were kept", async () => {
@@ -377,8 +379,8 @@ describe("keys that change:", () => {
         "tampered",
         [
           "key_changed",
-          `tail_unsigned ${size}`,
           "key_changed",
+          `tail_unsigned ${size}`,
           "checkpoint_surplus",
           `key_unvouched ${size}`,
         ],

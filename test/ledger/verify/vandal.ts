@@ -5,9 +5,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { completeLedger } from "../../../src/ledger/ledger.ts";
 import { checkpointText } from "../../../src/ledger/proof/checkpoint.ts";
-import { extendSeries, headText, keysDigest, NO_CHECKPOINTS } from "../../../src/ledger/proof/head.ts";
+import {
+  type CheckpointSeries,
+  extendSeries,
+  headText,
+  NO_CHECKPOINTS,
+  seriesLine,
+} from "../../../src/ledger/proof/head.ts";
+import { headLeaf, keysDigest, nodeHeadText } from "../../../src/ledger/proof/node-head.ts";
 import { formatNote, keyIdOf, type NoteSignature } from "../../../src/ledger/proof/note.ts";
-import { sha256 } from "../../../src/ledger/tree-hash.ts";
+import { sha256, TREE } from "../../../src/ledger/tree-hash.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { Oracle } from "../proof/oracle.ts";
 import type { TestSigner } from "../proof/signing.ts";
@@ -62,11 +69,17 @@ export class Vandal {
     return all.filter((entry) => entry.action === action && entry.phase === phase).map(({ seq }) => seq);
   }
 
+  triggers(): { readonly name: string; readonly sql: string }[] {
+    return this.database
+      .query<{ name: string; sql: string }, []>(
+        "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger'",
+      )
+      .all();
+  }
+
   /** Drops every trigger, does the work, and puts the triggers back as they were, so that the schema tells nothing. */
   unguarded(work: () => void): void {
-    const triggers = this.database
-      .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
-      .all();
+    const triggers = this.triggers();
     for (const { name } of triggers) this.database.exec(`DROP TRIGGER ${name}`);
     work();
     for (const { sql } of triggers) this.database.exec(sql);
@@ -173,21 +186,72 @@ export class Vandal {
     this.signHead(signer, workspace);
   }
 
-  /** Signs the head anew, over what entries and checkpoints are now. */
+  /** Makes a ledger's head again, over what entries and checkpoints are now, and signs all heads together. */
   signHead(signer: Sign, workspace = 1): void {
-    const [origin = ""] = this.head(workspace).split("\n");
-    let checkpoints = NO_CHECKPOINTS;
-    for (const { note } of this.#notes(workspace)) checkpoints = extendSeries(sha256, checkpoints, note);
-    const size = this.rows(workspace).length;
+    this.makeHead(workspace);
+    this.signTogether(signer);
+  }
+
+  /** Makes a ledger's head again, over what entries and checkpoints are now. */
+  makeHead(workspace = 1): void {
+    this.setHead(headText(this.#headOf(workspace)), workspace);
+  }
+
+  /** Signs the heads of all ledgers together, as they are stored. */
+  signTogether(signer: Sign): void {
+    const heads = this.#heads();
+    const origin = this.#originOf(1).replace(/\/[^/]*$/, "");
+    const root = new Oracle(heads.map(({ note }) => headLeaf(TREE, note))).root(heads.length);
+    const text = nodeHeadText({ origin, count: heads.length, root, keys: this.#keys() });
+    this.setNodeHead(formatNote({ text, signatures: [signer(origin, text)] }));
+  }
+
+  /** Makes the heads what an earlier version left: each one signed by itself. */
+  signSingly(signer: Sign): void {
+    for (const { workspace_id: workspace } of this.#heads()) {
+      const { workspaceId: _, checkpoints, ...head } = this.#headOf(workspace);
+      const text = `${checkpointText(head)}gatehouse-ledger-head/1\n${seriesLine(checkpoints)}\nkeys ${this.#keys().toBase64()}\n`;
+      this.setHead(formatNote({ text, signatures: [signer(head.origin, text)] }), workspace);
+    }
+  }
+
+  nodeHead(): string {
+    return this.database.query<{ note: string }, []>("SELECT note FROM ledger_node_heads").get()?.note ?? "";
+  }
+
+  setNodeHead(note: string): void {
+    this.run("UPDATE ledger_node_heads SET note = ?", note);
+  }
+
+  #headOf(workspaceId: number) {
+    const size = this.rows(workspaceId).length;
+    let checkpoints: CheckpointSeries = NO_CHECKPOINTS;
+    for (const { note } of this.#notes(workspaceId)) checkpoints = extendSeries(sha256, checkpoints, note);
+    return {
+      ...{ origin: this.#originOf(workspaceId), workspaceId, size, checkpoints },
+      root: this.#rootOf(workspaceId, size),
+    };
+  }
+
+  #heads(): { readonly workspace_id: number; readonly note: string }[] {
+    return this.database
+      .query<{ workspace_id: number; note: string }, []>("SELECT * FROM ledger_heads ORDER BY workspace_id")
+      .all();
+  }
+
+  #originOf(workspace: number): string {
+    const [origin = ""] = this.#notes(workspace)[0]?.note.split("\n") ?? [];
+    return origin === "" ? (this.head(workspace).split("\n")[0] ?? "") : origin;
+  }
+
+  #keys(): Uint8Array {
     const stored = this.database
       .query<{ public_key: Uint8Array }, []>("SELECT public_key FROM ledger_keys ORDER BY id")
       .all();
-    const keys = keysDigest(
+    return keysDigest(
       sha256,
       stored.map(({ public_key }) => public_key),
     );
-    const text = headText({ origin, size, root: this.#rootOf(workspace, size), checkpoints, keys });
-    this.setHead(formatNote({ text, signatures: [signer(origin, text)] }), workspace);
   }
 
   head(workspace = 1): string {
@@ -260,6 +324,13 @@ export class Vandal {
       keyId: keyIdOf(sha256, origin, publicKey),
       signature: sign(null, Buffer.from(text), key),
     });
+  }
+
+  /** Makes the key file what a version left that signed no heads. */
+  unmarkKey(): void {
+    const file = join(this.copy.dataDir, "ledger.key");
+    const pem = readFileSync(file, "utf8").replace(/^(?:(?!-----BEGIN).*\n)*/, "");
+    writeFileSync(file, pem, { mode: 0o600 });
   }
 
   /** With a hex editor: nothing but these bytes differs, wherever they stand in the file. */

@@ -13,6 +13,7 @@ import { USAGE } from "./011-usage.ts";
 import { LISTS } from "./012-lists.ts";
 import { HEADS } from "./013-heads.ts";
 import { APPROVED_DEFINITIONS } from "./014-approved-definitions.ts";
+import { NODE_HEAD } from "./016-node-head.ts";
 import { TOOL_SCHEMAS_AS_TEXT } from "./017-tool-schemas-as-text.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
@@ -31,5 +32,11 @@ export const MIGRATIONS: readonly Migration[] = [
   LISTS,
   HEADS,
   APPROVED_DEFINITIONS,
+  NODE_HEAD,
   TOOL_SCHEMAS_AS_TEXT,
 ];
+
+/** The first schema that has what a migration makes. */
+export function versionOf(migration: Migration): number {
+  return MIGRATIONS.indexOf(migration) + 1;
+}

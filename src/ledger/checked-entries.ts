@@ -1,0 +1,78 @@
+import type { Sql } from "../store/db.ts";
+import { BLOCK } from "./block-index.ts";
+import { leafHash } from "./entry.ts";
+import { LedgerChanged } from "./ledger-changed.ts";
+import { HASH_BYTES, isEqual } from "./proof/hash.ts";
+import type { StoredEntry } from "./query.ts";
+import { readTile } from "./tiles.ts";
+import { rootOfComplete } from "./tree-hash.ts";
+
+/** Blocks whose leaves are remembered, 8 KiB each: the next page of a list is mostly in the same ones. */
+const REMEMBERED = 64;
+/** Values of one `IN`: as many parameters as a statement has, the rest of them null. */
+const IN_WIDTH = 64;
+const IN_PLACES = Array.from({ length: IN_WIDTH }, (_, index) => `$${index + 2}`).join(", ");
+const SOME = `SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq IN (${IN_PLACES})`;
+const RANGE = "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq >= $2 AND seq <= $3";
+
+/** Reads single entries of blocks whose hash is known, and gives out none that the hash does not cover. */
+export class CheckedEntries {
+  readonly #db: Pick<Sql, "all" | "get">;
+  readonly #leaves = new Map<string, Uint8Array>();
+
+  constructor(db: Pick<Sql, "all" | "get">) {
+    this.#db = db;
+  }
+
+  /** The leaves of a block, one behind the other; undefined when the stored tile is not that of the block's hash. */
+  async leavesOf(workspaceId: number, block: number, root: Uint8Array): Promise<Uint8Array | undefined> {
+    const key = `${workspaceId}/${block}`;
+    const known = this.#leaves.get(key);
+    if (known) return known;
+    const hashes = await readTile(this.#db, workspaceId, 0, block);
+    // 110 µs for a tile.
+    if (hashes?.length !== BLOCK * HASH_BYTES || !isEqual(rootOfComplete(hashes), root)) return undefined;
+    const [oldest] = this.#leaves.keys();
+    if (oldest !== undefined && this.#leaves.size >= REMEMBERED) this.#leaves.delete(oldest);
+    this.#leaves.set(key, hashes);
+    return hashes;
+  }
+
+  /**
+   * Entries of one block, in the order of `seqs`.
+   * @param leaves of the block, one behind the other
+   * @throws LedgerChanged when one of them is missing, or not the one that was signed
+   */
+  async read(
+    workspaceId: number,
+    block: number,
+    leaves: Uint8Array,
+    seqs: readonly number[],
+  ): Promise<StoredEntry[]> {
+    const rows = new Map((await this.#rows(workspaceId, seqs)).map((row) => [row.seq, row]));
+    return seqs.map((seq) => {
+      const start = (seq - 1 - block * BLOCK) * HASH_BYTES;
+      const leaf = leaves.subarray(start, start + HASH_BYTES);
+      const row = rows.get(seq);
+      if (row && isEqual(row.leaf, leaf) && isEqual(leafHash(row.bytes), leaf)) return row;
+      throw new LedgerChanged(
+        row ? `entry ${seq} is not the one that was signed` : `entry ${seq} of the ledger is missing`,
+        seq,
+      );
+    });
+  }
+
+  async #rows(workspaceId: number, seqs: readonly number[]): Promise<StoredEntry[]> {
+    const [first = 0, last = 0] = [Math.min(...seqs), Math.max(...seqs)];
+    if (last - first + 1 === seqs.length) {
+      return this.#db.all<StoredEntry>(RANGE, [workspaceId, first, last]);
+    }
+    const rows: StoredEntry[] = [];
+    for (let from = 0; from < seqs.length; from += IN_WIDTH) {
+      const some: (number | null)[] = seqs.slice(from, from + IN_WIDTH);
+      while (some.length < IN_WIDTH) some.push(null);
+      rows.push(...(await this.#db.all<StoredEntry>(SOME, [workspaceId, ...some])));
+    }
+    return rows;
+  }
+}

@@ -1,0 +1,82 @@
+import { OperatorError } from "../base/errors.ts";
+import { type Db, StoreUnavailable } from "../store/db.ts";
+import { readTail } from "./chain.ts";
+import { leafHash } from "./entry.ts";
+import { emptyLedger, type LedgerEnd } from "./heads.ts";
+import { isEqual } from "./proof/hash.ts";
+import { type CheckpointSeries, extendSeries, NO_CHECKPOINTS } from "./proof/head.ts";
+import { nodesOf } from "./proof/ranges.ts";
+import { GrowingTree } from "./proof/tree.ts";
+import { ledgerSize } from "./query.ts";
+import { TILE_WIDTH, TreeReader } from "./tiles.ts";
+import { sha256, TREE } from "./tree-hash.ts";
+
+export interface NamedWorkspace {
+  readonly id: number;
+  readonly name: string;
+}
+
+export const VERIFY_HINT =
+  "keep a copy of this data directory, see what was changed (gatehouse ledger verify --data DIR)";
+
+/** Of a ledger from before heads were signed. */
+export async function unsignedEnd(db: Db, workspaceId: number): Promise<LedgerEnd> {
+  let checkpoints: CheckpointSeries = NO_CHECKPOINTS;
+  for (let after = -1; ; ) {
+    const rows = await db.all<{ size: number; note: string }>(
+      "SELECT size, note FROM ledger_checkpoints WHERE workspace_id = $1 AND size > $2 ORDER BY size LIMIT 1024",
+      [workspaceId, after],
+    );
+    for (const { note } of rows) checkpoints = extendSeries(sha256, checkpoints, note);
+    const last = rows.at(-1);
+    if (!last) return endOf(db, { id: workspaceId, name: String(workspaceId) }, checkpoints);
+    after = last.size;
+  }
+}
+
+/** As tiles, and the entries behind the last of them, say it. @throws OperatorError */
+export async function endOf(
+  db: Db,
+  workspace: NamedWorkspace,
+  checkpoints: CheckpointSeries,
+): Promise<LedgerEnd> {
+  const size = await ledgerSize(db, workspace.id);
+  if (size === 0) return { ...emptyLedger(), checkpoints };
+  try {
+    const range = { start: 0, end: size };
+    const subtrees = await new TreeReader(db, workspace.id).subtreesOf(range);
+    const tree = new GrowingTree(TREE);
+    for (const [index, { level }] of nodesOf(range).entries())
+      tree.append(subtrees[index] ?? TREE.empty(), level);
+    await checkLastBlock(db, workspace, size);
+    return { tail: await readTail(db, workspace.id), tree, checkpoints };
+  } catch (error) {
+    if (error instanceof StoreUnavailable || error instanceof OperatorError) throw error;
+    throw ledgerChanged(
+      workspace,
+      `cannot be read (${error instanceof Error ? error.message : String(error)})`,
+    );
+  }
+}
+
+/** The entries behind the last tile, and the last one in any case: what follows takes its time from it. */
+async function checkLastBlock(db: Db, workspace: NamedWorkspace, size: number): Promise<void> {
+  const first = Math.floor((size - 1) / TILE_WIDTH) * TILE_WIDTH + 1;
+  const after = size % TILE_WIDTH === 0 ? size - 1 : first - 1;
+  const rows = await db.all<{ seq: number; leaf: Uint8Array; bytes: string }>(
+    "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 ORDER BY seq",
+    [workspace.id, after],
+  );
+  for (const { seq, leaf, bytes } of rows) {
+    if (!isEqual(leaf, leafHash(bytes)))
+      throw ledgerChanged(workspace, `has another entry ${seq} than was signed`);
+  }
+}
+
+/** A ledger that does not end with what was signed. */
+export function ledgerChanged({ name }: NamedWorkspace, what: string): OperatorError {
+  return new OperatorError(
+    `the ledger of workspace ${JSON.stringify(name)} ${what}`,
+    `${VERIFY_HINT}, and go on from a backup`,
+  );
+}
