@@ -25,7 +25,9 @@ import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
+import { LedgerChanged } from "./ledger/ledger-changed.ts";
 import { openLedger } from "./ledger/open.ts";
+import { openSealedRows } from "./ledger/sealed-rows.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
@@ -38,6 +40,7 @@ import { Forgetting } from "./store/forgetting.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
+import { openSecretKey } from "./store/secret-key.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
 import { approvalChanges, approvalKey, approvalsPending, taskChanges, taskUsage } from "./tasks/feed.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
@@ -57,6 +60,8 @@ export interface Surroundings {
   readonly handOverAdmin?: (secret: string) => void;
   /** Where the ledgers' signing key is gone, a new one is made: nothing of the old one vouches for it. */
   readonly replaceLostLedgerKey?: boolean;
+  /** The operator takes the rows of the database as they are, whatever seals they have. */
+  readonly acceptRows?: boolean;
 }
 
 export interface Gateway {
@@ -112,7 +117,10 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     // A killed server's: where it says to ask, somebody else may listen by now.
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
-    const db = openSqlite(database, { libraries: config.dataDir });
+    const { masterKey, dataDir: libraries } = config;
+    const secretKey = openSecretKey({ masterKey, dataDir: libraries, random });
+    const acceptRows = surroundings.acceptRows ?? false;
+    const db = openSqlite(database, { libraries, seals: { key: secretKey, acceptRows } });
     opened = db;
     if (db.vectors.problem !== null) {
       log.warn("the vault searches words alone", { problem: db.vectors.problem });
@@ -138,6 +146,11 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
     const { ledger, checkpoints } = ledgers;
+    await openSealedRows({
+      ...{ db, ledger, key: secretKey, log },
+      workspaces: () => workspaces.list(),
+      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
+    });
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
@@ -211,6 +224,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data }),
     });
     const tools = await openConnectors({
+      secretKey,
       ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
       instance: instance(),
       listening: () => listener?.port ?? null,
@@ -305,8 +319,21 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
+    /** Calls stay noted as open while the ledger is not as it was signed: a later start reports them. */
+    async function reportLost(workspaceId: number): Promise<void> {
+      try {
+        await reportLostCalls({ db, ledger, lists: ledgers.lists, budgets, clock }, workspaceId);
+      } catch (error) {
+        if (!(error instanceof LedgerChanged)) throw error;
+        log.error("calls that were out are not reported, since the ledger was changed", {
+          workspaceId,
+          error,
+        });
+      }
+    }
+
     async function work(): Promise<void> {
-      for (const { id } of workspaces.list()) await reportLostCalls({ db, ledger, budgets, clock }, id);
+      for (const { id } of workspaces.list()) await reportLost(id);
       await vault.start();
       await tasks.start();
       quoted.start();

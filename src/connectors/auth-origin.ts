@@ -13,11 +13,13 @@ export async function keepAuthOrigin(
   sealed: Uint8Array,
 ): Promise<void> {
   const changed = await db.tx((tx) =>
-    tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
-      workspaceId,
-      id,
-      sealed,
-    ]),
+    tx.seals.change(tx, "connectors", { id }, () =>
+      tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
+        workspaceId,
+        id,
+        sealed,
+      ]),
+    ),
   );
   if (changed === 0) throw new ConnectorError("unavailable", `The connector ${name} was removed.`);
 }

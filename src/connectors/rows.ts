@@ -14,16 +14,23 @@ interface Row {
   readonly tools: string;
   readonly authorised_by: string;
   readonly authorised_at: number;
+  readonly seal: Uint8Array | null;
 }
 
 const COLUMNS =
-  "id, workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by, authorised_at";
+  "id, workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by, authorised_at, seal";
 
-export async function loadConnectors(sql: Sql, workspaceId: number): Promise<StoredConnector[]> {
+/** A connector, and whether its row is as this server has written it. */
+export interface LoadedConnector {
+  readonly stored: StoredConnector;
+  readonly isIntact: boolean;
+}
+
+export async function loadConnectors(sql: Sql, workspaceId: number): Promise<LoadedConnector[]> {
   const rows = await sql.all<Row>(`SELECT ${COLUMNS} FROM connectors WHERE workspace_id = $1 ORDER BY name`, [
     workspaceId,
   ]);
-  return rows.map(fromRow);
+  return rows.map((row) => ({ stored: fromRow(row), isIntact: sql.seals.fits("connectors", row) }));
 }
 
 export async function countConnectors(sql: Sql, workspaceId: number): Promise<number> {
@@ -55,7 +62,9 @@ export async function insertConnector(
       connector.authorisedAt,
     ],
   );
-  return row && fromRow(row);
+  if (!row) return undefined;
+  await tx.seals.seal(tx, "connectors", { id: row.id });
+  return fromRow(row);
 }
 
 /** What the upstream said last. By id: a connector of the same name may have taken its place. */
@@ -64,9 +73,15 @@ export async function updateConnector(
   connector: Pick<StoredConnector, "workspaceId" | "id">,
   said: Pick<StoredConnector, "status" | "error" | "tools">,
 ): Promise<boolean> {
-  const changed = await tx.run(
-    "UPDATE connectors SET status = $3, error = $4, tools = $5 WHERE workspace_id = $1 AND id = $2",
-    [connector.workspaceId, connector.id, said.status, said.error, JSON.stringify(said.tools)],
+  const { workspaceId, id } = connector;
+  const changed = await tx.seals.change(tx, "connectors", { id }, () =>
+    tx.run("UPDATE connectors SET status = $3, error = $4, tools = $5 WHERE workspace_id = $1 AND id = $2", [
+      workspaceId,
+      id,
+      said.status,
+      said.error,
+      JSON.stringify(said.tools),
+    ]),
   );
   return changed > 0;
 }

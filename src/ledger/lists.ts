@@ -89,6 +89,14 @@ export class LedgerLists {
     }
   }
 
+  /** The entries of a time. @throws LedgerChanged */
+  async span(
+    workspaceId: number,
+    time: Pick<EntryFilter, "from" | "to">,
+  ): Promise<{ readonly first: number; readonly last: number }> {
+    return evidenceSpan(new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)), time);
+  }
+
   /** @throws LedgerChanged */
   async entry(workspaceId: number, seq: number): Promise<StoredEntry | undefined> {
     return new Reading(this.#parts, workspaceId, this.#checkedOf(workspaceId)).entry(seq);
@@ -246,4 +254,18 @@ const LAST = -1;
 /** One bit too many is no lie: the entry's bytes decide. */
 function hasAll(stored: Uint8Array | undefined, bits: Uint8Array): boolean {
   return stored?.length === BITS_BYTES && bits.every((byte, at) => (byte & ~(stored[at] ?? 0)) === 0);
+}
+
+/**
+ * Requires that the entries of some seqs are as they were signed: for what a query has read of them together with other tables. Each
+ * block of 256 is checked once in the life of a process (1 ms).
+ * @throws LedgerChanged
+ */
+export async function requireSigned(
+  lists: Pick<LedgerLists, "entry">,
+  workspaceId: number,
+  entries: readonly { readonly seq: number }[],
+): Promise<void> {
+  const blocks = new Map(entries.map(({ seq }) => [blockOf(seq), seq]));
+  for (const seq of blocks.values()) await lists.entry(workspaceId, seq);
 }

@@ -11,6 +11,7 @@ import {
   schemaOf,
 } from "../../src/store/sqlite/read-only.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 let root: ReturnType<typeof tempDir>;
 /** With everything in it that means something in a URI. */
@@ -34,7 +35,7 @@ afterEach(async () => {
 });
 
 function start(): void {
-  db = openSqlite(path);
+  db = openSqlite(path, { seals: SEALS });
   isOpen = true;
 }
 

@@ -141,7 +141,11 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       requireOwnPerson(caller, token);
       const grace = body.grace === undefined ? 0 : duration("/grace", body.grace);
       call.about({ detail: { token: id, grace_ms: grace } });
-      const issued = await call.commit((tx) => tokens.rotate(tx, caller.workspaceId, id, grace));
+      const issued = await call.commit(async (tx) => {
+        const rotated = await tokens.rotate(tx, caller.workspaceId, id, grace);
+        call.about({ detail: { token: id, grace_ms: grace, rotation: rotated.rotations } });
+        return rotated;
+      });
       return { status: 200, body: viewIssued(issued) };
     },
   );

@@ -13,6 +13,7 @@ import { USAGE } from "./011-usage.ts";
 import { LISTS } from "./012-lists.ts";
 import { HEADS } from "./013-heads.ts";
 import { APPROVED_DEFINITIONS } from "./014-approved-definitions.ts";
+import { SEALS } from "./015-seals.ts";
 
 /** In order; a migration that has been released is never changed, only followed by another. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   LISTS,
   HEADS,
   APPROVED_DEFINITIONS,
+  SEALS,
 ];
