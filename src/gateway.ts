@@ -11,7 +11,7 @@ import { openFilesLimit } from "./base/open-files/count.ts";
 import { startFetchThread } from "./base/open-files/thread.ts";
 import { type Config, publicUrl } from "./config/config.ts";
 import { openConnectors } from "./connectors/open.ts";
-import { reportLostCalls } from "./connectors/open-calls.ts";
+import { reportLost } from "./connectors/open-calls.ts";
 import { openDoors } from "./doors.ts";
 import { openFeed } from "./feed/open.ts";
 import { ensureAdmin } from "./gate/admin.ts";
@@ -25,7 +25,6 @@ import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
-import { LedgerChanged } from "./ledger/ledger-changed.ts";
 import { openLedger } from "./ledger/open.ts";
 import { openSealedRows } from "./ledger/sealed-rows.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
@@ -117,10 +116,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     // A killed server's: where it says to ask, somebody else may listen by now.
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
-    const { masterKey, dataDir: libraries } = config;
-    const secretKey = openSecretKey({ masterKey, dataDir: libraries, random });
-    const acceptRows = surroundings.acceptRows ?? false;
-    const db = openSqlite(database, { libraries, seals: { key: secretKey, acceptRows } });
+    const secretKey = openSecretKey({ ...config, random });
+    const seals = { key: secretKey, acceptRows: surroundings.acceptRows ?? false };
+    const db = openSqlite(database, { libraries: config.dataDir, seals });
     opened = db;
     if (db.vectors.problem !== null) {
       log.warn("the vault searches words alone", { problem: db.vectors.problem });
@@ -131,6 +129,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
     const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
     const metrics = createMetrics();
+    const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
     const ledgers = await openLedger({
       db,
       directory: config.dataDir,
@@ -142,14 +141,13 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       nameOf: (id) => workspaces.get(id).name,
       publish: ({ workspaceId, origin, head: { size, note } }) =>
         announcements.checkpoint(workspaceId, origin, size, note),
-      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
+      noticed,
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
     const { ledger, checkpoints } = ledgers;
     await openSealedRows({
-      ...{ db, ledger, key: secretKey, log },
+      ...{ db, ledger, key: secretKey, log, noticed },
       workspaces: () => workspaces.list(),
-      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
     });
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
@@ -191,10 +189,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
     const ledgerWatch = new LedgerWatch({
-      ...{ db, ledger, heads: ledgers.heads, clock, log },
+      ...{ db, ledger, heads: ledgers.heads, clock, log, noticed },
       workspaceIds: () => workspaces.list().map(({ id }) => id),
       foreignWrite: () => ledgers.lists.reset(),
-      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
     });
     const gate = createGate({
       ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
@@ -267,7 +264,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 
     const { tasks, desk, calls, quoted, expiry } = openedTasks;
     tools.calls.askThrough(calls);
-
     const { schedules, runs } = openSchedules({
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       tools: tools.registry,
@@ -319,21 +315,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       }
     }
 
-    /** Calls stay noted as open while the ledger is not as it was signed: a later start reports them. */
-    async function reportLost(workspaceId: number): Promise<void> {
-      try {
-        await reportLostCalls({ db, ledger, lists: ledgers.lists, budgets, clock }, workspaceId);
-      } catch (error) {
-        if (!(error instanceof LedgerChanged)) throw error;
-        log.error("calls that were out are not reported, since the ledger was changed", {
-          workspaceId,
-          error,
-        });
-      }
-    }
-
     async function work(): Promise<void> {
-      for (const { id } of workspaces.list()) await reportLost(id);
+      const lost = { db, ledger, lists: ledgers.lists, budgets, clock, log };
+      for (const { id } of workspaces.list()) await reportLost(lost, id);
       await vault.start();
       await tasks.start();
       quoted.start();

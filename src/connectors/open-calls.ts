@@ -1,9 +1,11 @@
 import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { Budgets, Claim } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
 import { recordUsage } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../ledger/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
 import type { Db, Tx } from "../store/db.ts";
@@ -151,6 +153,19 @@ export async function reportLostCalls(
     });
   }
   await noteFrom(db, workspaceId, null);
+}
+
+/** As `reportLostCalls`. While the ledger is not as it was signed, calls stay noted: a later start reports them. */
+export async function reportLost(
+  { log, ...parts }: LostCallsParts & { readonly log: Log },
+  workspaceId: number,
+): Promise<void> {
+  try {
+    await reportLostCalls(parts, workspaceId);
+  } catch (error) {
+    if (!(error instanceof LedgerChanged)) throw error;
+    log.error("calls that were out are not reported, since the ledger was changed", { workspaceId, error });
+  }
 }
 
 /** Of an entry that names an agent: the last one that had the name. */

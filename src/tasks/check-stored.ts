@@ -43,7 +43,7 @@ export async function checkStoredTask(
 function areCallsProven({ openModelCall, toolsCalled }: Task, { open, outcomes }: ProvenTask): boolean {
   if (openModelCall !== null && open.get(openModelCall)?.action !== "model.call") return false;
   return toolsCalled.every(({ intentSeq, outcomeSeq, status, durationMs, tool }) => {
-    if (outcomeSeq !== null) return outcomes.get(outcomeSeq)?.tool === tool;
+    if (outcomeSeq !== null) return outcomes.has(outcomeSeq);
     if (status !== "unknown" || durationMs !== null) return true;
     const intent = open.get(intentSeq);
     return intent?.action === "tool.call" && intent.tool === tool;

@@ -5,7 +5,8 @@ import { failure } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
 import { Retries } from "./retries.ts";
 import { forgetAnswers } from "./run/progress.ts";
-import { closeRow, findTask, restoreRow } from "./store.ts";
+import { closeRow, restoreRow } from "./refused-rows.ts";
+import { findTask } from "./store.ts";
 import type { ProvenTask } from "./task-evidence.ts";
 
 const CHANGED = "What was stored of the task was changed in the database's file. It was not continued.";

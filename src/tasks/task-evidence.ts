@@ -9,7 +9,7 @@ export interface ProvenTask {
   end: (ParsedEntry & { readonly seq: number }) | null;
   /** By seq, calls that were begun and have no outcome. */
   readonly open: Map<number, ParsedEntry>;
-  /** By seq, outcomes of its calls. */
+  /** By seq, everything else that is said of it: outcomes of its calls, and refusals. */
   readonly outcomes: Map<number, ParsedEntry>;
 }
 
@@ -51,9 +51,10 @@ function take(proven: ProvenTask, seq: number, entry: ParsedEntry): void {
     proven.dispatch ??= { ...entry, seq };
   } else if (phase === "intent") {
     proven.open.set(seq, entry);
-  } else if (phase === "outcome" && ref !== undefined) {
+  } else {
+    proven.outcomes.set(seq, entry);
+    if (phase !== "outcome" || ref === undefined) return;
     if (ref === proven.dispatch?.seq) proven.end ??= { ...entry, seq };
     proven.open.delete(ref);
-    proven.outcomes.set(seq, entry);
   }
 }

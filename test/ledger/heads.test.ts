@@ -112,7 +112,7 @@ describe("a start refuses", () => {
       (v) => {
         appendForged(v);
         v.run("DELETE FROM ledger_heads");
-        v.run("INSERT INTO meta VALUES ('ledger_heads', 'unsigned')");
+        v.run("INSERT INTO meta (key, value) VALUES ('ledger_heads', 'unsigned')");
       },
       /no head of a ledger is stored, though the key/,
     ],
@@ -127,7 +127,7 @@ describe("a start refuses", () => {
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
-      /no head of a ledger is stored, though the key|cannot be opened/,
+      /no head of a ledger is stored, though the key|cannot be opened|cannot be upgraded/,
     ],
     [
       "one, and the keys are gone, as in a directory that nobody has started on",
@@ -366,6 +366,9 @@ describe("the head", () => {
     // The key as the version before has left it.
     const unmarked = readFileSync(keyFile, "utf8").replace(/^.*\n/, "");
     writeFileSync(keyFile, unmarked, { mode: 0o600 });
+    const secretFile = join(directory.path, "secrets.key");
+    const secret = readFileSync(secretFile, "utf8").replace(/^This .*\n/, "");
+    writeFileSync(secretFile, secret, { mode: 0o600 });
     await (await start()).stop();
     backup.remove();
   });

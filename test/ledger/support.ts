@@ -60,7 +60,10 @@ export async function openLedger(prepare?: (path: string) => void): Promise<Ledg
   const path = join(directory.path, "gatehouse.db");
   const db = openSqlite(path, { seals: SEALS });
   for (const id of [1, 2]) {
-    await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
+    await db.tx(async (tx) => {
+      await tx.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
+      await tx.seals.seal(tx, "workspaces", { id });
+    });
   }
   prepare?.(path);
   const clock = new FakeClock();

@@ -48,7 +48,7 @@ async function note(key: string): Promise<void> {
   await db.run("INSERT INTO meta (key, value) VALUES ($1, '')", [key]);
 }
 
-const KEYS = "SELECT key FROM meta WHERE key <> 'ready' ORDER BY key";
+const KEYS = "SELECT key FROM meta WHERE key NOT IN ('ready', 'seal_key') ORDER BY key";
 
 function keysIn(file: string): string[] {
   const database = openReadOnly(file);

@@ -333,7 +333,7 @@ test("a run that somebody made up erases nothing, and no entry vouches for what 
     { upTo: "3", days: 1 },
   ]) {
     const note = JSON.stringify({ done: 0, run: { ...run, payloads: 1 } });
-    attacker.query("INSERT OR REPLACE INTO meta VALUES ('payload_expiry:1', ?)").run(note);
+    attacker.query("INSERT OR REPLACE INTO meta (key, value) VALUES ('payload_expiry:1', ?)").run(note);
     const told: string[] = [];
     await expiryOf(bench, { days: 1, told }).run();
     expect(told).toEqual(["expiry_changed"]);

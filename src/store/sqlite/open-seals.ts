@@ -26,7 +26,7 @@ export function openSeals(connection: Connection, { key, acceptRows = false }: S
   const storedId = metaValue(connection, "seal_key");
   if (!acceptRows && isUnsealed && key.hasSealed) {
     throw new OperatorError(
-      "the rows of the database have no seals, though the key of this data directory has sealed rows: the seals were removed, or the database is older than its key",
+      "the rows of the database have no seals, though the key of this data directory has sealed rows: the seals were removed, or the database is older than its key file",
       `put back the database that belongs to it, or the secrets.key that was beside this one; ${RESEAL}`,
     );
   }
