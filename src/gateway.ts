@@ -4,7 +4,6 @@ import { SignInLinks } from "./access/sign-in-links.ts";
 import { createTokens } from "./access/tokens.ts";
 import { DEFAULT_WORKSPACE, openWorkspaces } from "./access/workspaces.ts";
 import { type Clock, every, systemClock, within } from "./base/clock.ts";
-import { OperatorError } from "./base/errors.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { openFilesLimit } from "./base/open-files/count.ts";
@@ -20,6 +19,7 @@ import { LateRecords } from "./gate/late.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
+import { ReplayedTokens } from "./gate/replayed-tokens.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
 import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
@@ -30,6 +30,7 @@ import { openSealedRows } from "./ledger/sealed-rows.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { createModelDoor } from "./models/door.ts";
 import { createEmbedder, type Embedder } from "./models/embed/embedder.ts";
+import { formerEmbedder } from "./models/embed/former.ts";
 import { whileWritable } from "./models/embed/while-writable.ts";
 import { Announcements } from "./notify/announce.ts";
 import { openWebhook } from "./notify/open.ts";
@@ -151,6 +152,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     });
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
+    const workspaceIds = () => workspaces.list().map(({ id }) => id);
+    const replays = new ReplayedTokens({ db, lists: ledgers.lists, tokens, clock, log, workspaceIds });
+    await replays.check();
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
     const links = new SignInLinks(clock, random);
@@ -185,12 +189,11 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         feed.publish(workspaceId, { name: "budget.spent", key, agent, data });
       },
     });
-    const usageSlots = new UsageSlots(db, clock, () => workspaces.list().map(({ id }) => id));
+    const usageSlots = new UsageSlots(db, clock, workspaceIds);
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
     const ledgerWatch = new LedgerWatch({
-      ...{ db, ledger, heads: ledgers.heads, clock, log, noticed },
-      workspaceIds: () => workspaces.list().map(({ id }) => id),
+      ...{ db, ledger, heads: ledgers.heads, clock, log, noticed, workspaceIds },
       foreignWrite: () => ledgers.lists.reset(),
     });
     const gate = createGate({
@@ -334,6 +337,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await checkpoints.recordRule();
         checkpoints.start();
         ledgerWatch.start();
+        replays.start();
         forgetting.start();
         expiry.start();
         runs.start();
@@ -369,6 +373,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         const lostDecisions = await late.stop();
         // Before the vault's threads go: what they had open is torn down with them.
         await ledgerWatch.stop();
+        await replays.stop();
         await quoted.stop();
         await expiry.stop();
         await vault.stop();
@@ -385,16 +390,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
   } catch (error) {
     await opened?.close();
     lock.release();
-    throw error;
-  }
-}
-
-/** The embedder of a model that was configured once; null where its provider is gone. */
-async function formerEmbedder(config: Config, clock: Clock, random: RandomSource): Promise<Embedder | null> {
-  try {
-    return await createEmbedder(config, clock, random);
-  } catch (error) {
-    if (error instanceof OperatorError) return null;
     throw error;
   }
 }

@@ -3,9 +3,9 @@ import { withdrawApprovals } from "./approvals/rows.ts";
 import { endTask } from "./end.ts";
 import { failure } from "./interruption.ts";
 import type { TaskParts } from "./parts.ts";
+import { closeRow, restoreRow } from "./refused-rows.ts";
 import { Retries } from "./retries.ts";
 import { forgetAnswers } from "./run/progress.ts";
-import { closeRow, restoreRow } from "./refused-rows.ts";
 import { findTask } from "./store.ts";
 import type { ProvenTask } from "./task-evidence.ts";
 

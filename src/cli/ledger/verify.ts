@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { lookUp } from "../../config/environment.ts";
 import { readTextFile } from "../../config/read-file.ts";
@@ -8,10 +8,11 @@ import { parseCheckpoints, type SignedCheckpoint } from "../../ledger/proof/chec
 import { NoteError, type VerifierKey } from "../../ledger/proof/note.ts";
 import type { Trust, Verdict } from "../../ledger/proof/verification.ts";
 import { verifyBundle } from "../../ledger/verify/bundle/verify.ts";
-import { verifyDirectory } from "../../ledger/verify/directory.ts";
+import { type DirectoryVerification, verifyDirectory } from "../../ledger/verify/directory.ts";
 import { parseKeys } from "../../ledger/verify/keyring.ts";
 import { bundleTools, tools } from "../../ledger/verify/tools.ts";
 import { databasePath } from "../../store/directory.ts";
+import { findSecretKey } from "../../store/secret-key.ts";
 import { printJson } from "../output.ts";
 import { printVerification } from "./verification-view.ts";
 
@@ -45,11 +46,17 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   };
   const result =
     bundle === undefined
-      ? await verifyDirectory({ path: databaseOf(data), trust, workspace }, tools)
+      ? await verifyData(databaseOf(data), trust, workspace)
       : await verifyBundle(bundleFile(bundle), trust, bundleTools);
   if (json) printJson(result);
   else printVerification(result, trust.keys.length === 0 && trust.checkpoints.length === 0);
   process.exitCode = EXIT_CODES[result.verdict];
+}
+
+function verifyData(path: string, trust: Trust, workspace: string | null): Promise<DirectoryVerification> {
+  // No setting is read: a key that is one is not known here.
+  const secretKey = findSecretKey({ masterKey: undefined, dataDir: dirname(path) });
+  return verifyDirectory({ path, trust, workspace, secretKey }, tools);
 }
 
 /** No configuration is read: who verifies a copy has neither its secrets nor its endpoints. */

@@ -1,5 +1,6 @@
 import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
+import type { SecretKey } from "../../store/secret-key.ts";
 import {
   DatabaseUnreadable,
   NEWEST_SCHEMA,
@@ -20,6 +21,7 @@ import { checkNamed, compareKeys, Keyring, storedKeys } from "./keyring.ts";
 import { type WalkedLedger, walkLedger } from "./ledger.ts";
 import { counted, Report } from "./report.ts";
 import { checkSchema, evidenceTables } from "./schema.ts";
+import { checkSealedRows } from "./sealed-rows.ts";
 import { checkCreated, checkOrphans, storedWorkspaces, type Workspace } from "./workspaces.ts";
 
 /** Of one workspace's ledger. */
@@ -38,6 +40,8 @@ export interface DirectoryRequest {
   readonly trust: Trust;
   /** Null: all. */
   readonly workspace: string | null;
+  /** What rows are sealed with; without it they are not checked. */
+  readonly secretKey?: SecretKey | undefined;
 }
 
 /** The first schema with a tree, checkpoints and keys. */
@@ -160,6 +164,7 @@ class Examination {
     const workspaces = this.#workspaces(database, origins);
     this.#checkFit(origins);
     for (const workspace of workspaces) await this.#walk(database, workspace, keys, origins);
+    checkSealedRows(database, this.#request.secretKey, this.#report);
     this.#checkKeys(stored);
     this.#checkCreated(workspaces);
     this.#conclude(keys, origins);

@@ -172,7 +172,10 @@ describe("texts:", () => {
     ].map((run) => ({
       name: `a run is made up that no server could have noted: ${JSON.stringify(run)}`,
       attack: (v: Vandal) =>
-        v.run("INSERT INTO meta (key, value) VALUES ('payload_expiry:1', ?)", JSON.stringify({ done: 0, run })),
+        v.run(
+          "INSERT INTO meta (key, value) VALUES ('payload_expiry:1', ?)",
+          JSON.stringify({ done: 0, run }),
+        ),
       alone: tampered("expiry_changed"),
     })),
     {
