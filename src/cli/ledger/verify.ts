@@ -12,7 +12,7 @@ import { type DirectoryVerification, verifyDirectory } from "../../ledger/verify
 import { parseKeys } from "../../ledger/verify/keyring.ts";
 import { bundleTools, tools } from "../../ledger/verify/tools.ts";
 import { databasePath } from "../../store/directory.ts";
-import { findSecretKey } from "../../store/secret-key.ts";
+import { findSecretKey, type SecretKey } from "../../store/secret-key.ts";
 import { printJson } from "../output.ts";
 import { printVerification } from "./verification-view.ts";
 
@@ -54,9 +54,17 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
 }
 
 function verifyData(path: string, trust: Trust, workspace: string | null): Promise<DirectoryVerification> {
-  // No setting is read: a key that is one is not known here.
-  const secretKey = findSecretKey({ masterKey: undefined, dataDir: dirname(path) });
-  return verifyDirectory({ path, trust, workspace, secretKey }, tools);
+  return verifyDirectory({ path, trust, workspace, secretKey: keyBeside(path) }, tools);
+}
+
+/** No setting is read, so a key that is a setting is not known here. A file that cannot be used counts as none. */
+function keyBeside(path: string): SecretKey | undefined {
+  try {
+    return findSecretKey({ masterKey: undefined, dataDir: dirname(path) });
+  } catch (error) {
+    if (error instanceof OperatorError) return undefined;
+    throw error;
+  }
 }
 
 /** No configuration is read: who verifies a copy has neither its secrets nor its endpoints. */

@@ -20,6 +20,11 @@ export function checkSealedRows(
     report.fact(LABEL, "not checked: their seals need the directory's secrets.key");
     return;
   }
+  const stored = database.get<{ value: string }>("SELECT value FROM main.meta WHERE key = 'seal_key'");
+  if (stored?.value !== Buffer.from(key.id).toString("hex")) {
+    report.fact(LABEL, "not checked: the directory's secrets.key is not what they were sealed with");
+    return;
+  }
   const seals = new RowSeals(key.secret);
   let [checked, broken] = [0, 0];
   for (const table of SEALED_NAMES) {
