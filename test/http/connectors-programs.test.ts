@@ -11,6 +11,7 @@ import { databasePath } from "../../src/store/directory.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { connect } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { reseal } from "../support/seals.ts";
 import { ledger } from "../tasks/support.ts";
 
 const FAKE_STDIO = join(import.meta.dir, "..", "support", "fake-mcp", "stdio.ts");
@@ -187,6 +188,7 @@ describe("programs that were added before", () => {
         row.id,
       ]);
     }
+    reseal(file, dataDir, "connectors");
     file.close();
   }
 
