@@ -25,6 +25,7 @@ import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
+import { LedgerLists } from "./ledger/lists.ts";
 import { openLedger } from "./ledger/open.ts";
 import { openSealedRows } from "./ledger/sealed-rows.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
@@ -153,7 +154,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
     const workspaceIds = () => workspaces.list().map(({ id }) => id);
-    const replays = new ReplayedTokens({ db, lists: ledgers.lists, tokens, clock, log, workspaceIds });
+    // Its own lists: what it reads once in the background must not count as checked for those who ask later.
+    const lists = new LedgerLists({ db, heads: ledgers.heads, faults: ledgers.faults });
+    const replays = new ReplayedTokens({ db, lists, tokens, clock, log, workspaceIds });
     await replays.check();
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
