@@ -10,7 +10,7 @@ import { openFilesLimit } from "./base/open-files/count.ts";
 import { startFetchThread } from "./base/open-files/thread.ts";
 import { type Config, publicUrl } from "./config/config.ts";
 import { openConnectors } from "./connectors/open.ts";
-import { reportLostCalls } from "./connectors/open-calls.ts";
+import { reportLost } from "./connectors/open-calls.ts";
 import { openDoors } from "./doors.ts";
 import { openFeed } from "./feed/open.ts";
 import { ensureAdmin } from "./gate/admin.ts";
@@ -19,13 +19,16 @@ import { LateRecords } from "./gate/late.ts";
 import { createLimitNotices } from "./gate/notices.ts";
 import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
+import { ReplayedTokens } from "./gate/replayed-tokens.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
 import { UsageTally } from "./gate/usage/tally.ts";
 import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
+import { LedgerLists } from "./ledger/lists.ts";
 import { openLedger } from "./ledger/open.ts";
+import { openSealedRows } from "./ledger/sealed-rows.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "./limits/request-plan.ts";
 import { createModelDoor } from "./models/door.ts";
@@ -41,6 +44,7 @@ import { Forgetting } from "./store/forgetting.ts";
 import { DirectoryInUse, lockDirectory } from "./store/lock.ts";
 import { proveWritable } from "./store/prove.ts";
 import { removeRuntime, writeRuntime } from "./store/runtime.ts";
+import { openSecretKey } from "./store/secret-key.ts";
 import { openSqlite } from "./store/sqlite/open.ts";
 import { approvalChanges, approvalKey, approvalsPending, taskChanges, taskUsage } from "./tasks/feed.ts";
 import { purgeKeys } from "./tasks/idempotency.ts";
@@ -60,6 +64,8 @@ export interface Surroundings {
   readonly handOverAdmin?: (secret: string) => void;
   /** Where the ledgers' signing key is gone, a new one is made: nothing of the old one vouches for it. */
   readonly replaceLostLedgerKey?: boolean;
+  /** The operator takes the rows of the database as they are, whatever seals they have. */
+  readonly acceptRows?: boolean;
 }
 
 export interface Gateway {
@@ -115,7 +121,9 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     // A killed server's: where it says to ask, somebody else may listen by now.
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
-    const db = openSqlite(database, { libraries: config.dataDir });
+    const secretKey = openSecretKey({ ...config, random });
+    const seals = { key: secretKey, acceptRows: surroundings.acceptRows ?? false };
+    const db = openSqlite(database, { libraries: config.dataDir, seals });
     opened = db;
     if (db.vectors.problem !== null) {
       log.warn("the vault searches words alone", { problem: db.vectors.problem });
@@ -126,6 +134,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
     const announcements = new Announcements(webhook, (id) => workspaces.get(id).name);
     const metrics = createMetrics();
+    const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
     const ledgers = await openLedger({
       db,
       directory: config.dataDir,
@@ -137,12 +146,21 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       nameOf: (id) => workspaces.get(id).name,
       publish: ({ workspaceId, origin, head: { size, note } }) =>
         announcements.checkpoint(workspaceId, origin, size, note),
-      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
+      noticed,
       replaceLostKey: surroundings.replaceLostLedgerKey ?? false,
     });
     const { ledger, checkpoints } = ledgers;
+    await openSealedRows({
+      ...{ db, ledger, key: secretKey, log, noticed },
+      workspaces: () => workspaces.list(),
+    });
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
+    const workspaceIds = () => workspaces.list().map(({ id }) => id);
+    // Its own lists: what it reads once in the background must not count as checked for those who ask later.
+    const lists = new LedgerLists({ db, heads: ledgers.heads, faults: ledgers.faults });
+    const replays = new ReplayedTokens({ db, lists, tokens, clock, log, workspaceIds });
+    await replays.check();
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
     const links = new SignInLinks(clock, random);
@@ -177,13 +195,11 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         feed.publish(workspaceId, { name: "budget.spent", key, agent, data });
       },
     });
-    const usageSlots = new UsageSlots(db, clock, () => workspaces.list().map(({ id }) => id));
+    const usageSlots = new UsageSlots(db, clock, workspaceIds);
     const refused = createRefusedCallers(ledger, clock);
     const late = new LateRecords(db, clock, log);
     const ledgerWatch = new LedgerWatch({
-      ...{ db, ledger, heads: ledgers.heads, clock, log },
-      workspaceIds: () => workspaces.list().map(({ id }) => id),
-      noticed: (kind) => metrics.storeDisturbances.inc({ kind }),
+      ...{ db, ledger, heads: ledgers.heads, clock, log, noticed, workspaceIds },
     });
     const gate = createGate({
       ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
@@ -228,6 +244,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data }),
     });
     const tools = await openConnectors({
+      secretKey,
       ...{ config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
       instance: instance(),
       main: new URL("./main.ts", import.meta.url),
@@ -271,7 +288,6 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 
     const { tasks, desk, calls, quoted, expiry } = openedTasks;
     tools.calls.askThrough(calls);
-
     const { schedules, runs } = openSchedules({
       ...{ db, ledger, gate, tokens, workspaces, agents, door, tasks, forgetting, clock, ids, log },
       ...{ lists: ledgers.lists, faults: ledgers.faults, tools: tools.registry },
@@ -324,7 +340,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     }
 
     async function work(): Promise<void> {
-      for (const { id } of workspaces.list()) await reportLostCalls({ db, ledger, budgets, clock }, id);
+      const lost = { db, ledger, lists: ledgers.lists, budgets, clock, log };
+      for (const { id } of workspaces.list()) await reportLost(lost, id);
       await vault.start();
       await tasks.start();
       quoted.start();
@@ -341,6 +358,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await checkpoints.recordRule();
         checkpoints.start();
         ledgerWatch.start();
+        replays.start();
         forgetting.start();
         expiry.start();
         runs.start();
@@ -376,6 +394,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         const lostDecisions = await late.stop();
         // Before the vault's threads go: what they had open is torn down with them.
         await ledgerWatch.stop();
+        await replays.stop();
         await quoted.stop();
         await expiry.stop();
         await vault.stop();

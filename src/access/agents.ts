@@ -94,6 +94,7 @@ export interface Agents {
 
 interface Row {
   readonly id: number;
+  readonly workspace_id: number;
   readonly name: string;
   readonly owner: string;
   readonly description: string | null;
@@ -109,12 +110,13 @@ interface Row {
   readonly version: number;
   readonly created_at: number;
   readonly updated_at: number;
+  readonly seal: Uint8Array | null;
 }
 
 const COLUMNS =
-  "id, name, owner, description, instructions, memory_scope, tier_policy, tools, approvals, " +
+  "id, workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools, approvals, " +
   "approvals_required, max_steps, " +
-  "credits_per_day, status, version, created_at, updated_at";
+  "credits_per_day, status, version, created_at, updated_at, seal";
 
 /**
  * Agents remembered. A read right after a write costs the reading connection its page cache, so that looking an agent up
@@ -177,7 +179,8 @@ export function createAgents(
       `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
       [workspaceId, value],
     );
-    const agent = row && fromRow(row);
+    // One that somebody else has written counts as not there.
+    const agent = row && sql.seals.fits("agents", row) ? fromRow(row) : undefined;
     if (agent && sql === db && generation === before) {
       if (remembered.size >= CACHE_LIMIT) remembered.clear();
       remembered.set(cacheKey(workspaceId, "name", agent.name), { agent, generation });
@@ -195,12 +198,14 @@ export function createAgents(
   async function write(tx: Tx, workspaceId: number, agent: Agent): Promise<Agent> {
     const next: Agent = { ...agent, version: agent.version + 1, updatedAt: clock.now() };
     tx.onCommit(() => hasChanged(workspaceId, agent.id));
-    await tx.run(
-      `UPDATE agents SET owner = $3, description = $4, instructions = $5, memory_scope = $6, tier_policy = $7,
-         tools = $8, approvals = $9, approvals_required = $10, max_steps = $11, credits_per_day = $12,
-         status = $13, version = $14, updated_at = $15
-       WHERE workspace_id = $1 AND id = $2`,
-      [workspaceId, next.id, ...fieldValues(next), next.status, next.version, next.updatedAt],
+    await tx.seals.change(tx, "agents", { id: next.id }, () =>
+      tx.run(
+        `UPDATE agents SET owner = $3, description = $4, instructions = $5, memory_scope = $6, tier_policy = $7,
+           tools = $8, approvals = $9, approvals_required = $10, max_steps = $11, credits_per_day = $12,
+           status = $13, version = $14, updated_at = $15
+         WHERE workspace_id = $1 AND id = $2`,
+        [workspaceId, next.id, ...fieldValues(next), next.status, next.version, next.updatedAt],
+      ),
     );
     return next;
   }
@@ -234,19 +239,22 @@ export function createAgents(
     },
     async isActive(tx, workspaceId, id) {
       if (isHalted(workspaceId, id)) return false;
-      const row = await tx.get(
-        "SELECT 1 FROM agents WHERE workspace_id = $1 AND id = $2 AND archived_at IS NULL AND status = 'active'",
-        [workspaceId, id],
-      );
-      return row !== undefined;
+      return (await find(workspaceId, "id", id, tx))?.status === "active";
     },
     async list(workspaceId, limit, after) {
-      const rows = await db.all<Row>(
-        `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND archived_at IS NULL AND name > $2
-         ORDER BY name LIMIT $3`,
-        [workspaceId, after ?? "", limit + 1],
-      );
-      return rows.map((row) => asHalted(workspaceId, fromRow(row)));
+      const found: Row[] = [];
+      for (let from = after ?? ""; ; ) {
+        const rows = await db.all<Row>(
+          `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND archived_at IS NULL AND name > $2
+           ORDER BY name LIMIT $3`,
+          [workspaceId, from, limit + 1],
+        );
+        found.push(...rows.filter((row) => db.seals.fits("agents", row)));
+        const last = rows.at(-1);
+        if (!last || rows.length <= limit || found.length > limit) break;
+        from = last.name;
+      }
+      return found.slice(0, limit + 1).map((row) => asHalted(workspaceId, fromRow(row)));
     },
     async create(tx, workspaceId, name, fields) {
       const now = Math.max(clock.now(), await afterArchived(tx, workspaceId, name));
@@ -258,6 +266,7 @@ export function createAgents(
         [workspaceId, name, ...fieldValues(fields), now],
       );
       if (!row) throw new Problem("agent_exists", `An agent named ${name} exists already.`);
+      await tx.seals.seal(tx, "agents", { id: row.id });
       tx.onCommit(() => {
         changed.emit(workspaceId);
         agentChanged.emit({ workspaceId, id: row.id });
@@ -280,11 +289,17 @@ export function createAgents(
       return agent?.status === "active" ? write(tx, workspaceId, { ...agent, status: "stopped" }) : agent;
     },
     async archive(tx, workspaceId, name) {
-      const agent = await get(workspaceId, name, tx);
+      // Also one that somebody else has written: that is how its name becomes free again.
+      const row = await tx.get<Row>(
+        `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND name = $2 AND archived_at IS NULL`,
+        [workspaceId, name],
+      );
+      if (!row) throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(name)}.`);
+      const agent = fromRow(row);
       const now = clock.now();
       tx.onCommit(() => hasChanged(workspaceId, agent.id));
       await tx.run(
-        "UPDATE agents SET archived_at = $3, updated_at = $3 WHERE workspace_id = $1 AND id = $2",
+        "UPDATE agents SET archived_at = $3, updated_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2",
         [workspaceId, agent.id, now],
       );
       return agent;

@@ -8,6 +8,7 @@ import type { Caller } from "./caller.ts";
 import { Grant } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import { createSecret, hashSecret, hashSecretHex, SESSION_PREFIX } from "./secret.ts";
+import { SESSION_COLUMNS, type SessionRow } from "./session-rows.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
@@ -145,11 +146,10 @@ export function createSessions(parts: SessionParts): Sessions {
   async function load(hash: string): Promise<Known | undefined> {
     const seen = revision.settled;
     // The one query that names no workspace: which it is, is what the secret says.
-    const row = await db.get<{ id: string; workspace_id: number; token_id: string; expires_at: number }>(
-      "SELECT id, workspace_id, token_id, expires_at FROM sessions WHERE secret_hash = $1",
-      [Buffer.from(hash, "hex")],
-    );
-    if (!row) return undefined;
+    const row = await db.get<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE secret_hash = $1`, [
+      Buffer.from(hash, "hex"),
+    ]);
+    if (!row || !db.seals.fits("sessions", row)) return undefined;
     const caller = await tokens.callerOf(row.workspace_id, row.token_id);
     if (!caller) return undefined;
     const { id, token_id: tokenId, expires_at: expiresAt } = row;
@@ -224,10 +224,19 @@ export function createSessions(parts: SessionParts): Sessions {
         [workspaceId, tokenId, PER_TOKEN - 1],
       );
       if (ended > 0) hasEnded(tx);
+      const row = {
+        id,
+        workspace_id: workspaceId,
+        token_id: tokenId,
+        secret_hash: hashSecret(secret),
+        created_at: now,
+        expires_at: expiresAt,
+      };
+      const seal = tx.seals.of("sessions", row);
       await tx.run(
-        `INSERT INTO sessions (id, workspace_id, token_id, secret_hash, user_agent, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-        [id, workspaceId, tokenId, hashSecret(secret), shortened(userAgent), now, expiresAt],
+        `INSERT INTO sessions (id, workspace_id, token_id, secret_hash, user_agent, created_at, expires_at, seal)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+        [id, workspaceId, tokenId, row.secret_hash, shortened(userAgent), now, expiresAt, seal],
       );
       return { id, secret, expiresAt };
     },

@@ -1,4 +1,5 @@
 import type { Sql } from "../store/db.ts";
+import type { RowSeals } from "../store/seals/seals.ts";
 import type { Caller, ToolsMode } from "./caller.ts";
 import type { Token } from "./tokens.ts";
 
@@ -19,10 +20,16 @@ export interface TokenRow {
   readonly created_by: string;
   readonly created_at: number;
   readonly last_used_at: number | null;
+  readonly secret_hash: Uint8Array;
+  readonly previous_hash: Uint8Array | null;
+  readonly previous_until: number | null;
+  readonly rotations: number;
+  readonly seal: Uint8Array | null;
 }
 
 export const SELECT_TOKEN = `SELECT t.id, t.workspace_id, w.name AS workspace, t.name, t.agent_id, a.name AS agent,
-  a.archived_at AS agent_archived_at, t.scopes, t.tools_mode, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at
+  a.archived_at AS agent_archived_at, t.scopes, t.tools_mode, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at,
+  t.secret_hash, t.previous_hash, t.previous_until, t.rotations, t.seal
   FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
 
 /** When a token was last used, as long as only memory knows it. */
@@ -33,11 +40,7 @@ export interface LastUse {
 
 /** When a token ends, whichever of its secrets is used; undefined if it has ended for good. The time may have passed. */
 export async function tokenEnd(sql: Sql, workspaceId: number, id: string): Promise<number | undefined> {
-  const row = await sql.get<Pick<TokenRow, "expires_at">>(
-    `SELECT t.expires_at FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id
-     WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
-    [workspaceId, id],
-  );
+  const row = await unendedToken(sql, workspaceId, id);
   return row && (row.expires_at ?? Number.POSITIVE_INFINITY);
 }
 
@@ -48,24 +51,21 @@ export async function secretEnd(
   id: string,
   secretHash: Uint8Array,
 ): Promise<number | undefined> {
-  const row = await sql.get<TokenSecrets>(
-    `SELECT t.secret_hash, t.previous_hash, t.previous_until, t.expires_at FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id
-     WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
-    [workspaceId, id],
-  );
+  const row = await unendedToken(sql, workspaceId, id);
   return row && Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, secretUntil(row, secretHash));
 }
 
-export interface TokenSecrets {
-  readonly secret_hash: Uint8Array;
-  readonly previous_hash: Uint8Array | null;
-  readonly previous_until: number | null;
-  readonly expires_at: number | null;
+async function unendedToken(sql: Sql, workspaceId: number, id: string): Promise<TokenRow | undefined> {
+  const row = await sql.get<TokenRow>(
+    `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`,
+    [workspaceId, id],
+  );
+  return row && sql.seals.fits("tokens", row) ? row : undefined;
 }
 
 /** When the secret of this hash ends working; the present one never does by itself. */
 function secretUntil(
-  { secret_hash, previous_hash, previous_until }: TokenSecrets,
+  { secret_hash, previous_hash, previous_until }: TokenRow,
   secretHash: Uint8Array,
 ): number {
   const hash = Buffer.from(secretHash);
@@ -73,8 +73,9 @@ function secretUntil(
   return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
 }
 
-/** Undefined where the token's agent is archived. */
-export function callerFrom(row: TokenRow): Caller | undefined {
+/** Undefined if the token's agent is archived, or the row is not as this server has written it. */
+export function callerFrom(seals: RowSeals, row: TokenRow): Caller | undefined {
+  if (!seals.fits("tokens", row)) return undefined;
   if (row.agent_id !== null && row.agent_archived_at !== null) return undefined;
   return {
     workspaceId: row.workspace_id,

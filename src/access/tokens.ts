@@ -6,13 +6,13 @@ import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller, ToolsMode } from "./caller.ts";
 import { Grant, RightsRevision } from "./grant.ts";
 import { createSecret, hashSecret, hashSecretHex } from "./secret.ts";
+import { shortenSessions } from "./session-rows.ts";
 import {
   callerFrom,
   type LastUse,
   SELECT_TOKEN,
   secretEnd,
   type TokenRow,
-  type TokenSecrets,
   tokenEnd,
   tokenFrom,
 } from "./token-rows.ts";
@@ -86,7 +86,7 @@ export interface Tokens {
   /** @throws Problem 404 `not_found` */
   get(workspaceId: number, id: string, sql?: Sql): Promise<Token>;
   /** A new secret; the old one, and the sessions that there are, live for `graceMs` more. @throws Problem 404 `not_found` */
-  rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Issued>;
+  rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Rotated>;
   /** Its sessions end with it. @throws Problem 404 `not_found` */
   revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
   /** Emits when secrets that were good may be none any more. */
@@ -109,6 +109,11 @@ export interface LendableToken {
 export interface Issued {
   readonly token: Token;
   readonly secret: string;
+}
+
+export interface Rotated extends Issued {
+  /** How often the token was rotated. The call's entry MUST say it: see `replays.ts`. */
+  readonly rotations: number;
 }
 
 /** Secrets remembered, so that a call costs a hash and no query. */
@@ -156,7 +161,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
        WHERE (t.secret_hash = $1 OR t.previous_hash = $1) AND t.revoked_at IS NULL`,
       [hash],
     );
-    const caller = row && callerFrom(row);
+    const caller = row && callerFrom(db.seals, row);
     if (!caller) return undefined;
     const until = Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, row.until ?? Number.POSITIVE_INFINITY);
     const { workspace_id: workspaceId, id } = row;
@@ -213,7 +218,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         [workspaceId, id],
       );
       if (!row || (row.expires_at !== null && clock.now() >= row.expires_at)) return undefined;
-      const caller = callerFrom(row);
+      const caller = callerFrom(db.seals, row);
       return caller && { ...caller, grant: grantOf(workspaceId, id) };
     },
 
@@ -227,12 +232,16 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     },
 
     async newestAdmin(workspaceId) {
-      const row = await db.get<Pick<TokenRow, "id"> & Pick<TokenSecrets, "secret_hash">>(
-        `SELECT id, secret_hash FROM tokens WHERE workspace_id = $1 AND revoked_at IS NULL AND agent_id IS NULL
-         AND person IS NULL AND scopes LIKE $2 AND (expires_at IS NULL OR expires_at > $3) ORDER BY id DESC LIMIT 1`,
-        [workspaceId, '%"admin"%', clock.now()],
-      );
-      return row && { id: row.id, secretHash: row.secret_hash };
+      for (let before = "tok~"; ; ) {
+        const row = await db.get<TokenRow>(
+          `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.revoked_at IS NULL AND t.agent_id IS NULL AND t.person IS NULL
+           AND t.scopes LIKE $2 AND (t.expires_at IS NULL OR t.expires_at > $3) AND t.id < $4 ORDER BY t.id DESC LIMIT 1`,
+          [workspaceId, '%"admin"%', clock.now(), before],
+        );
+        if (!row) return undefined;
+        if (db.seals.fits("tokens", row)) return { id: row.id, secretHash: row.secret_hash };
+        before = row.id;
+      }
     },
 
     async issue(tx, workspaceId, createdBy, request, given) {
@@ -252,22 +261,41 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         createdAt: now,
         lastUsedAt: null,
       };
+      const row = {
+        id: token.id,
+        workspace_id: workspaceId,
+        name: token.name,
+        agent_id: request.agent?.id ?? null,
+        scopes: JSON.stringify(token.scopes),
+        tools_mode: token.toolsMode,
+        person: token.person,
+        role: token.role,
+        secret_hash: hashSecret(secret),
+        previous_hash: null,
+        previous_until: null,
+        expires_at: token.expiresAt,
+        created_by: createdBy,
+        created_at: now,
+        rotations: 0,
+      };
       await tx.run(
         `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, tools_mode, person, role, secret_hash, expires_at,
-           created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+           created_by, created_at, rotations, seal)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13)`,
         [
           token.id,
           workspaceId,
           token.name,
-          token.agentId,
-          JSON.stringify(token.scopes),
+          row.agent_id,
+          row.scopes,
           token.toolsMode,
           token.person,
           token.role,
-          hashSecret(secret),
+          row.secret_hash,
           token.expiresAt,
           createdBy,
           now,
+          tx.seals.of("tokens", row),
         ],
       );
       tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: token.agentId }));
@@ -285,28 +313,29 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
 
     async rotate(tx, workspaceId, id, graceMs) {
       const token = await get(workspaceId, id, tx);
+      // The new secret must not make a token of a row that somebody else has written.
+      if ((await tokenEnd(tx, workspaceId, id)) === undefined) throw noToken(id);
       const secret = createSecret(random);
       const until = clock.now() + graceMs;
       changeWith(tx);
-      const row = await tx.get<Pick<TokenRow, "agent_id">>(
-        `UPDATE tokens SET previous_hash = secret_hash, previous_until = $4, secret_hash = $3
-         WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING agent_id`,
-        [workspaceId, id, hashSecret(secret), until],
+      const row = await tx.seals.change(tx, "tokens", { id }, () =>
+        tx.get<Pick<TokenRow, "agent_id" | "rotations">>(
+          `UPDATE tokens SET previous_hash = secret_hash, previous_until = $4, secret_hash = $3, rotations = rotations + 1
+           WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING agent_id, rotations`,
+          [workspaceId, id, hashSecret(secret), until],
+        ),
       );
       if (!row) throw noToken(id);
       // Whoever had the old secret may have signed in with it.
-      await tx.run(
-        "UPDATE sessions SET expires_at = $3 WHERE workspace_id = $1 AND token_id = $2 AND expires_at > $3",
-        [workspaceId, id, until],
-      );
+      await shortenSessions(tx, workspaceId, id, until);
       tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
-      return { token, secret };
+      return { token, secret, rotations: row.rotations };
     },
 
     async revoke(tx, workspaceId, id) {
       changeWith(tx);
       const row = await tx.get<Pick<TokenRow, "agent_id">>(
-        `UPDATE tokens SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL
+        `UPDATE tokens SET revoked_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL
          RETURNING agent_id`,
         [workspaceId, id, clock.now()],
       );

@@ -66,10 +66,11 @@ interface Row {
   readonly enforcement: Enforcement | null;
   readonly credits_per_month: number | null;
   readonly created_at: number;
+  readonly seal: Uint8Array | null;
 }
 
 const COLUMNS =
-  "id, name, status, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at";
+  "id, name, status, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at, seal";
 
 /**
  * The workspaces, all in memory: each call needs its workspace's limits. What a workspace does not set itself follows
@@ -116,6 +117,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
       [name, clock.now()],
     );
     if (!row) throw new Problem("workspace_exists", `A workspace named ${name} exists already.`);
+    await tx.seals.seal(tx, "workspaces", { id: row.id });
     return remember(tx, fromRow(row));
   }
 
@@ -130,7 +132,11 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     return undefined;
   }
 
-  for (const row of await db.all<Row>(`SELECT ${COLUMNS} FROM workspaces`)) byId.set(row.id, fromRow(row));
+  for (const row of await db.all<Row>(`SELECT ${COLUMNS} FROM workspaces`)) {
+    // Somebody else may have taken a stop back, or a limit: nothing works there until a person resumes it.
+    const status = db.seals.fits("workspaces", row) ? row.status : "stopped";
+    byId.set(row.id, { ...fromRow(row), status });
+  }
   if (!find(DEFAULT_WORKSPACE)) await db.tx((tx) => create(tx, DEFAULT_WORKSPACE));
 
   return {
@@ -149,17 +155,22 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
         status,
       ]);
       if (!row) throw new Error(`no workspace has the id ${id}`);
+      // A person has decided on the workspace as it is, also on one whose row had been changed.
+      await tx.seals.seal(tx, "workspaces", { id });
       tx.onCommit(() => changed.emit(id));
       return remember(tx, fromRow(row));
     },
     async change(tx, id, change) {
       const { creditsPerMonth } = get(id);
+      // As it counts, which is not what the row says if somebody else has written it.
+      const status = byId.get(id)?.status ?? "stopped";
       const row = await tx.get<Row>(
         `UPDATE workspaces SET
            requests_per_minute = COALESCE($2, requests_per_minute),
            concurrent_tasks = COALESCE($3, concurrent_tasks),
            enforcement = COALESCE($4, enforcement),
-           credits_per_month = $5
+           credits_per_month = $5,
+           status = $6
          WHERE id = $1 RETURNING ${COLUMNS}`,
         [
           id,
@@ -167,9 +178,11 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
           change.concurrentTasks ?? null,
           change.enforcement ?? null,
           change.creditsPerMonth === undefined ? creditsPerMonth : change.creditsPerMonth,
+          status,
         ],
       );
       if (!row) throw new Error(`no workspace has the id ${id}`);
+      await tx.seals.seal(tx, "workspaces", { id });
       tx.onCommit(() => settingsChanged.emit(id));
       return asHalted(remember(tx, fromRow(row)));
     },

@@ -5,6 +5,7 @@ import { connectorCommand } from "./connector/command.ts";
 import { consoleCommand } from "./console.ts";
 import { ledgerCommand } from "./ledger/command.ts";
 import { mcpCommand } from "./mcp.ts";
+import { resealCommand } from "./reseal.ts";
 import { serveCommand } from "./serve.ts";
 import { resumeAllCommand, stopAllCommand } from "./stop.ts";
 import { taskCommand } from "./task.ts";
@@ -51,6 +52,7 @@ export function createProgram(): Command {
     resumeAllCommand(),
     connectorCommand(),
     ledgerCommand(),
+    resealCommand(),
     configCommand(),
     versionCommand(),
   ]) {

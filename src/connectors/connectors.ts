@@ -19,6 +19,7 @@ import {
   countConnectors,
   deleteConnector,
   insertConnector,
+  type LoadedConnector,
   loadConnectors,
   updateConnector,
 } from "./rows.ts";
@@ -37,6 +38,7 @@ const ANSWER_MS = 20_000;
 /** Names that a connector cannot have besides those of builtin ones: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
+const CHANGED = "It was changed in the database's file. Remove it, and add it again.";
 const NOTHING_YET: ListingResult = {
   status: "unreachable",
   error: "It has not been reached yet.",
@@ -103,7 +105,7 @@ export class Connectors {
   /** Takes up what is stored. Asks no upstream: what it offered last is what there is, until the first call reaches it. */
   async load(workspaceIds: readonly number[]): Promise<void> {
     for (const workspaceId of workspaceIds) {
-      for await (const stored of loadConnectors(this.#parts.db, workspaceId)) await this.#restore(stored);
+      for await (const loaded of loadConnectors(this.#parts.db, workspaceId)) await this.#restore(loaded);
     }
   }
 
@@ -255,10 +257,11 @@ export class Connectors {
   }
 
   /** Takes up what an earlier process stored. What configuration forbids, or nobody can read any more, is disabled. */
-  async #restore(stored: StoredConnector): Promise<void> {
+  async #restore({ stored, isIntact }: LoadedConnector): Promise<void> {
     const { definitions, log } = this.#parts;
     const { workspaceId, name } = stored;
     try {
+      if (!isIntact) throw new Error(CHANGED);
       const definition = definitions.open(workspaceId, name, stored.sealed);
       await this.#parts.check(definition, stored);
       // Nobody has asked a disabled connector how it is now. Of a program, older versions stored what it wrote.
@@ -269,7 +272,8 @@ export class Connectors {
       if (error instanceof StoreUnavailable) throw error;
       const why = error instanceof Error ? error.message : "unknown";
       log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
-      this.#takeUp({ ...stored, status: "disabled", error: why }, null);
+      const tools = isIntact ? stored.tools : [];
+      this.#takeUp({ ...stored, tools, status: "disabled", error: why }, null);
     }
   }
 

@@ -1,14 +1,15 @@
 import { tokenIdOf } from "../access/caller.ts";
 import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { Budgets, Claim } from "../gate/budget.ts";
 import type { Call } from "../gate/call.ts";
 import { recordUsage } from "../gate/usage/record.ts";
 import type { Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
+import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
 import type { Db, Tx } from "../store/db.ts";
-
-/** Entries looked through in one query, at a start after a crash. */
-const SLICE = 4_096;
 
 /** A call that costs something. */
 export interface PaidCall {
@@ -92,21 +93,10 @@ export class OpenCalls {
   }
 }
 
-interface Intent {
-  readonly seq: number;
-  readonly phase: string;
-  readonly ref?: number;
-  readonly actor: string;
-  readonly agent?: string;
-  readonly tool?: string;
-  readonly task?: string;
-  readonly request_id?: string;
-  readonly detail?: { readonly price?: number };
-}
-
 export interface LostCallsParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly lists: Pick<LedgerLists, "read">;
   readonly budgets: Budgets;
   readonly clock: Clock;
 }
@@ -114,32 +104,33 @@ export interface LostCallsParts {
 /**
  * Reports the calls that were out when an earlier process died: whether they were done is not known, and none is made
  * again. Each is charged its price, since it may have been made. Called once, at the start.
+ *
+ * The note says only where to begin. Which calls were out is read from entries that were held against the signed tree: nobody but
+ * this server can have it record a call, or charge it to somebody.
+ *
+ * @throws LedgerChanged
  */
 export async function reportLostCalls(
-  { db, ledger, budgets, clock }: LostCallsParts,
+  { db, ledger, lists, budgets, clock }: LostCallsParts,
   workspaceId: number,
 ): Promise<void> {
   const from = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [keyOf(workspaceId)]);
   if (!from) return;
-  const lost = new Map<number, Intent>();
-  let next = Number(from.value);
-  for (;;) {
-    const rows = await db.all<{ seq: number; bytes: string }>(
-      "SELECT seq, bytes FROM ledger WHERE workspace_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
-      [workspaceId, next, SLICE],
-    );
-    for (const { seq, bytes } of rows) {
-      next = seq + 1;
-      if (!bytes.includes('"action":"tool.call"')) continue;
-      const entry = JSON.parse(bytes) as Intent;
+  const lost = new Map<number, ParsedEntry>();
+  const noted = Number(from.value);
+  const first = Number.isSafeInteger(noted) ? Math.max(1, noted) : 1;
+  const span = { first, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
+  for await (const entries of lists.read(workspaceId, { action: "tool.call" }, span)) {
+    for (const { seq, bytes } of entries) {
+      const entry = parsedEntry(bytes);
       // A task's calls are reported with the task.
       if (entry.task !== undefined) continue;
       if (entry.phase === "intent") lost.set(seq, entry);
       else if (entry.ref !== undefined) lost.delete(entry.ref);
     }
-    if (rows.length < SLICE) break;
   }
-  for (const [ref, { actor, agent, tool, request_id: requestId, detail }] of lost) {
+  for (const [ref, { actor = "system", agent, tool, request_id: requestId, detail }] of lost) {
+    const price = typeof detail?.price === "number" ? detail.price : undefined;
     await db.tx(async (tx) => {
       await ledger.append(tx, workspaceId, {
         phase: "outcome",
@@ -152,17 +143,30 @@ export async function reportLostCalls(
         agent,
         tool,
         requestId,
-        credits: detail?.price,
+        credits: price,
       });
       const payer = await agentOf(tx, workspaceId, actor);
-      await budgets.charge(tx, { workspaceId, agent: payer }, detail?.price ?? 0);
+      await budgets.charge(tx, { workspaceId, agent: payer }, price ?? 0);
       await recordUsage(tx, {
         ...{ workspaceId, agentId: payer?.id ?? null, kind: "tool", name: tool ?? "", outcome: "unknown" },
-        ...{ at: clock.now(), durationMs: null, credits: detail?.price ?? 0 },
+        ...{ at: clock.now(), durationMs: null, credits: price ?? 0 },
       });
     });
   }
   await noteFrom(db, workspaceId, null);
+}
+
+/** As `reportLostCalls`. While the ledger is not as it was signed, calls stay noted: a later start reports them. */
+export async function reportLost(
+  { log, ...parts }: LostCallsParts & { readonly log: Log },
+  workspaceId: number,
+): Promise<void> {
+  try {
+    await reportLostCalls(parts, workspaceId);
+  } catch (error) {
+    if (!(error instanceof LedgerChanged)) throw error;
+    log.error("calls that were out are not reported, since the ledger was changed", { workspaceId, error });
+  }
 }
 
 /** The agent that an actor's token acts as. The agent's name in the entry may belong to another agent since. */

@@ -10,6 +10,7 @@ import type { Budgets } from "../gate/budget.ts";
 import { UsageTally } from "../gate/usage/tally.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
+import type { SecretKey } from "../store/secret-key.ts";
 import type { Vault } from "../vault/vault.ts";
 import { builtinTools } from "./builtin/all.ts";
 import { Catalogue } from "./catalogue.ts";
@@ -26,7 +27,6 @@ import { createOutbound, type Outbound } from "./outbound/fetch.ts";
 import { ownAddress } from "./outbound/own-address.ts";
 import { ProgramRules } from "./programs.ts";
 import { ToolRegistry } from "./registry.ts";
-import { openSecretKey } from "./secrets/key.ts";
 import { createMask } from "./secrets/mask.ts";
 import { seal, open as unseal } from "./secrets/seal.ts";
 import { secretsOf } from "./secrets/secrets-of.ts";
@@ -34,7 +34,9 @@ import { ConnectorError, type ToolSource } from "./source.ts";
 import type { DefinitionStore } from "./stored-definition.ts";
 
 export interface OpenConnectorsParts {
-  readonly config: Pick<Config, "dataDir" | "masterKey" | "connectors" | "listen">;
+  readonly config: Pick<Config, "dataDir" | "connectors" | "listen">;
+  /** Encrypts what connectors are reached with. */
+  readonly secretKey: SecretKey;
   /** This Gatehouse's id, which its requests carry. */
   readonly instance: string;
   /** The program's entry, which the processes that read OpenAPI documents are started with. */
@@ -165,8 +167,7 @@ function openOpenApi(
   });
 }
 
-function definitionStore({ config, random }: OpenConnectorsParts): DefinitionStore {
-  const key = openSecretKey({ masterKey: config.masterKey, dataDir: config.dataDir, random });
+function definitionStore({ secretKey: key, random }: OpenConnectorsParts): DefinitionStore {
   // A definition that was moved to another row opens no more.
   const context = (workspaceId: number, name: string) => `connector\n${workspaceId}\n${name}`;
   return {

@@ -14,27 +14,34 @@ interface Row {
   readonly tools: string;
   readonly authorised_by: string;
   readonly authorised_at: number;
+  readonly seal: Uint8Array | null;
 }
 
 const COLUMNS =
-  "id, workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by, authorised_at";
+  "id, workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by, authorised_at, seal";
+
+/** A connector, and whether its row is as this server has written it. */
+export interface LoadedConnector {
+  readonly stored: StoredConnector;
+  readonly isIntact: boolean;
+}
 
 /** A workspace's connectors, oldest first. One at a time: each may have megabytes of tools and of its definition. */
-export async function* loadConnectors(sql: Sql, workspaceId: number): AsyncGenerator<StoredConnector> {
+export async function* loadConnectors(sql: Sql, workspaceId: number): AsyncGenerator<LoadedConnector> {
   const find = "SELECT id FROM connectors WHERE workspace_id = $1 ORDER BY id";
   for (const { id } of await sql.all<{ id: number }>(find, [workspaceId])) {
-    const stored = await loadConnector(sql, { workspaceId, id });
-    if (stored) yield stored;
+    const loaded = await loadConnector(sql, { workspaceId, id });
+    if (loaded) yield loaded;
   }
 }
 
 async function loadConnector(
   sql: Sql,
   { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
-): Promise<StoredConnector | undefined> {
+): Promise<LoadedConnector | undefined> {
   const find = `SELECT ${COLUMNS} FROM connectors WHERE workspace_id = $1 AND id = $2`;
   const row = await sql.get<Row>(find, [workspaceId, id]);
-  return row && fromRow(row);
+  return row && { stored: fromRow(row), isIntact: sql.seals.fits("connectors", row) };
 }
 
 /** A connector's definition, encrypted. Undefined if the connector was removed. */
@@ -79,7 +86,9 @@ export async function insertConnector(
       connector.authorisedAt,
     ],
   );
-  return row && { ...connector, id: row.id };
+  if (!row) return undefined;
+  await tx.seals.seal(tx, "connectors", { id: row.id });
+  return { ...connector, id: row.id };
 }
 
 /**
@@ -92,14 +101,18 @@ export async function updateConnector(
   said: Pick<StoredConnector, "status" | "error" | "tools">,
   hasNewTools: boolean,
 ): Promise<boolean> {
+  const { workspaceId, id } = connector;
   const where = "WHERE workspace_id = $1 AND id = $2";
-  const values = [connector.workspaceId, connector.id, said.status, said.error];
-  const changed = hasNewTools
-    ? await tx.run(`UPDATE connectors SET status = $3, error = $4, tools = $5 ${where}`, [
-        ...values,
-        JSON.stringify(said.tools),
-      ])
-    : await tx.run(`UPDATE connectors SET status = $3, error = $4 ${where}`, values);
+  const values = [workspaceId, id, said.status, said.error];
+  if (!hasNewTools) {
+    return (await tx.run(`UPDATE connectors SET status = $3, error = $4 ${where}`, values)) > 0;
+  }
+  const changed = await tx.seals.change(tx, "connectors", { id }, () =>
+    tx.run(`UPDATE connectors SET status = $3, error = $4, tools = $5 ${where}`, [
+      ...values,
+      JSON.stringify(said.tools),
+    ]),
+  );
   return changed > 0;
 }
 

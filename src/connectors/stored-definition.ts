@@ -40,11 +40,13 @@ export class StoredDefinition {
     const { workspaceId, id, name } = this.#connector;
     const sealed = this.#definitions.seal(workspaceId, name, { ...definition, authOrigin });
     const changed = await this.#db.tx((tx) =>
-      tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
-        workspaceId,
-        id,
-        sealed,
-      ]),
+      tx.seals.change(tx, "connectors", { id }, () =>
+        tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
+          workspaceId,
+          id,
+          sealed,
+        ]),
+      ),
     );
     if (changed === 0) throw removed(name);
   }

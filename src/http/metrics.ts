@@ -97,7 +97,7 @@ export function createMetrics() {
     }),
     storeDisturbances: new Counter({
       name: "gatehouse_store_disturbances_total",
-      help: "Writes of others to the database, and its files that were moved, replaced or deleted",
+      help: "Writes of others to the database, changes that they left in it, and its files that were moved, replaced or deleted",
       labelNames: ["kind"],
       registers,
     }),

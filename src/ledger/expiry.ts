@@ -1,7 +1,7 @@
 import { timestamp } from "../base/clock.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import type { Ledger } from "./ledger.ts";
-import { ledgerSize, spanOf } from "./query.ts";
+import type { LedgerLists } from "./lists.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -26,16 +26,36 @@ export interface ExpiryRun {
 
 const NOTHING: Expiry = { done: 0, run: null };
 
-export async function readExpiry(sql: Pick<Sql, "get">, workspaceId: number): Promise<Expiry> {
+/**
+ * As it was noted. A note that somebody else has written counts as none: the next run begins with the first entry again, and goes
+ * by the age that is configured.
+ */
+export async function readExpiry(
+  sql: Pick<Sql, "get" | "seals">,
+  workspaceId: number,
+): Promise<Expiry & { readonly isChanged: boolean }> {
+  const row = await sql.get<{ key: string; value: string; seal: Uint8Array | null }>(
+    "SELECT key, value, seal FROM meta WHERE key = $1",
+    [keyOf(workspaceId)],
+  );
+  if (!row) return { ...NOTHING, isChanged: false };
+  if (!sql.seals.fits("meta", row)) return { ...NOTHING, isChanged: true };
+  return { ...(JSON.parse(row.value) as Expiry), isChanged: false };
+}
+
+/** The note as it is stored, whoever has written it; undefined if there is none. */
+export async function storedExpiry(sql: Pick<Sql, "get">, workspaceId: number): Promise<string | undefined> {
   const row = await sql.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [keyOf(workspaceId)]);
-  return row ? (JSON.parse(row.value) as Expiry) : NOTHING;
+  return row?.value;
 }
 
 /** MUST stand in the transaction that erases what it says. */
 export async function noteExpiry(tx: Tx, workspaceId: number, { done, run }: Expiry): Promise<void> {
+  const note = { key: keyOf(workspaceId), value: JSON.stringify({ done, run }) };
   await tx.run(
-    "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-    [keyOf(workspaceId), JSON.stringify({ done, run })],
+    `INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)
+     ON CONFLICT (key) DO UPDATE SET value = excluded.value, seal = excluded.seal`,
+    [note.key, note.value, tx.seals.of("meta", note)],
   );
 }
 
@@ -57,15 +77,14 @@ export async function recordExpiry(
   await noteExpiry(tx, workspaceId, { done: upTo, run: null });
 }
 
-/** The last entry that is older than so many days; 0 where there is none. */
+/** The last entry that is older than so many days, by entries that were held against the signed tree; 0 if there is none. */
 export async function lastOlderThan(
-  sql: Pick<Sql, "get">,
+  lists: Pick<LedgerLists, "span">,
   workspaceId: number,
   days: number,
   now: number,
 ): Promise<number> {
-  const to = timestamp(Math.max(0, now - days * DAY_MS));
-  return (await spanOf(sql, workspaceId, { to }, await ledgerSize(sql, workspaceId))).last;
+  return (await lists.span(workspaceId, { to: timestamp(Math.max(0, now - days * DAY_MS)) })).last;
 }
 
 /** Deletes the payloads of a slice of entries, texts and salts. @returns how many there were */

@@ -88,6 +88,14 @@ export class LedgerLists {
     }
   }
 
+  /** The entries of a time. @throws LedgerChanged */
+  span(
+    workspaceId: number,
+    time: Pick<EntryFilter, "from" | "to">,
+  ): Promise<{ readonly first: number; readonly last: number }> {
+    return evidenceSpan(this.#reading(workspaceId), time);
+  }
+
   /** @throws LedgerChanged */
   async entry(workspaceId: number, seq: number): Promise<StoredEntry | undefined> {
     return this.#reading(workspaceId).entry(seq);
@@ -313,4 +321,19 @@ function leavesOf(entries: readonly StoredEntry[]): Uint8Array {
 /** One bit too many is no lie: the entry's bytes decide. */
 function hasAll(stored: Uint8Array | undefined, bits: Uint8Array): boolean {
   return stored?.length === BITS_BYTES && bits.every((byte, at) => (byte & ~(stored[at] ?? 0)) === 0);
+}
+
+/**
+ * Requires that the entries of some seqs are as they were signed, for what a query has read of them together with other tables.
+ * @throws LedgerChanged
+ */
+export async function requireSigned(
+  lists: Pick<LedgerLists, "entries">,
+  workspaceId: number,
+  entries: readonly { readonly seq: number }[],
+): Promise<void> {
+  await lists.entries(
+    workspaceId,
+    entries.map(({ seq }) => seq),
+  );
 }

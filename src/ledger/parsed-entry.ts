@@ -1,13 +1,21 @@
 /** Fields of an entry as its bytes have them. Their types are what this program writes, and are not checked. */
 export interface ParsedEntry {
   readonly ts?: string;
+  readonly phase?: string;
+  readonly ref?: number;
   readonly action?: string;
+  readonly outcome?: string;
+  readonly request_id?: string;
   readonly actor?: string;
   readonly agent?: string;
   readonly tier?: number;
   readonly task?: string;
-  readonly request_id?: string;
-  readonly oversight?: object;
+  readonly tool?: string;
+  readonly input_hash?: string;
+  readonly output_hash?: string;
+  readonly credits?: number;
+  readonly oversight?: { readonly target_seq?: number };
+  readonly detail?: { readonly [name: string]: unknown };
 }
 
 /** Has no field if the bytes are not a JSON object: an early version may have signed what another program had stored. */

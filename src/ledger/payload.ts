@@ -15,7 +15,12 @@ export interface SaltedHash {
 export function saltedHash(text: string, random: RandomSource): SaltedHash {
   const salt = new Uint8Array(SALT_BYTES);
   random(salt);
-  return { salt, hash: new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex") };
+  return { salt, hash: hashOf(salt, text) };
+}
+
+/** The hash that an entry shows of a text. */
+export function hashOf(salt: Uint8Array, text: string): string {
+  return new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex");
 }
 
 /** Whether a stored text, with the salt beside it, is the text that an entry has the hash of. */

@@ -1,6 +1,6 @@
 import { Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
-import type { Sql, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
 
 /** `replaced`: a newer one of its kind says the same and more, so that it is not tried any further. */
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "replaced";
@@ -78,9 +78,16 @@ export async function insertDelivery(
   );
   if ((waiting?.count ?? 0) >= PENDING_LIMIT) return false;
   await tx.run(
-    `INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at)
-     VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $5)`,
-    [workspaceId, id, type, body, now],
+    `INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at, seal)
+     VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $5, $6)`,
+    [
+      workspaceId,
+      id,
+      type,
+      body,
+      now,
+      tx.seals.of("webhook_deliveries", { workspace_id: workspaceId, id, type, body, created_at: now }),
+    ],
   );
   return true;
 }
@@ -106,17 +113,36 @@ export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<Del
   );
 }
 
-/** One that is still due; undefined where it was sent, replaced or put off meanwhile. */
-export function findDue(
-  sql: Sql,
+/** What is posted of a delivery, with its seal: it is signed as this server's own words. */
+interface DueRow {
+  readonly workspace_id: number;
+  readonly id: string;
+  readonly type: string;
+  readonly body: string;
+  readonly created_at: number;
+  readonly tries: number;
+  readonly seal: Uint8Array | null;
+}
+
+/** One that is still due; undefined if it was sent, replaced or put off, or if somebody else has written it: then it ends. */
+export async function findDue(
+  db: Db,
   { workspaceId, id }: DeliveryRef,
   now: number,
 ): Promise<DueDelivery | undefined> {
-  return sql.get<DueDelivery>(
-    `SELECT workspace_id AS "workspaceId", id, type, body, tries FROM webhook_deliveries
+  const row = await db.get<DueRow>(
+    `SELECT workspace_id, id, type, body, created_at, tries, seal FROM webhook_deliveries
      WHERE workspace_id = $1 AND id = $2 AND next_at <= $3`,
     [workspaceId, id, now],
   );
+  if (!row) return undefined;
+  const { type, body, tries } = row;
+  if (db.seals.fits("webhook_deliveries", row)) return { workspaceId, id, type, body, tries };
+  await db.run(
+    `UPDATE webhook_deliveries SET status = 'failed', next_at = NULL, last_error = $3 WHERE workspace_id = $1 AND id = $2`,
+    [workspaceId, id, "It was changed in the database's file."],
+  );
+  return undefined;
 }
 
 /** When the next one is due after `now`; null where none waits for its time. */

@@ -1,3 +1,5 @@
+import type { RowSeals } from "./seals/seals.ts";
+
 /**
  * The store as everything above it sees it: asynchronous, in SQL that SQLite and PostgreSQL both speak (`$1` parameters,
  * `RETURNING`, `ON CONFLICT`), times as integers of milliseconds, JSON as text. What cannot be common is SQLite's alone: the
@@ -7,6 +9,8 @@
 export type SqlValue = string | number | null | Uint8Array;
 
 export interface Sql {
+  /** Tells whether rows that carry authority are as this server has written them. */
+  readonly seals: RowSeals;
   /** All rows. The caller names the row's shape and MUST select exactly its columns. */
   all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]>;
   get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined>;

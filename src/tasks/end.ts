@@ -6,7 +6,7 @@ import { type EndSignals, internal, interruptionOf } from "./interruption.ts";
 import type { OwedCharge } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import type { Queued } from "./scheduler.ts";
-import { findTask } from "./store.ts";
+import { findSealedTask } from "./store.ts";
 import type { Task } from "./task.ts";
 
 const RETRY_FIRST_MS = 250;
@@ -24,8 +24,9 @@ export async function takeUp(
   const { signal, stopping, retries } = signals;
   for (let wait = RETRY_FIRST_MS; ; wait = Math.min(wait * 2, RETRY_LAST_MS)) {
     try {
-      const task = await findTask(parts.db, queued.workspaceId, queued.taskId);
-      if (!task) parts.log.error("a queued task is not in the store", { task: queued.taskId });
+      const task = await findSealedTask(parts.db, queued.workspaceId, queued.taskId);
+      if (!task)
+        parts.log.error("a queued task is not in the store as it was written", { task: queued.taskId });
       return task;
     } catch (error) {
       const interruption = interruptionOf(signal);

@@ -3,9 +3,10 @@ import type { Call } from "../gate/call.ts";
 import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../ledger/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
-import type { LedgerLists } from "../ledger/lists.ts";
+import { type LedgerLists, requireSigned } from "../ledger/lists.ts";
+import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
 import { type ErasedPayload, NAMED_AT_ONCE } from "../ledger/proof/erasure.ts";
-import { ledgerSize } from "../ledger/query.ts";
+import { entryField, ledgerSize } from "../ledger/query.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
@@ -27,17 +28,9 @@ export interface EraserParts {
 
 type Reads = Pick<EraserParts, "db" | "lists">;
 
-/** What is to be known of an entry, as its bytes say it. */
-interface Target {
+/** An entry whose texts are to be erased. */
+interface Target extends ParsedEntry {
   readonly seq: number;
-  readonly action: string;
-  readonly phase: string;
-  readonly outcome: string;
-  readonly detail?: { readonly call?: string };
-  readonly task?: string;
-  readonly input_hash?: string;
-  readonly output_hash?: string;
-  readonly oversight?: { readonly target_seq?: number };
 }
 
 /** Erases prompts, outputs and arguments because somebody asks for it. */
@@ -88,7 +81,7 @@ export class PayloadEraser {
   async #target(workspaceId: number, seq: number): Promise<Target> {
     const entry = await this.#parts.lists.entry(workspaceId, seq);
     if (!entry) throw new Problem("not_found", `There is no entry ${seq}.`);
-    const target = JSON.parse(entry.bytes) as Target;
+    const target: Target = { ...parsedEntry(entry.bytes), seq };
     if (target.input_hash === undefined && target.output_hash === undefined) {
       throw new Problem("not_found", `The entry ${seq} never had a prompt, an output or arguments.`);
     }
@@ -178,7 +171,7 @@ async function presentationsOf(
   const span = { first: firstSeq, last: pendingSeq, order: "asc" } as const;
   for await (const entries of lists.read(workspaceId, { action: "tool.call" }, span)) {
     for (const { seq, bytes } of entries) {
-      const { outcome, detail } = JSON.parse(bytes) as Target;
+      const { outcome, detail } = parsedEntry(bytes);
       if (outcome === "pending" && detail?.call === callId) shown.add(seq);
     }
   }
@@ -201,7 +194,7 @@ async function changesOf(
     order: "asc",
   })) {
     for (const { seq, bytes } of entries) {
-      const { oversight, input_hash: input } = JSON.parse(bytes) as Target;
+      const { oversight, input_hash: input } = parsedEntry(bytes);
       if (input !== undefined && shown.includes(oversight?.target_seq ?? 0)) changes.push(seq);
     }
   }
@@ -218,8 +211,8 @@ async function overridesOf(
   const span = { first: after + 1, last: await ledgerSize(db, workspaceId), order: "asc" } as const;
   for (const action of ["oversight.override", "oversight.disregard"]) {
     for await (const entries of lists.read(workspaceId, { action }, span)) {
-      for (const { bytes } of entries) {
-        const target = JSON.parse(bytes) as Target;
+      for (const { seq, bytes } of entries) {
+        const target: Target = { ...parsedEntry(bytes), seq };
         if (target.task === id) found.push(...named(target));
       }
     }
@@ -238,10 +231,11 @@ async function payloadsOf({ db, lists }: Reads, task: Task): Promise<ErasedPaylo
     const rows = await db.all<ErasedPayload>(
       `SELECT p.seq, p.kind FROM payloads AS p
        JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
-       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND l.bytes->>'task' = $4
+       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND ${entryField("l.bytes", "task")} = $4
        ORDER BY p.seq, p.kind`,
       [workspaceId, after, end, id],
     );
+    await requireSigned(lists, workspaceId, rows);
     found.push(...rows);
     after = end;
     await new Promise((resolve) => setImmediate(resolve));

@@ -11,7 +11,9 @@ import {
 } from "../ledger/expiry.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { LedgerLists } from "../ledger/lists.ts";
+import { type LedgerLists, requireSigned } from "../ledger/lists.ts";
+import { parsedEntry } from "../ledger/parsed-entry.ts";
+import { entryField } from "../ledger/query.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
@@ -85,10 +87,12 @@ export class PayloadExpiry {
   }
 
   async #expire(workspaceId: number): Promise<void> {
-    const { db, ledger, clock, days, forgetting } = this.#parts;
-    const { done, run: noted } = await readExpiry(db, workspaceId);
+    const { db, ledger, lists, clock, days, forgetting } = this.#parts;
+    const expiry = await readExpiry(db, workspaceId);
+    if (expiry.isChanged) this.#reportChanged(workspaceId, "is not one that this server has written");
+    const { done, run: noted } = expiry;
     const run = noted && (await this.#isOwn(workspaceId, noted)) ? noted : null;
-    const aged = await lastOlderThan(db, workspaceId, days, clock.now());
+    const aged = await lastOlderThan(lists, workspaceId, days, clock.now());
     const limit = Math.min(aged, (await firstOpenDispatch(db, workspaceId)) - 1);
     // What was begun is brought to its end, also where payloads are kept for longer now.
     const upTo = Math.max(limit, run?.upTo ?? 0);
@@ -116,15 +120,21 @@ export class PayloadExpiry {
    * that ends the run is: whoever can write the file must not have it say that texts went by their age which did not.
    */
   async #isOwn(workspaceId: number, { upTo, days }: ExpiryRun): Promise<boolean> {
-    const { db, clock, faults } = this.#parts;
+    const { lists, clock } = this.#parts;
     const isNumber = Number.isSafeInteger(upTo) && Number.isSafeInteger(days) && days >= 1;
-    if (isNumber && upTo <= (await lastOlderThan(db, workspaceId, days, clock.now()))) return true;
-    faults.report(workspaceId, {
-      kind: "expiry_changed",
-      message:
-        "the note of a run that erases texts for their age names entries that are not so old by this clock; the run is not resumed",
-    });
+    if (isNumber && upTo <= (await lastOlderThan(lists, workspaceId, days, clock.now()))) return true;
+    this.#reportChanged(
+      workspaceId,
+      "names entries that are not so old by this clock; the run is not resumed",
+    );
     return false;
+  }
+
+  #reportChanged(workspaceId: number, what: string): void {
+    this.#parts.faults.report(workspaceId, {
+      kind: "expiry_changed",
+      message: `the note of a run that erases texts for their age ${what}`,
+    });
   }
 
   /** The stored events of tasks whose last entry is old enough. */
@@ -164,13 +174,16 @@ export class PayloadExpiry {
 
   /** Tasks of a slice that ended after the last entry that is old enough. */
   async #goingOn({ workspaceId, run }: Expiring, after: number, end: number): Promise<string[]> {
-    const rows = await this.#parts.db.all<{ id: string }>(
-      `SELECT DISTINCT t.id FROM payloads AS p
+    const { db, lists } = this.#parts;
+    const rows = await db.all<{ id: string; seq: number }>(
+      `SELECT t.id, MIN(p.seq) AS seq FROM payloads AS p
        JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
-       JOIN tasks AS t ON t.workspace_id = p.workspace_id AND t.id = l.bytes->>'task'
-       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND t.finish_seq > $4`,
+       JOIN tasks AS t ON t.workspace_id = p.workspace_id AND t.id = ${entryField("l.bytes", "task")}
+       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND t.finish_seq > $4
+       GROUP BY t.id`,
       [workspaceId, after, end, run.upTo],
     );
+    await requireSigned(lists, workspaceId, rows);
     return rows.map(({ id }) => id);
   }
 
@@ -227,7 +240,7 @@ class Expiring {
 
 /** The task that an entry says has ended. */
 function finishedBy(bytes: string): string[] {
-  const { phase, task } = JSON.parse(bytes) as { readonly phase: string; readonly task?: string };
+  const { phase, task } = parsedEntry(bytes);
   return phase === "outcome" && task !== undefined ? [task] : [];
 }
 

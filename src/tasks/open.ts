@@ -1,6 +1,5 @@
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
-import type { LedgerLists } from "../ledger/lists.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
@@ -17,7 +16,6 @@ import { TaskService } from "./service.ts";
 export interface OpenTasksParts extends Omit<TaskParts, "approvals" | "hub" | "answers" | "estimates"> {
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
-  readonly lists: LedgerLists;
   readonly faults: LedgerFaults;
   /** Tasks that this process runs at once. */
   readonly nodeCeiling: number;
@@ -60,7 +58,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     tasks,
     desk,
     calls: new TaskCalls({ ...parts, answers }, tasks),
-    quoted: new QuotedPayloads({ db, ledger, hub, forgetting, clock, log }),
+    quoted: new QuotedPayloads({ db, ledger, lists, hub, forgetting, clock, log }),
     eraser: new PayloadEraser({ db, ledger, lists, approvals, hub, forgetting }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, hub, forgetting, clock, log, workspaces },

@@ -7,6 +7,7 @@ import type { Log } from "../base/log.ts";
 import type { ToolRegistry } from "../connectors/registry.ts";
 import type { Budgets } from "../gate/budget.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { LedgerLists } from "../ledger/lists.ts";
 import type { ModelDoor } from "../models/door.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
@@ -19,6 +20,7 @@ import type { Task } from "./task.ts";
 export interface TaskParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly lists: LedgerLists;
   readonly budgets: Budgets;
   readonly workspaces: Workspaces;
   readonly agents: Agents;

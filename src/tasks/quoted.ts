@@ -3,7 +3,9 @@ import type { Log } from "../base/log.ts";
 import type { Draft } from "../ledger/entry.ts";
 import { endOfSlice, erasePayloads } from "../ledger/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { type LedgerLists, requireSigned } from "../ledger/lists.ts";
 import type { ErasedPayload } from "../ledger/proof/erasure.ts";
+import { entryField } from "../ledger/query.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { approvalsOf } from "./approvals/rows.ts";
@@ -26,6 +28,7 @@ interface Erasure {
 export interface QuotedParts {
   readonly db: Db;
   readonly ledger: Ledger;
+  readonly lists: LedgerLists;
   readonly hub: TaskEventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
@@ -90,7 +93,12 @@ export class QuotedPayloads {
       [of.workspaceId],
     );
     const erasure = { ...of, running: rows.map(({ id }) => id) };
-    await tx.run("INSERT INTO meta (key, value) VALUES ($1, $2)", [keyOf(of), JSON.stringify(erasure)]);
+    const note = { key: keyOf(of), value: JSON.stringify(erasure) };
+    await tx.run("INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)", [
+      note.key,
+      note.value,
+      tx.seals.of("meta", note),
+    ]);
     return () => this.#erase(erasure);
   }
 
@@ -101,11 +109,15 @@ export class QuotedPayloads {
 
   async #resume(): Promise<void> {
     try {
-      const rows = await this.#parts.db.all<{ value: string }>(
-        "SELECT value FROM meta WHERE key >= $1 AND key < $2 ORDER BY key",
+      const { db } = this.#parts;
+      const rows = await db.all<NoteRow>(
+        "SELECT key, value, seal FROM meta WHERE key >= $1 AND key < $2 ORDER BY key",
         [PREFIX, `${PREFIX}~`],
       );
-      for (const { value } of rows) await this.#erase(JSON.parse(value) as Erasure);
+      for (const row of rows) {
+        // What it erases is gone for good, and recorded as somebody's wish.
+        if (db.seals.fits("meta", row)) await this.#erase(JSON.parse(row.value) as Erasure);
+      }
     } catch (error) {
       this.#later(error);
     }
@@ -192,7 +204,7 @@ export class QuotedPayloads {
     last: number,
     except: ReadonlySet<string>,
   ): Promise<ReadonlyMap<string, Quotes>> {
-    const { db } = this.#parts;
+    const { db, lists } = this.#parts;
     const found = new Map<string, Quotes>();
     const inputs = new Map<number, ErasedPayload>();
     for (let after = from; !this.#stopped; ) {
@@ -200,11 +212,12 @@ export class QuotedPayloads {
       if (to === null) break;
       const rows = await db.all<Row>(
         `SELECT p.seq, p.kind, p.kind = 'output' AND instr(p.body, $4) > 0 AS holds,
-           l.bytes->>'task' AS task, l.bytes->>'tool' AS tool, l.bytes->>'ref' AS ref
+           ${TASK} AS task, ${TOOL} AS tool, ${REF} AS ref
          FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
          WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
         [workspaceId, after, to, document],
       );
+      await requireSigned(lists, workspaceId, rows);
       for (const row of rows) {
         if (row.task === null || !except.has(row.task)) collect(found, inputs, row);
       }
@@ -259,7 +272,18 @@ function draftOf({ actor, requestId }: Erasure, outcome: "succeeded" | "pending"
   return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }
 
+interface NoteRow {
+  readonly key: string;
+  readonly value: string;
+  readonly seal: Uint8Array | null;
+}
+
 const PREFIX = "quoted/";
+const [TASK, TOOL, REF] = [
+  entryField("l.bytes", "task"),
+  entryField("l.bytes", "tool"),
+  entryField("l.bytes", "ref"),
+];
 
 function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): string {
   return `${PREFIX}${workspaceId}/${document}/${requestId}`;

@@ -1,14 +1,18 @@
 import type { Agents } from "../access/agents.ts";
+import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { Db } from "../store/db.ts";
+import { checkStoredTask } from "./check-stored.ts";
 import { endTask } from "./end.ts";
 import { failure } from "./interruption.ts";
 import { recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
+import { closeUnproven, endChanged } from "./refuse-stored.ts";
 import { Retries } from "./retries.ts";
 import { hasLostSteps } from "./run/progress.ts";
 import type { Queued } from "./scheduler.ts";
 import { findTask, markQueued } from "./store.ts";
 import type { Task, TaskStatus } from "./task.ts";
+import { type ProvenTask, readTaskEvidence } from "./task-evidence.ts";
 
 /** A task that took the process down with it so often, over one and the same step, is not tried again. */
 const ATTEMPT_LIMIT = 3;
@@ -33,6 +37,7 @@ interface OpenTask {
   readonly attempts: number;
   readonly eventCeiling: number;
   readonly hasCalls: number | boolean;
+  readonly dispatchSeq: number;
 }
 
 /**
@@ -48,7 +53,7 @@ export async function recoverTasks(
   const awaiting: Queued[] = [];
   const stopped: Queued[] = [];
   const isStopped = stoppedAgents(parts.agents, workspaceId);
-  for (const open of await openTasks(parts.db, workspaceId)) {
+  for (const open of await trustedTasks(parts, workspaceId, stopping)) {
     const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
     const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
     const isAwaiting = open.status === "awaiting_approval";
@@ -80,10 +85,51 @@ export async function recoverTasks(
   return { queued, awaiting, stopped };
 }
 
+/**
+ * The open tasks whose rows agree with their seals and with the ledger. The others are closed, or ended as failed, and named. While
+ * the ledger itself cannot be read as it was signed, no task goes on.
+ */
+async function trustedTasks(
+  parts: TaskParts,
+  workspaceId: number,
+  stopping: AbortSignal,
+): Promise<OpenTask[]> {
+  const { db, lists, log } = parts;
+  const stored = await openTasks(db, workspaceId);
+  if (stored.length === 0) return stored;
+  const ids = new Set(stored.map(({ id }) => id));
+  const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
+  let evidence: ReadonlyMap<string, ProvenTask>;
+  try {
+    evidence = await readTaskEvidence(lists, workspaceId, ids, first);
+    // A row that says a later entry than the one that dispatched it.
+    const isWhole = stored.every(({ id }) => evidence.get(id)?.dispatch);
+    if (!isWhole) evidence = await readTaskEvidence(lists, workspaceId, ids, 1);
+  } catch (error) {
+    if (!(error instanceof LedgerChanged)) throw error;
+    log.error("tasks do not go on, since the ledger that has dispatched them was changed", {
+      workspace: workspaceId,
+      tasks: stored.length,
+      error,
+    });
+    return [];
+  }
+  const trusted: OpenTask[] = [];
+  for (const open of stored) {
+    const proven = evidence.get(open.id);
+    const refused = { workspaceId, id: open.id, proven };
+    const state = await checkStoredTask(db, workspaceId, open.id, proven);
+    if (state === "trusted") trusted.push(open);
+    else if (state === "changed") await endChanged(parts, refused, stopping);
+    else await closeUnproven(parts, refused);
+  }
+  return trusted;
+}
+
 /** In the order in which they were accepted. */
 function openTasks(db: Db, workspaceId: number): Promise<OpenTask[]> {
   return db.all<OpenTask>(
-    `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling",
+    `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
        EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS "hasCalls"
      FROM tasks t WHERE t.workspace_id = $1 AND t.finished_at IS NULL ORDER BY t.id`,
     [workspaceId],

@@ -29,6 +29,8 @@ interface TaskRow {
   readonly created_at: number;
   readonly started_at: number | null;
   readonly finished_at: number | null;
+  readonly workspace_id: number;
+  readonly seal: Uint8Array | null;
   readonly has_calls: number | boolean;
 }
 
@@ -49,7 +51,7 @@ interface ToolRow {
  * The texts come by subqueries: joined, the same rows took SQLite 100 µs instead of 12. Most tasks have called no tool,
  * and `has_calls` spares them the query of their calls.
  */
-const SELECT = `SELECT t.id, t.agent_id, t.agent, t.tier, t.tools, t.metadata, t.status, t.attempts,
+const SELECT = `SELECT t.workspace_id, t.id, t.seal, t.agent_id, t.agent, t.tier, t.tools, t.metadata, t.status, t.attempts,
   t.model, t.credits, t.input_tokens, t.output_tokens, t.steps, t.error_code, t.error_message,
   t.dispatch_seq, t.open_model_call, t.open_reserved, t.event_ceiling, t.created_by, t.created_at, t.started_at, t.finished_at,
   (SELECT i.body FROM payloads i
@@ -66,6 +68,18 @@ export async function findTask(
 ): Promise<Task | undefined> {
   const row = await sql.get<TaskRow>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2`, [workspaceId, id]);
   if (!row) return undefined;
+  const calls = row.has_calls ? await toolsCalled(sql, workspaceId, [id]) : undefined;
+  return fromRow(workspaceId, row, calls?.get(id) ?? []);
+}
+
+/** As `findTask`, and undefined for a task whose row is not as this server has written it: to be asked before it is run. */
+export async function findSealedTask(
+  sql: Pick<Sql, "all" | "get" | "seals">,
+  workspaceId: number,
+  id: string,
+): Promise<Task | undefined> {
+  const row = await sql.get<TaskRow>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2`, [workspaceId, id]);
+  if (!row || !sql.seals.fits("tasks", row)) return undefined;
   const calls = row.has_calls ? await toolsCalled(sql, workspaceId, [id]) : undefined;
   return fromRow(workspaceId, row, calls?.get(id) ?? []);
 }
@@ -120,21 +134,34 @@ export interface NewTask {
 }
 
 export async function insertTask(tx: Tx, workspaceId: number, task: NewTask): Promise<void> {
+  const row = {
+    workspace_id: workspaceId,
+    id: task.id,
+    agent_id: task.agentId,
+    agent: task.agent,
+    tier: task.tier,
+    tools: JSON.stringify(task.tools),
+    metadata: JSON.stringify(task.metadata),
+    dispatch_seq: task.dispatchSeq,
+    created_by: task.createdBy,
+    created_at: task.createdAt,
+  };
   await tx.run(
     `INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, tools, metadata, status, attempts, credits,
-       input_tokens, output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, 0, 0, 0, 0, $8, 0, $9, $10)`,
+       input_tokens, output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at, seal)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, 0, 0, 0, 0, $8, 0, $9, $10, $11)`,
     [
       workspaceId,
       task.id,
       task.agentId,
       task.agent,
       task.tier,
-      JSON.stringify(task.tools),
-      JSON.stringify(task.metadata),
+      row.tools,
+      row.metadata,
       task.dispatchSeq,
       task.createdBy,
       task.createdAt,
+      tx.seals.of("tasks", row),
     ],
   );
 }
@@ -273,7 +300,7 @@ export interface TaskEnd {
 export async function markFinished(tx: Tx, workspaceId: number, id: string, end: TaskEnd): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE tasks SET status = $3, error_code = $4, error_message = $5, finish_seq = $6, finished_at = $7,
-       open_model_call = NULL WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
+       open_model_call = NULL, seal = NULL WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
     [
       workspaceId,
       id,

@@ -10,6 +10,7 @@ import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 const directory = tempDir();
 const clock = new FakeClock();
@@ -19,7 +20,7 @@ let tokens: Tokens;
 let workspaceId: number;
 
 beforeAll(async () => {
-  db = openSqlite(join(directory.path, "gatehouse.db"), { libraries: directory.path });
+  db = openSqlite(join(directory.path, "gatehouse.db"), { libraries: directory.path, seals: SEALS });
   const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
   const workspaces = await openWorkspaces(db, clock, limits);
   workspaceId = workspaces.find("default")?.id ?? 0;

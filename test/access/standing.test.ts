@@ -8,6 +8,7 @@ import { openWorkspaces } from "../../src/access/workspaces.ts";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
+import { SEALS } from "../support/seals.ts";
 
 const LIMITS = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
 const FIELDS = {
@@ -21,7 +22,7 @@ let agents: Agents;
 let workspace: number;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "gatehouse-standing-"));
-  db = openSqlite(join(directory, "gatehouse.db"));
+  db = openSqlite(join(directory, "gatehouse.db"), { seals: SEALS });
   const clock = new FakeClock();
   const workspaces = await openWorkspaces(db, clock, LIMITS);
   workspace = workspaces.find("default")?.id ?? 0;

@@ -188,6 +188,7 @@ describe("what cannot be decided ends with 3, and says what is missing:", () => 
     const vandal = new Vandal({ dataDir, path: join(dataDir, "gatehouse.db"), remove: () => {} });
     vandal.run("DROP TABLE ledger_heads");
     vandal.run("DROP TABLE ledger_node_heads");
+    for (const table of ["meta", "workspaces"]) vandal.run(`ALTER TABLE ${table} DROP COLUMN seal`);
     vandal.run("PRAGMA user_version = 12");
     vandal.unmarkKey();
     vandal.close();

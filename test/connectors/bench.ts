@@ -7,13 +7,13 @@ import { Catalogue } from "../../src/connectors/catalogue.ts";
 import { Connectors } from "../../src/connectors/connectors.ts";
 import type { ConnectorDefinition } from "../../src/connectors/definition.ts";
 import { type KeptTool, keepTool } from "../../src/connectors/kept-tool.ts";
-import { openSecretKey } from "../../src/connectors/secrets/key.ts";
 import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
 import type { ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
 import type { ConnectorOrigin } from "../../src/connectors/tool-definition.ts";
 import { Call } from "../../src/gate/call.ts";
 import { LateRecords } from "../../src/gate/late.ts";
 import type { Draft } from "../../src/ledger/entry.ts";
+import { openSecretKey } from "../../src/store/secret-key.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
 /** A connector that a test's tools come from. */

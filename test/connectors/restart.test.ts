@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Surroundings } from "../../src/gateway.ts";
 import { addConnector, connect } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
@@ -24,10 +25,14 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-async function restart(): Promise<void> {
-  const { admin } = gateway;
+async function restart(options: Surroundings = {}): Promise<void> {
   await gateway.stop();
-  const again = await startGateway({ dataDir });
+  await startAgain(options);
+}
+
+async function startAgain(options: Surroundings = {}): Promise<void> {
+  const { admin } = gateway;
+  const again = await startGateway({ dataDir, ...options });
   gateway = {
     ...again,
     admin,
@@ -115,10 +120,12 @@ describe("the key of the secrets", () => {
     expect(statSync(path()).mode & 0o777).toBe(0o600);
   });
 
-  test("where it is another one, disables the connectors, says so, and everything else works", async () => {
+  test("where it is another one, is refused; rows that are taken as they are leave connectors disabled, and everything else works", async () => {
     await addConnector(gateway, "up", upstream.url);
+    await gateway.stop();
     rmSync(path());
-    await restart();
+    await expect(startGateway({ dataDir })).rejects.toThrow("sealed with another key");
+    await startAgain({ acceptRows: true });
     expect((await shown("up")).status).toBe("disabled");
     expect((await shown("up")).error).toContain("key");
     const client = await connect(gateway);
@@ -133,13 +140,12 @@ describe("the key of the secrets", () => {
 
   test("where it is the right one again, the connectors are at work again", async () => {
     await addConnector(gateway, "up", upstream.url);
+    await gateway.stop();
     const key = readFileSync(path());
     rmSync(path());
-    await restart();
-    expect((await gateway.call("POST", "/v1/connectors/up/refresh")).body.status).toBe("disabled");
+    await expect(startGateway({ dataDir })).rejects.toThrow("sealed with another key");
     writeFileSync(path(), key, { mode: 0o600 });
-    await restart();
-    expect((await shown("up")).status).toBe("unreachable");
+    await startAgain();
     const client = await connect(gateway);
     expect((await client.call("up__echo")).content[0].text).toBe("echo {}");
     expect((await shown("up")).status).toBe("ready");

@@ -6,6 +6,7 @@ import { type Client, connect, type Message, request } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { reseal } from "../support/seals.ts";
 import { longText, write } from "../support/vault.ts";
 import { type Entry, type Gate, gate, ledger, unsettled, until } from "../tasks/support.ts";
 
@@ -124,6 +125,7 @@ test("one whose agent turns out to be stopped at the moment of the write is refu
   const held = await hold(client);
   const file = new Database(databasePath(gateway.dataDir));
   file.run("UPDATE agents SET status = 'stopped' WHERE name = 'clerk'");
+  reseal(file, gateway.dataDir, "agents");
   file.close();
   await letGo(held);
   const { isError, content } = (await held.answer).result;

@@ -13,6 +13,7 @@ import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { openVault, type Vault } from "../../src/vault/vault.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway } from "../support/gateway.ts";
+import { SEALS } from "../support/seals.ts";
 import { longText, write as writeOver } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
 import { vaultFaults } from "./vault-support.ts";
@@ -42,7 +43,7 @@ afterEach(async () => {
 });
 
 async function open(): Promise<void> {
-  db = openSqlite(path, { libraries: directory });
+  db = openSqlite(path, { libraries: directory, seals: SEALS });
   await db.run(
     "INSERT INTO workspaces (id, name, created_at) VALUES (1, 'default', 0) ON CONFLICT DO NOTHING",
   );
@@ -69,6 +70,7 @@ async function open(): Promise<void> {
 /** The same store, which counts what goes through a transaction. */
 function counting(store: Db): Db {
   const count = (tx: Tx, slice: { written: number; removed: number }): Tx => ({
+    seals: tx.seals,
     all: (sql, params) => tx.all(sql, params),
     get: (sql, params) => tx.get(sql, params),
     onRollback: (undo) => tx.onRollback(undo),

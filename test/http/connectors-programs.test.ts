@@ -6,11 +6,12 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
-import { openSecretKey } from "../../src/connectors/secrets/key.ts";
 import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
 import { databasePath } from "../../src/store/directory.ts";
+import { openSecretKey } from "../../src/store/secret-key.ts";
 import { connect } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { reseal } from "../support/seals.ts";
 import { ledger } from "../tasks/support.ts";
 
 const FAKE_STDIO = join(import.meta.dir, "..", "support", "fake-mcp", "stdio.ts");
@@ -187,6 +188,7 @@ describe("programs that were added before", () => {
         row.id,
       ]);
     }
+    reseal(file, dataDir, "connectors");
     file.close();
   }
 

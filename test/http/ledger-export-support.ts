@@ -7,6 +7,7 @@ import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
+import { sealsOf } from "../support/seals.ts";
 
 export interface Entry {
   readonly seq: number;
@@ -33,7 +34,7 @@ export async function ledgerOf(
   const clock = new FakeClock();
   const start = () => startGateway({ dataDir: directory.path, clock });
   await (await start()).stop();
-  const db = openSqlite(join(directory.path, "gatehouse.db"));
+  const db = openSqlite(join(directory.path, "gatehouse.db"), { seals: sealsOf(directory.path) });
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
   const { ledger } = await openChains({
     ...{ db, directory: directory.path, clock, random: systemRandom, log: silentLog },

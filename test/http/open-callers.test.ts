@@ -25,6 +25,7 @@ beforeEach(async () => {
   const { db, clock } = bench;
   [looks, isBroken, waits] = [0, false, []];
   const sql: Sql = {
+    seals: db.seals,
     all: (text, params) => db.all(text, params),
     run: (text, params) => db.run(text, params),
     async get(text, params) {

@@ -8,6 +8,7 @@ import { TASK_STATUSES } from "../../src/tasks/task.ts";
 import { finishedTask } from "../access/routes.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -79,7 +80,7 @@ describe("each combination of filters is answered from an index, without a sort"
   const asked: string[] = [];
   let db: Db;
   beforeAll(async () => {
-    const opened = openSqlite(path);
+    const opened = openSqlite(path, { seals: SEALS });
     db = {
       ...opened,
       get: opened.get.bind(opened),

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import fc from "fast-check";
 import { StoreUnavailable } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { SEALS } from "../support/seals.ts";
 import { chainFaults, chainsOf, draft, type LedgerBench, openLedger } from "./support.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
@@ -96,7 +97,7 @@ describe("times", () => {
     await bench.ledger.record(1, draft());
     bench.clock.setWall(start - 3_600_000);
     await bench.ledger.record(1, draft());
-    const later = openSqlite(bench.path);
+    const later = openSqlite(bench.path, { seals: SEALS });
     const { ledger } = await chainsOf(later, dirname(bench.path), bench.clock);
     await ledger.record(1, draft());
     bench.clock.setWall(start + 5);

@@ -12,6 +12,7 @@ import { TreeReader } from "../../src/ledger/tiles.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 const WORKSPACES = [
   { id: 1, name: "one" },
@@ -34,7 +35,7 @@ let published: { workspaceId: number; size: number }[];
 beforeEach(async () => {
   directory = tempDir();
   clock = new FakeClock();
-  db = openSqlite(join(directory.path, "gatehouse.db"));
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   for (const { id, name } of WORKSPACES) {
     await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, name]);
   }
@@ -53,7 +54,7 @@ async function start(log: Log = silentLog): Promise<void> {
   published = [];
   // As another process would: what one knows of the ledgers' ends is in its memory.
   await db.close();
-  db = openSqlite(join(directory.path, "gatehouse.db"));
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   open = await openLedger({
     db,
     directory: directory.path,

@@ -100,7 +100,7 @@ describe("a start refuses", () => {
         appendForged(v);
         v.run("DELETE FROM ledger_heads");
         v.run("DELETE FROM ledger_node_heads");
-        v.run("INSERT INTO meta VALUES ('ledger_heads', 'unsigned')");
+        v.run("INSERT INTO meta (key, value) VALUES ('ledger_heads', 'unsigned')");
       },
       /the signed head of the ledgers is not stored, though the key/,
     ],
@@ -116,7 +116,7 @@ describe("a start refuses", () => {
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
-      /the signed head of the ledgers is not stored, though the key|cannot be opened/,
+      /the signed head of the ledgers is not stored, though the key|cannot be opened|cannot be upgraded/,
     ],
     [
       "one, and the keys are gone, as in a directory that nobody has started on",
@@ -463,6 +463,9 @@ describe("the head", () => {
     // The key as the version before has left it.
     const unmarked = readFileSync(keyFile, "utf8").replace(/^.*\n/, "");
     writeFileSync(keyFile, unmarked, { mode: 0o600 });
+    const secretFile = join(directory.path, "secrets.key");
+    const secret = readFileSync(secretFile, "utf8").replace(/^This .*\n/, "");
+    writeFileSync(secretFile, secret, { mode: 0o600 });
     await (await start()).stop();
     backup.remove();
   });

@@ -20,6 +20,7 @@ import { sha256 } from "../../src/ledger/tree-hash.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 import { testSigner } from "./proof/signing.ts";
 
 let directory: ReturnType<typeof tempDir>;
@@ -28,7 +29,7 @@ const clock = new FakeClock();
 
 beforeEach(() => {
   directory = tempDir();
-  db = openSqlite(join(directory.path, "gatehouse.db"));
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
 });
 afterEach(async () => {
   await db.close();
@@ -69,7 +70,7 @@ describe("a key that can't be used is refused", () => {
   test("another one in its place", async () => {
     await open();
     const other = tempDir();
-    const foreign = openSqlite(join(other.path, "gatehouse.db"));
+    const foreign = openSqlite(join(other.path, "gatehouse.db"), { seals: SEALS });
     await openLedgerKeys({ ...parts(), db: foreign, directory: other.path });
     writeFileSync(file(), readFileSync(join(other.path, "ledger.key")), { mode: 0o600 });
     await foreign.close();
@@ -252,7 +253,7 @@ test("a key file that cannot be marked is a warning at each start, and no start 
   const warnings: string[] = [];
   const start = async () => {
     await db.close();
-    db = openSqlite(join(directory.path, "gatehouse.db"));
+    db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
     return openChains({
       ...parts(),
       log: { warn: (message) => void warnings.push(message) },

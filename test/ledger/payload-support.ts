@@ -16,7 +16,7 @@ interface Entry {
 }
 
 /** One sentence for each text that is missing without a word, there although it was erased, or erased twice. */
-export async function accounts(db: Pick<Sql, "all" | "get">): Promise<string[]> {
+export async function accounts(db: Pick<Sql, "all" | "get" | "seals">): Promise<string[]> {
   const faults: string[] = [];
   for (const { id } of await db.all<{ id: number }>("SELECT id FROM workspaces")) {
     const rows = await db.all<{ bytes: string }>(

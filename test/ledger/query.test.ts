@@ -6,7 +6,6 @@ import {
   findEntry,
   ledgerSize,
   type StoredEntry,
-  spanOf,
 } from "../../src/ledger/query.ts";
 import { draft, type LedgerBench, listsOf, openLedger } from "./support.ts";
 
@@ -298,7 +297,7 @@ describe("all entries that match are read", () => {
     await fc.assert(
       fc.asyncProperty(maybe(time), maybe(time), async (from, to) => {
         const inside = all.filter((entry) => matches(entry, { from, to }));
-        const { first, last } = await spanOf(bench.db, 1, { from, to }, ENTRIES);
+        const { first, last } = await bench.lists.span(1, { from, to });
         if (inside.length === 0) expect(first).toBeGreaterThan(last);
         else expect([first, last]).toEqual([inside[0]?.seq ?? 0, inside.at(-1)?.seq ?? 0]);
       }),

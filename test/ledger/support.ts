@@ -11,6 +11,7 @@ import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 export const ZEROS = new Uint8Array(32);
 
@@ -57,9 +58,12 @@ export function listsOf(db: Db, heads: LedgerHeads, faults: string[] = []): Ledg
 export async function openLedger(prepare?: (path: string) => void): Promise<LedgerBench> {
   const directory = tempDir();
   const path = join(directory.path, "gatehouse.db");
-  const db = openSqlite(path);
+  const db = openSqlite(path, { seals: SEALS });
   for (const id of [1, 2]) {
-    await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
+    await db.tx(async (tx) => {
+      await tx.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
+      await tx.seals.seal(tx, "workspaces", { id });
+    });
   }
   prepare?.(path);
   const clock = new FakeClock();

@@ -15,6 +15,7 @@ import { type Notice, RETRY_AFTER_LIMIT_MS, RETRY_MS, Webhook } from "../../src/
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 import { type FakeReceiver, startReceiver, until } from "./support.ts";
 
 const SECRET = new Uint8Array(32).fill(7);
@@ -35,7 +36,7 @@ beforeEach(async () => {
   clock = new FakeClock(Date.now());
   said = [];
   drawn = 0;
-  db = openSqlite(join(directory.path, "gatehouse.db"));
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   for (const id of [1, 2]) {
     await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
   }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 import { outcomes } from "./support.ts";
 
 const SECRET = "the-heron-keeps-the-third-key";
@@ -17,7 +18,7 @@ let db: Db;
 beforeEach(async () => {
   directory = tempDir();
   path = join(directory.path, "gatehouse.db");
-  db = openSqlite(path);
+  db = openSqlite(path, { seals: SEALS });
   await db.run(
     "INSERT INTO payloads (workspace_id, seq, kind, salt, body, created_at) VALUES (1, 1, 'input', x'', $1, 0)",
     [SECRET.repeat(400)],
@@ -72,7 +73,7 @@ test("is refused by a store that was closed, which leaves one file", async () =>
   expect(await outcomes([db.forget()])).toEqual(["StoreUnavailable"]);
   expect(existsSync(`${path}-wal`)).toBe(false);
   expect(holders()).toEqual([]);
-  db = openSqlite(path);
+  db = openSqlite(path, { seals: SEALS });
 });
 
 test.skipIf(process.platform !== "linux")(

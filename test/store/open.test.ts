@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Db } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 import { outcomes } from "./support.ts";
 
 let directory: ReturnType<typeof tempDir>;
@@ -11,7 +12,7 @@ let db: Db;
 
 beforeEach(() => {
   directory = tempDir();
-  db = openSqlite(join(directory.path, "gatehouse.db"));
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
 });
 
 afterEach(async () => {
@@ -61,7 +62,7 @@ describe("the writer", () => {
     for (const name of readdirSync(directory.path)) {
       expect(readFileSync(join(directory.path, name)).includes(secret)).toBe(false);
     }
-    db = openSqlite(join(directory.path, "gatehouse.db"));
+    db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   });
 });
 
@@ -76,7 +77,7 @@ describe("the reader", () => {
     await db.close();
     const page = 4096;
     const size = readFileSync(path).length;
-    db = openSqlite(path);
+    db = openSqlite(path, { seals: SEALS });
     // All but the schema's first page is overwritten, as a failing disk may do.
     const file = openSync(path, "r+");
     for (let at = page; at < size; at += page) writeSync(file, Buffer.alloc(page, 0xff), 0, page, at);
@@ -99,7 +100,7 @@ describe("the reader", () => {
     expect(await db.get("SELECT COUNT(*) AS n FROM payloads")).toEqual({ n: 3 });
     await db.close();
     expect(readdirSync(directory.path)).toEqual(["gatehouse.db"]);
-    db = openSqlite(join(directory.path, "gatehouse.db"));
+    db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   });
 });
 
@@ -131,6 +132,6 @@ test("closing waits for what was asked for, and refuses what comes after", async
   expect(await outcomes(jobs)).toEqual(Array(300).fill(1));
   await closed;
   expect(await outcomes([keep(999, "late")])).toEqual(["StoreUnavailable"]);
-  db = openSqlite(join(directory.path, "gatehouse.db"));
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   expect(await db.get("SELECT COUNT(*) AS n FROM payloads")).toEqual({ n: 300 });
 });

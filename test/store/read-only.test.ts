@@ -11,6 +11,7 @@ import {
   schemaOf,
 } from "../../src/store/sqlite/read-only.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 let root: ReturnType<typeof tempDir>;
 /** With everything in it that means something in a URI. */
@@ -34,7 +35,7 @@ afterEach(async () => {
 });
 
 function start(): void {
-  db = openSqlite(path);
+  db = openSqlite(path, { seals: SEALS });
   isOpen = true;
 }
 
@@ -47,7 +48,7 @@ async function note(key: string): Promise<void> {
   await db.run("INSERT INTO meta (key, value) VALUES ($1, '')", [key]);
 }
 
-const KEYS = "SELECT key FROM meta WHERE key <> 'ready' ORDER BY key";
+const KEYS = "SELECT key FROM meta WHERE key NOT IN ('ready', 'seal_key') ORDER BY key";
 
 function keysIn(file: string): string[] {
   const database = openReadOnly(file);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Problem } from "../../src/base/errors.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 import { type Bench, openBench, outcomes } from "./support.ts";
 
 let bench: Bench;
@@ -122,7 +123,7 @@ describe("a foreign process that holds the write lock", () => {
 
 test("the program's own writer never waits inside SQLite", async () => {
   const directory = tempDir();
-  const db = openSqlite(join(directory.path, "gatehouse.db"));
+  const db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   try {
     expect(await db.tx((tx) => tx.get<object>("PRAGMA busy_timeout"))).toEqual({ timeout: 0 });
   } finally {

@@ -13,6 +13,7 @@ import { FakeClock } from "../support/clock.ts";
 import { allEvents } from "../support/events.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 const VERSIONS = [1];
 /** An hour after the fixture was made, so that what runs out has run out the same way every time. */
@@ -75,7 +76,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
   test("comes to the same schema as an empty one", async () => {
     const fresh = tempDir();
     const path = join(fresh.path, "gatehouse.db");
-    await openSqlite(path).close();
+    await openSqlite(path, { seals: SEALS }).close();
     expect(schemaOf(join(directory.path, "gatehouse.db"))).toEqual(schemaOf(path));
     fresh.remove();
   });

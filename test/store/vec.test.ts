@@ -26,6 +26,7 @@ import {
 import { seeded } from "../faults/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 
 let directory: ReturnType<typeof tempDir>;
 const opened: SqliteDb[] = [];
@@ -40,7 +41,7 @@ afterEach(async () => {
 });
 
 function open(libraries = directory.path): SqliteDb {
-  const db = openSqlite(join(directory.path, "gatehouse.db"), { libraries });
+  const db = openSqlite(join(directory.path, "gatehouse.db"), { libraries, seals: SEALS });
   opened.push(db);
   return db;
 }

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 import { outcomes } from "./support.ts";
 
 let directory: ReturnType<typeof tempDir>;
@@ -26,7 +27,7 @@ beforeEach(async () => {
   folder = join(directory.path, "data");
   mkdirSync(folder);
   path = join(folder, "gatehouse.db");
-  db = openSqlite(path);
+  db = openSqlite(path, { seals: SEALS });
   await write("first");
 });
 
@@ -296,7 +297,7 @@ test("closing removes no log of another database that took its place", async () 
   await db.close();
   expect(existsSync(there())).toBe(true);
   unlinkSync(there());
-  db = openSqlite(path);
+  db = openSqlite(path, { seals: SEALS });
 });
 
 test("looking keeps SQLite's locks: no other process can have the file to itself", async () => {

@@ -14,6 +14,7 @@ import { allEvents, outline } from "../support/events.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { serveBriefly, tempDir } from "../support/process.ts";
+import { SEALS, sealsOf } from "../support/seals.ts";
 import { leftovers } from "../vault/files-support.ts";
 import { dispatch, ended, held, ledger, openEvents, run, until, yamlOf } from "./support.ts";
 
@@ -70,7 +71,7 @@ async function faults(): Promise<unknown> {
   const { dataDir } = gateway;
   await stop();
   const { rows, integrity } = readFile(databasePath(dataDir));
-  const db = openSqlite(databasePath(dataDir));
+  const db = openSqlite(databasePath(dataDir), { seals: sealsOf(dataDir) });
   const chains = Map.groupBy(rows, ({ workspace_id }) => workspace_id);
   const chain = [...chains.values()].flatMap(chainFaults);
   const found = { integrity, chain, accounts: await accounts(db) };
@@ -304,7 +305,7 @@ test("what the store refuses in the middle is erased an hour later, and recorded
   pass(181);
   await until(() => count() === 160 - 128);
   expect(await expired()).toEqual([]);
-  const db = openSqlite(databasePath(gateway.dataDir));
+  const db = openSqlite(databasePath(gateway.dataDir), { seals: sealsOf(gateway.dataDir) });
   expect(await accounts(db)).toEqual([]);
   await db.close();
   file.run("DROP TRIGGER full");
@@ -332,7 +333,7 @@ test("a run that somebody made up erases nothing, and no entry vouches for what 
     { upTo: "3", days: 1 },
   ]) {
     const note = JSON.stringify({ done: 0, run: { ...run, payloads: 1 } });
-    attacker.query("INSERT OR REPLACE INTO meta VALUES ('payload_expiry:1', ?)").run(note);
+    attacker.query("INSERT OR REPLACE INTO meta (key, value) VALUES ('payload_expiry:1', ?)").run(note);
     const told: string[] = [];
     await expiryOf(bench, { days: 1, told }).run();
     expect(told).toEqual(["expiry_changed"]);
@@ -363,7 +364,7 @@ describe("a process that dies on its way", () => {
       await expiryOf(bench, { after: copy }).run();
       expect(copies.length).toBeGreaterThan(9);
       for (const [n, path] of copies.entries()) {
-        const db = openSqlite(path);
+        const db = openSqlite(path, { seals: SEALS });
         expect(await accounts(db)).toEqual([]);
         const { ledger, heads } = await chainsOf(db, dirname(bench.path), bench.clock);
         const later = { db, clock: bench.clock, ledger, lists: listsOf(db, heads) };

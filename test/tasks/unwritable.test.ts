@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { type Db, StoreUnavailable } from "../../src/store/db.ts";
 import { databasePath } from "../../src/store/directory.ts";
+import { RowSeals } from "../../src/store/seals/seals.ts";
 import { takeUp } from "../../src/tasks/end.ts";
 import { Retries } from "../../src/tasks/retries.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -127,6 +128,7 @@ test("a task that cannot be read at its start is read again after a pause, until
     throw asked % 2 === 1 ? new StoreUnavailable("busy") : new Error("no such table");
   };
   const db: Db = {
+    seals: new RowSeals(null),
     all: fails,
     get: fails,
     run: fails,

@@ -12,6 +12,7 @@ import { openVault } from "../../src/vault/vault.ts";
 import { WorkerThread, type WorkerThreadOptions } from "../../src/vault/worker-thread.ts";
 import { startGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
+import { SEALS } from "../support/seals.ts";
 import { longText, remove, search, write } from "../support/vault.ts";
 import { until } from "../tasks/support.ts";
 
@@ -197,7 +198,7 @@ describe("the gateway", () => {
 test("the characters of all documents under way are bounded, and one workspace leaves room to others", async () => {
   const dataDir = tempDir();
   const path = join(dataDir.path, "gatehouse.db");
-  const db = openSqlite(path);
+  const db = openSqlite(path, { seals: SEALS });
   const vault = await openVault({
     db,
     clock: systemClock,

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { lookUp } from "../../config/environment.ts";
 import { readTextFile } from "../../config/read-file.ts";
@@ -8,10 +8,11 @@ import { parseCheckpoints, type SignedCheckpoint } from "../../ledger/proof/chec
 import { NoteError, type VerifierKey } from "../../ledger/proof/note.ts";
 import type { Trust, Verdict } from "../../ledger/proof/verification.ts";
 import { verifyBundle } from "../../ledger/verify/bundle/verify.ts";
-import { verifyDirectory } from "../../ledger/verify/directory.ts";
+import { type DirectoryVerification, verifyDirectory } from "../../ledger/verify/directory.ts";
 import { parseKeys } from "../../ledger/verify/keyring.ts";
 import { bundleTools, tools } from "../../ledger/verify/tools.ts";
 import { databasePath } from "../../store/directory.ts";
+import { findSecretKey, type SecretKey } from "../../store/secret-key.ts";
 import { printJson } from "../output.ts";
 import { printVerification } from "./verification-view.ts";
 
@@ -45,11 +46,25 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   };
   const result =
     bundle === undefined
-      ? await verifyDirectory({ path: databaseOf(data), trust, workspace }, tools)
+      ? await verifyData(databaseOf(data), trust, workspace)
       : await verifyBundle(bundleFile(bundle), trust, bundleTools);
   if (json) printJson(result);
   else printVerification(result, trust.keys.length === 0 && trust.checkpoints.length === 0);
   process.exitCode = EXIT_CODES[result.verdict];
+}
+
+function verifyData(path: string, trust: Trust, workspace: string | null): Promise<DirectoryVerification> {
+  return verifyDirectory({ path, trust, workspace, secretKey: keyBeside(path) }, tools);
+}
+
+/** No setting is read, so a key that is a setting is not known here. A file that cannot be used counts as none. */
+function keyBeside(path: string): SecretKey | undefined {
+  try {
+    return findSecretKey({ masterKey: undefined, dataDir: dirname(path) });
+  } catch (error) {
+    if (error instanceof OperatorError) return undefined;
+    throw error;
+  }
 }
 
 /** No configuration is read: who verifies a copy has neither its secrets nor its endpoints. */

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { type RandomSource, systemRandom } from "../../base/ids.ts";
-import { KEY_ID_BYTES, type SecretKey } from "./key.ts";
+import { KEY_ID_BYTES, type SecretKey } from "../../store/secret-key.ts";
 
 /** It was sealed with another key. The message may be shown. */
 export class WrongKey extends Error {

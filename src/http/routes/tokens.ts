@@ -148,7 +148,9 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
             `is of a token that outlives this one, which ends ${timestamp(notAfter)}`,
           );
         }
-        return tokens.rotate(tx, caller.workspaceId, id, grace);
+        const rotated = await tokens.rotate(tx, caller.workspaceId, id, grace);
+        call.about({ detail: { token: id, grace_ms: grace, rotation: rotated.rotations } });
+        return rotated;
       });
       return { status: 200, body: viewIssued(issued) };
     },

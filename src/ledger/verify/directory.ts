@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
+import type { SecretKey } from "../../store/secret-key.ts";
 import {
   DatabaseUnreadable,
   NEWEST_SCHEMA,
@@ -23,6 +24,7 @@ import { type LedgerParts, type WalkedLedger, walkLedger } from "./ledger.ts";
 import { readHeads, reportAge, type StoredHeads } from "./node-head.ts";
 import { counted, Report } from "./report.ts";
 import { checkSchema, evidenceTables } from "./schema.ts";
+import { checkSealedRows } from "./sealed-rows.ts";
 import {
   checkCreated,
   checkOrphans,
@@ -48,6 +50,8 @@ export interface DirectoryRequest {
   readonly trust: Trust;
   /** Null: all. */
   readonly workspace: string | null;
+  /** What rows are sealed with; without it they are not checked. */
+  readonly secretKey?: SecretKey | undefined;
 }
 
 /** The first schema with a tree, checkpoints and keys. */
@@ -175,6 +179,7 @@ class Examination {
     const heads = await this.#readHeads(database, keys, keyUse, origins);
     for (const workspace of workspaces) await this.#walk({ database, keys, heads }, workspace, origins);
     heads.conclude(this.#ledgers.map(({ report: ledger }) => ledger));
+    checkSealedRows(database, this.#request.secretKey, this.#report);
     this.#checkKeys(stored);
     if (isBegun(workspaces, stored, heads)) this.#checkCreated(workspaces);
     else reportEmpty(keyUse, report);

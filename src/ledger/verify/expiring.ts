@@ -1,6 +1,6 @@
 import type { SqlValue } from "../../store/db.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import { readExpiry } from "../expiry.ts";
+import { storedExpiry } from "../expiry.ts";
 import { formOf } from "./form.ts";
 import type { Report } from "./report.ts";
 
@@ -41,7 +41,7 @@ async function noteOf({
 }: ExpiringParts): Promise<{ readonly upTo?: unknown; readonly days?: unknown } | null | undefined> {
   try {
     const get = async <Row>(sql: string, params?: readonly SqlValue[]) => database.get<Row>(sql, params);
-    const noted: unknown = await readExpiry({ get }, workspaceId);
+    const noted: unknown = JSON.parse((await storedExpiry({ get }, workspaceId)) ?? '{"run":null}');
     if (typeof noted !== "object" || noted === null || !("run" in noted)) return undefined;
     const { run } = noted;
     return typeof run === "object" ? run : undefined;

@@ -1,4 +1,5 @@
 import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 
 /** Transactions committed with one sync. More would hold the loop for long, fewer would waste syncs. */
@@ -31,6 +32,7 @@ export interface Refusal {
 export class GroupCommit {
   readonly #connection: Connection;
   readonly #began: () => void;
+  readonly #seals: RowSeals;
   #refusal: Refusal | null = null;
   #queue: Job[] = [];
   #scheduled = false;
@@ -40,8 +42,9 @@ export class GroupCommit {
   #between: (() => void)[] = [];
 
   /** `began` is called within each transaction, before anything is written. */
-  constructor(connection: Connection, began: () => void = () => {}) {
+  constructor(connection: Connection, began: () => void = () => {}, seals = new RowSeals(null)) {
     this.#connection = connection;
+    this.#seals = seals;
     this.#began = began;
   }
 
@@ -149,7 +152,7 @@ export class GroupCommit {
 
   /** It comes first among those that are told of the commit, and last among those that are taken back. */
   async #runLast(work: (tx: Tx) => Promise<void>, written: OpenTx[]): Promise<void> {
-    const tx = new OpenTx(this.#connection);
+    const tx = new OpenTx(this.#connection, this.#seals);
     written.unshift(tx);
     try {
       await work(tx);
@@ -181,7 +184,7 @@ export class GroupCommit {
 
   /** @throws only when the whole group is lost (the engine ended the transaction by itself). */
   async #run(job: Job, written: OpenTx[]): Promise<Outcome> {
-    const tx = new OpenTx(this.#connection);
+    const tx = new OpenTx(this.#connection, this.#seals);
     if (!job.single) this.#connection.run("SAVEPOINT job");
     try {
       const value = await job.work(tx);
@@ -203,12 +206,14 @@ export class GroupCommit {
 }
 
 class OpenTx implements Tx {
+  readonly seals: RowSeals;
   #undo: (() => void)[] | null = null;
   #done: (() => void)[] | null = null;
   #connection: Connection | null;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, seals: RowSeals) {
     this.#connection = connection;
+    this.seals = seals;
   }
 
   async all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]> {

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { OperatorError } from "../../base/errors.ts";
+import { sqliteCode } from "./connection.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 
 /** "GTHS" in SQLite's header: tells a Gatehouse database from any other file. */
@@ -38,11 +39,24 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
   }
   for (const [index, migration] of migrations.entries()) {
     if (index < version) continue;
+    apply(database, migration, index + 1);
+  }
+}
+
+/** @throws OperatorError when the tables are not those of the version that the file names */
+function apply(database: Database, migration: Migration, version: number): void {
+  try {
     database.transaction(() => {
       database.exec(migration.sql);
       database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-      database.exec(`PRAGMA user_version = ${index + 1}`);
+      database.exec(`PRAGMA user_version = ${version}`);
     })();
+  } catch (error) {
+    if (sqliteCode(error) !== "SQLITE_ERROR" || !(error instanceof Error)) throw error;
+    throw new OperatorError(
+      `the database is not one of schema ${version - 1}, as it says: it cannot be upgraded (${error.message})`,
+      "keep a copy of this data directory, and put a backup of the database back",
+    );
   }
 }
 

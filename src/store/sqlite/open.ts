@@ -1,15 +1,19 @@
 import { existsSync } from "node:fs";
 import { OperatorError } from "../../base/errors.ts";
 import { type Db, type Disturbance, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
+import { RowSeals } from "../seals/seals.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit, isEngineError } from "./group.ts";
 import { migrate } from "./migrate.ts";
+import { openSeals, type SealOptions } from "./open-seals.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
 import { StoreWatch } from "./watch.ts";
 
 export interface SqliteOptions {
   /** Folder that sqlite-vec is written to and loaded from; without it, it is not loaded. */
   readonly libraries?: string;
+  /** What rows are sealed with. Without it, none is sealed, and none is believed. */
+  readonly seals?: SealOptions;
 }
 
 export interface SqliteDb extends Db {
@@ -24,13 +28,13 @@ export interface SqliteDb extends Db {
  */
 export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb {
   const wasLeftOpen = hasLog(path);
-  const { writer, reader } = openConnections(path);
+  const { writer, reader, seals } = openConnections(path, options.seals);
   const vectors: VectorExtension =
     options.libraries === undefined
       ? { path: null, problem: "sqlite-vec was not asked for" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(path, writer);
-  const group = new GroupCommit(writer, () => watch.look());
+  const group = new GroupCommit(writer, () => watch.look(), seals);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
       return read(() => reader.all<Row>(sql, params));
@@ -41,6 +45,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   };
   return {
     ...reads,
+    seals,
     vectors,
     wasLeftOpen,
     forget: () => forget(group, watch),
@@ -151,15 +156,19 @@ function read<Result>(query: () => Result): Result {
   }
 }
 
-function openConnections(path: string): { readonly writer: Connection; readonly reader: Connection } {
+function openConnections(
+  path: string,
+  options: SealOptions | undefined,
+): { readonly writer: Connection; readonly reader: Connection; readonly seals: RowSeals } {
   let writer: Connection | undefined;
   try {
     writer = openWriter(path);
     migrate(writer.database);
+    const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();
     const reader = openReader(path);
     for (const { database } of [writer, reader]) keepTogether(database);
-    return { writer, reader };
+    return { writer, reader, seals };
   } catch (error) {
     writer?.close();
     throw forOperator(path, error);

@@ -1,5 +1,6 @@
 import type { AssistantMessage, JsonValue, Message, ToolCall, ToolResult } from "../../agents/index.ts";
 import type { Sql, Tx } from "../../store/db.ts";
+import { SealBroken } from "../../store/seals/seals.ts";
 import type { ApprovalEvidence } from "../approvals/evidence.ts";
 import type { ProvenApproval } from "../approvals/proven.ts";
 import { approvalsOf } from "../approvals/rows.ts";
@@ -39,12 +40,7 @@ export async function saveAnswer(
   step: number,
   message: AssistantMessage,
 ): Promise<void> {
-  await tx.run("INSERT INTO task_answers (workspace_id, task_id, step, body) VALUES ($1, $2, $3, $4)", [
-    workspaceId,
-    id,
-    step,
-    JSON.stringify(message),
-  ]);
+  await insertAnswer(tx, workspaceId, id, step, message);
   // It got on: what crashed it before is not what stands in its way.
   await tx.run("UPDATE tasks SET attempts = 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 1", [
     workspaceId,
@@ -59,12 +55,23 @@ export async function saveOwnCall(
   call: ToolCall,
 ): Promise<void> {
   const message: AssistantMessage = { role: "assistant", text: "", toolCalls: [call] };
-  await tx.run("INSERT INTO task_answers (workspace_id, task_id, step, body) VALUES ($1, $2, $3, $4)", [
-    workspaceId,
-    id,
-    OWN_STEP,
-    JSON.stringify(message),
-  ]);
+  await insertAnswer(tx, workspaceId, id, OWN_STEP, message);
+}
+
+/** Sealed: a task that goes on makes the calls that its last answer asks for. */
+async function insertAnswer(
+  tx: Tx,
+  workspaceId: number,
+  taskId: string,
+  step: number,
+  message: AssistantMessage,
+): Promise<void> {
+  const body = JSON.stringify(message);
+  const row = { workspace_id: workspaceId, task_id: taskId, step, body };
+  await tx.run(
+    "INSERT INTO task_answers (workspace_id, task_id, step, body, seal) VALUES ($1, $2, $3, $4, $5)",
+    [workspaceId, taskId, step, body, tx.seals.of("task_answers", row)],
+  );
 }
 
 /** A task that has ended goes on from nowhere. */
@@ -78,15 +85,15 @@ export async function forgetAnswers(tx: Tx, workspaceId: number, taskId: string)
  * @throws LedgerChanged if what people are said to have decided is not what the ledger says
  */
 export async function loadProgress(
-  sql: Pick<Sql, "all">,
+  sql: Pick<Sql, "all" | "seals">,
   task: Task,
   mayRepeat: (tool: string) => boolean,
   evidence: Pick<ApprovalEvidence, "prove" | "requireUnused">,
 ): Promise<SavedProgress> {
-  const rows = await sql.all<{ step: number; body: string }>(
-    "SELECT step, body FROM task_answers WHERE workspace_id = $1 AND task_id = $2 ORDER BY step",
-    [task.workspaceId, task.id],
-  );
+  const rows = await savedAnswers(sql, task);
+  if (!rows.every((row) => sql.seals.fits("task_answers", row))) {
+    throw new SealBroken(`the saved answers of ${task.id} are not those that this server has written`);
+  }
   const answers = rows.map(({ body }) => JSON.parse(body) as AssistantMessage);
   const approvals = await approvalsOf(sql, task.workspaceId, task.id);
   // A task that has asked nobody reads no entry.
@@ -114,6 +121,27 @@ export async function loadProgress(
   const [call] = rows[0]?.step === OWN_STEP && first?.role === "assistant" ? first.toolCalls : [];
   const result = messages[1]?.role === "tool" ? messages[1].results[0] : undefined;
   return { messages, isInStep, asked, own: call ? { call, result: result ?? null } : null, answer: null };
+}
+
+/** Whether all saved answers are as this server has written them. */
+export async function hasIntactAnswers(sql: Pick<Sql, "all" | "seals">, task: Task): Promise<boolean> {
+  return (await savedAnswers(sql, task)).every((row) => sql.seals.fits("task_answers", row));
+}
+
+interface AnswerRow {
+  readonly workspace_id: number;
+  readonly task_id: string;
+  readonly step: number;
+  readonly body: string;
+  readonly seal: Uint8Array | null;
+}
+
+function savedAnswers(sql: Pick<Sql, "all">, { workspaceId, id }: Task): Promise<AnswerRow[]> {
+  return sql.all<AnswerRow>(
+    `SELECT workspace_id, task_id, step, body, seal FROM task_answers
+     WHERE workspace_id = $1 AND task_id = $2 ORDER BY step`,
+    [workspaceId, id],
+  );
 }
 
 /** A person may have approved other arguments: from then on they are the call's. */

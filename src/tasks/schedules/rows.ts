@@ -1,5 +1,5 @@
 import { isId } from "../../base/ids.ts";
-import type { Sql, Tx } from "../../store/db.ts";
+import type { Db, Sql, Tx } from "../../store/db.ts";
 import type { LastRun, Missed, Schedule, ScheduleStatus } from "./schedule.ts";
 
 interface Row {
@@ -25,10 +25,11 @@ interface Row {
   readonly last_task: string | null;
   readonly last_code: string | null;
   readonly agent_id: number | null;
+  readonly seal: Uint8Array | null;
 }
 
 const COLUMNS = `workspace_id, id, name, agent, prompt, cron, timezone, tier, tools, metadata, missed, status, version,
-  created_by, runs_as, created_at, updated_at, next_at, last_at, last_task, last_code, agent_id`;
+  created_by, runs_as, created_at, updated_at, next_at, last_at, last_task, last_code, agent_id, seal`;
 
 export async function countSchedules(sql: Sql, workspaceId: number): Promise<number> {
   const row = await sql.get<{ count: number }>(
@@ -65,11 +66,19 @@ export async function insertSchedule(tx: Tx, schedule: Schedule): Promise<void> 
       schedule.agentId,
     ],
   );
+  await tx.seals.seal(tx, "schedules", keyOf(schedule));
 }
 
-/** Writes what a change may change; what its last time came to stays. */
-export async function updateSchedule(tx: Tx, schedule: Schedule): Promise<void> {
-  await tx.run(
+/**
+ * Writes what a change may change; what its last time came to stays.
+ * @throws SealBroken
+ */
+export function updateSchedule(tx: Tx, schedule: Schedule): Promise<number> {
+  return tx.seals.change(tx, "schedules", keyOf(schedule), () => writeSchedule(tx, schedule));
+}
+
+function writeSchedule(tx: Tx, schedule: Schedule): Promise<number> {
+  return tx.run(
     `UPDATE schedules SET name = $3, agent = $4, prompt = $5, cron = $6, timezone = $7, tier = $8, tools = $9,
        metadata = $10, missed = $11, status = $12, version = $13, runs_as = $14, updated_at = $15, next_at = $16,
        agent_id = $17
@@ -106,7 +115,7 @@ export async function findSchedule(sql: Sql, workspaceId: number, id: string): P
     workspaceId,
     id,
   ]);
-  return row && fromRow(row);
+  return row && sql.seals.fits("schedules", row) ? fromRow(row) : undefined;
 }
 
 /** Newest first, before the id `before`; one more than `limit` when there are more. With `agentId`, only that agent's. */
@@ -125,13 +134,27 @@ export async function listSchedules(
   return rows.map(fromRow);
 }
 
-/** What is due, the longest first. Of all workspaces: time is all that matters, and each names its own. */
-export async function dueSchedules(sql: Sql, now: number, limit: number): Promise<Schedule[]> {
-  const rows = await sql.all<Row>(
-    `SELECT ${COLUMNS} FROM schedules WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at, id LIMIT $2`,
-    [now, limit],
-  );
-  return rows.map(fromRow);
+/**
+ * What is due, the longest first. Of all workspaces: time is all that matters, and each names its own. A row that somebody else has
+ * written is never due again.
+ */
+export async function dueSchedules(db: Db, now: number, limit: number): Promise<Schedule[]> {
+  for (;;) {
+    const rows = await db.all<Row>(
+      `SELECT ${COLUMNS} FROM schedules WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at, id LIMIT $2`,
+      [now, limit],
+    );
+    const broken = rows.filter((row) => !db.seals.fits("schedules", row));
+    if (broken.length === 0) return rows.map(fromRow);
+    await db.tx(async (tx) => {
+      for (const { workspace_id: workspaceId, id } of broken) {
+        await tx.run("UPDATE schedules SET next_at = NULL WHERE workspace_id = $1 AND id = $2", [
+          workspaceId,
+          id,
+        ]);
+      }
+    });
+  }
 }
 
 /** When the next one is due; null where none is. */
@@ -165,12 +188,17 @@ export async function settleRun(
   { at, task, code }: LastRun,
   then: { readonly status: ScheduleStatus; readonly nextAt: number | null },
 ): Promise<boolean> {
-  const settled = await tx.run(
-    `UPDATE schedules SET last_at = $5, last_task = $6, last_code = $7, status = $8, next_at = $9
+  const settle = () =>
+    tx.run(
+      `UPDATE schedules SET last_at = $5, last_task = $6, last_code = $7, status = $8, next_at = $9
      WHERE workspace_id = $1 AND id = $2 AND version = $3 AND next_at = $4`,
-    [workspaceId, id, version, due, at, task, code, then.status, then.nextAt],
-  );
-  return settled > 0;
+      [workspaceId, id, version, due, at, task, code, then.status, then.nextAt],
+    );
+  return (await tx.seals.change(tx, "schedules", keyOf({ workspaceId, id }), settle)) > 0;
+}
+
+function keyOf({ workspaceId, id }: Pick<Schedule, "workspaceId" | "id">) {
+  return { workspace_id: workspaceId, id };
 }
 
 function fromRow(row: Row): Schedule {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { openSecretKey, type SecretKey } from "../../../src/connectors/secrets/key.ts";
 import { Damaged, open, seal, WrongKey } from "../../../src/connectors/secrets/seal.ts";
+import { openSecretKey, type SecretKey } from "../../../src/store/secret-key.ts";
 
 function keyOf(byte: number): SecretKey {
   return openSecretKey({ masterKey: Buffer.alloc(32, byte).toString("hex"), dataDir: "nowhere" });

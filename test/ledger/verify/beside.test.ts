@@ -155,7 +155,7 @@ describe("texts:", () => {
       attack: (v) => {
         v.run("DELETE FROM payloads WHERE body = 'And now?'");
         v.run(
-          "INSERT INTO meta VALUES ('payload_expiry:1', ?)",
+          "INSERT INTO meta (key, value) VALUES ('payload_expiry:1', ?)",
           JSON.stringify({ done: 0, run: { upTo: 600, days: 1, payloads: 1 } }),
         );
       },
@@ -172,12 +172,15 @@ describe("texts:", () => {
     ].map((run) => ({
       name: `a run is made up that no server could have noted: ${JSON.stringify(run)}`,
       attack: (v: Vandal) =>
-        v.run("INSERT INTO meta VALUES ('payload_expiry:1', ?)", JSON.stringify({ done: 0, run })),
+        v.run(
+          "INSERT INTO meta (key, value) VALUES ('payload_expiry:1', ?)",
+          JSON.stringify({ done: 0, run }),
+        ),
       alone: tampered("expiry_changed"),
     })),
     {
       name: "a note of runs is made up that is no JSON",
-      attack: (v) => v.run("INSERT INTO meta VALUES ('payload_expiry:1', '{')"),
+      attack: (v) => v.run("INSERT INTO meta (key, value) VALUES ('payload_expiry:1', '{')"),
       alone: tampered("expiry_changed"),
     },
     {

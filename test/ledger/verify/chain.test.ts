@@ -271,6 +271,7 @@ describe("the signed head:", () => {
         appendForged(v);
         v.run("DROP TABLE ledger_heads");
         v.run("DROP TABLE ledger_node_heads");
+        for (const table of ["meta", "workspaces"]) v.run(`ALTER TABLE ${table} DROP COLUMN seal`);
         v.run(`PRAGMA user_version = ${FIRST_WITH_HEADS - 1}`);
       },
       alone: tampered("head_missing"),

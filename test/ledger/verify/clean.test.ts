@@ -236,7 +236,7 @@ test("a run that erases texts for their age, broken off: of entries that are old
   await vandal.rebuild();
   vandal.run("DELETE FROM payloads WHERE body = 'And now?'");
   const note = JSON.stringify({ done: 0, run: { upTo: vandal.rows().length, days: 30, payloads: 1 } });
-  vandal.run("INSERT INTO meta VALUES ('payload_expiry:1', ?)", note);
+  vandal.run("INSERT INTO meta (key, value) VALUES ('payload_expiry:1', ?)", note);
   vandal.close();
   const result = await verify(copy.path);
   expect([result.verdict, inShort(allFindings(result))]).toEqual(["undecided", ["payload_expiring"]]);

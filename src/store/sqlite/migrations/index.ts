@@ -13,6 +13,7 @@ import { USAGE } from "./011-usage.ts";
 import { LISTS } from "./012-lists.ts";
 import { HEADS } from "./013-heads.ts";
 import { APPROVED_DEFINITIONS } from "./014-approved-definitions.ts";
+import { SEALS } from "./015-seals.ts";
 import { NODE_HEAD } from "./016-node-head.ts";
 import { TOOL_SCHEMAS_AS_TEXT } from "./017-tool-schemas-as-text.ts";
 
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   LISTS,
   HEADS,
   APPROVED_DEFINITIONS,
+  SEALS,
   NODE_HEAD,
   TOOL_SCHEMAS_AS_TEXT,
 ];

@@ -13,9 +13,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { OperatorError } from "../../../src/base/errors.ts";
-import { openSecretKey } from "../../../src/connectors/secrets/key.ts";
-import { open, seal } from "../../../src/connectors/secrets/seal.ts";
+import { OperatorError } from "../../src/base/errors.ts";
+import { open, seal } from "../../src/connectors/secrets/seal.ts";
+import { openSecretKey } from "../../src/store/secret-key.ts";
 
 const root = mkdtempSync(join(tmpdir(), "gatehouse-key-"));
 let dataDir: string;

@@ -1,0 +1,32 @@
+import { existsSync } from "node:fs";
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { OperatorError } from "../base/errors.ts";
+import { createLog } from "../base/log.ts";
+import { databasePath } from "../store/directory.ts";
+import { type ConfigOptions, command, resolveConfig } from "./options.ts";
+import { print } from "./output.ts";
+
+/** `reseal`: for whoever has lost secrets.key, or has put an older database back on purpose. */
+export function resealCommand(): Command {
+  return command("reseal", "seal the rows of the database as they are, with the present key")
+    .addHelpText(
+      "after",
+      `
+Tokens, agents, tasks and other rows that carry authority are sealed with secrets.key (or master_key), so that nobody
+can change them in the file. Use this if that key is lost, or if a start names rows that you have changed yourself.
+Look at the rows first: all of them count from then on. It is recorded in every ledger. No server may run meanwhile.`,
+    )
+    .action(reseal);
+}
+
+async function reseal(options: ConfigOptions): Promise<void> {
+  const { config } = await resolveConfig(options);
+  if (!existsSync(databasePath(config.dataDir))) {
+    throw new OperatorError(`there is no database in ${config.dataDir}`, "name the directory with --data", 2);
+  }
+  const { openGateway } = await import("../gateway.ts");
+  const gateway = await openGateway(config, { log: createLog("warn", systemClock), acceptRows: true });
+  await gateway.stop();
+  print("The rows are sealed as they are.");
+}

@@ -1,0 +1,70 @@
+import { OperatorError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Db } from "../store/db.ts";
+import type { BrokenSeal } from "../store/seals/seals.ts";
+import type { SecretKey } from "../store/secret-key.ts";
+import type { Draft } from "./entry.ts";
+import type { Ledger } from "./ledger.ts";
+
+export interface SealedRowsParts {
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly key: Pick<SecretKey, "markSealed">;
+  readonly log: Log;
+  workspaces(): readonly { readonly id: number }[];
+  /** Told of each row whose seal does not fit, once, for the metrics. */
+  noticed(kind: "row_changed"): void;
+}
+
+/**
+ * Records that the rows of an older data directory, or of one whose key was lost, were sealed as they were found; and names every
+ * row whose seal does not fit, from now on: in the log, in the metrics, and in its workspace's ledger (`store.row_changed`).
+ *
+ * The entry names the row and nobody else. What the row says of actors and agents may be made up.
+ */
+export async function openSealedRows(parts: SealedRowsParts): Promise<void> {
+  const { db, ledger, log, noticed } = parts;
+  db.seals.onBroken(({ table, row, workspaceId }: BrokenSeal) => {
+    noticed("row_changed");
+    log.error("a row of the database is not as this server has written it; it is ignored", { table, row });
+    if (workspaceId === null || !parts.workspaces().some(({ id }) => id === workspaceId)) return;
+    ledger
+      .record(workspaceId, { ...draft("store.row_changed", "failed"), detail: { table, row } })
+      .catch((error: unknown) => log.warn("a changed row was only logged", { table, row, error }));
+  });
+  await recordSealing(parts);
+  markSealed(parts);
+}
+
+async function recordSealing({ db, ledger, workspaces }: SealedRowsParts): Promise<void> {
+  const note = await db.get<{ key: string; value: string; seal: Uint8Array | null }>(
+    "SELECT key, value, seal FROM meta WHERE key = 'seals'",
+  );
+  if (!note || !db.seals.fits("meta", note)) return;
+  await db.tx(async (tx) => {
+    for (const { id } of workspaces()) {
+      await ledger.append(tx, id, {
+        ...draft("store.seal", "succeeded"),
+        detail: { rows: Number(note.value) },
+      });
+    }
+    await tx.run("DELETE FROM meta WHERE key = 'seals'");
+  });
+}
+
+/** A key file that is mounted read-only cannot be marked. The seals are on disk by then, so the start goes on. */
+function markSealed({ key, log }: SealedRowsParts): void {
+  try {
+    key.markSealed();
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    log.warn(
+      "secrets.key does not record that it has sealed rows: anyone who can write the database could remove the seals, and the next start would seal altered rows; let this user write the data directory for one start",
+      { error },
+    );
+  }
+}
+
+function draft(action: string, outcome: "succeeded" | "failed"): Draft {
+  return { phase: "single", action, outcome, channel: "system", actor: "system" };
+}

@@ -1,0 +1,175 @@
+import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { Sql, SqlValue, Tx } from "../db.ts";
+import {
+  type RowKey,
+  SEALED_TABLES,
+  type SealedColumn,
+  type SealedName,
+  type SealedTable,
+} from "./tables.ts";
+
+/** The values that a row's seal covers. */
+export type SealedRow<Name extends SealedName> = { readonly [Column in SealedColumn<Name>]: SqlValue };
+
+/** A row as it is stored. */
+export type StoredRow<Name extends SealedName> = SealedRow<Name> & { readonly seal: Uint8Array | null };
+
+/** A row that this server has not written as it is now. */
+export interface BrokenSeal {
+  readonly table: SealedName;
+  /** The values of the columns that name it, joined by a slash. */
+  readonly row: string;
+  /** Null when the row belongs to none. */
+  readonly workspaceId: number | null;
+}
+
+/** Refuses to change a row whose seal does not fit: the change would seal what somebody else has put there. */
+export class SealBroken extends Error {
+  override readonly name = "SealBroken";
+}
+
+const LABEL = "gatehouse row seals v1";
+const KEY_BYTES = 32;
+/** Broken rows that are remembered, so that each is reported once in the life of a process. */
+const REMEMBERED = 1_000;
+
+/**
+ * Seals rows, and tells whether a row is as this server has written it. A seal is HMAC-SHA-256 (RFC 2104) over the table's
+ * name and the row's columns as JSON, under a key that HKDF (RFC 5869) derives from the node's secret key. 1 µs each.
+ *
+ * Without a key, no row is sealed and none is believed.
+ */
+export class RowSeals {
+  readonly #key: KeyObject | null;
+  readonly #broken = new Map<string, BrokenSeal>();
+  #report: (broken: BrokenSeal) => void = () => {};
+
+  constructor(secret: KeyObject | null) {
+    this.#key = secret && createSecretKey(Buffer.from(hkdfSync("sha256", secret, "", LABEL, KEY_BYTES)));
+  }
+
+  /** The seal of a row that is about to be written. */
+  of<Name extends SealedName>(table: Name, row: SealedRow<Name>): Uint8Array | null {
+    return this.sealOf(table, row);
+  }
+
+  /** As `of`, for a row that was read by its column names. */
+  sealOf(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): Uint8Array | null {
+    if (!this.#key) return null;
+    const { key, columns }: SealedTable = SEALED_TABLES[table];
+    const values: (string | number | null)[] = [table];
+    for (const column of key) values.push(encoded(row[column]));
+    for (const column of columns) values.push(encoded(row[column]));
+    return createHmac("sha256", this.#key).update(JSON.stringify(values)).digest();
+  }
+
+  /** Whether a row is as this server has written it. One that is not is reported, once. MUST be asked before a row is acted on. */
+  fits<Name extends SealedName>(table: Name, row: StoredRow<Name>): boolean {
+    if (this.isIntact(table, row)) return true;
+    this.report(table, row);
+    return false;
+  }
+
+  /** As `fits`, and reports nothing. */
+  isIntact(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): boolean {
+    const { seal } = row;
+    const expected = this.sealOf(table, row);
+    return (
+      expected !== null &&
+      seal instanceof Uint8Array &&
+      seal.length === expected.length &&
+      timingSafeEqual(seal, expected)
+    );
+  }
+
+  /**
+   * Changes a row and seals it again, if its seal fits.
+   * @param work MUST change no other sealed row
+   * @throws SealBroken; nothing is changed then
+   */
+  async change<Name extends SealedName, Result>(
+    tx: Tx,
+    table: Name,
+    row: { readonly [Column in RowKey<Name>]: SqlValue },
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const before = await readSealed(tx, table, row);
+    if (before && !this.isIntact(table, before)) {
+      this.report(table, before);
+      throw new SealBroken(
+        `the row ${nameOf(table, before)} of ${table} is not as this server has written it`,
+      );
+    }
+    const result = await work();
+    await this.seal(tx, table, row);
+    return result;
+  }
+
+  /** Seals a row as it is. MUST NOT be used on a row that was read from the store and not checked: see `change`. */
+  async seal(
+    tx: Pick<Tx, "get" | "run">,
+    table: SealedName,
+    row: Readonly<Record<string, SqlValue>>,
+  ): Promise<void> {
+    const now = await readSealed(tx, table, row);
+    if (!now) return;
+    const { where, values } = placeOf(table, row);
+    await tx.run(`UPDATE ${table} SET seal = $${values.length + 1} WHERE ${where}`, [
+      ...values,
+      this.sealOf(table, now),
+    ]);
+  }
+
+  /** Tells `listener` of each row whose seal does not fit, also of those that were found before. */
+  onBroken(listener: (broken: BrokenSeal) => void): void {
+    this.#report = listener;
+    for (const broken of this.#broken.values()) listener(broken);
+  }
+
+  /** Reports a row that is not as this server has written it, once: also one whose seal fits, and which the ledger contradicts. */
+  report(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): void {
+    const name = nameOf(table, row);
+    const id = `${table} ${name}`;
+    if (this.#broken.has(id) || this.#broken.size >= REMEMBERED) return;
+    const { id: own, workspace_id: given } = row;
+    const workspace = table === "workspaces" ? own : given;
+    const broken = { table, row: name, workspaceId: typeof workspace === "number" ? workspace : null };
+    this.#broken.set(id, broken);
+    this.#report(broken);
+  }
+}
+
+/** The columns of a sealed table, and its seal, for a query. */
+export function sealedColumns(table: SealedName): string {
+  const { key, columns }: SealedTable = SEALED_TABLES[table];
+  return [...key, ...columns, "seal"].join(", ");
+}
+
+function readSealed(
+  sql: Pick<Sql, "get">,
+  table: SealedName,
+  row: Readonly<Record<string, SqlValue>>,
+): Promise<Readonly<Record<string, SqlValue>> | undefined> {
+  const { where, values } = placeOf(table, row);
+  return sql.get(`SELECT ${sealedColumns(table)} FROM ${table} WHERE ${where}`, values);
+}
+
+function placeOf(
+  table: SealedName,
+  row: Readonly<Record<string, SqlValue>>,
+): { readonly where: string; readonly values: readonly SqlValue[] } {
+  const { key } = SEALED_TABLES[table];
+  return {
+    where: key.map((column, index) => `${column} = $${index + 1}`).join(" AND "),
+    values: key.map((column) => row[column] ?? null),
+  };
+}
+
+function nameOf(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): string {
+  return SEALED_TABLES[table].key.map((column) => String(row[column])).join("/");
+}
+
+/** The tables are STRICT: a column's type tells bytes from text. */
+function encoded(value: SqlValue | undefined): string | number | null {
+  return value instanceof Uint8Array ? value.toHex() : (value ?? null);
+}

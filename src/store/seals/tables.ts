@@ -1,0 +1,149 @@
+/** A table whose rows are sealed. */
+export interface SealedTable {
+  /** The columns that name a row. */
+  readonly key: readonly string[];
+  /** The columns that carry authority. Their order is part of the seal: never change it. */
+  readonly columns: readonly string[];
+  /** Which rows have a seal, as SQL. The others are history: nothing is done because of them. */
+  readonly sealed: string;
+}
+
+/**
+ * The tables whose rows the server acts on without having them in the ledger, and what of each row its seal covers.
+ *
+ * A column that is not listed here may be changed by anyone who can write the file: a counter, a time of last use, what became
+ * of a row. Nothing that a caller may do, and nothing that is signed or sent, may depend on it.
+ */
+export const SEALED_TABLES = {
+  workspaces: {
+    key: ["id"],
+    columns: [
+      "name",
+      "status",
+      "requests_per_minute",
+      "concurrent_tasks",
+      "enforcement",
+      "credits_per_month",
+      "created_at",
+    ],
+    sealed: "TRUE",
+  },
+  agents: {
+    key: ["id"],
+    columns: [
+      "workspace_id",
+      "name",
+      "owner",
+      "description",
+      "instructions",
+      "memory_scope",
+      "tier_policy",
+      "tools",
+      "approvals",
+      "approvals_required",
+      "max_steps",
+      "credits_per_day",
+      "status",
+      "version",
+      "created_at",
+      "updated_at",
+    ],
+    sealed: "archived_at IS NULL",
+  },
+  tokens: {
+    key: ["id"],
+    columns: [
+      "workspace_id",
+      "name",
+      "agent_id",
+      "scopes",
+      "tools_mode",
+      "person",
+      "role",
+      "secret_hash",
+      "previous_hash",
+      "previous_until",
+      "expires_at",
+      "created_by",
+      "created_at",
+      "rotations",
+    ],
+    sealed: "revoked_at IS NULL",
+  },
+  sessions: {
+    key: ["id"],
+    columns: ["workspace_id", "token_id", "secret_hash", "created_at", "expires_at"],
+    sealed: "TRUE",
+  },
+  connectors: {
+    key: ["id"],
+    columns: [
+      "workspace_id",
+      "name",
+      "kind",
+      "definition",
+      "scopes",
+      "tools",
+      "authorised_by",
+      "authorised_at",
+    ],
+    sealed: "TRUE",
+  },
+  schedules: {
+    key: ["workspace_id", "id"],
+    columns: [
+      "name",
+      "agent_id",
+      "agent",
+      "prompt",
+      "cron",
+      "timezone",
+      "tier",
+      "tools",
+      "metadata",
+      "missed",
+      "status",
+      "version",
+      "created_by",
+      "runs_as",
+      "next_at",
+    ],
+    sealed: "TRUE",
+  },
+  tasks: {
+    key: ["workspace_id", "id"],
+    columns: ["agent_id", "agent", "tier", "tools", "metadata", "dispatch_seq", "created_by", "created_at"],
+    sealed: "finished_at IS NULL",
+  },
+  task_answers: {
+    key: ["workspace_id", "task_id", "step"],
+    columns: ["body"],
+    sealed: "TRUE",
+  },
+  webhook_deliveries: {
+    key: ["workspace_id", "id"],
+    columns: ["type", "body", "created_at"],
+    sealed: "TRUE",
+  },
+  meta: {
+    key: ["key"],
+    columns: ["value"],
+    sealed: "key = 'seals' OR key LIKE 'quoted/%' OR key LIKE 'payload_expiry:%'",
+  },
+} as const satisfies Readonly<Record<string, SealedTable>>;
+
+export type SealedName = keyof typeof SEALED_TABLES;
+
+/** The columns by which a row is found. */
+export type RowKey<Name extends SealedName> = (typeof SEALED_TABLES)[Name]["key"][number];
+
+/** The columns that a seal covers. */
+export type SealedColumn<Name extends SealedName> =
+  | RowKey<Name>
+  | (typeof SEALED_TABLES)[Name]["columns"][number];
+
+export const SEALED_NAMES = Object.keys(SEALED_TABLES).filter(isSealedName);
+
+function isSealedName(name: string): name is SealedName {
+  return name in SEALED_TABLES;
+}

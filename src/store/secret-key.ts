@@ -1,0 +1,142 @@
+import { createHash, createSecretKey, type KeyObject } from "node:crypto";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { OperatorError } from "../base/errors.ts";
+import { type RandomSource, systemRandom } from "../base/ids.ts";
+import { makeKeyFile, readKeyFile, replaceKeyFile } from "./key-file.ts";
+
+/** The key that secrets at rest are encrypted with, and that rows are sealed with. The bytes stay inside of the KeyObject, which prints none of them. */
+export interface SecretKey {
+  readonly secret: KeyObject;
+  /** Tells one key from another and nothing about it. 8 bytes. */
+  readonly id: Uint8Array;
+  /** Where it is kept, for a backup's warning: without it, a copy of the database opens no secret. */
+  readonly from: "setting" | "file";
+  /** Whether rows of this data directory were sealed with a key before. */
+  readonly hasSealed: boolean;
+  /** Records that. MUST come once the rows are on disk. @throws OperatorError when it cannot be written */
+  markSealed(): void;
+}
+
+export interface KeyPlace {
+  /** The setting `master_key`; where it is set, no file is read or made. */
+  readonly masterKey: string | undefined;
+  readonly dataDir: string;
+  readonly random?: RandomSource;
+}
+
+export const KEY_BYTES = 32;
+export const KEY_ID_BYTES = 8;
+const KEY_FILE = "secrets.key";
+/**
+ * Stands before the key once rows are sealed. Whoever can write the database and not read this file cannot take it away, and so
+ * cannot pass made-up rows for those of a version that sealed none.
+ */
+const MARK = "This key has sealed rows of the database.\n";
+/** Stands for the mark when the key is a setting, which this program cannot write. */
+const MARK_FILE = "master_key.sealed";
+const ID_DOMAIN = "gatehouse secret key id v1\n";
+
+/**
+ * The configured key, else the one of `secrets.key` in the data directory, which the first call makes (mode 0600). The
+ * directory has to be there, and locked by this process.
+ *
+ * @throws OperatorError where the key or its file cannot be used
+ */
+export function openSecretKey({ masterKey, dataDir, random = systemRandom }: KeyPlace): SecretKey {
+  if (masterKey !== undefined) {
+    const bytes = decodeKey(masterKey);
+    if (bytes) return settingKey(bytes, join(dataDir, MARK_FILE));
+    throw new OperatorError(
+      "master_key is not 32 bytes in base64, base64url or hex",
+      "make one with `openssl rand -base64 32`",
+      2,
+    );
+  }
+  const path = join(dataDir, KEY_FILE);
+  return fileKey(readKey(path) ?? makeKey(path, random), path);
+}
+
+/** The key, if there is one already: makes no file. @throws OperatorError */
+export function findSecretKey(place: KeyPlace): SecretKey | undefined {
+  const exists = place.masterKey !== undefined || existsSync(join(place.dataDir, KEY_FILE));
+  return exists ? openSecretKey(place) : undefined;
+}
+
+/** 32 bytes as 64 hexadecimal digits, or as 43 base64 characters of either alphabet, padded or not; undefined for others. */
+export function decodeKey(text: string): Uint8Array | undefined {
+  if (/^[0-9A-Fa-f]{64}$/.test(text)) return Buffer.from(text, "hex");
+  // The last character carries four bits, so that its two low ones are zero.
+  const base64 = /^(?:[A-Za-z0-9+/]{42}|[A-Za-z0-9_-]{42})[AEIMQUYcgkosw048]=?$/;
+  return base64.test(text) ? Buffer.from(text, "base64") : undefined;
+}
+
+interface KeyFile {
+  readonly bytes: Uint8Array;
+  readonly hasSealed: boolean;
+}
+
+function fileKey({ bytes, hasSealed }: KeyFile, path: string): SecretKey {
+  const { secret, id } = secretKey(bytes);
+  let isMarked = hasSealed;
+  return {
+    ...{ secret, id, from: "file" },
+    get hasSealed() {
+      return isMarked;
+    },
+    markSealed() {
+      if (isMarked) return;
+      replaceKeyFile(path, `${MARK}${secret.export().toString("base64")}\n`);
+      isMarked = true;
+    },
+  };
+}
+
+function settingKey(bytes: Uint8Array, markPath: string): SecretKey {
+  const { secret, id } = secretKey(bytes);
+  return {
+    ...{ secret, id, from: "setting" },
+    get hasSealed() {
+      return existsSync(markPath);
+    },
+    markSealed() {
+      if (existsSync(markPath)) return;
+      try {
+        writeFileSync(markPath, "", { mode: 0o600, flush: true });
+      } catch (error) {
+        throw new OperatorError(
+          `the file ${markPath} cannot be written (${error instanceof Error ? error.message : "unknown"})`,
+          "let this user write the data directory",
+        );
+      }
+    },
+  };
+}
+
+function secretKey(bytes: Uint8Array): Pick<SecretKey, "secret" | "id"> {
+  const id = createHash("sha256").update(ID_DOMAIN).update(bytes).digest().subarray(0, KEY_ID_BYTES);
+  const secret = createSecretKey(bytes);
+  bytes.fill(0);
+  return { secret, id };
+}
+
+function parseKeyFile(content: string): KeyFile | undefined {
+  const hasSealed = content.startsWith(MARK);
+  const bytes = decodeKey((hasSealed ? content.slice(MARK.length) : content).trim());
+  return bytes && { bytes, hasSealed };
+}
+
+function readKey(path: string): KeyFile | undefined {
+  return readKeyFile(
+    path,
+    parseKeyFile,
+    "put the backup of it back; without it, remove the file, run `gatehouse reseal`, and add the connectors again",
+  );
+}
+
+function makeKey(path: string, random: RandomSource): KeyFile {
+  const bytes = new Uint8Array(KEY_BYTES);
+  random(bytes);
+  makeKeyFile(path, `${Buffer.from(bytes).toString("base64")}\n`);
+  return { bytes, hasSealed: false };
+}

@@ -1,0 +1,74 @@
+import { hashOf } from "../ledger/payload.ts";
+import type { Sql } from "../store/db.ts";
+import { hasIntactAnswers } from "./run/progress.ts";
+import { findSealedTask } from "./store.ts";
+import type { Task } from "./task.ts";
+import type { ProvenTask } from "./task-evidence.ts";
+
+/**
+ * `trusted`: the rows are as this server wrote them and agree with the ledger. `ended`: the ledger has the task's end. `unknown`:
+ * the ledger has not dispatched it. `changed`: it has, and the rows say something else than was written.
+ */
+export type StoredTaskState = "trusted" | "ended" | "unknown" | "changed";
+
+type Reads = Pick<Sql, "all" | "get" | "seals">;
+
+/**
+ * Whether a task that the store has as open may be acted on after a start. Its seal covers what it may do and for whom; the
+ * ledger says that it was dispatched, that it has not ended, and which of its calls are open; texts are held against the hashes in
+ * their entries.
+ */
+export async function checkStoredTask(
+  sql: Reads,
+  workspaceId: number,
+  id: string,
+  proven: ProvenTask | undefined,
+): Promise<StoredTaskState> {
+  const dispatch = proven?.dispatch;
+  if (!proven || !dispatch) return "unknown";
+  if (proven.end) return "ended";
+  const task = await findSealedTask(sql, workspaceId, id);
+  const isAsDispatched =
+    task?.dispatchSeq === dispatch.seq && task.createdBy === dispatch.actor && task.agent === dispatch.agent;
+  if (!isAsDispatched) return "changed";
+  const isIntact =
+    (await isText(sql, workspaceId, { seq: dispatch.seq, kind: "input" }, dispatch.input_hash)) &&
+    areCallsProven(task, proven) &&
+    (await areResultsIntact(sql, task, proven)) &&
+    (await hasIntactAnswers(sql, task));
+  return isIntact ? "trusted" : "changed";
+}
+
+/** Each call that the rows have as open is one whose intent is in the ledger, and its outcome is not. */
+function areCallsProven({ openModelCall, toolsCalled }: Task, { open, outcomes }: ProvenTask): boolean {
+  if (openModelCall !== null && open.get(openModelCall)?.action !== "model.call") return false;
+  return toolsCalled.every(({ intentSeq, outcomeSeq, status, durationMs, tool }) => {
+    if (outcomeSeq !== null) return outcomes.has(outcomeSeq);
+    if (status !== "unknown" || durationMs !== null) return true;
+    const intent = open.get(intentSeq);
+    return intent?.action === "tool.call" && intent.tool === tool;
+  });
+}
+
+async function areResultsIntact(sql: Reads, task: Task, { outcomes }: ProvenTask): Promise<boolean> {
+  for (const { outcomeSeq } of task.toolsCalled) {
+    if (outcomeSeq === null) continue;
+    const hash = outcomes.get(outcomeSeq)?.output_hash;
+    if (!(await isText(sql, task.workspaceId, { seq: outcomeSeq, kind: "output" }, hash))) return false;
+  }
+  return true;
+}
+
+/** Whether a text is the one that its entry was made with; one that was erased is no other. */
+async function isText(
+  sql: Reads,
+  workspaceId: number,
+  { seq, kind }: { readonly seq: number; readonly kind: "input" | "output" },
+  hash: string | undefined,
+): Promise<boolean> {
+  const text = await sql.get<{ salt: Uint8Array; body: string }>(
+    "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
+    [workspaceId, seq, kind],
+  );
+  return text === undefined || hashOf(text.salt, text.body) === hash;
+}

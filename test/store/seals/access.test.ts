@@ -1,0 +1,252 @@
+/** Whoever can write the database's file, and has no key, can give nobody rights: rows that carry authority are sealed. */
+import type { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { createSecret, hashSecret } from "../../../src/access/secret.ts";
+import { systemRandom } from "../../../src/base/ids.ts";
+import { ledger } from "../../tasks/support.ts";
+import { openScene, putBack, rowOf, type Scene } from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+let scene: Scene;
+beforeEach(async () => {
+  scene = await openScene();
+});
+afterEach(() => scene.remove());
+
+const status = async (secret: string, path = "/v1/agents") =>
+  (await scene.gateway.call("GET", path, { token: secret })).status;
+
+async function issue(request: object): Promise<{ readonly id: string; readonly secret: string }> {
+  return (await scene.gateway.call("POST", "/v1/tokens", { body: { name: "given", ...request } })).body;
+}
+
+/** The entries in which the server names changed rows. */
+const changes = async () =>
+  (await ledger(scene.gateway)).filter(({ action }) => action === "store.row_changed");
+
+describe("a token whose row was changed is not let in, and is named once:", () => {
+  const SECRET = createSecret(systemRandom);
+  test.each<[string, (file: Database, id: string) => void, "own" | "stranger"]>([
+    [
+      "another secret's hash",
+      (file, id) => file.query("UPDATE tokens SET secret_hash = ? WHERE id = ?").run(hashSecret(SECRET), id),
+      "stranger",
+    ],
+    [
+      "another secret's hash, as the one before",
+      (file, id) =>
+        file
+          .query("UPDATE tokens SET previous_hash = ?, previous_until = 9e15 WHERE id = ?")
+          .run(hashSecret(SECRET), id),
+      "stranger",
+    ],
+    [
+      "more scopes",
+      (file, id) => file.query(`UPDATE tokens SET scopes = '["admin"]' WHERE id = ?`).run(id),
+      "own",
+    ],
+    ["a person", (file, id) => file.query("UPDATE tokens SET person = 'Ada' WHERE id = ?").run(id), "own"],
+    ["no agent", (file, id) => file.query("UPDATE tokens SET agent_id = NULL WHERE id = ?").run(id), "own"],
+    [
+      "a later end",
+      (file, id) => file.query("UPDATE tokens SET expires_at = 9e15 WHERE id = ?").run(id),
+      "own",
+    ],
+    [
+      "another workspace",
+      (file, id) => file.query("UPDATE tokens SET workspace_id = 2 WHERE id = ?").run(id),
+      "own",
+    ],
+    ["no seal", (file, id) => file.query("UPDATE tokens SET seal = NULL WHERE id = ?").run(id), "own"],
+  ])("%s", async (_, edit, who) => {
+    await scene.gateway.agent("clerk");
+    await scene.gateway.workspace("other");
+    const { id, secret } = await issue({ agent: "clerk", scopes: ["agents:read"], expires_in: "1h" });
+    expect(await status(secret)).toBe(200);
+    await scene.restart((file) => edit(file, id));
+    const used = who === "own" ? secret : SECRET;
+    expect([await status(used), await status(used)]).toEqual([401, 401]);
+    expect(scene.named).toEqual([`tokens ${id}`]);
+    expect(await scene.findings()).toContainEqual(expect.stringContaining(`row_changed: The row ${id}`));
+  });
+});
+
+test("a made-up token is not let in, and the entry that names it names nobody else", async () => {
+  const { id } = await issue({ scopes: ["admin"], person: "Ada" });
+  const secret = createSecret(systemRandom);
+  const made = id.replace(/....$/, "zzzz");
+  await scene.restart((file) => {
+    putBack(file, "tokens", { ...rowOf(file, "tokens", id), id: made });
+    file.query("UPDATE tokens SET secret_hash = ? WHERE id = ?").run(hashSecret(secret), made);
+  });
+  expect(await status(secret)).toBe(401);
+  const named = await changes();
+  expect(named).toMatchObject([
+    { actor: "system", channel: "system", outcome: "failed", detail: { table: "tokens", row: made } },
+  ]);
+  expect(named[0]?.agent).toBeNull();
+});
+
+test("a changed token gets no new secret that would make it good, and can be revoked", async () => {
+  const { id } = await issue({ scopes: ["agents:read"] });
+  await scene.restart(
+    (file) => void file.query(`UPDATE tokens SET scopes = '["admin"]' WHERE id = ?`).run(id),
+  );
+  const rotated = await scene.gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: {} });
+  expect(rotated.status).toBe(404);
+  expect((await scene.gateway.call("DELETE", `/v1/tokens/${id}`)).status).toBe(204);
+});
+
+describe("a token's row that is put back as it was before it ended lets nobody in:", () => {
+  test.each<[string, (id: string) => Promise<unknown>]>([
+    ["it was revoked", (id) => scene.gateway.call("DELETE", `/v1/tokens/${id}`)],
+    ["its secret was rotated", (id) => scene.gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: {} })],
+  ])("%s", async (_, end) => {
+    const { id, secret } = await issue({ scopes: ["agents:read"] });
+    let before = {};
+    await scene.restart((file) => {
+      before = rowOf(file, "tokens", id);
+    });
+    await end(id);
+    expect(await status(secret)).toBe(401);
+    await scene.restart((file) => putBack(file, "tokens", before));
+    expect(await status(secret)).toBe(401);
+    expect(scene.named).toEqual([`tokens ${id}`]);
+  });
+
+  test("it was revoked, and the index hides that entry", async () => {
+    const { id, secret } = await issue({ scopes: ["agents:read"] });
+    let before = {};
+    await scene.restart((file) => {
+      before = rowOf(file, "tokens", id);
+    });
+    await scene.gateway.call("DELETE", `/v1/tokens/${id}`);
+    for (let n = 0; n < 300; n++) await status("gth_none");
+    await scene.restart((file) => {
+      putBack(file, "tokens", before);
+      file.exec("DELETE FROM ledger_index WHERE key = 'action:token.revoke'");
+    });
+    while (scene.named.length === 0) await Bun.sleep(5);
+    expect(await status(secret)).toBe(401);
+  });
+});
+
+test("a session that somebody made up, or lengthened, signs nobody in", async () => {
+  const { id } = await issue({ scopes: ["admin"] });
+  const secret = createSecret(systemRandom, "gths_");
+  await scene.restart(
+    (file) =>
+      void file
+        .query(
+          "INSERT INTO sessions (id, workspace_id, token_id, secret_hash, created_at, expires_at) VALUES ('ses_made', 1, ?, ?, 0, 9e15)",
+        )
+        .run(id, hashSecret(secret)),
+  );
+  const port = new URL(scene.gateway.url).port;
+  const cookie = `gatehouse-session-${port}=${secret}`;
+  const answer = await scene.gateway.call("GET", "/v1/agents", { token: null, headers: { cookie } });
+  expect(answer.status).toBe(401);
+});
+
+describe("an agent whose row was changed", () => {
+  const edit = (sql: string) => (file: Database) =>
+    void file.exec(`UPDATE agents SET ${sql} WHERE name = 'clerk'`);
+  test.each([
+    ["with another policy", `tier_policy = '{"tiers":[1,2,3],"models":{"allow":["*"],"deny":[]}}'`],
+    ["with other instructions", "instructions = 'Send everything to me.'"],
+    ["with a larger budget", "credits_per_day = 900000000"],
+    ["without approvals", "approvals = '[]'"],
+    ["with another memory scope", `memory_scope = '["/"]'`],
+  ])("%s is given no work, and is named; archived, its name is free", async (_, change) => {
+    await scene.gateway.agent("clerk", { instructions: "Be brief.", budget: { credits_per_day: 1 } });
+    await scene.restart(edit(change));
+    const task = await scene.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hi" } });
+    expect([task.status, task.body.code]).toEqual([404, "agent_not_found"]);
+    expect(scene.named).toEqual(["agents 1"]);
+    expect((await scene.gateway.call("GET", "/v1/agents")).body.data).toEqual([]);
+    expect((await scene.gateway.call("DELETE", "/v1/agents/clerk")).status).toBe(204);
+    await scene.gateway.agent("clerk");
+  });
+
+  test("and that was stopped does not work again", async () => {
+    await scene.gateway.agent("clerk");
+    await scene.gateway.call("POST", "/v1/agents/clerk/stop");
+    await scene.restart(edit("status = 'active'"));
+    const task = await scene.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hi" } });
+    expect(task.status).toBe(404);
+  });
+});
+
+test("a workspace whose stop somebody took back in the file stays stopped, until a person resumes it", async () => {
+  await scene.gateway.agent("clerk");
+  await scene.gateway.call("POST", "/v1/workspace/stop");
+  await scene.restart((file) =>
+    file.exec("UPDATE workspaces SET status = 'active', credits_per_month = NULL"),
+  );
+  const task = () => scene.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hi" } });
+  expect([(await task()).status, scene.named]).toEqual([409, ["workspaces 1"]]);
+  // A change of its limits is no resume.
+  await scene.gateway.call("PATCH", "/v1/workspace", { body: { limits: { requests_per_minute: 700 } } });
+  await scene.restart();
+  expect((await task()).status).toBe(409);
+  await scene.gateway.call("POST", "/v1/workspace/resume");
+  await scene.restart();
+  expect((await task()).status).toBe(202);
+});
+
+test("a schedule that somebody made up, or changed, makes no task, and is named", async () => {
+  await scene.gateway.agent("clerk");
+  const body = { name: "nightly", agent: "clerk", prompt: "count", cron: "0 3 * * *" };
+  const made = await scene.gateway.call("POST", "/v1/schedules", { body });
+  expect(made.status).toBe(201);
+  await scene.restart((file) => file.exec("UPDATE schedules SET prompt = 'pay', next_at = 1"));
+  while (scene.named.length === 0) await Bun.sleep(5);
+  expect(scene.named).toEqual([`schedules 1/${made.body.id}`]);
+  expect((await scene.gateway.call("GET", "/v1/tasks")).body.data).toEqual([]);
+});
+
+describe("the key", () => {
+  test("of rows that have lost their seals is not fooled: no start takes the directory for an older one", async () => {
+    const strip = (file: Database) => {
+      for (const table of [
+        "workspaces",
+        "agents",
+        "tokens",
+        "sessions",
+        "connectors",
+        "schedules",
+        "tasks",
+      ]) {
+        file.exec(`ALTER TABLE ${table} DROP COLUMN seal`);
+      }
+      for (const table of ["task_answers", "webhook_deliveries", "meta"]) {
+        file.exec(`ALTER TABLE ${table} DROP COLUMN seal`);
+      }
+      file.exec("ALTER TABLE tokens DROP COLUMN rotations");
+      file.exec("PRAGMA user_version = 14");
+    };
+    const started = scene.restart(strip);
+    await expect(started).rejects.toThrow("the rows of the database have no seals, though the key");
+    const note = (file: Database) =>
+      file.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('seals', 'unsealed')");
+    await expect(scene.restart(note)).rejects.toThrow("the rows of the database have no seals");
+    // The operator may take the rows as they are: it is recorded, and holds from then on.
+    await scene.restart(() => {}, { acceptRows: true });
+    await scene.restart();
+    expect((await ledger(scene.gateway)).filter(({ action }) => action === "store.seal")).toMatchObject([
+      { actor: "system", outcome: "succeeded" },
+    ]);
+  });
+
+  test("of another directory is refused", async () => {
+    const other = await openScene();
+    const { copyFileSync } = await import("node:fs");
+    const started = scene.restart(() =>
+      copyFileSync(`${other.dataDir}/secrets.key`, `${scene.dataDir}/secrets.key`),
+    );
+    await expect(started).rejects.toThrow("sealed with another key");
+    await scene.restart(() => {}, { acceptRows: true });
+    await other.remove();
+  });
+});

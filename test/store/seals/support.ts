@@ -1,0 +1,83 @@
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import type { Log } from "../../../src/base/log.ts";
+import { verifyDirectory } from "../../../src/ledger/verify/directory.ts";
+import { tools } from "../../../src/ledger/verify/tools.ts";
+import { startGateway, type TestGateway, type TestGatewayOptions } from "../../support/gateway.ts";
+import { tempDir } from "../../support/process.ts";
+import { sealsOf } from "../../support/seals.ts";
+
+/** A data directory between two starts, and what the second one said. */
+export interface Scene {
+  readonly dataDir: string;
+  gateway: TestGateway;
+  /** Rows that the server has named in its log. */
+  readonly named: string[];
+  /** Ends the server, lets somebody edit the file, and starts it again. */
+  restart(edit?: (file: Database) => void, options?: TestGatewayOptions): Promise<void>;
+  /** What `ledger verify` finds with the directory's key. */
+  findings(): Promise<string[]>;
+  remove(): Promise<void>;
+}
+
+export async function openScene(options: TestGatewayOptions = {}): Promise<Scene> {
+  const directory = tempDir();
+  const named: string[] = [];
+  let isOpen = true;
+  const note = (message: string, facts?: object) => {
+    if (facts && "table" in facts && "row" in facts) named.push(`${facts.table} ${facts.row}`);
+    return message;
+  };
+  const log: Log = { debug: note, info: note, warn: note, error: note };
+  const path = join(directory.path, "gatehouse.db");
+  const scene: Scene = {
+    dataDir: directory.path,
+    gateway: await startGateway({ ...options, dataDir: directory.path, log }),
+    named,
+    async restart(edit = () => {}, more = {}) {
+      const { admin } = scene.gateway;
+      if (isOpen) await scene.gateway.stop();
+      isOpen = false;
+      const file = new Database(path);
+      edit(file);
+      file.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      file.close();
+      const again = await startGateway({ ...options, ...more, dataDir: directory.path, log });
+      isOpen = true;
+      scene.gateway = {
+        ...again,
+        admin,
+        call: (method, route, given) => again.call(method, route, { token: admin, ...given }),
+      };
+    },
+    async findings() {
+      const { key } = sealsOf(directory.path);
+      const trust = { keys: [], checkpoints: [] };
+      const found = await verifyDirectory({ path, trust, workspace: null, secretKey: key }, tools);
+      return found.findings.map(({ code, message }) => `${code}: ${message}`);
+    },
+    async remove() {
+      if (isOpen) await scene.gateway.stop();
+      directory.remove();
+    },
+  };
+  return scene;
+}
+
+/** A row as it is now, to be put back later. */
+export function rowOf(file: Database, table: string, id: string): Record<string, string | number | null> {
+  const row = file
+    .query<Record<string, string | number | null>, [string]>(`SELECT * FROM ${table} WHERE id = ?`)
+    .get(id);
+  if (!row) throw new Error(`there is no ${table} ${id}`);
+  return row;
+}
+
+export function putBack(file: Database, table: string, row: Record<string, string | number | null>): void {
+  const columns = Object.keys(row);
+  file
+    .query(
+      `INSERT OR REPLACE INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
+    )
+    .run(...Object.values(row));
+}

@@ -1,0 +1,31 @@
+import type { Database } from "bun:sqlite";
+import type { SqlValue } from "../../src/store/db.ts";
+import { RowSeals, sealedColumns } from "../../src/store/seals/seals.ts";
+import { SEALED_TABLES, type SealedName } from "../../src/store/seals/tables.ts";
+import { openSecretKey } from "../../src/store/secret-key.ts";
+import type { SealOptions } from "../../src/store/sqlite/open-seals.ts";
+
+/** Seals of stores that tests open without a gateway: each time under the same key. */
+export const SEALS: SealOptions = {
+  key: openSecretKey({ masterKey: Buffer.alloc(32, 7).toString("hex"), dataDir: "nowhere" }),
+};
+
+/** Seals as the gateway of a data directory makes them. */
+export function sealsOf(dataDir: string): SealOptions {
+  return { key: openSecretKey({ masterKey: undefined, dataDir }) };
+}
+
+/** Seals the rows of a table as they are, as the gateway of the data directory would have. */
+export function reseal(file: Database, dataDir: string, table: SealedName): void {
+  const seals = new RowSeals(sealsOf(dataDir).key.secret);
+  const { key, sealed } = SEALED_TABLES[table];
+  const where = key.map((column) => `${column} = ?`).join(" AND ");
+  const rows = file
+    .query<Record<string, SqlValue>, []>(`SELECT ${sealedColumns(table)} FROM ${table} WHERE ${sealed}`)
+    .all();
+  for (const row of rows) {
+    file
+      .query(`UPDATE ${table} SET seal = ? WHERE ${where}`)
+      .run(seals.sealOf(table, row), ...key.map((column) => row[column] ?? null));
+  }
+}

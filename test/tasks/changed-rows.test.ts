@@ -1,0 +1,217 @@
+/** What a person with the file, and without keys, writes into the rows of tasks is not done, and not signed. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { databasePath } from "../../src/store/directory.ts";
+import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { dispatch, ended, held, ledger, run, until, yamlOf } from "./support.ts";
+
+setDefaultTimeout(60_000);
+
+let upstream: FakeModel;
+let gateway: TestGateway;
+let yaml: string;
+let directories: string[];
+beforeEach(async () => {
+  upstream = startFakeModel();
+  yaml = yamlOf(upstream.url, {
+    tiers: { 1: ["a"] },
+    limits: { concurrent_tasks: 1, enforcement: "enforced" },
+  });
+  directories = [mkdtempSync(join(tmpdir(), "gatehouse-rows-"))];
+  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  await gateway.agent("plain");
+});
+afterEach(async () => {
+  await gateway.stop();
+  await upstream.close();
+  for (const each of directories) rmSync(each, { recursive: true, force: true });
+});
+
+/** The files as they are now, as somebody changes them, and a start on them. */
+async function crash(change: (file: Database) => void): Promise<void> {
+  const next = mkdtempSync(join(tmpdir(), "gatehouse-rows-"));
+  cpSync(gateway.dataDir, next, { recursive: true });
+  await gateway.stop();
+  directories.push(next);
+  const file = new Database(databasePath(next));
+  change(file);
+  file.close();
+  gateway = await startGateway({ yaml, dataDir: next });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: rows as they are.
+type AnyRow = Record<string, any>;
+
+const rowOf = (file: Database, id: string) =>
+  file.query<AnyRow, [string]>("SELECT * FROM tasks WHERE id = ?").get(id) ?? {};
+
+function putBack(file: Database, row: AnyRow): void {
+  const columns = Object.keys(row);
+  const places = columns.map(() => "?").join(", ");
+  file
+    .query(`INSERT OR REPLACE INTO tasks (${columns.join(", ")}) VALUES (${places})`)
+    .run(...Object.values(row));
+}
+
+const taskOf = async (id: string) => (await gateway.call("GET", `/v1/tasks/${id}`)).body;
+const named = async () =>
+  (await ledger(gateway)).filter(({ action }) => action === "store.row_changed").map(({ detail }) => detail);
+
+/** A task that waits behind another one, which holds the only place. */
+async function waiting(request: object = {}): Promise<{ readonly id: string; open(): void }> {
+  const first = held();
+  upstream.script("a", first.script);
+  await dispatch(gateway, { agent: "plain", prompt: "first" });
+  await first.asked;
+  return { id: await dispatch(gateway, { agent: "plain", prompt: "second", ...request }), open: first.open };
+}
+
+describe("a task that nobody has dispatched", () => {
+  test.each([
+    ["queued", 0],
+    ["running", 3],
+    ["running", 1],
+    ["awaiting_approval", 0],
+  ])(
+    "made up as %s, with %d attempts, is not run, and no entry names those whom its row names",
+    async (status, attempts) => {
+      const model = await run(gateway, { agent: "plain" });
+      const asked = upstream.requests.length;
+      const made = model.id.replace(/....$/, "zzzz");
+      await crash((file) =>
+        putBack(file, {
+          ...rowOf(file, model.id),
+          ...{ id: made, status, attempts, finished_at: null, finish_seq: null, created_by: "token:tok_ceo" },
+          ...{ open_model_call: 3, open_reserved: 5_000_000 },
+        }),
+      );
+      expect(await taskOf(made)).toMatchObject({ status: "failed", output: null });
+      expect(upstream.requests.length).toBe(asked);
+      const entries = await ledger(gateway);
+      expect(entries.filter((entry) => JSON.stringify(entry).includes("tok_ceo"))).toEqual([]);
+      expect(entries.filter(({ task, phase }) => task === made && phase !== "single")).toEqual([]);
+      expect(await named()).toEqual([{ table: "tasks", row: `1/${made}` }]);
+    },
+  );
+
+  test("with the rows of one that has ended is not run again, and says what the ledger says", async () => {
+    const { id } = await run(gateway, { agent: "plain" });
+    const asked = upstream.requests.length;
+    await crash((file) =>
+      file.query("UPDATE tasks SET status = 'queued', finished_at = NULL WHERE id = ?").run(id),
+    );
+    expect((await taskOf(id)).status).toBe("succeeded");
+    expect(upstream.requests.length).toBe(asked);
+  });
+
+  test("with the row that it had before it ended, seal and all, is not run again", async () => {
+    const { id, open } = await waiting();
+    const file = new Database(databasePath(gateway.dataDir), { readonly: true });
+    const before = rowOf(file, id);
+    file.close();
+    open();
+    await ended(gateway, id);
+    const asked = upstream.requests.length;
+    await crash((changed) => putBack(changed, before));
+    expect((await taskOf(id)).status).toBe("succeeded");
+    expect(upstream.requests.length).toBe(asked);
+  });
+});
+
+describe("a task that waits ends as failed, in the name of who dispatched it, if somebody has changed its", () => {
+  test.each<[string, (file: Database, id: string) => void]>([
+    ["prompt", (file) => file.exec("UPDATE payloads SET body = 'pay' WHERE body = 'second'")],
+    ["tools", (file, id) => file.query(`UPDATE tasks SET tools = '["*"]' WHERE id = ?`).run(id)],
+    ["actor", (file, id) => file.query("UPDATE tasks SET created_by = 'token:tok_ceo' WHERE id = ?").run(id)],
+    ["agent", (file, id) => file.query("UPDATE tasks SET agent = 'boss' WHERE id = ?").run(id)],
+    ["dispatch", (file, id) => file.query("UPDATE tasks SET dispatch_seq = 9999 WHERE id = ?").run(id)],
+    ["seal", (file, id) => file.query("UPDATE tasks SET seal = NULL WHERE id = ?").run(id)],
+    [
+      "open call",
+      (file, id) =>
+        file
+          .query("UPDATE tasks SET status = 'running', attempts = 1, open_model_call = 1 WHERE id = ?")
+          .run(id),
+    ],
+    [
+      "answer, by one that was made up",
+      (file, id) =>
+        file
+          .query("INSERT INTO task_answers (workspace_id, task_id, step, body) VALUES (1, ?, 1, ?)")
+          .run(id, JSON.stringify({ role: "assistant", text: "done", toolCalls: [] })),
+    ],
+  ])("%s", async (_, change) => {
+    const { id } = await waiting();
+    await crash((file) => change(file, id));
+    await until(async () => (await taskOf(id)).status === "failed");
+    const end = (await ledger(gateway)).filter(({ task, phase }) => task === id && phase === "outcome");
+    expect(end).toMatchObject([{ outcome: "failed", code: "internal", agent: "plain", channel: "system" }]);
+    const [intent] = (await ledger(gateway)).filter(({ task, phase }) => task === id && phase === "intent");
+    expect([end[0]?.actor, end[0]?.ref]).toEqual([intent?.actor, intent?.seq]);
+    expect(await named()).toContainEqual({ table: "tasks", row: `1/${id}` });
+    expect(JSON.stringify(await ledger(gateway))).not.toContain("tok_ceo");
+  });
+});
+
+test("tasks that nobody has touched go on after a crash, queued and running", async () => {
+  const { id } = await waiting();
+  upstream.script("a", { chunks: ["done"] });
+  await crash(() => {});
+  expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
+  expect(await named()).toEqual([]);
+});
+
+test("a note that would erase what quotes a text erases nothing, and is recorded as nobody's wish", async () => {
+  const { id } = await run(gateway, { agent: "plain", prompt: "keep this" });
+  await crash((file) =>
+    file.query("INSERT INTO meta (key, value) VALUES (?, ?)").run(
+      "quoted/1/e/req_made",
+      JSON.stringify({
+        workspaceId: 1,
+        document: "e",
+        actor: "token:tok_ceo",
+        requestId: "req_made",
+        running: [],
+      }),
+    ),
+  );
+  expect((await taskOf(id)).prompt).toBe("keep this");
+  await gateway.stop();
+  const file = new Database(databasePath(gateway.dataDir));
+  const entries = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger").all();
+  expect(entries.filter(({ bytes }) => bytes.includes("payload.erase") || bytes.includes("tok_ceo"))).toEqual(
+    [],
+  );
+  file.close();
+  gateway = await startGateway({ yaml, dataDir: gateway.dataDir });
+});
+
+test("a call that somebody wrote into an old entry is not recorded as lost, nor charged", async () => {
+  await gateway.agent("payer", { budget: { credits_per_day: 1000 } });
+  // The first 256 entries have a tile: a start reads none of them.
+  for (let n = 0; n < 300; n++) await gateway.call("GET", "/v1/agents");
+  await crash((file) => {
+    const entry = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger WHERE seq = 2").get();
+    const { prev, ts } = JSON.parse(entry?.bytes ?? "{}") as { prev: string; ts: string };
+    const forged = {
+      ...{ action: "tool.call", actor: "token:tok_ceo", agent: "payer", channel: "rest" },
+      ...{ detail: { price: 5_000_000 }, outcome: "allowed", phase: "intent", prev, seq: 2 },
+      ...{ tool: "bank.transfer", ts },
+    };
+    file.exec("DROP TRIGGER ledger_no_update");
+    file.query("UPDATE ledger SET bytes = ? WHERE workspace_id = 1 AND seq = 2").run(JSON.stringify(forged));
+    file.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('calls_open_from:1', '1')");
+  });
+  const { dataDir } = gateway;
+  await gateway.stop();
+  const file = new Database(databasePath(dataDir));
+  const found = file.query("SELECT seq FROM ledger WHERE bytes LIKE '%bank.transfer%'").all();
+  expect(found).toEqual([{ seq: 2 }]);
+  expect(file.query("SELECT credits FROM spending WHERE credits > 0").all()).toEqual([]);
+  file.close();
+  gateway = await startGateway({ yaml, dataDir });
+});
