@@ -120,7 +120,7 @@ test("what the server refuses stands at its field, and what was typed stays", as
   await stage.gateway.call("POST", "/v1/agents/helper/stop");
   await field(page, "Value 1").fill("y");
   await button(page, "Run the task").click();
-  await page.getByRole("alert").getByText("Resume the agent first.").waitFor();
+  await page.getByRole("alert").getByText("Resume the agent or its workspace first.").waitFor();
   await becomes(field(page, "Agent").last(), "[aria-invalid=true]");
   await stage.gateway.call("POST", "/v1/agents/helper/resume");
   expect(await tasks("&agent=helper")).toEqual([]);
