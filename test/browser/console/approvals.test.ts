@@ -183,3 +183,34 @@ test("what was decided is found by decision, agent and tool, at an address that 
   await listed.getByText("found again").waitFor();
   expect(await listed.getByRole("link", { name: /clerk/ }).count()).toBe(0);
 });
+
+test.each([
+  { width: 1440, height: 900 },
+  { width: 1024, height: 700 },
+  { width: 390, height: 800 },
+])(
+  "$width pixels wide, the second step moves nothing, and the news of the last decision covers no button",
+  async (size) => {
+    const asked = await stage.ask({ arguments: { to: "in sight" }, looks: true });
+    const following = await stage.ask({ arguments: { to: "next" }, looks: true });
+    const { page, close } = await stage.open(asked.page, size);
+    await argumentsOf(page).scrollIntoViewIfNeeded();
+    for (const key of ["a", "d"]) {
+      const before = await argumentsOf(page).boundingBox();
+      await page.keyboard.press(key);
+      await bar(page).getByRole("textbox").waitFor();
+      expect(await argumentsOf(page).boundingBox()).toEqual(before);
+      await page.keyboard.press("Escape");
+      await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
+    }
+    await page.keyboard.press("a");
+    await bar(page).getByRole("button", { name: "Approve the call" }).click();
+    await page.waitForURL(stage.at(following.page));
+    const news = await page.locator(".toast").boundingBox();
+    const buttons = await bar(page).boundingBox();
+    if (!news || !buttons) throw new Error("both are to be shown");
+    expect(news.y + news.height).toBeLessThan(buttons.y);
+    await stage.decide(following, { decision: "deny" });
+    await close();
+  },
+);

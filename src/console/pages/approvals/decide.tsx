@@ -72,7 +72,11 @@ export function Decide({
   // Before the next key is heard: who presses `a` and Enter at once means what the first has opened.
   useLayoutEffect(() => {
     const root = element.current;
-    if (stage !== "none") root?.querySelector<HTMLElement>("[data-begin], textarea")?.focus();
+    // The card sticks to the foot of the window: scrolling to it would take the arguments out of sight. The form for other
+    // arguments is long, and stands in its place.
+    const preventScroll = stage !== "change";
+    if (stage !== "none")
+      root?.querySelector<HTMLElement>("[data-begin], textarea")?.focus({ preventScroll });
     else if (wasOpened.current && document.activeElement === document.body) {
       // What had the focus is gone.
       root?.querySelector("button")?.focus({ preventScroll: true });
