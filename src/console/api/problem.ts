@@ -1,12 +1,12 @@
 import type { ProblemBody } from "../../http/api.ts";
 
-/** A call that was refused or failed, with what the server says of it (RFC 9457). */
+/** A call that was refused or failed, with the server's explanation (RFC 9457). */
 export class ApiProblem extends Error {
   override readonly name = "ApiProblem";
   readonly status: number;
   readonly code: string;
   readonly requestId: string | null;
-  /** By JSON pointer: what is wrong with which field. */
+  /** Messages by field, as JSON pointers. */
   readonly fields: ReadonlyMap<string, string>;
 
   constructor(status: number, body: Pick<ProblemBody, "code" | "detail"> & Partial<ProblemBody>) {
@@ -18,7 +18,7 @@ export class ApiProblem extends Error {
   }
 }
 
-/** What the reader can do about it, beside what the server says. */
+/** What the reader can do about it, in addition to the server's message. */
 export function adviceFor({ code }: ApiProblem): string | undefined {
   return ADVICE[code];
 }
@@ -43,12 +43,12 @@ const ADVICE: Readonly<Record<string, string>> = {
   internal: "The request id finds the cause in the server's log.",
 };
 
-/** No answer came at all. */
+/** The server could not be reached. */
 export function offline(): ApiProblem {
   return new ApiProblem(0, { code: "offline", detail: "The server does not answer." });
 }
 
-/** The problem in whatever was thrown. */
+/** Converts anything thrown to an `ApiProblem`. */
 export function asProblem(error: unknown): ApiProblem {
   if (error instanceof ApiProblem) return error;
   const detail = error instanceof Error ? error.message : String(error);

@@ -16,7 +16,7 @@ const THEMES: readonly (readonly [Theme, string])[] = [
   ["dark", "Dark"],
 ];
 
-/** Who is signed in, with what rights, and the way out. */
+/** Shows who is signed in and with what rights, and signs out. */
 export function Account(): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const { session } = useSession();

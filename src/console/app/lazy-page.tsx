@@ -4,8 +4,8 @@ import { lazy } from "preact-iso";
 import { Empty, Page } from "../parts/page.tsx";
 
 /**
- * A page whose script is loaded when it is first opened. If that fails, the page says so; the menu goes on working, and opening
- * the page again loads it again.
+ * A page whose script is loaded when the page is first opened. If loading fails, the page shows an error while the
+ * menu keeps working; opening the page again retries.
  */
 export function lazyPage(load: () => Promise<ComponentType>): () => JSX.Element {
   let Content = lazy(loadOnce);

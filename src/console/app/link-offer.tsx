@@ -7,7 +7,7 @@ import { useSession } from "../state/session.tsx";
 import { useAction } from "../state/use-action.ts";
 import { hasLink, onLink, spendLink } from "./link.ts";
 
-/** Somebody who is signed in has opened a link that signs in: whether they want to be somebody else is for them to say. */
+/** A signed-in user has opened a sign-in link: asks whether to switch to the link's user. */
 export function LinkOffer(): JSX.Element | null {
   const { session } = useSession();
   const [isOpen, setOpen] = useState(hasLink);

@@ -20,7 +20,7 @@ import {
   Vault,
 } from "./pages.ts";
 
-/** Which page stands at which address. */
+/** Maps addresses to pages. */
 export function Routes({ opened }: { readonly opened: () => void }): JSX.Element {
   return (
     <ErrorBoundary>

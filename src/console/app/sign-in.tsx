@@ -8,15 +8,15 @@ import { type Action, useAction } from "../state/use-action.ts";
 import { onLink, spendLink } from "./link.ts";
 
 /**
- * Signs in with a token, or with the one-time link that the first start prints. The secret is sent once, as on any other call, and
- * answered with a cookie that no script can read; the page keeps nothing of it.
+ * Signs in with a token, or with the one-time link that the first start prints. The secret is sent once and answered
+ * with a cookie that scripts cannot read; the page keeps nothing of it.
  */
 export function SignIn({
   signedIn,
   isAgain = false,
 }: {
   readonly signedIn: () => Promise<void>;
-  /** Their session has ended, and what they were at waits behind. */
+  /** The session has expired, and the user's work is kept behind this page. */
   readonly isAgain?: boolean;
 }): JSX.Element {
   const [token, setToken] = useState("");
@@ -40,7 +40,7 @@ export function SignIn({
     };
     useLink();
     return onLink(useLink);
-    // Once, when the page is opened.
+    // Only when the page is opened.
   }, []);
 
   return (
@@ -85,7 +85,7 @@ export function SignIn({
   );
 }
 
-/** A refused secret is told of in words of this page: the server's are for programs. */
+/** Explains a refused secret. The server's own message is written for programs. */
 function Refused({ action: { problem } }: { readonly action: Action }): JSX.Element | null {
   if (problem?.status !== 401) return <ProblemNote problem={problem} />;
   return (

@@ -8,7 +8,7 @@ import { useSession } from "../state/session.tsx";
 import { useWorkspaceStatus } from "../state/usage.ts";
 import { useAction } from "../state/use-action.ts";
 
-/** Stops all that agents do in the workspace: on every page, for who may. */
+/** Stops everything that agents do in the workspace. On every page, for users who may stop. */
 export function StopButton(): JSX.Element | null {
   const { session, can } = useSession();
   const [isAsked, setAsked] = useState(false);
@@ -43,7 +43,7 @@ export function StopButton(): JSX.Element | null {
   );
 }
 
-/** Says on every page that nothing runs, and how to change that. */
+/** Shows on every page that the workspace is stopped, and offers to resume it. */
 export function StoppedBanner(): JSX.Element | null {
   const { session, can } = useSession();
   const [isAsked, setAsked] = useState(false);

@@ -1,7 +1,10 @@
 import type { JSX } from "preact";
 import { Empty } from "./page.tsx";
 
-/** Stands in place of what the server would refuse for want of a scope. `what`: as in "You may not read agents". */
+/**
+ * Shown in place of content that needs a scope the token lacks. `what` completes "You may not …", as in "read
+ * agents".
+ */
 export function Lacking({ scope, what }: { readonly scope: string; readonly what: string }): JSX.Element {
   return (
     <Empty title={`You may not ${what}`}>
