@@ -18,7 +18,7 @@ interface ActionProps {
   readonly changed: (agent: Agent) => void;
 }
 
-/** Stop, resume, archive: each behind a question, and shown to who may. */
+/** Stop, resume and archive. Each asks for confirmation and is shown only to users who may do it. */
 export function AgentActions({ agent, changed }: ActionProps): JSX.Element {
   const [asked, setAsked] = useState<Asked | null>(null);
   const action = useAction();

@@ -8,13 +8,13 @@ import { useAction } from "../../state/use-action.ts";
 import { AgentForm } from "./agent-form.tsx";
 import { changeBody, type Draft, differences, draftOf, PART_NAMES, type Part, rebased } from "./draft.ts";
 
-/** The form over an agent as it was when the form was opened, and what has happened to it since. */
+/** The edit form, based on the agent as it was when the form was opened, with later changes by others. */
 export function AgentEdit({
   agent,
   isArchived,
   saved,
 }: {
-  /** As it is now. */
+  /** The agent as it is now. */
   readonly agent: Agent;
   readonly isArchived: boolean;
   readonly saved: (agent: Agent) => void;
@@ -34,7 +34,7 @@ export function AgentEdit({
     action.clear();
   }
 
-  // Nothing is typed that could be lost, or what changed is nothing that stands here: the form follows by itself.
+  // If no input can be lost, or the change concerns no field of the form, the form follows by itself.
   const follows = isBehind && (!isDirty || theirs.length === 0);
   useEffect(() => {
     if (follows) begin(agent, rebased(draftOf(base), draft, draftOf(agent)));
@@ -96,7 +96,7 @@ function namesOf(parts: readonly Part[]): string {
   return parts.map((part) => PART_NAMES[part]).join(", ");
 }
 
-/** Somebody else has saved while something is typed here. Saving would send what was changed here alone. */
+/** Shown when somebody else has saved while the reader is typing. Saving sends only the fields changed here. */
 function ChangedElsewhere({
   agent: { version },
   from,

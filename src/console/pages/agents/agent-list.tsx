@@ -77,7 +77,7 @@ function Agents(): JSX.Element {
   );
 }
 
-/** Whether each word stands in the name or in the owner. */
+/** Whether every search word occurs in the name or the owner. */
 function matches({ name, owner }: Agent, search: string): boolean {
   const text = `${name} ${owner}`.toLowerCase();
   return search

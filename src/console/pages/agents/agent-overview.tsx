@@ -9,7 +9,7 @@ import { PolicySection } from "./policy-section.tsx";
 import { RecentTasks } from "./recent-tasks.tsx";
 import { ToolSection } from "./tool-section.tsx";
 
-/** How an agent stands: everything that is set, and what comes of it. */
+/** An agent's settings and their effects. */
 export function AgentOverview({ agent }: { readonly agent: Agent }): JSX.Element {
   const { models, tiers } = agent.tier_policy;
   const workspace = useWorkspaceStatus();

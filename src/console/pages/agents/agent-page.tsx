@@ -11,7 +11,7 @@ import { AgentOverview } from "./agent-overview.tsx";
 import { Lacking, useMayChange } from "./rights.tsx";
 import { type LiveAgent, useAgent } from "./use-agent.ts";
 
-/** One agent: how it stands, and, in a tab of its own, what can be changed. */
+/** One agent: an overview, and a tab for changing it. */
 export function AgentPage(): JSX.Element {
   const { name = "" } = useRoute().params;
   const { can } = useSession();
@@ -22,7 +22,7 @@ export function AgentPage(): JSX.Element {
       </Page>
     );
   }
-  // What is typed for one agent is not shown for another.
+  // Keyed, so input for one agent is never shown for another.
   return <LoadedAgent key={name} name={name} />;
 }
 

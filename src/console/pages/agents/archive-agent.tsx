@@ -6,7 +6,7 @@ import { TextField } from "../../parts/field.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
 import type { Action } from "../../state/use-action.ts";
 
-/** Asks for the name, since an archived agent does not come back. */
+/** Asks for the agent's name, because archiving cannot be undone. */
 export function ArchiveAgent({
   name,
   action,

@@ -4,7 +4,7 @@ import { Card } from "../../parts/page.tsx";
 import { errorAt, errorInList } from "./field-errors.ts";
 import type { FormPart } from "./form-part.ts";
 
-/** Who it is and who answers for it. A name is given once. */
+/** Name and owner. The name cannot be changed later. */
 export function IdentityFields({
   draft,
   change,

@@ -5,7 +5,7 @@ import { errorInList } from "./field-errors.ts";
 import type { FormPart } from "./form-part.ts";
 import { PolicySection } from "./policy-section.tsx";
 
-/** Tiers are ticked in the matrix itself, which follows what is typed. */
+/** Tiers and models. Tiers are ticked in the matrix, which follows the patterns being typed. */
 export function PolicyFields({ draft, change, problem }: FormPart): JSX.Element {
   const tierError = errorInList(problem, "/tier_policy/tiers", "");
   return (

@@ -7,7 +7,7 @@ import { errorAt, errorInList } from "./field-errors.ts";
 import type { FormPart } from "./form-part.ts";
 import { ToolSection } from "./tool-section.tsx";
 
-/** What it may call, what of that waits for a person, and what comes of both for the tools there are. */
+/** The tools that the agent may call, those that need approval, and the effect on existing tools. */
 export function ToolFields({ draft, change, problem }: FormPart): JSX.Element {
   return (
     <Card title="Tools and approvals">

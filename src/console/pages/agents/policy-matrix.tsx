@@ -3,14 +3,14 @@ import type { Model, Tier } from "../../../http/api.ts";
 import { creditsText } from "../../parts/text.tsx";
 import { modelsOf, type Policy, routeOf, type Verdict, verdictOn } from "./policy.ts";
 
-/** Which tiers the reader may tick, and how. */
+/** Lets the reader tick tiers. */
 export interface TierChoice {
   readonly toggle: (tier: number) => void;
 }
 
 /**
- * Tiers against models: what an agent may use, where each model stands in a tier's route, and why one is left out. With
- * `choice` its tiers are ticked here.
+ * Tiers by models: which models an agent may use, each model's place in the tier's route, and why a model is
+ * excluded. With `choice`, the tiers can be ticked.
  */
 export function PolicyMatrix({
   policy,
@@ -65,7 +65,7 @@ export function PolicyMatrix({
   );
 }
 
-/** It may be broken behind its provider, and nowhere else in a word. */
+/** May only be broken after the provider. */
 function ModelName({ name }: { readonly name: string }): JSX.Element {
   const end = name.indexOf("/") + 1;
   return (
@@ -130,7 +130,7 @@ function Cell({ verdict }: { readonly verdict: Verdict }): JSX.Element {
   );
 }
 
-/** What a task of each tier would do, in words, for the tiers that the agent may use. */
+/** The models that a task of each allowed tier would try, in words. */
 function Routes({
   policy,
   tiers,

@@ -7,7 +7,7 @@ import { Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useRecentTasks } from "./use-recent-tasks.ts";
 
-/** What an agent has done last, as it happens. */
+/** The agent's latest tasks, updated live. */
 export function RecentTasks({ agent }: { readonly agent: string }): JSX.Element {
   const { can } = useSession();
   const isReadable = can("tasks:read");

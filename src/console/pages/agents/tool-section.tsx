@@ -5,7 +5,7 @@ import type { ToolPolicy } from "./tool-access.ts";
 import { ToolList } from "./tool-list.tsx";
 import { useConnectors } from "./use-whole.ts";
 
-/** The list of tools for who may read connectors; else, why there is none. */
+/** The list of tools for readers who may see connectors, or the reason why it is missing. */
 export function ToolSection({ policy }: { readonly policy: ToolPolicy }): JSX.Element {
   const { session, can } = useSession();
   const { items, problem, isLoading, reload } = useConnectors();

@@ -12,7 +12,7 @@ export interface FormParts {
   readonly send: (decision: Decision) => Promise<void>;
 }
 
-/** The second step of a decision: Escape leaves it, Ctrl and Enter send it from any of its fields. */
+/** The second step of a decision. Escape leaves it; Ctrl+Enter submits it from any field. */
 export function DecisionForm({
   label,
   leave,
@@ -41,7 +41,7 @@ export function DecisionForm({
           event.preventDefault();
           if (!event.repeat) event.currentTarget.requestSubmit();
         } else if (event.key === "Enter" && event.repeat && !(event.target instanceof HTMLTextAreaElement)) {
-          // The key that has opened this is still down: that says yes to nothing.
+          // Ignore the repeats of the key that opened this form.
           event.preventDefault();
         }
       }}

@@ -3,7 +3,7 @@ import { Empty, Page } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
 import { Desk } from "./desk.tsx";
 
-/** `/console/approvals`, and with one of them beside the list `/console/approvals/:task/:call`. */
+/** `/console/approvals`, and `/console/approvals/:task/:call` with one approval beside the list. */
 export function Approvals(): JSX.Element {
   const { can } = useSession();
   if (can("approvals:write")) return <Desk />;

@@ -5,7 +5,7 @@ import { JsonDiff } from "./diff-view.tsx";
 import { ExactJson } from "./exact.tsx";
 import { isSameJson } from "./json.ts";
 
-/** What the tool would be called with, to the last character; and what of that the agent had not asked for. */
+/** The exact arguments of the call, and how they differ from what the agent asked for. */
 export function ArgumentsCard({
   approval,
   asked,
@@ -13,9 +13,9 @@ export function ArgumentsCard({
   acknowledge,
 }: {
   readonly approval: Approval;
-  /** As the model had asked for them; undefined where that is not known. */
+  /** The model's original arguments; undefined if unknown. */
   readonly asked: unknown;
-  /** As they were when the reader opened this. */
+  /** The approval as it was when the reader opened it. */
   readonly seen: Approval;
   readonly acknowledge: () => void;
 }): JSX.Element {

@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import type { Loaded } from "../../state/use-data.ts";
 import { VotesText } from "./votes.tsx";
 
-/** Which agent asks, what it may reach, and who has to say yes. */
+/** The asking agent, its rights, and whose approval is needed. */
 export function AskerFacts({
   approval,
   agent: { data: agent, problem },

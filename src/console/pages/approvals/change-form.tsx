@@ -6,7 +6,7 @@ import { isSameJson, prettyJson, readArguments } from "./json.ts";
 
 const MOST_ROWS = 16;
 
-/** Other arguments in place of those that were asked for: checked as they are typed, and by the tool's schema when sent. */
+/** Replaces the arguments. Checked as JSON while typing, and against the tool's schema when sent. */
 export function ChangeForm({
   before,
   draft,
@@ -18,7 +18,7 @@ export function ChangeForm({
   send,
 }: FormParts & {
   readonly before: unknown;
-  /** What was typed; null where nothing was. */
+  /** The text as typed; null if untouched. */
   readonly draft: string | null;
   readonly setDraft: (draft: string) => void;
 }): JSX.Element {

@@ -9,10 +9,10 @@ import type { DecisionAnswer } from "./decide.tsx";
 import { DecisionView } from "./decision-view.tsx";
 import type { Chosen } from "./use-chosen.ts";
 
-/** Connectors that are read to say what a tool does. */
+/** Connectors read to describe the tool. */
 const MOST_CONNECTORS = 200;
 
-/** The approval that the address names, beside the list; on a small screen in place of it. */
+/** The approval named in the address, beside the list, or in its place on a small screen. */
 export function ChosenPane({
   view,
   name,
@@ -25,7 +25,7 @@ export function ChosenPane({
   readonly view: View;
   readonly name: ApprovalName | null;
   readonly chosen: Chosen;
-  /** Of the list. */
+  /** The first approval of the list. */
   readonly first: Approval | undefined;
   readonly areKeysOn: boolean;
   readonly decided: (answer: DecisionAnswer, approval: Approval) => void;
@@ -33,7 +33,7 @@ export function ChosenPane({
 }): JSX.Element {
   const { can } = useSession();
   const isNamed = name !== null;
-  // Here and not in the view of one approval: going from one to the next reads neither of them again.
+  // Read here rather than in the view of an approval, so that moving between approvals reads neither again.
   const connectors = useData(
     "GET /v1/connectors",
     isNamed && can("connectors:read") ? { query: { limit: MOST_CONNECTORS } } : null,

@@ -11,7 +11,7 @@ import { ExactJson, ExactText } from "./exact.tsx";
 import type { Step, StoryCall } from "./story.ts";
 import type { ReadStory } from "./use-story.ts";
 
-/** How it came to the call: what the task was told to do, and what it has said and done until it asked. */
+/** What led to the call: the task's prompt, and everything the task said and did until it asked. */
 export function ContextCard({
   approval,
   task,
@@ -82,7 +82,7 @@ function StepItem({
 }: {
   readonly step: Step;
   readonly number: number;
-  /** Id of the call that a person is asked about. */
+  /** Id of the call that needs approval. */
   readonly asking: string;
 }): JSX.Element {
   return (

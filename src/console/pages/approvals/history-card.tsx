@@ -11,10 +11,10 @@ import { isSameJson } from "./json.ts";
 
 const SHOWN = 10;
 
-/** What people said when the same agent asked for the same tool before. */
+/** Earlier decisions about the same agent and tool. */
 export function HistoryCard({ approval }: { readonly approval: Approval }): JSX.Element {
   const { agent, tool } = approval;
-  // One more: it may be among them itself.
+  // One more, because the current approval may be among them.
   const history = useData("GET /v1/approvals", {
     query: { status: "decided", agent, tool, limit: SHOWN + 1 },
   });

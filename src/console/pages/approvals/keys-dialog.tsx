@@ -13,7 +13,7 @@ const KEYS: readonly (readonly [keys: readonly string[], what: string])[] = [
   [["?"], "These keys"],
 ];
 
-/** What can be done by keys alone, and the switch that turns single keys off. */
+/** Lists the keyboard shortcuts, with a switch that turns them off. */
 export function KeysDialog({
   isOn,
   setOn,

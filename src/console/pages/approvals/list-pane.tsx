@@ -9,7 +9,7 @@ import { ApprovalList } from "./approval-list.tsx";
 import { Filters } from "./filters.tsx";
 import type { Waiting } from "./use-waiting.ts";
 
-/** The list of the view that is open, or what belongs there. */
+/** The list of the current view, or its loading, error or empty state. */
 export function ListPane({
   view,
   waiting,

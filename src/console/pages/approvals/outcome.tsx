@@ -5,7 +5,7 @@ import { Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { Exact } from "./exact.tsx";
 
-/** What became of a call that waits no more, and where that is recorded. */
+/** The outcome of a decided or expired call, with a link to its ledger entry. */
 export function Outcome({ approval }: { readonly approval: Approval }): JSX.Element {
   const { can } = useSession();
   const { status, decision_seq: seq, reason } = approval;

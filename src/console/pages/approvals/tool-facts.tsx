@@ -8,7 +8,7 @@ import { ExactText } from "./exact.tsx";
 
 type Connectors = Loaded<{ readonly data: readonly Connector[] }>;
 
-/** What the tool is that would be called, as its connector says. */
+/** The tool as its connector describes it. */
 export function ToolFacts({
   name,
   connectors,

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { argumentRows, type Schema } from "./schema.ts";
 
-/** What a tool is called with, for people. */
+/** A tool's arguments as a table. */
 export function ArgumentTable({ schema }: { readonly schema: Schema }): JSX.Element {
   const rows = argumentRows(schema);
   if (rows.length === 0) {

@@ -11,7 +11,7 @@ const AUTHS: readonly (readonly [OpenApiDraft["auth"], string])[] = [
   ["query", "A parameter of the query"],
 ];
 
-/** What an API is called with so that it knows who calls. */
+/** The credentials for calling the API. */
 export function AuthFields({
   draft,
   change,

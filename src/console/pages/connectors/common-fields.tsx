@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { TextArea, TextField } from "../../parts/field.tsx";
 import { NAME_LENGTH } from "./names.ts";
 
-/** What every kind of connector has: its name, and which of its tools it may bring. */
+/** Fields of every kind of connector: its name, and the tools it may offer. */
 export function CommonFields({
   name,
   scopes,

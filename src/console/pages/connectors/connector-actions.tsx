@@ -9,7 +9,7 @@ import { notify } from "../../parts/toast.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useAction } from "../../state/use-action.ts";
 
-/** Asking for the tools anew and removing, for who may; nothing for builtin ones, of which neither can be done. */
+/** Refresh and remove, for readers who may. Built-in connectors have neither. */
 export function ConnectorActions({
   connector: { name, kind, tools },
   changed,

@@ -18,7 +18,7 @@ export function isAllTools(scopes: readonly string[]): boolean {
   return scopes.includes("*");
 }
 
-/** Why a connector is not ready, and what helps. */
+/** Why a connector is not ready, and what to do about it. */
 export function ConnectorError({ connector }: { readonly connector: Connector }): JSX.Element | null {
   const { status, error, tools } = connector;
   if (status === "ready") return null;

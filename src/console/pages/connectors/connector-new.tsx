@@ -18,7 +18,7 @@ const KINDS = [
   ["paste", "Paste JSON"],
 ] as const;
 
-/** Lets a connector in: a form for each kind, or a configuration that is pasted. */
+/** Adds a connector: a form for each kind, or a pasted configuration. */
 export function ConnectorNew(): JSX.Element {
   const { can } = useSession();
   const { query, route } = useLocation();

@@ -11,7 +11,7 @@ import { ConnectorError, ConnectorFacts, kindText } from "./connector-facts.tsx"
 import { Tools } from "./tools.tsx";
 import { useConnectors } from "./use-connectors.ts";
 
-/** One connector: how it is, what it offers, and a way to try it. */
+/** A connector: its state, its tools, and a form to try them. */
 export function ConnectorPage(): JSX.Element {
   const { can } = useSession();
   const { params } = useRoute();

@@ -10,10 +10,10 @@ import { useSession } from "../../state/session.tsx";
 import { ConnectorCard } from "./connector-card.tsx";
 import { type LoadedConnectors, useConnectors } from "./use-connectors.ts";
 
-/** From so many on they are looked for by name. */
+/** From this many connectors on, the page has a search field. */
 const MANY = 7;
 
-/** Where tools come from, and how each source is. */
+/** All connectors, with the state of each. */
 export function Connectors(): JSX.Element {
   const { can } = useSession();
   return (

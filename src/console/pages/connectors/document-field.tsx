@@ -9,10 +9,10 @@ const SOURCES: readonly (readonly [OpenApiDraft["source"], string])[] = [
   ["text", "As text"],
   ["file", "From a file"],
 ];
-/** A request may have 10 MiB, and text grows when it is written as JSON. */
+/** A request may have 10 MiB, and encoding a text as JSON makes it longer. */
 const MOST_BYTES = 8_000_000;
 
-/** Where an OpenAPI document comes from: an address that the server reads, a text, or a file that is dropped or chosen. */
+/** The OpenAPI document: an address for the server to read, a text, or a file. */
 export function DocumentField({
   draft,
   change,

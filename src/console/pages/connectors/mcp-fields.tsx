@@ -6,13 +6,13 @@ import { Pairs } from "./pairs.tsx";
 interface McpFieldsProps {
   readonly draft: McpDraft;
   readonly change: (draft: McpDraft) => void;
-  /** By JSON pointer: what the server, or this page, has against it. */
+  /** Errors by JSON pointer, from the server or this page. */
   readonly errors: ReadonlyMap<string, string>;
-  /** By JSON pointer, or `#key` of a row: what a pasted configuration has left open. */
+  /** Unfilled values of a pasted configuration, by JSON pointer or by `#key` of a row. */
   readonly open?: ReadonlyMap<string, string>;
 }
 
-/** How an MCP server is reached. */
+/** Fields of an MCP connection. */
 export function McpFields(props: McpFieldsProps): JSX.Element {
   return props.draft.type === "stdio" ? <ProgramFields {...props} /> : <RemoteFields {...props} />;
 }
@@ -91,7 +91,7 @@ function RemoteFields({ draft, change, errors, open }: McpFieldsProps): JSX.Elem
   );
 }
 
-/** What is wrong with a field, or with one of its items. */
+/** The error of a field or of one of its items. */
 function under(errors: ReadonlyMap<string, string>, path: string): string | undefined {
   const found = [...errors].filter(([at]) => at === path || at.startsWith(`${path}/`));
   if (found.length === 0) return undefined;

@@ -9,7 +9,7 @@ import { McpFields } from "./mcp-fields.tsx";
 import { useAdding } from "./use-adding.ts";
 import { useFirstFault } from "./use-first-fault.ts";
 
-/** Adds an MCP server: a program here, or one over HTTP. */
+/** Adds an MCP server: a program on this machine, or a server over HTTP. */
 export function NewMcp({
   type,
   added,

@@ -11,7 +11,7 @@ import { EMPTY_OPENAPI, isOpenApiTyped, openApiBody } from "./drafts.ts";
 import { useAdding } from "./use-adding.ts";
 import { useFirstFault } from "./use-first-fault.ts";
 
-/** Adds an HTTP API by the document that describes it. */
+/** Adds an HTTP API from its OpenAPI document. */
 export function NewOpenApi({ added }: { readonly added: (connector: Connector) => void }): JSX.Element {
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState("");

@@ -10,7 +10,7 @@ import { openFields } from "./placeholders.ts";
 
 const TYPES = { stdio: "program", http: "Streamable HTTP", sse: "HTTP+SSE" } as const;
 
-/** One server of a configuration: what it would be, or what became of it. */
+/** A server of a pasted configuration: its fields, or its result. */
 export function PastedItem({
   item,
   change,

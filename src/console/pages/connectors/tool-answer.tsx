@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import { type AnswerPart, answerParts, bytesText } from "./answer.ts";
 import { AskedLink } from "./asked-link.tsx";
 
-/** What came of a call: the tool's answer, its refusal, or that a person is asked first. */
+/** The result of a call: the tool's answer, a refusal, or a pending approval. */
 export function ToolAnswer({
   answer,
 }: {

@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import { ArgumentTable } from "./argument-table.tsx";
 import { TryTool } from "./try-tool.tsx";
 
-/** What a tool says of itself, and a form that calls it. */
+/** A tool's description, and a form that calls it. */
 export function ToolView({ tool }: { readonly tool: Tool }): JSX.Element {
   const { session } = useSession();
   const { name, description, destructive, approval, input_schema } = tool;

@@ -8,10 +8,10 @@ import { Empty } from "../../parts/page.tsx";
 import { isAllTools } from "./connector-facts.tsx";
 import { ToolView } from "./tool-view.tsx";
 
-/** From so many on they are looked for by name. */
+/** From this many tools on, the list has a search field. */
 const MANY = 12;
 
-/** A connector's tools, one of them open: on a wide screen beside the list, on a narrow one in its place. */
+/** A connector's tools with one of them open: beside the list on a wide screen, in its place on a narrow one. */
 export function Tools({ connector }: { readonly connector: Connector }): JSX.Element {
   const { query } = useLocation();
   const { name, tools, scopes } = connector;
@@ -76,7 +76,7 @@ function NoTools({ connector: { status, scopes } }: { readonly connector: Connec
   );
 }
 
-/** Its name without the connector's. */
+/** The tool's name without its connector. */
 export function ownName({ name }: Pick<Tool, "name">): string {
   return name.slice(name.indexOf(".") + 1);
 }

@@ -20,7 +20,7 @@ type Input = Readonly<Record<string, unknown>>;
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-/** Calls a tool for real, with arguments that are filled in here. */
+/** Calls a tool with the arguments entered here. The call is real. */
 export function TryTool({ tool }: { readonly tool: Tool }): JSX.Element {
   const { session } = useSession();
   const { name } = tool;
@@ -48,7 +48,7 @@ export function TryTool({ tool }: { readonly tool: Tool }): JSX.Element {
 function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool: Tool }): JSX.Element {
   const fields = useMemo(() => argumentFields(input_schema), [input_schema]);
   const [typed, setTyped] = useState<ReadonlyMap<string, string>>(NONE);
-  /** All arguments as one text; null while each has a field of its own. */
+  /** All arguments as one JSON text; null while each has a field. */
   const [json, setJson] = useState<string | null>(fields === null ? "{}" : null);
   const [errors, setErrors] = useState<ReadonlyMap<string, string>>(NONE);
   const [asked, setAsked] = useState<Input | null>(null);
@@ -58,7 +58,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
   const action = useAction();
   const consent = useAction();
 
-  /** What was typed; undefined where some of it cannot be sent, which is then shown. */
+  /** The entered arguments; undefined if some are invalid, which is then shown. */
   function read(): Input | undefined {
     if (json !== null || fields === null) {
       const given = readObject(json ?? "");
@@ -174,7 +174,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
           action={consent}
           close={() => setAsked(null)}
           work={async () => {
-            // The answer may take its time: it is waited for on the page.
+            // The call may take a while; the page shows its progress.
             void send(asked);
           }}
         >
@@ -189,7 +189,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
   );
 }
 
-/** What the server has against single arguments, by their names. */
+/** The server's errors for single arguments, by name. */
 function argumentErrors({ fields }: ApiProblem): ReadonlyMap<string, string> {
   return new Map(
     [...fields].flatMap(([path, message]) => {

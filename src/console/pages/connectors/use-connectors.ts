@@ -4,7 +4,7 @@ import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 
 export interface LoadedConnectors {
-  /** Undefined before all have been read. */
+  /** Undefined until all have been read. */
   readonly data: readonly Connector[] | undefined;
   readonly problem: ApiProblem | null;
   readonly isLoading: boolean;
@@ -16,8 +16,8 @@ const PAGE = 200;
 const ON = ["connector.changed"] as const;
 
 /**
- * All connectors of the workspace, by name. It may have 200 and the builtin ones: two pages hold them all. A token that may
- * not read them asks for none.
+ * All connectors of the workspace, by name. With its built-in ones it may have slightly more than 200: two pages.
+ * Reads nothing if the token may not see connectors.
  */
 export function useConnectors(): LoadedConnectors {
   const { can } = useSession();

@@ -27,7 +27,7 @@ import { useLedgerSize } from "./use-ledger-size.ts";
 const PAGE = 100;
 const ROW_HEIGHT = { wide: 38, narrow: 84 } as const;
 
-/** The entries, newest first. What is recorded meanwhile is counted, and shown when its reader asks for it. */
+/** The entries, newest first. New entries are counted, and shown when the reader asks for them. */
 export function Entries({
   filter,
   ownReads,
@@ -37,7 +37,7 @@ export function Entries({
 }): JSX.Element {
   const { route } = useLocation();
   const isNarrow = useNarrow();
-  /** The newest entry that the list could show when it was read. */
+  /** The newest entry at the time of the read. */
   const [newest, setNewest] = useState(0);
   const pages = usePages<LedgerEntry>(
     JSON.stringify(filter),
@@ -125,14 +125,14 @@ function Filters({
   );
 }
 
-/** What fields were refused for stands at the fields. */
+/** Whether every error is shown at a filter field. */
 function isAtFields(problem: ApiProblem | null): boolean {
   const paths: readonly string[] = FILTER_FIELDS.map((field) => `/${field}`);
   const wrong = [...(problem?.fields.keys() ?? [])];
   return wrong.length > 0 && wrong.every((path) => paths.includes(path));
 }
 
-/** What stands in the entries that were read: nothing is asked for it. */
+/** Suggestions taken from the loaded entries, without a call. */
 function offeredBy(items: readonly LedgerEntry[]): Partial<Record<FilterField, readonly string[]>> {
   const of = (field: "agent" | "actor" | "action") =>
     [...new Set(items.flatMap((entry) => entry[field] ?? []))].sort();

@@ -10,7 +10,7 @@ import { channelWords, OPTIONAL_FIELDS, phaseWords } from "./entry-words.ts";
 type Row = readonly [string, ComponentChildren] | null;
 const FIRST = 1;
 
-/** Every field of an entry, with what it means; what the entry leaves out is named at the end. */
+/** All fields of an entry with their meanings. Absent fields are listed at the end. */
 export function EntryFields({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
   const missing = OPTIONAL_FIELDS.filter(([field]) => entry[field] === null).map(([, name]) => name);
   return (
@@ -145,7 +145,7 @@ function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): Row[] 
   ];
 }
 
-/** The name, which may be another one tomorrow, and what is hashed. */
+/** The actor's current name, and the actor as hashed. */
 function ActorRow({ actor }: { readonly actor: string }): JSX.Element {
   return (
     <>
@@ -162,7 +162,7 @@ export function EntryLink({ seq }: { readonly seq: number }): JSX.Element {
   );
 }
 
-/** A link where its reader may see what it leads to; else its text alone. */
+/** A link if the reader may open its target, otherwise plain text. */
 function ScopedLink({
   scope,
   href,

@@ -6,7 +6,7 @@ import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { countText, durationText, plural, Time } from "../../parts/text.tsx";
 import { usePair } from "./use-pair.ts";
 
-/** An intent and what became of it, side by side. What happened at once has no other half. */
+/** An intent and its outcome side by side. Single entries have no other half. */
 export function EntryPair({ entry }: { readonly entry: LedgerEntry }): JSX.Element | null {
   return entry.phase === "single" ? null : <Pair entry={entry} />;
 }

@@ -23,7 +23,7 @@ export function channelWords(channel: string): string {
   return CHANNELS[channel] ?? channel;
 }
 
-/** What an entry says, in a sentence or two: who did what, about what, and what came of it. */
+/** An entry in a sentence or two: who did what, and with what result. */
 export function sentenceOf(entry: LedgerEntry): string {
   const { action, actor, oversight, agent, tool, model, channel, code, phase } = entry;
   const who = oversight === null ? actor : oversight.person;
@@ -39,7 +39,7 @@ export function sentenceOf(entry: LedgerEntry): string {
   return `${action} by ${who}${where}${what}. ${ended.slice(0, -1)}${because}.`;
 }
 
-/** Fields that an entry of its kind may have, by what they are called here. */
+/** Optional fields with their labels. */
 export const OPTIONAL_FIELDS: readonly (readonly [keyof LedgerEntry, string])[] = [
   ["ref", "intent"],
   ["code", "code"],

@@ -5,7 +5,7 @@ import { Card } from "../../parts/page.tsx";
 import { plural } from "../../parts/text.tsx";
 import type { EntryAnswer } from "./check-entry.ts";
 
-/** What was hashed, byte for byte: text with sorted keys and no spaces, as RFC 8785 writes JSON. */
+/** The hashed bytes: JSON with sorted keys and without spaces (RFC 8785). */
 export function ExactBytes({
   entry: { bytes: encoded, leaf },
 }: {

@@ -7,7 +7,7 @@ import { FILTER_FIELDS, isFiltered, type LedgerFilter, NO_FILTER, queryOf } from
 import { zoneName } from "./local-time.ts";
 import { TimeField } from "./period-fields.tsx";
 
-/** Takes the ledger, or a part of it, away as a file: plain links, which the browser follows by itself. */
+/** Downloads of the ledger or a part of it, as plain links. */
 export function ExportTab({ filter }: { readonly filter: LedgerFilter }): JSX.Element {
   const [chosen, setChosen] = useState(filter);
   const change = (field: keyof LedgerFilter) => (value: string) =>

@@ -10,7 +10,7 @@ import type { OwnReads } from "./own-reads.ts";
 import { type LedgerHead, useHead } from "./use-head.ts";
 import { useLedgerSize } from "./use-ledger-size.ts";
 
-/** How long the ledger is, who signs it, and whether it still begins with what this browser saw before. */
+/** The ledger's size and key, and whether it still begins with what this browser has seen. */
 export function Head({ ownReads }: { readonly ownReads: OwnReads }): JSX.Element {
   const head = useHead(ownReads);
   const told = useLedgerSize();
@@ -86,7 +86,7 @@ function SignedBadge({ verdict }: { readonly verdict: "good" | "bad" | "undecide
   return <Badge tone="warn" text="not checked" />;
 }
 
-/** Whether the server has kept what it showed this browser: nobody but who kept something can say that. */
+/** Whether the ledger contains what this browser saw earlier. Only someone who kept a checkpoint can tell. */
 function SeenBefore({ head }: { readonly head: LedgerHead }): JSX.Element {
   const { seen, seenSize, judgement, isShorter } = head;
   const sawThen = seen && (

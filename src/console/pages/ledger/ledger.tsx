@@ -15,7 +15,7 @@ const TABS: readonly (readonly [LedgerTab, string])[] = [
   ["export", "Export"],
 ];
 
-/** The record of all that was asked, allowed, refused and done, and what proves that nobody has changed it. */
+/** The ledger: its entries, proofs, exports and verification. */
 export function Ledger(): JSX.Element {
   const { can } = useSession();
   return (

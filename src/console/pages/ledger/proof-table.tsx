@@ -3,7 +3,7 @@ import { Card } from "../../parts/page.tsx";
 import type { EntryCheck, ProofNode } from "./check-entry.ts";
 import { rangeText } from "./hash-text.ts";
 
-/** What the drawing shows, with every hash in full. */
+/** The drawing as a table, with complete hashes. */
 export function ProofTable({ check }: { readonly check: EntryCheck }): JSX.Element | null {
   const { steps, root, isRootSigned, signed } = check;
   if (root === null) return null;

@@ -9,7 +9,7 @@ import { ProofDrawing } from "./proof-drawing.tsx";
 import { ProofTable } from "./proof-table.tsx";
 import { useProof } from "./use-proof.ts";
 
-/** The proof that an entry is in the ledger, computed again by this browser, and drawn. */
+/** The proof that the ledger contains an entry, recomputed by this browser and drawn. */
 export function Proof({ seq, entry }: { readonly seq: number; readonly entry: EntryAnswer }): JSX.Element {
   const { check, note, at, problem, reload } = useProof(seq, entry);
   return (

@@ -14,12 +14,12 @@ const WORDS: Readonly<Record<Verdict, readonly [tone: Tone, badge: string, text:
   undecided: ["warn", "cannot be decided", "Something is missing that it takes to say."],
 };
 
-/** What a check has come to. */
+/** The result of a check. */
 export function Verified({ result }: { readonly result: Verification }): JSX.Element {
   const { verdict, findings, facts } = result;
   const [tone, badge, text] = WORDS[verdict];
   const heading = useRef<HTMLHeadingElement>(null);
-  // It appears below what was pressed: whoever does not see the page is led there.
+  // The result appears below the button, so its heading takes the focus for screen readers.
   useEffect(() => heading.current?.focus(), [result]);
   return (
     <section class={`card ledger-verdict ledger-verdict-${tone}`}>

@@ -16,7 +16,7 @@ import { readSeen } from "./seen.ts";
 import { Verified } from "./verified.tsx";
 import { WhatItShows } from "./what-it-shows.tsx";
 
-/** Checks the ledger, or a time of it, with the reader's own machine. */
+/** Verifies the ledger or a period of it in the browser. */
 export function VerifyTab({ filter }: { readonly filter: LedgerFilter }): JSX.Element {
   const { workspace } = useSession().session;
   const [from, setFrom] = useState(filter.from);

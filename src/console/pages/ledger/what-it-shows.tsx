@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { Card } from "../../parts/page.tsx";
 
-/** What a check in a page is worth, so that nobody takes it for more. */
+/** Explains what a check in a web page can and cannot show. */
 export function WhatItShows(): JSX.Element {
   return (
     <Card title="What this shows, and what it cannot">

@@ -8,7 +8,7 @@ import { useData } from "../../state/use-data.ts";
 
 const SHOWN = 5;
 
-/** What people decided last. */
+/** The latest decisions. */
 export function Decisions(): JSX.Element {
   const decided = useData("GET /v1/approvals", { query: { status: "decided", limit: SHOWN } }, [
     "approval.changed",

@@ -3,7 +3,7 @@ import { Card } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 
-/** What to do in a workspace where nothing has happened yet; each step is ticked once it is done. */
+/** A checklist for a new workspace. */
 export function FirstSteps({
   hasAgent,
   hasTask,
@@ -64,9 +64,9 @@ function Step({
   readonly isDone: boolean;
   readonly title: string;
   readonly text: string;
-  /** Addresses and what they are called; empty for who may not. */
+  /** Pairs of address and label; empty if the reader may not do it. */
   readonly links: readonly (readonly [string, string])[];
-  /** What it takes. */
+  /** The scope needed. */
   readonly scope: string;
 }): JSX.Element {
   return (

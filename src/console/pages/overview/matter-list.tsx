@@ -8,7 +8,7 @@ import type { Matter } from "./matters.ts";
 import type { Reads } from "./reads.ts";
 import { useMatters } from "./use-matters.ts";
 
-/** What needs a person: the worst first, each with the page where something can be done about it. */
+/** What needs attention, most serious first, each linked to the page where it can be resolved. */
 export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
   const { matters, isWhole, problem } = useMatters(reads);
   return (
@@ -32,7 +32,7 @@ export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
   );
 }
 
-/** What the page looks at, and the scopes that it takes. */
+/** What the page checks, and the scopes needed. */
 const LOOKED_AT = [
   ["calls that wait for a person", ["approvals:write"]],
   ["connectors that cannot be reached", ["connectors:read"]],

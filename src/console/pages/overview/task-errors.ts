@@ -1,4 +1,4 @@
-/** What a task's error says in words, and what one can do about it. */
+/** A task error in words, with advice. */
 interface Explained {
   readonly name: string;
   readonly advice: string;

@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import { useWorkspaceStatus } from "../../state/usage.ts";
 import { useData } from "../../state/use-data.ts";
 
-/** What this server is, where its doors are, and by which key its ledger is checked. */
+/** The server's version, its addresses, and the key that verifies its ledger. */
 export function About(): JSX.Element {
   const { session, can } = useSession();
   const document = useData("GET /openapi.json", {});

@@ -16,7 +16,7 @@ import { browserName } from "./user-agent.ts";
 
 const PAGE_SIZE = 100;
 
-/** Who is signed in to the console, and an end to it. */
+/** Console sessions, and a way to end them. */
 export function Sessions(): JSX.Element {
   const { signOut } = useSession();
   const [ending, setEnding] = useState<SignedInBrowser | null>(null);
@@ -27,7 +27,7 @@ export function Sessions(): JSX.Element {
       signal,
     }),
   );
-  // Those of a token end with it. Of who signs in no event tells: the button reads again.
+  // A token's sessions end with it. There is no event for new sessions, so a button reads them again.
   useReadAgain("token.changed", sessions.reload);
 
   async function end({ id, current }: SignedInBrowser): Promise<void> {

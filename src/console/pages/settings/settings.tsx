@@ -12,7 +12,7 @@ import { Sessions } from "./sessions.tsx";
 interface Section {
   readonly path: string;
   readonly name: string;
-  /** The token's scope without which there is nothing to see. */
+  /** Scope that a token needs to see the section. */
   readonly scope: string | null;
   readonly component: () => JSX.Element;
 }
@@ -26,7 +26,7 @@ const SECTIONS: readonly Section[] = [
   { path: "about", name: "About", scope: null, component: About },
 ];
 
-/** `/console/settings/:section`; without one the first that the reader may see. */
+/** `/console/settings/:section`, or the first section that the reader may see. */
 export function Settings(): JSX.Element {
   const { params } = useRoute();
   const { can } = useSession();

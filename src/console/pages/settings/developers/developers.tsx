@@ -27,8 +27,8 @@ interface Shown {
 }
 
 /**
- * The workspace's tokens. `?issue` opens the form, `&agent=` with that agent chosen, so that other pages can lead here. A secret
- * that is shown is in this component's state, and nowhere else.
+ * The workspace's tokens. `?issue` opens the form, and `&agent=` preselects an agent, for links from other pages. A
+ * new secret is kept only in this component's state.
  */
 export function Developers(): JSX.Element {
   const { query, route } = useLocation();
@@ -155,7 +155,7 @@ function TokenList({
           work={async () => {
             await call("DELETE /v1/tokens/:id", { params: { id: revoking.id } });
             notify(`${revoking.name} is revoked.`);
-            // Of the reader's own token this is the answer that signs out.
+            // Revoking the reader's own token signs out.
             revoked();
           }}
         >

@@ -16,14 +16,14 @@ const MODES: readonly (readonly [TokenDraft["toolsMode"], string])[] = [
   ["search", "Two tools that find and call the others"],
 ];
 
-/** The form for a new token. What was typed stays where the server refuses it. */
+/** The form for a new token. Keeps the input if the server refuses it. */
 export function IssueDialog({
   agents,
   agent,
   close,
   issued,
 }: {
-  /** Names that may be chosen; undefined where the reader may not see them. */
+  /** Agents to choose from; undefined if the reader may not see them. */
   readonly agents: readonly string[] | undefined;
   readonly agent: string;
   readonly close: () => void;

@@ -20,7 +20,7 @@ const ANY: readonly (readonly [string, string])[] = [
   [OTHER, "Another time"],
 ];
 
-/** Gives a token a new secret, and asks how long the old one shall work meanwhile. */
+/** Gives a token a new secret, and asks how long the old one stays valid. */
 export function RotateDialog({
   token,
   isOwn,
@@ -28,10 +28,10 @@ export function RotateDialog({
   rotated,
 }: {
   readonly token: Token;
-  /** It is the token that this browser is signed in by. */
+  /** Whether this browser is signed in with the token. */
   readonly isOwn: boolean;
   readonly close: () => void;
-  /** `former`: for how long the old secret works, in words; null: it does not any more. */
+  /** `former`: how long the old secret stays valid, in words; null if it is invalid at once. */
   readonly rotated: (token: IssuedToken, former: string | null) => void;
 }): JSX.Element {
   const [grace, setGrace] = useState(isOwn ? "10m" : AT_ONCE);

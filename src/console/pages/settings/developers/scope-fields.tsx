@@ -6,7 +6,7 @@ import { Choice } from "../choice.tsx";
 import { type TokenDraft, takesDefault } from "./draft.ts";
 import { ADMIN, AGENT_DEFAULT, SCOPE_WORDS, SCOPES } from "./scopes.ts";
 
-/** What the token will be allowed. Nobody hands out what they do not hold: that cannot be ticked. */
+/** The token's rights. Scopes that the reader does not have cannot be granted. */
 export function ScopeFields({
   draft,
   change,

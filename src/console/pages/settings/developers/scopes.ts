@@ -1,6 +1,6 @@
 import type { NamedScope } from "../../../../http/api.ts";
 
-/** What each scope lets its holder do. */
+/** What each scope permits. */
 export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
   "tasks:read": "See tasks, what they do and what comes of them",
   "tasks:write": "Run tasks, and cancel them",
@@ -20,7 +20,7 @@ export const SCOPES = Object.keys(SCOPE_WORDS) as readonly NamedScope[];
 
 export const ADMIN = "admin";
 
-/** What a token with an agent gets where it names no scopes (contract, section 2). */
+/** Default scopes of a token that acts as an agent (contract, section 2). */
 export const AGENT_DEFAULT = [
   "tasks:read",
   "tasks:write",

@@ -5,9 +5,7 @@ import { Code } from "../../../parts/code.tsx";
 import { Dialog } from "../../../parts/dialog.tsx";
 import { snippetsOf } from "./snippets.ts";
 
-/**
- * Shows a secret this once, with what can be done with it at once. Nothing of it is kept: when the dialog is gone, so is the secret.
- */
+/** Shows a new secret once, with examples of its use. The secret is gone when the dialog closes. */
 export function SecretDialog({
   token,
   agent,
@@ -15,9 +13,9 @@ export function SecretDialog({
   close,
 }: {
   readonly token: IssuedToken;
-  /** Which agent the examples speak of. */
+  /** The agent used in the examples. */
   readonly agent: string | null;
-  /** For how long the secret before it works; null: it does not any more. Undefined: there was none. */
+  /** How long the previous secret stays valid; null if it is invalid already; undefined if there was none. */
   readonly former?: string | null;
   readonly close: () => void;
 }): JSX.Element {
@@ -31,7 +29,7 @@ export function SecretDialog({
     <Dialog
       title={isLeaving ? "Have you kept the secret?" : `Secret of ${token.name}`}
       isWide
-      // A second Escape goes back: nothing is lost by pressing it once too often.
+      // A second Escape returns to the secret.
       close={() => setLeaving(!isLeaving)}
     >
       {isLeaving ? (

@@ -1,26 +1,26 @@
 import type { IssuedToken } from "../../../../http/api.ts";
 
-/** Something that can be taken as it is, and works. */
+/** An example that works as it is. */
 export interface Snippet {
   readonly id: "shell" | "mcp" | "stdio" | "typescript" | "mcp-client";
   readonly name: string;
-  /** Where it goes. */
+  /** Where to paste it. */
   readonly hint: string;
   readonly text: string;
 }
 
 export interface SnippetOf {
   readonly token: IssuedToken;
-  /** The server's address, without a slash at its end. */
+  /** The server's address without a trailing slash. */
   readonly origin: string;
-  /** The agent that is given a task; null: none is known. */
+  /** The agent for the example task; null if none is known. */
   readonly agent: string | null;
 }
 
 const NO_AGENT = "my-agent";
 const PROMPT = "What do you know about refunds?";
 
-/** Ready to use with a new token: they hold its secret. What it may not do is not shown. */
+/** Examples with the new token's secret, limited to what the token may do. */
 export function snippetsOf({ token, origin, agent }: SnippetOf): readonly Snippet[] {
   const { secret, scopes } = token;
   const canRun = scopes.includes("admin") || scopes.includes("tasks:write");
@@ -159,7 +159,7 @@ function listByMcp(origin: string, secret: string): string {
   ].join("\n");
 }
 
-/** One word of a POSIX shell (2.2.2, single quotes). */
+/** Quotes a word for a POSIX shell (2.2.2, single quotes). */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

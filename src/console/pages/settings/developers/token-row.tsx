@@ -6,7 +6,7 @@ import { useSession } from "../../../state/session.tsx";
 
 const SOON_MS = 7 * 86_400_000;
 
-/** One token, without its secret, and what can be done with it. */
+/** A token without its secret, and its actions. */
 export function TokenRow({
   token,
   isOwn,
@@ -16,7 +16,7 @@ export function TokenRow({
 }: {
   readonly token: Token;
   readonly isOwn: boolean;
-  /** Who issued it, as far as it is known by name. */
+  /** The issuer's name, if known. */
   readonly issuer: string;
   readonly rotate: () => void;
   readonly revoke: () => void;

@@ -24,7 +24,7 @@ const ENFORCEMENT = [
   },
 ] as const;
 
-/** The fields hold what is stored, but for those that were typed into: what somebody else changes shows at once. */
+/** Fields show the stored values unless edited, so changes by others appear at once. */
 export function LimitForm({
   workspace,
   changed,
@@ -37,7 +37,7 @@ export function LimitForm({
   const action = useAction();
   const stored = valuesOf(workspace);
   const values: LimitValues = { ...stored, ...draft };
-  // Also what is no number, and so is nothing that could be sent.
+  // Compares the texts, so invalid numbers count as edits too.
   const isDirty = JSON.stringify(values) !== JSON.stringify(stored);
   const body = changeOf(draft, workspace);
   const isFixed = session.agent !== null;

@@ -4,7 +4,7 @@ import type { Workspace } from "../../../../http/api.ts";
 import { countText, creditsText, Time } from "../../../parts/text.tsx";
 import { useUsage } from "../../../state/usage.ts";
 
-/** From here on a meter warns. */
+/** The used part from which a meter warns. */
 const NEAR = 0.8;
 
 export function PresentUse({

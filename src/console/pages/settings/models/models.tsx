@@ -9,7 +9,7 @@ import { useSession } from "../../../state/session.tsx";
 import { useData } from "../../../state/use-data.ts";
 import { yamlOf } from "./yaml.ts";
 
-/** The tiers and models as they are configured: they are read when the server starts, and nobody changes them here. */
+/** The configured tiers and models. They are read when the server starts and cannot be changed here. */
 export function Models(): JSX.Element {
   const { session } = useSession();
   const tiers = useData("GET /v1/tiers", { query: { limit: 200 } });

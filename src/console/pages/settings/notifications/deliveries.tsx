@@ -12,7 +12,7 @@ import { usePages } from "../../../state/use-pages.ts";
 
 const PAGE_SIZE = 50;
 
-/** What was posted to the webhook, or waits to be, and how it went. No event tells of it: the button reads again. */
+/** Webhook deliveries, sent and pending. There are no events for them, so a button reads them again. */
 export function Deliveries({ isConfigured }: { readonly isConfigured: boolean }): JSX.Element | null {
   const deliveries = usePages<Delivery>("deliveries", (cursor, signal) =>
     call("GET /v1/webhooks/deliveries", {
@@ -21,7 +21,7 @@ export function Deliveries({ isConfigured }: { readonly isConfigured: boolean })
     }),
   );
   const { items, isWhole, isLoading, problem, reload } = deliveries;
-  // What was posted while there was a webhook is still worth looking at.
+  // Deliveries of a webhook that has been removed are still shown.
   if (!isConfigured && items.length === 0) return null;
   return (
     <Card

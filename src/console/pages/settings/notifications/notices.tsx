@@ -8,7 +8,7 @@ import { useData } from "../../../state/use-data.ts";
 
 const SHOWN = 20;
 
-/** Limits that were exceeded and budgets that were nearly spent, of late and as they come. */
+/** Recent limit and budget notices, updated live. */
 export function Notices(): JSX.Element {
   const query = { order: "desc", limit: SHOWN } as const;
   const exceeded = useData("GET /v1/ledger", { query: { ...query, action: "limit.exceeded" } }, [
@@ -56,7 +56,7 @@ function Mark({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
   );
 }
 
-/** An entry of a limit or a budget in a sentence. */
+/** A limit or budget entry in a sentence. */
 function wordsOf({ action, agent, detail }: LedgerEntry): string {
   const budget =
     agent === null ? "The workspace's budget of this month" : `The budget of ${agent} of this day`;

@@ -11,7 +11,7 @@ import { Notices } from "./notices.tsx";
 const YAML = `notify:
   webhook: "https://ops.example.org/hook"`;
 
-/** What each notice tells of, by its type. */
+/** What each event type means. */
 const EVENTS: Readonly<Record<string, string>> = {
   "task.finished": "A task has ended, well or not",
   "approval.required": "A call waits for a person",
@@ -20,7 +20,7 @@ const EVENTS: Readonly<Record<string, string>> = {
   "ledger.checkpoint": "The ledger's head was signed: keep it elsewhere",
 };
 
-/** What the operator is told, and how. */
+/** The operator's notifications and their webhook. */
 export function Notifications(): JSX.Element {
   const { can } = useSession();
   const webhook = useData("GET /v1/webhooks", {});
