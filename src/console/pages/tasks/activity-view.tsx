@@ -13,19 +13,19 @@ import { useActivity, type Watched } from "./use-activity.ts";
 import { useFollow } from "./use-follow.ts";
 import { elementPlace, type WrittenText } from "./written-text.ts";
 
-/** What the task's models say and call, as it comes. */
+/** The task's model text and tool calls, live. */
 export function ActivityCard({
   task,
   round,
   finished,
 }: {
   readonly task: Task;
-  /** Another number reads it anew. */
+  /** Changing it starts the stream over. */
   readonly round: number;
-  /** Called with the whole task when it has ended. */
+  /** Called with the final task. */
   readonly finished: (task: Task) => void;
 }): JSX.Element {
-  // Who opens a finished task begins at its beginning.
+  // A finished task is shown from its start.
   const { frame, follow } = useFollow(!isFinal(task.status));
   const watched = useActivity(task.id, round, follow);
   const tell = useRef(finished);
@@ -33,7 +33,7 @@ export function ActivityCard({
   useEffect(() => {
     if (watched.finished) tell.current(watched.finished);
   }, [watched.finished]);
-  // More pieces make it longer.
+  // Each new piece makes the list longer.
   useLayoutEffect(follow, [watched.pieces, follow]);
   const waiting = new Set(
     watched.pieces.flatMap((piece) =>
@@ -74,7 +74,7 @@ function PieceView({
 }: {
   readonly piece: Piece;
   readonly task: Task;
-  /** Ids of the calls that a person is still to decide on. */
+  /** Ids of the calls that wait for a decision. */
   readonly waiting: ReadonlySet<string>;
 }): JSX.Element {
   switch (piece.kind) {
@@ -104,13 +104,13 @@ function PieceView({
   }
 }
 
-/** How a call stands that has no result. */
+/** The status of a call without a result. */
 function meanwhile(call: string, task: Task, waiting: ReadonlySet<string>): string {
   if (isFinal(task.status)) return task.tools_called.find(({ id }) => id === call)?.status ?? "cancelled";
   return waiting.has(call) ? "awaiting_approval" : "running";
 }
 
-/** The element is written to directly: at two hundred words a second nothing is drawn anew for it. */
+/** Writes to the element directly, without rendering: text may come at two hundred tokens a second. */
 function LiveText({ text }: { readonly text: WrittenText }): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -151,7 +151,7 @@ function ApprovalView({
   );
 }
 
-/** Where it stands: an end without a text has to be told from one that is still to come. */
+/** The state at the end of the activity, which tells an empty output from one still to come. */
 function Ending({ task, watched }: { readonly task: Task; readonly watched: Watched }): JSX.Element | null {
   if (task.status === "queued") return <p class="activity-note">Waiting in the queue for its turn.</p>;
   if (!isFinal(task.status)) {

@@ -41,7 +41,7 @@ export function EraseDialog({
   );
 }
 
-/** The entry that dispatched a task stands for all of its texts. */
+/** A task's texts are erased through its dispatch entry. */
 async function dispatchSeq(task: string): Promise<number> {
   let cursor: string | undefined;
   do {

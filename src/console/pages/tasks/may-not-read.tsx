@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { Empty, Page } from "../../parts/page.tsx";
 
-/** In place of what the server would refuse. */
+/** Shown in place of content that the server would refuse. */
 export function MayNotRead({ title }: { readonly title: string }): JSX.Element {
   return (
     <Page title={title}>

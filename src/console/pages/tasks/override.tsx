@@ -11,7 +11,7 @@ import { useAction } from "../../state/use-action.ts";
 
 type Decision = "override" | "disregard";
 
-/** Says, for the record, that a task's output does not count, or what counts in its place. */
+/** Records that a task's output does not count, or what counts instead. */
 export function OverrideDialog({
   task,
   close,

@@ -12,7 +12,7 @@ import { OverrideDialog } from "./override.tsx";
 
 type Asked = "cancel" | "override" | "erase";
 
-/** What the reader may do with a task. */
+/** Actions on a task that the reader may take. */
 export function TaskActions({
   task,
   changed,
@@ -20,7 +20,7 @@ export function TaskActions({
 }: {
   readonly task: Task;
   readonly changed: (task: Task) => void;
-  /** Its texts, or what the ledger says of it, are others now. */
+  /** Called when the task's texts or ledger entries have changed. */
   readonly readAnew: () => void;
 }): JSX.Element {
   const { session, can } = useSession();

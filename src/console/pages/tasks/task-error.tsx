@@ -3,7 +3,7 @@ import type { Task } from "../../../http/api.ts";
 
 type Code = NonNullable<Task["error"]>["code"];
 
-/** What whoever reads it can do about it. */
+/** Advice by error code. */
 const ADVICE: Readonly<Record<Code, (task: Task) => JSX.Element>> = {
   model_unavailable: ({ agent }) => (
     <>
@@ -37,7 +37,7 @@ const ADVICE: Readonly<Record<Code, (task: Task) => JSX.Element>> = {
   internal: () => <>The task's id finds the cause in the server's log.</>,
 };
 
-/** Why a task failed, and what to do. */
+/** Why a task failed, with advice. */
 export function TaskErrorNote({ task }: { readonly task: Task }): JSX.Element | null {
   const { error } = task;
   if (!error) return null;

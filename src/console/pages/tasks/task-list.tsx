@@ -25,9 +25,9 @@ const STATUSES: readonly TaskStatus[] = [
 ];
 const ROW_PX = 40;
 const CARD_PX = 96;
-/** The lines above and below. */
+/** The borders above and below. */
 const FRAME_PX = 2;
-/** What of the window is left to the rows. */
+/** The height left for the rows. */
 const SEEN = "max(18rem, 100dvh - 20.5rem)";
 
 export function TaskList(): JSX.Element {
@@ -35,7 +35,10 @@ export function TaskList(): JSX.Element {
   return can("tasks:read") ? <AllTasks /> : <MayNotRead title="Tasks" />;
 }
 
-/** All tasks of the workspace, as they are now. `?new` opens the form for another one: `?new=helper` for that agent, `?new&from=task_…` as that task. */
+/**
+ * All tasks of the workspace, updated live. `?new` opens the form: `?new=helper` for that agent, `?new&from=task_…`
+ * as a copy of that task.
+ */
 function AllTasks(): JSX.Element {
   const { can } = useSession();
   const { query, route } = useLocation();
@@ -113,7 +116,7 @@ function Filters({
   readonly change: (changed: Partial<TaskFilter>) => void;
 }): JSX.Element {
   const names = (agents ?? []).map(({ name }) => name);
-  // One that was archived has tasks still, and an address may name it.
+  // Archived agents still have tasks, and an address may name one.
   if (filter.agent !== "" && !names.includes(filter.agent)) names.unshift(filter.agent);
   return (
     <div class="filters task-filters">

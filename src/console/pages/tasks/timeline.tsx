@@ -10,12 +10,12 @@ import { queueSpan, spansOf, spansOfTools } from "./spans.ts";
 import { TimelineBars } from "./timeline-bars.tsx";
 
 const PAGE = 200;
-/** Entries read at most; people's reading of a task counts among them. */
+/** The most entries read, including those of people reading the task. */
 const MOST = 2_000;
-/** Each reading is an entry in the ledger itself. */
+/** The shortest time between two reads: each read is a ledger entry itself. */
 const SHORTEST_MS = 3_000;
 
-/** The steps of a task on one axis of time, from the ledger's evidence of each. */
+/** A task's steps on a time axis, from their ledger entries. */
 export function LedgerTimeline({
   task,
   round,

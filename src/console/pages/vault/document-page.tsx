@@ -17,7 +17,7 @@ import { ReplaceDocument } from "./document/replace-document.tsx";
 
 type Document = VaultDocument & { readonly text: string };
 
-/** One document with its text, and the passage that its address names. */
+/** A document's text, with the passage from the address marked. */
 export function DocumentPage(): JSX.Element {
   const { id = "" } = useRoute().params;
   const { feed, can } = useSession();
@@ -25,7 +25,7 @@ export function DocumentPage(): JSX.Element {
     "GET /v1/vault/documents/:id",
     can("vault:read") ? { params: { id } } : null,
   );
-  // A text may be long: it is read again when this document has changed, and not for others.
+  // The text may be long, so it is read again only if this document changes.
   const soon = useSoon(reload);
   useEffect(
     () =>
@@ -167,7 +167,7 @@ function Actions({
   );
 }
 
-/** Of a document that was shown until now as well: nothing of it stays, its title neither. */
+/** Also for a document that was visible until now: nothing of it stays, not even its title. */
 function Gone(): JSX.Element {
   return (
     <Page title="Document">

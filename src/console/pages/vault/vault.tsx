@@ -22,7 +22,7 @@ import { SearchForm } from "./search/search-form.tsx";
 
 const NO_ERRORS: ReadonlyMap<string, string> = new Map();
 
-/** What agents know: searched, looked through by scope, and added to. */
+/** The vault: search, documents by scope, and adding documents. */
 export function Vault(): JSX.Element {
   const { can } = useSession();
   if (can("vault:read")) return <ReadableVault />;

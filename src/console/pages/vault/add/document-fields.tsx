@@ -3,7 +3,7 @@ import { Lines, TextField } from "../../../parts/field.tsx";
 import { type DocumentDraft, metadataError } from "./document-draft.ts";
 import { ScopeField } from "./scope-field.tsx";
 
-/** The fields that a document has beside its content. */
+/** A document's fields other than its content. */
 export function DocumentFields({
   draft,
   change,

@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
 import { TextField } from "../../../parts/field.tsx";
 
-/** As `MEMORY_SCOPE` of the server, which decides; `/` is left out, where only those see a document who see everything. */
+/** The server's `MEMORY_SCOPE` without `/`, which only callers without a boundary can see. The server decides. */
 const SCOPE = /^(?:\/|[a-z0-9][a-z0-9._-]*(?:\/[a-z0-9][a-z0-9._-]*){0,15})$/;
 
-/** What is wrong with a scope as it is typed. */
+/** What is wrong with a typed scope. */
 export function scopeError(scope: string): string | undefined {
   if (scope === "") return "Name the scope that it is to lie in";
   if (SCOPE.test(scope)) return undefined;
@@ -19,7 +19,7 @@ export function ScopeField({
 }: {
   readonly value: string;
   readonly change: (scope: string) => void;
-  /** Scopes that there are, offered while one is typed. */
+  /** Existing scopes, offered as suggestions. */
   readonly known: readonly string[];
   readonly error: string | undefined;
 }): JSX.Element {

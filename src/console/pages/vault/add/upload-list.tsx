@@ -7,7 +7,7 @@ import { documentAddress } from "../address.ts";
 import { sizeText } from "./file-type.ts";
 import { isOpen, type Upload, type UploadQueue } from "./upload-queue.ts";
 
-/** How each file fares on its way into the vault. */
+/** The progress and result of each upload. */
 export function UploadList({
   uploads,
   queue,
@@ -120,7 +120,7 @@ const WORDS = {
   cancelled: "Cancelled. Nothing was added",
 } as const;
 
-/** In a line: of a file the server says what is wrong with one of the fields that it was sent in. */
+/** The failure in one line. For a file, the server names one of its fields. */
 function failureText(problem: ApiProblem): string {
   const fields = [...problem.fields].map(
     ([path, message]) => `${FIELDS[path] ?? path} ${message.replace(/\.$/, "")}.`,

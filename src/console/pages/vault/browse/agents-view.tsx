@@ -6,14 +6,14 @@ import { Loading, ProblemNote } from "../../../parts/problem.tsx";
 import { plural } from "../../../parts/text.tsx";
 import { addressOfView, type View } from "../address.ts";
 
-/** How far an agent sees, before anything is asked as it. */
+/** Explains what an agent can see, before any search. */
 export function AgentsView({
   view,
   scopes,
   problem,
 }: {
   readonly view: View;
-  /** Those with documents that it sees. */
+  /** The scopes with documents that the agent can see. */
   readonly scopes: readonly VaultScope[] | undefined;
   readonly problem: ApiProblem | null;
 }): JSX.Element {

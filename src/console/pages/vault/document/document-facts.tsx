@@ -78,7 +78,7 @@ function ScopeLink({ scope }: { readonly scope: string }): JSX.Element {
   );
 }
 
-/** Nothing tells when a model has made the last vector: it is looked for when the reader wants to know. */
+/** There is no event for a finished embedding, so the reader asks for the state. */
 function Vectors({
   vectors,
   lookAgain,

@@ -3,7 +3,7 @@ import { useId } from "preact/hooks";
 import { Field } from "../../../parts/field.tsx";
 import { ACCEPTED, MOST_BYTES, sizeText } from "../add/file-type.ts";
 
-/** Where a document's new content comes from. */
+/** The source of a document's new content. */
 export function FileChoice({
   isFile,
   choose,
@@ -15,7 +15,7 @@ export function FileChoice({
   readonly choose: (isFile: boolean) => void;
   readonly take: (file: File | null) => void;
   readonly error: string | undefined;
-  /** How much of the file has been sent, 0 to 1; null while none is. */
+  /** The part of the file sent so far, 0 to 1; null if none is being sent. */
   readonly share: number | null;
 }): JSX.Element {
   const name = useId();

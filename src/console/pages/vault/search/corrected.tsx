@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 
-/** Which words of the question the documents do not hold, and what they were taken for. */
+/** Words of the query that no document contains, and the words searched instead. */
 export function Corrected({
   words,
 }: {

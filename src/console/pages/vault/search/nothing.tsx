@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { Empty } from "../../../parts/page.tsx";
 import { addressOfView, hasOptions, type View } from "../address.ts";
 
-/** Nothing was found: what to try, each a link to that search. */
+/** Nothing was found: suggests other searches, each as a link. */
 export function NothingFound({ view }: { readonly view: View }): JSX.Element {
   const tries: readonly (readonly [boolean, string, Partial<View>])[] = [
     [view.filter !== "", "Search without the metadata", { filter: "" }],

@@ -4,13 +4,13 @@ import { plural } from "../../../parts/text.tsx";
 import { useSession } from "../../../state/session.tsx";
 import type { View } from "../address.ts";
 
-/** How far a search sees, in words: whoever reads its results must know what could not be among them. */
+/** Explains what the search could see, so the reader knows what the results cannot contain. */
 export function Reach({
   view: { scope, agent, filter },
   scopes,
 }: {
   readonly view: View;
-  /** Those with documents in them that are seen; undefined before they were read. */
+  /** The visible scopes with documents; undefined before they are read. */
   readonly scopes: readonly VaultScope[] | undefined;
 }): JSX.Element {
   const { session } = useSession();
@@ -42,7 +42,7 @@ export function Reach({
   );
 }
 
-/** Whether a path is another one, or below it; everything is below none. */
+/** Whether a path is a given path or below it. Everything is below the empty path. */
 export function isBelow(scope: string, path: string): boolean {
   return scope === "" || path === scope || path.startsWith(`${scope}/`);
 }

@@ -12,7 +12,7 @@ import { NothingFound } from "./nothing.tsx";
 import { isBelow, Reach } from "./reach.tsx";
 import { Result } from "./result.tsx";
 
-/** What a search has found, with what was searched. */
+/** The results of a search, with a description of what was searched. */
 export function Results({
   view,
   found,
@@ -67,7 +67,10 @@ function Found({ view, answer }: { readonly view: View; readonly answer: SearchA
   );
 }
 
-/** Says so when documents have changed, and searches anew when the reader wants it: a list that moves by itself cannot be read. */
+/**
+ * Reports that documents have changed, and searches again on request: results that move by themselves are hard to
+ * read.
+ */
 function ChangedSince({
   scope,
   reload,

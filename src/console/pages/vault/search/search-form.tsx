@@ -6,9 +6,7 @@ import { HALF_LIVES, hasOptions, MODES, MOST, type SearchMode, type View } from 
 import { readPairs } from "../pairs.ts";
 import { AgentField } from "./agent-field.tsx";
 
-/**
- * The question. Each search is an entry in the ledger, so that what is typed counts when it is sent; what is chosen, at once.
- */
+/** The search form. Each search is a ledger entry, so text takes effect on submit; options apply at once. */
 export function SearchForm({
   view,
   go,
@@ -16,7 +14,7 @@ export function SearchForm({
 }: {
   readonly view: View;
   readonly go: (view: View) => void;
-  /** By JSON pointer, of the last search. */
+  /** Errors of the last search, by JSON pointer. */
   readonly errors: ReadonlyMap<string, string>;
 }): JSX.Element {
   const [text, setText] = useState(view.text);
@@ -24,7 +22,7 @@ export function SearchForm({
   const [agent, setAgent] = useState(view.agent);
   const [filterError, setFilterError] = useState<string | undefined>(undefined);
   const [isOpen, setOpen] = useState(hasOptions(view));
-  // The address changes under the form as well: by a link, or by going back.
+  // The address may also change by a link or the back button.
   useEffect(() => setText(view.text), [view.text]);
   useEffect(() => setAgent(view.agent), [view.agent]);
   useEffect(() => {

@@ -13,7 +13,7 @@ const ORDER: Readonly<Record<SearchMode, string>> = {
   vector: "of vectors alone",
 };
 
-/** Why a passage stands where it does, in the order in which a search puts it together. */
+/** Explains a passage's rank, in the order in which a search computes it. */
 export function Why({
   explain,
   score,
