@@ -11,7 +11,7 @@ import { useAction } from "../state/use-action.ts";
 import { chooseTheme, chosenTheme, type Theme } from "./theme.ts";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
-  ["system", "As the system has it"],
+  ["system", "System setting"],
   ["light", "Light"],
   ["dark", "Dark"],
 ];
@@ -41,7 +41,7 @@ function AccountDialog({ close }: { readonly close: () => void }): JSX.Element {
     <Dialog title="Signed in" close={close}>
       <Facts
         of={[
-          ["Person", session.person ?? "The token names none"],
+          ["Person", session.person ?? "The token names no one"],
           session.role === null ? null : ["Role", session.role],
           ["Token", session.token?.name],
           ["Workspace", session.workspace],

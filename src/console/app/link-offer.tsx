@@ -30,8 +30,8 @@ export function LinkOffer(): JSX.Element | null {
   return (
     <Dialog title="Sign in with the link?" close={keep}>
       <p>
-        You are signed in as {session.person ?? session.token?.name} in {session.workspace}. The link may sign
-        in as somebody else, in whose name you would act then.
+        You are signed in as {session.person ?? session.token?.name} in {session.workspace}. The link may
+        belong to somebody else; you would then act in their name.
       </p>
       <ProblemNote problem={action.problem} />
       <div class="dialog-end">

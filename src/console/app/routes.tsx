@@ -59,7 +59,7 @@ function NothingHere(): JSX.Element {
           </a>
         }
       >
-        It may have been mistyped, or what it showed is gone.
+        The address may be mistyped, or the page's content has been removed.
       </Empty>
     </Page>
   );

@@ -43,7 +43,7 @@ export function Shell(): JSX.Element {
           main.current?.focus();
         }}
       >
-        Skip to the content
+        Skip to content
       </a>
       <header class="bar">
         <button

@@ -69,7 +69,7 @@ export function SignIn({
             required
             value={token}
             change={setToken}
-            hint="The first start has printed one, or written it to admin.token in its data directory."
+            hint="The server's first start printed one, or wrote it to admin.token in its data directory."
           />
           <Refused action={action} />
           <button type="submit" class="button-main" disabled={action.isBusy || token.trim() === ""}>
@@ -77,8 +77,7 @@ export function SignIn({
           </button>
         </form>
         <p class="muted small">
-          No token? Whoever runs this server can print a link that signs in once:{" "}
-          <code>gatehouse console</code>
+          No token? The server's operator can print a one-time sign-in link: <code>gatehouse console</code>
         </p>
       </main>
     </div>
@@ -90,8 +89,8 @@ function Refused({ action: { problem } }: { readonly action: Action }): JSX.Elem
   if (problem?.status !== 401) return <ProblemNote problem={problem} />;
   return (
     <div class="problem" role="alert">
-      <strong>This token, or link, is not known here, has expired, or was revoked.</strong>
-      <span>A link works once, and for 30 minutes. Print another one with: gatehouse console</span>
+      <strong>This token or link is unknown, has expired, or was revoked.</strong>
+      <span>A link works once, within 30 minutes. To print a new one, run: gatehouse console</span>
     </div>
   );
 }

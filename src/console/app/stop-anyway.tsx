@@ -20,9 +20,7 @@ export function StopAnyway(): JSX.Element {
   }
   return (
     <div class="stack-small">
-      <p class="muted">
-        A stop of the workspace is taken all the same, as long as the server answers at all.
-      </p>
+      <p class="muted">You can still stop the workspace as long as the server answers.</p>
       <div class="row">
         {!isAsked && (
           <button type="button" onClick={() => setAsked(true)}>

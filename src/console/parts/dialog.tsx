@@ -5,7 +5,7 @@ import { ProblemNote } from "./problem.tsx";
 
 /** Closes the enclosing dialog, which may ask first. */
 const Leave = createContext<() => void>(() => {
-  throw new Error("a CloseButton stands outside of a dialog");
+  throw new Error("a CloseButton must be inside a dialog");
 });
 
 /**
@@ -80,14 +80,14 @@ export function CloseButton({ children }: { readonly children: ComponentChildren
 
 function ThrowAway({ close, keep }: { readonly close: () => void; readonly keep: () => void }): JSX.Element {
   return (
-    <Dialog title="Throw away what you typed?" close={keep}>
-      <p>It is not saved, and would be lost.</p>
+    <Dialog title="Discard your input?" close={keep}>
+      <p>It has not been saved and would be lost.</p>
       <div class="dialog-end">
         <button type="button" class="button-main" onClick={keep}>
           Keep editing
         </button>
         <button type="button" class="button-bad" onClick={close}>
-          Throw it away
+          Discard
         </button>
       </div>
     </Dialog>
@@ -126,7 +126,7 @@ export function Confirm({
       <ProblemNote problem={action.problem} />
       <div class="dialog-end">
         <button type="button" onClick={close}>
-          Keep as it is
+          Cancel
         </button>
         <button
           type="button"

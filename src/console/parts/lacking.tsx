@@ -8,7 +8,8 @@ import { Empty } from "./page.tsx";
 export function Lacking({ scope, what }: { readonly scope: string; readonly what: string }): JSX.Element {
   return (
     <Empty title={`You may not ${what}`}>
-      Your token lacks the scope <code>{scope}</code>. Sign in with one that has it, or ask who issued yours.
+      Your token lacks the scope <code>{scope}</code>. Sign in with one that has it, or ask the person who
+      issued yours.
     </Empty>
   );
 }

@@ -48,7 +48,7 @@ export function Unsaved({ isDirty }: { readonly isDirty: boolean }): JSX.Element
   if (leave === null) return null;
   return (
     <Dialog title="Leave without saving?" close={() => setLeave(null)}>
-      <p>What you have changed here is not saved, and would be lost.</p>
+      <p>Your changes have not been saved and would be lost.</p>
       <div class="dialog-end">
         <button type="button" class="button-main" onClick={() => setLeave(null)}>
           Keep editing

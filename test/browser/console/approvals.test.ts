@@ -174,7 +174,7 @@ test("what was decided is found by decision, agent and tool, at an address that 
   await page.getByRole("button", { name: "Filter" }).click();
   await page.waitForURL(/agent=pair/);
   await page.getByLabel("Decision", { exact: true }).selectOption("approved");
-  await page.getByRole("heading", { name: "None is like that" }).waitFor();
+  await page.getByRole("heading", { name: "No matches" }).waitFor();
   await page.getByLabel("Decision", { exact: true }).selectOption("denied");
   await listed.getByText("found again").click();
   await page.reload();

@@ -219,7 +219,7 @@ describe("export", () => {
     const { page } = await stage.open("/ledger?tab=export");
     await page.getByLabel("From").fill("2026-02-01T00:00");
     await page.getByLabel("To (before)").fill("2026-01-01T00:00");
-    await page.getByText("It has to be later than the beginning.").waitFor();
+    await page.getByText("It must be later than the start.").waitFor();
     expect(await page.getByRole("link", { name: /^Download/ }).count()).toBe(0);
   });
 });

@@ -137,7 +137,7 @@ test("a task is cancelled while it streams, after the question, and says that it
   const { page } = await open(`/tasks/${id}`);
   await activity(page).getByText("half a sent").waitFor();
   await button(page, "Cancel …").press("Enter");
-  await button(page, "Keep as it is").click();
+  await button(page, "Cancel").click();
   expect((await read(id)).status).toBe("running");
   await button(page, "Cancel …").click();
   await button(page, "Cancel the task").press("Enter");

@@ -115,17 +115,17 @@ function ChangedElsewhere({
   const both = theirs.filter((part) => mine.includes(part));
   return (
     <div class="note stack-small" role="alert">
-      <strong>This agent was changed elsewhere meanwhile.</strong>
+      <strong>Somebody else has changed this agent.</strong>
       <span>
-        Version {version} is there now, and you began with version {from}. Changed there: {namesOf(theirs)}.
-        {both.length > 0 && ` Changed here as well, and overwritten when you save: ${namesOf(both)}.`}
+        You started from version {from}; the current version is {version}. Changed there: {namesOf(theirs)}.
+        {both.length > 0 && ` Also changed here, and overwritten when you save: ${namesOf(both)}.`}
       </span>
       <div class="row">
         <button type="button" class="button-small" onClick={load}>
-          Load version {version}, drop my changes
+          Load version {version}, discard my changes
         </button>
         <button type="button" class="button-small" onClick={keep}>
-          Load it, keep my changes on top
+          Load it, keep my changes
         </button>
       </div>
     </div>

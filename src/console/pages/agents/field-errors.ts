@@ -20,9 +20,10 @@ const FIELDS = [
 
 /** Patterns in words, for readers who do not know regular expressions. */
 const PATTERNS: Readonly<Record<string, string>> = {
-  "/name": "must be small letters, digits, - and _, beginning with a letter or a digit, at most 63",
+  "/name":
+    "must be lower-case letters, digits, - and _, starting with a letter or digit, at most 63 characters",
   "/memory_scope":
-    "is no path: small letters, digits, . _ and -, in parts that / separates, with none at the beginning or the end",
+    "is not a path: use lower-case letters, digits, . _ and -, separated by /, without / at the start or end",
 };
 
 export function hasField(path: string): boolean {

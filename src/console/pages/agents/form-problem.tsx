@@ -10,7 +10,7 @@ export function FormProblem({ problem }: { readonly problem: ApiProblem | null }
     return <ProblemNote problem={problem} />;
   return (
     <div class="problem" role="alert">
-      <strong>Not saved: what is wrong stands at the fields that are marked.</strong>
+      <strong>Not saved. Correct the marked fields.</strong>
       <span class="muted small">
         {problem.code}
         {problem.requestId && ` · ${problem.requestId}`}

@@ -57,8 +57,8 @@ export function PolicyMatrix({
         </table>
       </section>
       <p class="muted small">
-        The number is the model's place in the tier's route: the first one is tried first, the next one where
-        it fails. What a pattern denies stays denied, whatever another one allows.
+        The number is the model's place in the tier's route: if a model fails, the next one is tried. A denied
+        model stays denied, even if another pattern allows it.
       </p>
       <Routes policy={policy} tiers={tiers} />
     </div>
@@ -156,7 +156,7 @@ function Routes({
         );
       })}
       {unknown.length > 0 && (
-        <p class="warning">Allowed, and not configured on this server: tier {unknown.join(", ")}.</p>
+        <p class="warning">Allowed, but not configured on this server: tier {unknown.join(", ")}.</p>
       )}
     </div>
   );

@@ -21,7 +21,7 @@ export function Lacking({ scope, what }: { readonly scope: string; readonly what
   if (session.agent === null) return <LackingScope scope={scope} what={what} />;
   return (
     <Empty title={`You may not ${what}`}>
-      You are signed in as the agent {session.agent}. Sign in with a token that acts as no agent.
+      You are signed in as the agent {session.agent}. Sign in with a token that does not act as an agent.
     </Empty>
   );
 }

@@ -12,7 +12,7 @@ export function ToolSection({ policy }: { readonly policy: ToolPolicy }): JSX.El
   if (!can("connectors:read")) {
     return (
       <p class="muted">
-        Which tools these patterns match is shown to who has the scope <code>connectors:read</code>.
+        To see which tools these patterns match, you need the scope <code>connectors:read</code>.
       </p>
     );
   }
@@ -22,7 +22,9 @@ export function ToolSection({ policy }: { readonly policy: ToolPolicy }): JSX.El
       {items.length > 0 && <ToolList connectors={items} policy={policy} />}
       {items.length === 0 && isLoading && <p class="muted">Loading …</p>}
       {session.agent !== null && (
-        <p class="muted small">Of the tools that {session.agent} may use, as which you are signed in.</p>
+        <p class="muted small">
+          Only tools that {session.agent} may use, because you are signed in as that agent.
+        </p>
       )}
     </div>
   );

@@ -80,7 +80,7 @@ export function ApproveForm({
   return (
     <DecisionForm label="Approve" leave={leave} submit={() => void send({ decision: "approve", reason })}>
       <p>
-        Let <strong>{agent}</strong> call <strong>{tool}</strong> with the arguments above?
+        Allow <strong>{agent}</strong> to call <strong>{tool}</strong> with the arguments above?
       </p>
       <TextField
         label="Reason (optional)"
@@ -121,10 +121,10 @@ export function DenyForm({
         rows={2}
         value={reason}
         change={setReason}
-        hint="The model is told, and goes on without the call. Ctrl and Enter send it."
+        hint="The model is told, and continues without the call. Press Ctrl+Enter to send."
         error={
           isMissing && reason.trim() === ""
-            ? "Say why: the model and whoever reads the ledger are told."
+            ? "Enter a reason: it is shown to the model and recorded in the ledger."
             : action.problem?.fields.get("/reason")
         }
       />

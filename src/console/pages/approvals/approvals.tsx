@@ -10,8 +10,8 @@ export function Approvals(): JSX.Element {
   return (
     <Page title="Approvals">
       <Empty title="Your token may not see this">
-        It needs the scope <code>approvals:write</code>: whoever sees what waits can decide on it. Sign in
-        with a token that has it, or ask who issued yours.
+        It needs the scope <code>approvals:write</code>, because everyone who can see waiting calls can decide
+        on them. Sign in with a token that has it, or ask the person who issued yours.
       </Empty>
     </Page>
   );

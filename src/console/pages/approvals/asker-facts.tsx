@@ -50,9 +50,7 @@ export function AskerFacts({
           ["Approvals", <VotesText key="votes" approval={approval} />],
         ]}
       />
-      {!mayRead && (
-        <p class="muted small">Your token lacks the scope agents:read, so that no more is shown of it.</p>
-      )}
+      {!mayRead && <p class="muted small">To see more about the agent, you need the scope agents:read.</p>}
       {mayRead && !agent && problem && (
         <p class="muted small">The agent could not be read: {problem.message}</p>
       )}

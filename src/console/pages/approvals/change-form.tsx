@@ -51,7 +51,7 @@ export function ChangeForm({
       />
       {given !== null && !isSame && (
         <>
-          <h3>What you change</h3>
+          <h3>Your changes</h3>
           <JsonDiff before={before} after={given} label="Your changes" />
         </>
       )}
@@ -76,7 +76,7 @@ export function ChangeForm({
             Undo my changes
           </button>
         )}
-        {isSame && <span class="small muted">Nothing is changed yet.</span>}
+        {isSame && <span class="small muted">Nothing has been changed yet.</span>}
       </FormEnd>
     </DecisionForm>
   );

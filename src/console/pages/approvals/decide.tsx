@@ -137,7 +137,7 @@ export function Decide({
           <Outcome approval={approval} />
           {next && (
             <button type="button" onClick={next}>
-              Next that waits
+              Next waiting call
             </button>
           )}
         </div>
@@ -180,11 +180,11 @@ export function Decide({
 
 function noteOf(agent: string | null, person: string, mine: boolean, canSee: boolean): string {
   if (agent !== null) {
-    return `Your token acts as ${agent}, and a person has to decide. Sign in with a token that acts as no agent.`;
+    return `Your token acts as ${agent}, but a person has to decide. Sign in with a token that does not act as an agent.`;
   }
-  if (mine) return `You have approved it as ${person}. Another person has to as well.`;
-  if (!canSee) return "Nobody can see the arguments any more: it can be denied alone.";
-  return `It is recorded as decided by ${person}.`;
+  if (mine) return `You approved it as ${person}. Another person must approve it too.`;
+  if (!canSee) return "The arguments can no longer be seen, so the call can only be denied.";
+  return `Your decision is recorded as made by ${person}.`;
 }
 
 /** Whether every error is shown at a visible field. */

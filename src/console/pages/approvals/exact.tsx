@@ -58,8 +58,8 @@ export function ExactJson({
 export function HiddenNote({ count }: { readonly count: number }): JSX.Element {
   return (
     <p class="note-warn small">
-      {plural(count, "character")} that nobody sees {count === 1 ? "is" : "are"} written as escapes, such as{" "}
-      <code>\u202e</code>. What is meant to be read has few reasons to hold any.
+      {plural(count, "character")} that cannot be seen {count === 1 ? "is" : "are"} shown as escapes, such as{" "}
+      <code>\u202e</code>. Ordinary text rarely contains them.
     </p>
   );
 }

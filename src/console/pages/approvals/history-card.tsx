@@ -45,8 +45,8 @@ function Answers({
   if (before.length === 0) {
     return (
       <p class="muted">
-        {approval.agent} has not asked for {approval.tool} before, or its records are gone: there is nothing
-        to go by.
+        There are no earlier decisions about {approval.tool} for {approval.agent}, or their records were
+        removed.
       </p>
     );
   }
@@ -110,7 +110,7 @@ function Answer({
       {!isSame && approval.arguments !== null && (
         <details>
           <summary class="small">Arguments</summary>
-          <ExactJson value={approval.arguments} label={`Arguments of ${approval.tool} then`} isShort />
+          <ExactJson value={approval.arguments} label={`Earlier arguments of ${approval.tool}`} isShort />
         </details>
       )}
       {approval.arguments === null && <span class="muted small">The arguments were erased.</span>}

@@ -26,10 +26,10 @@ export function readArguments(text: string): { readonly arguments: Arguments } |
   try {
     value = parseJson(text);
   } catch (error) {
-    return { error: `This is no JSON: ${error instanceof Error ? error.message : String(error)}` };
+    return { error: `This is not valid JSON: ${error instanceof Error ? error.message : String(error)}` };
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    return { error: "Arguments are an object: { … }" };
+    return { error: "Arguments must be an object: { … }" };
   }
   return { arguments: value as Arguments };
 }

@@ -32,7 +32,7 @@ function wordsOf({ status, decided_by, approved_by }: Approval): string {
   switch (status) {
     case "approved": {
       const people = approved_by.map(({ person }) => person).join(", ");
-      return `by ${people === "" ? (decided_by ?? "a person") : people}: the call was let through.`;
+      return `by ${people === "" ? (decided_by ?? "a person") : people}: the call was allowed.`;
     }
     case "denied":
       return `by ${decided_by ?? "a person"}: the call was not made.`;

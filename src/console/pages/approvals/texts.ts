@@ -8,7 +8,7 @@ export function answerText(
   { tool, agent, required, approved_by }: Approval,
 ): string {
   if (status === "approved") return `Approved: ${agent} calls ${tool}.`;
-  if (status === "denied") return `Denied: ${agent} goes on without ${tool}.`;
+  if (status === "denied") return `Denied: ${agent} continues without ${tool}.`;
   // Changed arguments reset earlier approvals, so at least one more person is needed.
   const left = Math.max(1, required - approved_by.length - 1);
   return `Your approval of ${tool} is counted. ${plural(left, "more person has", "more people have")} to approve.`;

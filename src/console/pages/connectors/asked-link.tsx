@@ -16,7 +16,7 @@ export function AskedLink({ task }: { readonly task: string }): JSX.Element {
     <div class="note stack-small">
       <strong>The call waits for a person to approve it.</strong>
       <span>
-        It has become a task, and is made once somebody approves it; its answer is then the task's output.
+        It has become a task and runs once somebody approves it. Its answer will be the task's output.
       </span>
       <span class="row">
         {asked && (

@@ -7,8 +7,8 @@ const AUTHS: readonly (readonly [OpenApiDraft["auth"], string])[] = [
   ["none", "None"],
   ["bearer", "Bearer token"],
   ["basic", "User and password (Basic)"],
-  ["header", "A header of its own"],
-  ["query", "A parameter of the query"],
+  ["header", "Header"],
+  ["query", "Query parameter"],
 ];
 
 /** The credentials for calling the API. */

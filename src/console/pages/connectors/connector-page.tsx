@@ -45,14 +45,14 @@ function OneConnector({ name }: { readonly name: string }): JSX.Element {
           />
         ) : (
           <Empty
-            title="There is no connector of this name"
+            title="There is no connector with this name"
             action={
               <a class="button" href="/console/connectors">
-                See those that there are
+                Show all connectors
               </a>
             }
           >
-            It was removed, or never added.
+            It was removed or never added.
           </Empty>
         ))}
     </>
@@ -81,7 +81,7 @@ function Present({
         <ConnectorError connector={connector} />
         <ConnectorFacts connector={connector} />
         {kind === "builtin" && (
-          <p class="muted">It is part of Gatehouse, and can be neither refreshed nor removed.</p>
+          <p class="muted">It is part of Gatehouse and cannot be refreshed or removed.</p>
         )}
         <ConnectorActions
           connector={connector}

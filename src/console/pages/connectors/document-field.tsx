@@ -5,7 +5,7 @@ import { bytesText } from "./answer.ts";
 import type { OpenApiDraft } from "./drafts.ts";
 
 const SOURCES: readonly (readonly [OpenApiDraft["source"], string])[] = [
-  ["url", "At an address"],
+  ["url", "From an address"],
   ["text", "As text"],
   ["file", "From a file"],
 ];
@@ -29,7 +29,7 @@ export function DocumentField({
   async function take(file: File | undefined): Promise<void> {
     if (!file) return;
     if (file.size > MOST_BYTES) {
-      setFileError(`${file.name} has ${bytesText(file.size)}; ${bytesText(MOST_BYTES)} can be sent.`);
+      setFileError(`${file.name} has ${bytesText(file.size)}; the limit is ${bytesText(MOST_BYTES)}.`);
       return;
     }
     setFileError(undefined);

@@ -110,7 +110,7 @@ export function openApiBody(name: string, scopes: string, draft: OpenApiDraft): 
   const spec = { url: draft.url.trim(), text: draft.text, file: draft.file?.text ?? "" }[draft.source];
   if (spec.trim() === "") return { errors: new Map([["/spec", "is required"]]) };
   if (draft.source === "url" && !/^https?:\/\//i.test(spec)) {
-    return { errors: new Map([["/spec", "is no http or https address"]]) };
+    return { errors: new Map([["/spec", "is not an http or https address"]]) };
   }
   const auth = authOf(draft);
   return {
@@ -154,7 +154,7 @@ function recordOf(
     const name = pair.name.trim();
     if (name === "" && pair.value === "") continue;
     if (name === "") errors.set(pairPath(prefix, pair), "needs a name");
-    else if (seen.has(name)) errors.set(pairPath(prefix, pair), "stands there twice");
+    else if (seen.has(name)) errors.set(pairPath(prefix, pair), "appears twice");
     seen.add(name);
     entries.push([name, pair.value]);
   }

@@ -6,7 +6,7 @@ import { parseJson } from "../../../base/nesting.ts";
  */
 export function parseLoose(text: string): { readonly value: unknown } | { readonly message: string } {
   const whole = text.replace(/^\uFEFF/, "").trim();
-  if (whole === "") return { message: "There is nothing in it yet." };
+  if (whole === "") return { message: "It is empty." };
   const plain = withoutExtras(whole);
   const tries = plain.startsWith('"') ? [plain, `{${plain.replace(/,\s*$/, "")}}`] : [plain];
   let message = "";

@@ -8,7 +8,8 @@ const RESERVED: readonly string[] = ["agents", "time", "vault"];
 export function nameError(name: string): string | undefined {
   if (name === "") return "is required";
   if (name.length > NAME_LENGTH) return `is longer than ${NAME_LENGTH} characters`;
-  if (!NAME.test(name)) return "needs small letters, digits and single underscores, with a letter first";
+  if (!NAME.test(name))
+    return "needs lower-case letters, digits and single underscores, starting with a letter";
   return undefined;
 }
 

@@ -42,7 +42,7 @@ export function NewOpenApi({ added }: { readonly added: (connector: Connector) =
         label="Base URL"
         type="url"
         placeholder="https://api.example.com/v1"
-        hint="Where requests go. Empty: to the first server that the document names."
+        hint="The API's address. Empty: the first server named in the document."
         value={draft.baseUrl}
         change={(baseUrl) => setDraft({ ...draft, baseUrl })}
         error={errors.get("/base_url")}

@@ -27,7 +27,7 @@ export function Pairs({
   /** JSON pointer of the whole record. */
   readonly path: string;
   readonly errors: ReadonlyMap<string, string>;
-  /** Values still to be filled in, by `#key`. */
+  /** Values still incomplete, by `#key`. */
   readonly open?: ReadonlyMap<string, string> | undefined;
 }): JSX.Element {
   const id = useId();

@@ -127,14 +127,14 @@ export function PasteServers(): JSX.Element {
           isCode
           rows={14}
           placeholder={EXAMPLE}
-          hint="As Claude, Cursor, VS Code and others keep it: mcpServers or servers, with or without the outer key. Nothing is added before you have seen what it would be."
+          hint="The configuration of Claude, Cursor, VS Code or a similar client: mcpServers or servers, with or without the outer key. You can review it before anything is added."
           value={text}
           change={setText}
           error={error}
         />
         <div class="row">
           <button type="submit" class="button-main" disabled={text.trim() === ""}>
-            Show what it would add
+            Review
           </button>
         </div>
       </form>
@@ -160,7 +160,7 @@ export function PasteServers(): JSX.Element {
       </div>
       <p class="muted" role="status">
         {added > 0 && `${added} added. `}
-        {unfilled > 0 && `${unfilled} with something to fill in.`}
+        {unfilled > 0 && `${unfilled} with missing values.`}
       </p>
       {refused.length > 0 && (
         <div class="problem" role="alert">

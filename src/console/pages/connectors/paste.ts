@@ -49,17 +49,16 @@ type Fields = ReadonlyMap<string, unknown>;
  * @param taken names already in use
  */
 export function readPaste(text: string, taken: Iterable<string> = []): Pasted {
-  if (text.length > MOST_CHARACTERS)
-    return { message: "That is over a million characters: it is something else." };
+  if (text.length > MOST_CHARACTERS) return { message: "The text is longer than a million characters." };
   const parsed = parseLoose(text);
   if ("message" in parsed) return parsed;
   const root = fieldsOf(parsed.value);
-  if (!root) return { message: "That is JSON, but not an object that holds servers." };
+  if (!root) return { message: "This is JSON, but not an object that contains servers." };
   const servers = serversIn(root);
   if (servers.size === 0) {
-    return { message: "There is no server in it. Each has a command, or a url." };
+    return { message: "It contains no servers. Each needs a command or a url." };
   }
-  if (servers.size > MOST_SERVERS) return { message: `It holds over ${MOST_SERVERS} servers.` };
+  if (servers.size > MOST_SERVERS) return { message: `It contains more than ${MOST_SERVERS} servers.` };
   const inputs = inputsOf(root);
   const used = new Set(taken);
   const found: PastedServer[] = [];
@@ -125,19 +124,19 @@ function readServer(fields: Fields | undefined): string | Pick<PastedServer, "dr
   const notes = notesOn(fields);
   if (command?.[0] !== undefined && command[0] !== "") {
     const args = fields.get("args") === undefined ? [] : listOf(fields.get("args"));
-    if (!args) return "its args are no list of texts.";
+    if (!args) return "its args are not a list of strings.";
     const env = pairsOf(fields.get("env") ?? fields.get("environment"));
-    if (!env) return "its env is no object of texts.";
+    if (!env) return "its env is not an object of strings.";
     const all = [...command.slice(1), ...args];
     if (all.some((argument) => /[\r\n]/.test(argument))) {
-      return "an argument has more than one line: add it over REST.";
+      return "an argument has more than one line: add the server over REST.";
     }
-    if (all.includes("")) notes.push("An argument is empty: it is left out.");
+    if (all.includes("")) notes.push("An empty argument is left out.");
     return { draft: { ...base("stdio"), command: command[0], args: all.join("\n"), env }, notes };
   }
   if (typeof url !== "string") return "it has neither a command nor a url.";
   const headers = pairsOf(fields.get("headers"));
-  if (!headers) return "its headers are no object of texts.";
+  if (!headers) return "its headers are not an object of strings.";
   return { draft: { ...base(transportOf(fields, url)), url, headers }, notes };
 }
 
@@ -155,12 +154,12 @@ function transportOf(fields: Fields, url: string): "http" | "sse" {
 function notesOn(fields: Fields): string[] {
   const notes: string[] = [];
   if (fields.get("disabled") === true || fields.get("enabled") === false) {
-    notes.push("It is switched off where it comes from.");
+    notes.push("It is disabled in its client.");
   }
   const left = [...fields.keys()].filter(
     (key) => !READ_FIELDS.has(key) && !["disabled", "enabled", "name", "description"].includes(key),
   );
-  if (left.length > 0) notes.push(`Not taken over: ${left.slice(0, 10).join(", ").slice(0, 200)}.`);
+  if (left.length > 0) notes.push(`Ignored: ${left.slice(0, 10).join(", ").slice(0, 200)}.`);
   return notes;
 }
 

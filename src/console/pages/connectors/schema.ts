@@ -98,7 +98,7 @@ export function readArguments(
       entries.push([name, text]);
     } else if (kind === "number" || kind === "integer") {
       if (Number.isFinite(Number(text))) entries.push([name, Number(text)]);
-      else errors.set(name, "is no number");
+      else errors.set(name, "is not a number");
     } else {
       // Choices and booleans are JSON too.
       const parsed = parseJson(text);
@@ -117,7 +117,7 @@ export function readObject(
   const parsed = parseJson(text);
   if ("message" in parsed) return { message: `is not JSON: ${parsed.message}` };
   const fields = asSchema(parsed.value);
-  return fields ? { input: Object.fromEntries(Object.entries(fields)) } : { message: "is no JSON object" };
+  return fields ? { input: Object.fromEntries(Object.entries(fields)) } : { message: "is not a JSON object" };
 }
 
 /** Converts arguments to form texts, as far as the form has fields for them. */

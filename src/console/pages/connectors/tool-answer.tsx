@@ -28,10 +28,10 @@ export function ToolAnswer({
       {status === "failed" && (
         <p>
           The call was made and failed; below is why. If the connector could not be reached, refresh it above;
-          otherwise look at the arguments.
+          otherwise check the arguments.
         </p>
       )}
-      {parts.length === 0 && <p class="muted">It answered with nothing.</p>}
+      {parts.length === 0 && <p class="muted">The answer is empty.</p>}
       {parts.map((part, index) => (
         <Part key={index} part={part} label={`Part ${index + 1} of the answer`} />
       ))}

@@ -45,11 +45,9 @@ export function Tools({ connector }: { readonly connector: Connector }): JSX.Ele
             </li>
           ))}
         </ul>
-        {shown.length === 0 && <p class="muted">No tool fits.</p>}
+        {shown.length === 0 && <p class="muted">No tool matches.</p>}
         {!isAllTools(scopes) && (
-          <p class="muted small">
-            What else it offers is outside of its scopes, and can be neither seen nor called.
-          </p>
+          <p class="muted small">Other tools are outside its scopes, and can neither be seen nor called.</p>
         )}
       </section>
       <div class="tools-open stack">
@@ -68,10 +66,10 @@ function NoTools({ connector: { status, scopes } }: { readonly connector: Connec
   return (
     <Empty title="No tools">
       {status !== "ready"
-        ? "It has told of none yet. Once it can be reached, refresh it."
+        ? "Its tools are not known yet. Refresh it once it can be reached."
         : isAllTools(scopes)
-          ? "It offers none that you may use."
-          : "It offers none that its scopes let through. To change them, remove it and add it again."}
+          ? "It offers no tools that you may use."
+          : "None of its tools match its scopes. To change the scopes, remove it and add it again."}
     </Empty>
   );
 }

@@ -30,14 +30,14 @@ export function TryTool({ tool }: { readonly tool: Tool }): JSX.Element {
       {may ? (
         <>
           <p class="note">
-            This is a real call: it does what the tool does, counts against limits and budgets, and is
-            recorded in the ledger with your name.
+            This is a real call: it runs the tool, counts towards limits and budgets, and is recorded in the
+            ledger with your name.
           </p>
           <TryForm tool={tool} />
         </>
       ) : (
         <p class="muted">
-          Your token may not call it. That needs the scope <code>tools:{name}</code>, or a glob that covers
+          Your token may not call it. It needs the scope <code>tools:{name}</code>, or a pattern that matches
           it.
         </p>
       )}
@@ -149,12 +149,12 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
         </button>
         {action.isBusy && (
           <button type="button" onClick={() => abort.current?.abort()}>
-            Give up
+            Stop waiting
           </button>
         )}
         {fields !== null && fields.length > 0 && (
           <button type="button" class="button-plain" onClick={json === null ? toJson : toFields}>
-            {json === null ? "Fill in as JSON" : "Fill in one by one"}
+            {json === null ? "Edit as JSON" : "Edit as a form"}
           </button>
         )}
       </div>
@@ -162,7 +162,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
       <div aria-live="polite">
         {isLeft && (
           <p class="note">
-            The call was given up. The tool was told so; what it had done by then is not undone.
+            The call was cancelled, and the tool was notified. Anything it has already done is not undone.
           </p>
         )}
         {answer && <ToolAnswer answer={answer} />}
@@ -180,7 +180,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
         >
           <p>
             Its connector marks this tool as destructive: it may change or delete something that cannot be
-            brought back.
+            restored.
           </p>
           <pre class="code code-text">{JSON.stringify(asked, null, 2)}</pre>
         </Confirm>

@@ -54,19 +54,19 @@ export async function checkEntry(
   const leaf = hash.leaf(bytes ?? new Uint8Array(0));
   const text = bytes ? new TextDecoder().decode(bytes) : "";
   const wrong = [
-    ...(bytes ? wrongFields(entry, text, seq) : ["The entry’s bytes are no base64."]),
+    ...(bytes ? wrongFields(entry, text, seq) : ["The entry’s bytes are not valid base64."]),
     ...wrongLeaf("entry", entry.leaf, leaf),
     ...wrongLeaf("proof", proof.leaf, leaf),
   ];
   const { checkpoint } = signed;
   const size = checkpoint?.size ?? proof.size;
   if (checkpoint && checkpoint.size !== proof.size) {
-    wrong.push(`The proof is of ${proof.size} entries, and its checkpoint of ${checkpoint.size}.`);
+    wrong.push(`The proof is for ${proof.size} entries, but its checkpoint is for ${checkpoint.size}.`);
   }
   const siblings = hashesOf(proof.inclusion);
   const climbed = climb(hash, leaf, seq - 1, size, siblings);
   if (climbed === null) {
-    wrong.push("The proof has more or fewer hashes than its place in the tree takes, or one that is none.");
+    wrong.push("The proof has too many or too few hashes for its position in the tree, or an invalid one.");
   }
   // The bundle verifier's code decides; the steps above only illustrate it.
   const proven = rootOfInclusion(hash, leaf, seq - 1, size, siblings);
@@ -116,19 +116,19 @@ function climb(
 function wrongLeaf(where: string, said: string, leaf: Uint8Array): string[] {
   return said === leaf.toHex()
     ? []
-    : [`The bytes do not hash to the leaf that the ${where} names: one of them was changed.`];
+    : [`The bytes do not match the leaf hash in the ${where}: one of the two was changed.`];
 }
 
 /** Fields of the answer that differ from the entry's bytes. */
 function wrongFields({ bytes: _, leaf: __, ...fields }: EntryAnswer, text: string, seq: number): string[] {
   const inside = parseObject(text);
-  if (inside === null) return ["The entry’s bytes are no entry."];
+  if (inside === null) return ["The entry’s bytes are not a valid entry."];
   const wrong = Object.entries(fields).flatMap(([field, value]) =>
     sorted(inside[field] ?? null) === sorted(value)
       ? []
-      : [`The field ${field} is answered with another value than the one that was hashed.`],
+      : [`The field ${field} differs from the value that was hashed.`],
   );
-  return inside.seq === seq ? wrong : [...wrong, `The bytes are not of entry ${seq}.`];
+  return inside.seq === seq ? wrong : [...wrong, `The bytes do not belong to entry ${seq}.`];
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | null {

@@ -90,8 +90,8 @@ export function Entries({
           </Rows>
           <p class="muted small" role="status">
             {isWhole
-              ? `${plural(items.length, "entry", "entries")}: all there are.`
-              : `${plural(items.length, "entry", "entries")} read. Older ones come as you scroll.`}
+              ? `${plural(items.length, "entry", "entries")} in all.`
+              : `${plural(items.length, "entry", "entries")} loaded. Scroll for older ones.`}
           </p>
         </div>
       ) : (
@@ -160,10 +160,10 @@ function Grown({
         <>
           <span>
             {plural(added, "new entry", "new entries")}
-            {isFiltered(filter) && " in the ledger, of which some may match"}
+            {isFiltered(filter) && " in the ledger; some may match"}
           </span>
           <button type="button" class="button-small" disabled={isBusy} onClick={show}>
-            {isFiltered(filter) ? "Look again" : "Show them"}
+            {isFiltered(filter) ? "Search again" : "Show them"}
           </button>
         </>
       )}
@@ -181,7 +181,7 @@ function NoEntries(): JSX.Element {
         </a>
       }
     >
-      Names have to be whole, and are compared letter by letter. An actor is written as in an entry, such as{" "}
+      Enter complete names, with their exact spelling. Write an actor as in an entry, such as{" "}
       <code>token:tok_…</code> or <code>user:ada</code>.
     </Empty>
   );

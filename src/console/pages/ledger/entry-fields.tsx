@@ -18,7 +18,7 @@ export function EntryFields({ entry }: { readonly entry: LedgerEntry }): JSX.Ele
       <Facts of={[...what(entry), ...aboutWhat(entry), ...hashes(entry)]} />
       {entry.oversight !== null && (
         <>
-          <h3>What a person did</h3>
+          <h3>Decision by a person</h3>
           <Facts of={oversightRows(entry.oversight)} />
         </>
       )}
@@ -53,7 +53,7 @@ function what({
       ? null
       : [
           "Request",
-          <Hinted hint="It finds the call in the server’s log.">
+          <Hinted hint="Identifies the call in the server’s log.">
             <code>{request}</code>
           </Hinted>,
         ],
@@ -98,7 +98,7 @@ function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEnt
       ? null
       : [
           "Input hash",
-          <Hinted hint="Salted, of the prompt or the arguments: the text can be erased, and the entry stays.">
+          <Hinted hint="Salted hash of the prompt or arguments: the text can be erased while the entry stays.">
             <code>{input}</code>
           </Hinted>,
         ],
@@ -106,14 +106,14 @@ function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEnt
       ? null
       : [
           "Output hash",
-          <Hinted hint="Salted, of the output or the result.">
+          <Hinted hint="Salted hash of the output or result.">
             <code>{output}</code>
           </Hinted>,
         ],
     [
       "Previous leaf",
       seq === FIRST ? (
-        <Hinted hint="There is none before the first entry.">
+        <Hinted hint="The first entry has none.">
           <code>{prev}</code>
         </Hinted>
       ) : (

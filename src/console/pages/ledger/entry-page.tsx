@@ -73,7 +73,7 @@ function Sections({
     <>
       <ProblemNote problem={problem} retry={reload} />
       <div class="grid ledger-columns">
-        <Card title="What it says">
+        <Card title="Content">
           <EntryFields entry={data} />
         </Card>
         <div class="stack">

@@ -3,15 +3,15 @@ import type { LedgerEntry } from "../../../http/api.ts";
 const OUTCOMES: Readonly<Record<LedgerEntry["outcome"], string>> = {
   allowed: "It was allowed.",
   denied: "It was refused.",
-  pending: "It waits for a person.",
+  pending: "It is waiting for a person.",
   succeeded: "It succeeded.",
   failed: "It failed.",
   cancelled: "It was cancelled.",
 };
 const PHASES: Readonly<Record<LedgerEntry["phase"], string>> = {
-  single: "It happened at once, and has this entry alone.",
-  intent: "Written before it was done, so that nothing is done unrecorded.",
-  outcome: "What became of an intent.",
+  single: "It was recorded in this single entry.",
+  intent: "Recorded before the action, so that nothing happens unrecorded.",
+  outcome: "The outcome of an intent.",
 };
 const CHANNELS: Readonly<Record<string, string>> = { rest: "REST", mcp: "MCP", system: "the gateway itself" };
 

@@ -17,11 +17,11 @@ export function ExactBytes({
       {bytes ? (
         <Code label="The entry's exact bytes" text={new TextDecoder().decode(bytes)} />
       ) : (
-        <p class="problem">What the server sent is no base64.</p>
+        <p class="problem">The server's answer is not valid base64.</p>
       )}
       <p class="muted small">
         {bytes && `${plural(bytes.length, "byte")} of UTF-8. `}
-        The entry’s leaf is the SHA-256 of a zero byte and these.
+        The entry’s leaf hash is the SHA-256 of a zero byte followed by these bytes.
       </p>
       <div class="stack-small">
         <h3>Leaf</h3>

@@ -33,7 +33,11 @@ export async function judgeCheckpoint(text: string, { vkey, former_vkeys = [] }:
     const [key] = await signersOf(signed.note, keys, browserTools.verifySignature);
     if (!key) return { verdict: "bad", checkpoint, reason: "None of the ledger's keys has signed it." };
     if (key.name !== checkpoint.origin) {
-      return { verdict: "bad", checkpoint, reason: `It is signed by ${key.name}, which is another ledger.` };
+      return {
+        verdict: "bad",
+        checkpoint,
+        reason: `It is signed by ${key.name}, the key of a different ledger.`,
+      };
     }
     return { verdict: "good", checkpoint, key };
   } catch (error) {

@@ -27,7 +27,7 @@ interface Box {
 export function ProofDrawing({ check }: { readonly check: EntryCheck }): JSX.Element {
   const { steps, root, isRootSigned } = check;
   if (root === null)
-    return <p class="problem">The server’s hashes make no way up: there is nothing to draw.</p>;
+    return <p class="problem">The server’s hashes form no path to the root, so there is nothing to draw.</p>;
   const height = steps.length * LEVEL + BOX.height + 2 * EDGE;
   const yOf = (level: number) => EDGE + (steps.length - level) * LEVEL;
   const boxes: Box[] = steps.flatMap(({ own, sibling, side }, level) => [
@@ -51,7 +51,7 @@ export function ProofDrawing({ check }: { readonly check: EntryCheck }): JSX.Ele
     x: MIDDLE,
     y: yOf(steps.length),
     kind: "own",
-    name: steps.length === 0 ? "Leaf, which is the root" : "Root",
+    name: steps.length === 0 ? "Leaf and root" : "Root",
   };
   const parents = [...boxes.filter(({ kind }) => kind === "own").slice(1), top];
   return (
@@ -59,7 +59,7 @@ export function ProofDrawing({ check }: { readonly check: EntryCheck }): JSX.Ele
       class="proof-drawing"
       viewBox={`0 0 ${WIDTH} ${height}`}
       role="img"
-      aria-label={`The way from the leaf up to the root in ${steps.length} steps. The table has every hash of it.`}
+      aria-label={`The path from the leaf to the root in ${steps.length} steps. The table contains every hash.`}
     >
       {boxes.map((box, at) => {
         const parent = parents[Math.floor(at / 2)];

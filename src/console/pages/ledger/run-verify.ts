@@ -76,7 +76,7 @@ async function fetchBundle(
     return await new Response(counted).blob();
   } catch (error) {
     if (signal.aborted) throw error;
-    const detail = "The bundle broke off on its way: nothing was checked.";
+    const detail = "The download of the bundle was interrupted, so nothing was checked.";
     throw new ApiProblem(0, { code: "offline", detail });
   }
 }
@@ -112,7 +112,7 @@ export function refusal(parse: (text: string) => unknown, text: string): string 
     parse(text);
     return undefined;
   } catch (error) {
-    if (error instanceof NoteError) return `It cannot be read: ${error.message}.`;
+    if (error instanceof NoteError) return `It could not be read: ${error.message}.`;
     throw error;
   }
 }

@@ -5,13 +5,9 @@ import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Facts } from "../../parts/page.tsx";
 
 const WORDS: Readonly<Record<Verdict, readonly [tone: Tone, badge: string, text: string]>> = {
-  holds: [
-    "good",
-    "holds",
-    "Nothing in it contradicts anything else, and the signed checkpoint vouches for its entries.",
-  ],
-  tampered: ["bad", "tampered with", "Something was changed, added or taken away."],
-  undecided: ["warn", "cannot be decided", "Something is missing that it takes to say."],
+  holds: ["good", "holds", "Everything is consistent, and the signed checkpoint covers all entries."],
+  tampered: ["bad", "tampered with", "Something was changed, added or removed."],
+  undecided: ["warn", "cannot be decided", "Something needed for the decision is missing."],
 };
 
 /** The result of a check. */

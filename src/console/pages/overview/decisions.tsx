@@ -19,8 +19,8 @@ export function Decisions(): JSX.Element {
         {({ data }) =>
           data.length === 0 ? (
             <p class="muted">
-              Nobody has decided anything yet. Calls wait for a person where an agent's approvals name their
-              tool, and where a tool says that it destroys something.
+              No decisions yet. A call is waiting for approval if the agent's approvals match its tool, or if
+              the tool is marked as destructive.
             </p>
           ) : (
             <ul class="matters">

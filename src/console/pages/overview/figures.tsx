@@ -27,7 +27,7 @@ export function Figures({ workspace }: { readonly workspace: Workspace | undefin
       />
       {can("approvals:write") && (
         <Figure
-          name="Waiting for a person"
+          name="Waiting for approval"
           value={usage && countText(usage.approvals_pending ?? 0)}
           note="calls to decide on"
           level={(usage?.approvals_pending ?? 0) > 0 ? "warn" : undefined}
@@ -56,7 +56,7 @@ function Credits({ workspace }: { readonly workspace: Workspace | undefined }): 
       name="Credits this month"
       value={spent === undefined ? null : creditsText(spent)}
       note={
-        workspace === undefined ? "credits" : limit === null ? "no budget is set" : `of ${creditsText(limit)}`
+        workspace === undefined ? "credits" : limit === null ? "no budget set" : `of ${creditsText(limit)}`
       }
       used={spent === undefined || limit === null ? undefined : limit === 0 ? 1 : spent / limit}
       href="/console/settings/limits"
@@ -95,8 +95,8 @@ function LedgerFigure(): JSX.Element {
 
 const STATES = {
   connecting: ["Connecting", "…"],
-  live: ["Live", "changes show by themselves"],
-  lost: ["Lost", "figures are those of before"],
+  live: ["Live", "updated live"],
+  lost: ["Lost", "figures may be out of date"],
 } as const;
 
 function Connection(): JSX.Element {

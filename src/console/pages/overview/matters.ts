@@ -38,7 +38,7 @@ export function waitingMatters(count: number, oldest: string | null): Matter[] {
       tone: "warn",
       kind: "Waiting",
       title: `${plural(count, "call waits", "calls wait")} for a person`,
-      text: "Their tasks go on once somebody has decided, or end when the time is up.",
+      text: "Their tasks continue after a decision, or when the time is up.",
       at: oldest,
       isWaiting: true,
       href: "/console/approvals",
@@ -71,7 +71,7 @@ export function stopMatters(
         tone: "bad",
         kind: "Stopped",
         title: "The workspace is stopped",
-        text: "No agent runs, and new tasks are refused, until somebody resumes it above.",
+        text: "No agent runs, and new tasks are refused until somebody resumes it above.",
         at: null,
         href: "/console/agents",
       },
@@ -113,7 +113,7 @@ export function limitMatters(entries: readonly LedgerEntry[], now: number): Matt
       kind: "Limit",
       title: `The limit of ${limit === "tasks" ? "concurrent tasks" : limit} was exceeded ${minutes} of the last hour`,
       text: isEnforced
-        ? "Calls were refused. Raise the limit, or find out who calls so often."
+        ? "Calls were refused. Raise the limit, or find out which caller makes so many."
         : "Enforcement is soft: everything was served.",
       at: found[0]?.ts ?? null,
       href: `/console/ledger?action=limit.exceeded`,
@@ -170,8 +170,8 @@ export function agentBudgetMatters(
       tone: isSpent ? "bad" : "warn",
       kind: "Budget",
       title: isSpent
-        ? `Agent ${name} has spent its day's budget`
-        : `Agent ${name} has spent 80 % of its day's budget`,
+        ? `Agent ${name} has spent today's budget`
+        : `Agent ${name} has spent 80 % of today's budget`,
       text: `${creditsText(budget)} credits a day, until midnight UTC. ${isSpent ? "Its tasks are refused." : ""}`.trim(),
       at: entry.ts,
       href: `/console/agents/${encodeURIComponent(name)}`,

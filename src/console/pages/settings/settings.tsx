@@ -49,16 +49,16 @@ function Content({ section }: { readonly section: Section | undefined }): JSX.El
   const { can } = useSession();
   if (!section) {
     return (
-      <Empty title="There are no such settings">
-        The address may have been mistyped. Choose one of the sections above.
+      <Empty title="There is no such section">
+        The address may be mistyped. Choose one of the sections above.
       </Empty>
     );
   }
   if (section.scope !== null && !can(section.scope)) {
     return (
       <Empty title="Your token may not see this">
-        It needs the scope <code>{section.scope}</code>. Sign in with a token that has it, or ask who issued
-        yours.
+        It needs the scope <code>{section.scope}</code>. Sign in with a token that has it, or ask the person
+        who issued yours.
       </Empty>
     );
   }

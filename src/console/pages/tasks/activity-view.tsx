@@ -49,7 +49,7 @@ export function ActivityCard({
     >
       {watched.isLost && (
         <p class="note" role="status">
-          The connection is lost. The page takes it up again by itself where it ended.
+          The connection was lost. The page reconnects by itself.
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
@@ -87,9 +87,7 @@ function PieceView({
     case "text":
       return <LiveText text={piece.text} />;
     case "reset":
-      return (
-        <p class="activity-note">What had come of this answer was thrown away: it is being tried again.</p>
-      );
+      return <p class="activity-note">The answer so far was discarded, and the step is being retried.</p>;
     case "fallback":
       return (
         <p class="activity-note activity-warn">
@@ -139,8 +137,7 @@ function ApprovalView({
   }
   return (
     <p class="activity-note activity-warn">
-      {isFinal(task.status) ? "A person was asked about" : "Waiting for a person to decide on"}{" "}
-      <code>{tool}</code>
+      {isFinal(task.status) ? "Approval was requested for" : "Waiting for approval of"} <code>{tool}</code>
       {can("approvals:write") && (
         <>
           {" · "}
@@ -160,12 +157,12 @@ function Ending({ task, watched }: { readonly task: Task; readonly watched: Watc
   if (task.prompt === null) return <p class="activity-note">The texts of this task were erased.</p>;
   const hasText = watched.pieces.some(({ kind }) => kind === "text");
   if (task.status === "succeeded") {
-    return task.output === "" ? <p class="activity-note">It answered with an empty text.</p> : null;
+    return task.output === "" ? <p class="activity-note">The output is empty.</p> : null;
   }
   return (
     <p class="activity-note">
       The task {task.status === "failed" ? "failed" : "was cancelled"} here.
-      {hasText && " What stands above is no output: it is what the model had said by then."}
+      {hasText && " The text above is not its output, only what the model had written so far."}
     </p>
   );
 }

@@ -85,7 +85,7 @@ function personSpan(asked: LedgerEntry, entries: readonly LedgerEntry[], end: nu
   return {
     key: String(asked.seq),
     kind: "person",
-    name: `Waiting for a person: ${asked.tool ?? "a tool"}`,
+    name: `Waiting for approval: ${asked.tool ?? "a tool"}`,
     from: Date.parse(asked.ts),
     to: answer ? Date.parse(answer.ts) : end,
     outcome: null,

@@ -75,12 +75,12 @@ function CancelDialog({
       close={close}
       work={async () => {
         changed(await call("POST /v1/tasks/:id/cancel", { params: { id: task.id } }));
-        notify("The task is cancelled.");
+        notify("The task has been cancelled.");
       }}
     >
       <p>
-        Calls of models and tools that are out are broken off. What was used until then is charged, and what
-        tools have done stays done.
+        Model and tool calls in progress are aborted. Usage so far is charged, and the effects of tool calls
+        remain.
       </p>
     </Confirm>
   );

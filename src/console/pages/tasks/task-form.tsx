@@ -91,7 +91,7 @@ export function TaskForm({
             label="Tier"
             value={draft.tier}
             options={[
-              ["", "The lowest that the agent may use"],
+              ["", "The agent's lowest"],
               ...agent.tier_policy.tiers.map(
                 (tier) => [String(tier), tierText(tier, tiers.data?.data)] as const,
               ),
@@ -104,7 +104,7 @@ export function TaskForm({
             label="Tier"
             value={draft.tier}
             min={1}
-            placeholder="The lowest that the agent may use"
+            placeholder="The agent's lowest"
             error={errorAt("/tier")}
             change={(tier) => change({ tier })}
           />

@@ -58,7 +58,7 @@ function AllTasks(): JSX.Element {
   return (
     <Page
       title="Tasks"
-      lead="What agents were asked to do, and what became of it, as it happens."
+      lead="The agents' tasks and their results, updated live."
       actions={
         mayRun && (
           <a class="button button-main" href={toNew}>
@@ -158,30 +158,30 @@ function Nothing({
           </a>
         }
       >
-        There may be some of other agents, or with another status.
+        There may be tasks of other agents or with another status.
       </Empty>
     );
   }
   if (agents?.length === 0) {
     return (
       <Empty
-        title="First make an agent"
+        title="Create an agent first"
         action={
           can("agents:write") && (
             <a class="button button-main" href="/console/agents/-/new">
-              Make an agent
+              Create an agent
             </a>
           )
         }
       >
-        A task is given to an agent: it says which models may work on it, what they may read, and which tools
-        they may call. {!can("agents:write") && "Ask somebody whose token has the scope agents:write."}
+        A task is given to an agent, which determines the models it may use, the documents it may read, and
+        the tools they may call. {!can("agents:write") && "Ask somebody who has the scope agents:write."}
       </Empty>
     );
   }
   return (
     <Empty
-      title="No task was run yet"
+      title="No tasks have run yet"
       action={
         toNew !== null && (
           <a class="button button-main" href={toNew}>
@@ -190,8 +190,7 @@ function Nothing({
         )
       }
     >
-      Give an agent something to do, and watch it work here: what it says, which tools it calls, and what that
-      costs.
+      Give an agent a task and watch it here: what it writes, which tools it calls, and what that costs.
     </Empty>
   );
 }

@@ -75,7 +75,7 @@ function OneTask({ id }: { readonly id: string }): JSX.Element {
         <div class="stack">
           <Card title="Prompt">
             {task.prompt === null ? (
-              <p class="muted">It was erased, or is older than texts are kept.</p>
+              <p class="muted">It was erased, or its retention period has ended.</p>
             ) : (
               <Code text={task.prompt} label="Prompt" />
             )}

@@ -58,7 +58,7 @@ export function LedgerTimeline({
         <TimelineBars task={task} spans={[queueSpan(task), ...spansOf(task, items)]} />
       )}
       {!isWhole && !isLoading && items.length >= MOST && (
-        <p class="muted small">These are the first {MOST} entries. The rest stands in the ledger.</p>
+        <p class="muted small">These are the first {MOST} entries. See the ledger for the rest.</p>
       )}
     </Card>
   );
@@ -68,8 +68,7 @@ export function ToolTimeline({ task }: { readonly task: Task }): JSX.Element {
   return (
     <Card title="Timeline">
       <p class="muted small">
-        Calls of tools that have ended. Calls of models and what each cost stand in the ledger: with the scope
-        ledger:read they are shown here as well.
+        Finished tool calls. To see model calls and costs here too, you need the scope ledger:read.
       </p>
       <TimelineBars task={task} spans={[queueSpan(task), ...spansOfTools(task)]} />
     </Card>

@@ -37,7 +37,7 @@ export function ToolsField({ agent, ...props }: ToolsProps & { readonly agent: A
       <legend>Tools it may call</legend>
       <ProblemNote problem={connectors.problem} retry={connectors.reload} />
       {connectors.data && usable.length === 0 && (
-        <p class="muted small">There is none that this agent and your token may use.</p>
+        <p class="muted small">There are no tools that both this agent and your token may use.</p>
       )}
       <ToolList {...props} agent={agent} usable={usable} />
       {props.error && <span class="error">{props.error}</span>}
@@ -73,7 +73,7 @@ function ToolList({
           <Check
             key={name}
             label={<code>{name}</code>}
-            hint="It is not among the tools that may be used."
+            hint="It is not among the permitted tools."
             checked
             change={toggle(name)}
           />
@@ -107,7 +107,7 @@ function TypedTools({ tools, error, change }: ToolsProps): JSX.Element {
   return (
     <Lines
       label="Tools it may call"
-      hint="One a line, such as vault.search. Your token may not read which ones there are."
+      hint="One per line, such as vault.search. Your token may not list the available tools."
       rows={3}
       values={text}
       error={error}

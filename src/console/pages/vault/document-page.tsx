@@ -39,7 +39,7 @@ export function DocumentPage(): JSX.Element {
     return (
       <Page title="Document">
         <Empty title="You may not read the vault">
-          The token that you are signed in with does not have the scope <code>vault:read</code>.
+          Your token lacks the scope <code>vault:read</code>.
         </Empty>
       </Page>
     );
@@ -98,7 +98,7 @@ function PassageNote({
           <span class="number">{passage.end}</span> is marked.
         </span>
       ) : (
-        <span>The text ends before this passage. The document was replaced since it was found.</span>
+        <span>The text ends before this passage: the document has been replaced since.</span>
       )}
       <a href={path}>Show it unmarked</a>
     </p>
@@ -148,7 +148,7 @@ function Actions({
           document={document}
           close={close}
           replaced={() => {
-            notify("The document was replaced.");
+            notify("The document has been replaced.");
             changed();
           }}
         />
@@ -158,7 +158,7 @@ function Actions({
           document={document}
           close={close}
           deleted={() => {
-            notify(`${document.title} was deleted.`);
+            notify(`${document.title} has been deleted.`);
             route(addressOfView({ ...viewOf({}), scope: document.scope === "/" ? "" : document.scope }));
           }}
         />
@@ -172,15 +172,15 @@ function Gone(): JSX.Element {
   return (
     <Page title="Document">
       <Empty
-        title="This document is not here"
+        title="There is no such document"
         action={
           <a class="button" href={VAULT}>
             All documents
           </a>
         }
       >
-        It was deleted, or lies where you do not see it. What is deleted leaves the server’s files; that it
-        was there stays in the ledger.
+        It was deleted, or you may not see its scope. Deleted documents are removed from the server’s files,
+        but the ledger still records them.
       </Empty>
     </Page>
   );

@@ -22,7 +22,7 @@ export function readPairs(text: string): ReadPairs {
     const name = match?.[1] === undefined ? undefined : unquoted(match[1]);
     const value = match?.[2] === undefined ? undefined : pairValue(match[2]);
     if (typeof name !== "string" || name === "" || value === undefined) {
-      return { error: `"${line.slice(0, 80)}" is not of the form name=value` };
+      return { error: `"${line.slice(0, 80)}" does not have the form name=value` };
     }
     pairs.push([name, value]);
   }

@@ -29,8 +29,8 @@ export function Vault(): JSX.Element {
   return (
     <Page title="Vault">
       <Empty title="You may not read the vault">
-        The token that you are signed in with does not have the scope <code>vault:read</code>. Sign in with
-        one that has it, or ask who issued yours.
+        Your token lacks the scope <code>vault:read</code>. Sign in with one that has it, or ask the person
+        who issued yours.
       </Empty>
     </Page>
   );
@@ -52,7 +52,7 @@ function ReadableVault(): JSX.Element {
   return (
     <Page
       title="Vault"
-      lead="The documents that agents search. Each lies in a scope, and an agent finds what is inside of its own memory scope alone."
+      lead="The documents that agents search. Each has a scope, and an agent finds only documents inside its memory scope."
       actions={
         mayWrite && (
           <>

@@ -27,7 +27,7 @@ export const LIFETIMES: readonly (readonly [string, string])[] = [
   ["90d", "90 days"],
   ["365d", "One year"],
   ["never", "Never"],
-  ["other", "After another time"],
+  ["other", "After a different time"],
 ];
 
 export function newDraft(agent: string): TokenDraft {

@@ -15,7 +15,7 @@ const LATER: readonly (readonly [string, string])[] = [
   ["24h", "24 hours"],
 ];
 const ANY: readonly (readonly [string, string])[] = [
-  [AT_ONCE, "Not at all: it ends at once"],
+  [AT_ONCE, "Not at all: it expires at once"],
   ...LATER,
   [OTHER, "Another time"],
 ];
@@ -56,17 +56,17 @@ export function RotateDialog({
           void rotate();
         }}
       >
-        <p>The token keeps its name, its id and what it may do. The new secret is shown once.</p>
+        <p>The token keeps its name, id and scopes. The new secret is shown once.</p>
         <Select
-          label="The old secret works for"
+          label="The old secret stays valid for"
           value={grace}
           change={setGrace}
           options={isOwn ? LATER : ANY}
           error={grace === OTHER ? undefined : error}
           hint={
             isOwn
-              ? "You are signed in by this token: when the old secret ends, so does this session."
-              : "Long enough for whatever uses it to be given the new one. Browsers signed in by it are signed out with it."
+              ? "You are signed in with this token: your session ends when the old secret expires."
+              : "Choose a time long enough to replace the secret everywhere. Browsers signed in with it are signed out when it expires."
           }
         />
         {grace === OTHER && (
@@ -83,7 +83,7 @@ export function RotateDialog({
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
           <button type="button" onClick={close}>
-            Keep as it is
+            Cancel
           </button>
           <button type="submit" class="button-main" disabled={action.isBusy}>
             Rotate

@@ -27,7 +27,7 @@ export function SecretDialog({
   }, []);
   return (
     <Dialog
-      title={isLeaving ? "Have you kept the secret?" : `Secret of ${token.name}`}
+      title={isLeaving ? "Have you saved the secret?" : `Secret of ${token.name}`}
       isWide
       // A second Escape returns to the secret.
       close={() => setLeaving(!isLeaving)}
@@ -37,15 +37,15 @@ export function SecretDialog({
       ) : (
         <>
           <p class="note">
-            <strong>It is shown this once.</strong> Keep it where you keep secrets. Whoever has it may do what
-            the token may, until it is revoked{token.expires_at !== null && " or expires"}.
+            <strong>It is shown only once.</strong> Store it where you keep secrets. Anyone who has it may do
+            what the token may, until it is revoked{token.expires_at !== null && " or expires"}.
           </p>
           <Code label="Secret" text={token.secret} />
           {former !== undefined && (
             <p>
               {former === null
-                ? "The secret before it does not work any more."
-                : `The secret before it works for ${former} more.`}
+                ? "The previous secret is no longer valid."
+                : `The previous secret stays valid for ${former}.`}
             </p>
           )}
           <Snippets token={token} agent={agent} />
@@ -65,13 +65,13 @@ function Leaving({ back, close }: { readonly back: () => void; readonly close: (
   useEffect(() => first.current?.focus(), []);
   return (
     <>
-      <p>It cannot be shown again. Whoever has lost it rotates the token, which gives it a new one.</p>
+      <p>It cannot be shown again. If you lose it, rotate the token to get a new one.</p>
       <div class="dialog-end">
         <button type="button" ref={first} onClick={back}>
           Show it again
         </button>
         <button type="button" class="button-main" onClick={close}>
-          I have kept it
+          I have saved it
         </button>
       </div>
     </>
@@ -91,7 +91,7 @@ function Snippets({
   if (!snippet) return null;
   return (
     <section class="stack-small" aria-label="Ready to use">
-      <h3>Ready to use, with the secret in it</h3>
+      <h3>Ready to use, with the secret filled in</h3>
       <fieldset class="settings-uses" aria-label="For">
         {snippets.map(({ id, name }) => (
           <button

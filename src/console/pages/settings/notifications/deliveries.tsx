@@ -34,7 +34,7 @@ export function Deliveries({ isConfigured }: { readonly isConfigured: boolean })
     >
       <ProblemNote problem={problem} retry={reload} />
       {items.length === 0 && isLoading && <Loading />}
-      {items.length === 0 && isWhole && <p class="muted">Nothing was posted yet.</p>}
+      {items.length === 0 && isWhole && <p class="muted">Nothing has been posted yet.</p>}
       {items.length > 0 && (
         <DeliveryTable
           items={items}
@@ -73,7 +73,7 @@ function DeliveryTable({
             <th scope="col" class="end">
               Attempts
             </th>
-            <th scope="col">Last answer</th>
+            <th scope="col">Last response</th>
             <th scope="col">Next attempt</th>
             <th scope="col">
               <span class="unseen">Actions</span>
@@ -107,7 +107,7 @@ function DeliveryRow({
     if (!answer) return;
     changed(answer);
     setAsked(true);
-    notify(`${of.type} is posted again.`);
+    notify(`${of.type} will be posted again.`);
   }
 
   return (

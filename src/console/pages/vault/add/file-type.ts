@@ -54,10 +54,10 @@ export function typeOf(name: string): string | undefined {
 /** Why a file cannot be added, as far as this is known before sending it. */
 export function refusalOf({ name, size }: Pick<File, "name" | "size">): string | undefined {
   if (typeOf(name) === undefined) {
-    return `Files of this type cannot be read. Those that can: ${Object.keys(TYPES).join(", ")}.`;
+    return `Files of this type cannot be read. Supported types: ${Object.keys(TYPES).join(", ")}.`;
   }
   if (size === 0) return "The file is empty.";
-  if (size > MOST_BYTES) return `Too big: ${sizeText(size)}. A file may have ${sizeText(MOST_BYTES)}.`;
+  if (size > MOST_BYTES) return `Too large: ${sizeText(size)}. The limit is ${sizeText(MOST_BYTES)}.`;
   return undefined;
 }
 

@@ -6,7 +6,7 @@ const SCOPE = /^(?:\/|[a-z0-9][a-z0-9._-]*(?:\/[a-z0-9][a-z0-9._-]*){0,15})$/;
 
 /** What is wrong with a typed scope. */
 export function scopeError(scope: string): string | undefined {
-  if (scope === "") return "Name the scope that it is to lie in";
+  if (scope === "") return "Enter a scope";
   if (SCOPE.test(scope)) return undefined;
   return "Use a path such as legal/contracts: a to z, 0 to 9, dots, dashes and underscores, slashes between";
 }
@@ -31,7 +31,7 @@ export function ScopeField({
       value={value}
       change={change}
       list={known}
-      hint="Agents find it whose memory scope is this path, or one above it. A new path is made by using it; / is seen by those alone who see everything."
+      hint="Agents can find it if their memory scope is this path or one above it. A new path is created by using it. Documents in / are only visible to callers without a boundary."
       error={error}
     />
   );

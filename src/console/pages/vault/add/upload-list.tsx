@@ -103,7 +103,7 @@ function UploadProgress({ upload: { file, state } }: { readonly upload: Upload }
       return (
         <span class="vault-upload-state good">
           Added, {plural(state.document.chunks, "passage")}
-          {state.document.vectors === "pending" && ", vectors to come"}
+          {state.document.vectors === "pending" && ", vectors pending"}
         </span>
       );
     case "failed":
@@ -114,9 +114,9 @@ function UploadProgress({ upload: { file, state } }: { readonly upload: Upload }
 }
 
 const WORDS = {
-  waiting: "Waits for those before it",
+  waiting: "Waiting",
   reading: "Being read from your disk …",
-  indexing: "Sent. The server reads and indexes it …",
+  indexing: "Sent. The server is indexing it …",
   cancelled: "Cancelled. Nothing was added",
 } as const;
 

@@ -43,7 +43,7 @@ export function DocumentList({
         <p class="row" role="status">
           Documents further down were replaced.
           <button type="button" class="button-small" onClick={reload}>
-            Read them again
+            Refresh the list
           </button>
         </p>
       )}

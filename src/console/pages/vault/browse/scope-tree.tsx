@@ -48,7 +48,7 @@ export function ScopeTree({ view, of }: { readonly view: View; readonly of: Scop
               <Level nodes={shown.children} view={view} isAllOpen={wanted.trim() !== ""} />
             </ul>
             {wanted.trim() !== "" && shown.children.length === 0 && (
-              <p class="muted small">No scope’s path contains this.</p>
+              <p class="muted small">No scope contains this text.</p>
             )}
           </>
         )}

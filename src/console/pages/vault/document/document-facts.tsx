@@ -91,9 +91,9 @@ function Vectors({
     <span class="row">
       <Badge tone="warn" text="pending" />
       <button type="button" class="button-small" onClick={lookAgain}>
-        Look again
+        Search again
       </button>
-      <span class="small muted">Words find it already.</span>
+      <span class="small muted">Word search already finds it.</span>
     </span>
   );
 }

@@ -29,7 +29,7 @@ export function DocumentText({
 
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
-    <section class="vault-text" tabIndex={0} aria-label="The document’s text">
+    <section class="vault-text" tabIndex={0} aria-label="Text of the document">
       {slices.map((slice) => (
         <div
           key={slice.start}

@@ -126,7 +126,7 @@ export function ReplaceDocument({
         )}
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
-          <CloseButton>Keep as it is</CloseButton>
+          <CloseButton>Cancel</CloseButton>
           <button type="submit" class="button-main" disabled={action.isBusy}>
             Replace the document
           </button>

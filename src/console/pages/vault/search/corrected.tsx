@@ -12,7 +12,7 @@ export function Corrected({
     <p>
       {found.map(([word, meant]) => (
         <span key={word} class="break">
-          No document that was searched holds <q>{word}</q>; it was taken for{" "}
+          No searched document contains <q>{word}</q>; the search used{" "}
           {meant.map((near, index) => (
             <span key={near}>
               {index > 0 && " or "}

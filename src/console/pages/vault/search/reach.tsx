@@ -23,19 +23,19 @@ export function Reach({
         <>Searched as yourself: you see the whole workspace.</>
       ) : (
         <>
-          Searched as the agent <strong>{eyes}</strong>: what is found is what it would find. Nothing outside
-          of its memory scope is here, or has a part in the ranking.
+          Searched as the agent <strong>{eyes}</strong>: these are the results it would get. Nothing outside
+          its memory scope is shown or affects the ranking.
         </>
       )}{" "}
       {scope !== "" && (
         <>
-          Narrowed to <code class="break">{scope}</code> and what is below it.{" "}
+          Limited to <code class="break">{scope}</code> and below.{" "}
         </>
       )}
       {documents !== undefined && inside !== undefined && (
         <>
           That is {plural(documents, "document")} in {plural(inside.length, "scope")}
-          {filter !== "" && ", of which those with the metadata"}.
+          {filter !== "" && ", limited to those with the metadata"}.
         </>
       )}
     </p>

@@ -90,7 +90,7 @@ function ChangedSince({
   if (!isChanged) return null;
   return (
     <p class="row" role="status">
-      Documents have changed since.
+      Documents have changed since this search.
       <button
         type="button"
         class="button-small"
@@ -107,5 +107,5 @@ function ChangedSince({
 
 function modeText({ mode }: SearchAnswer, view: View): string {
   const name = MODES.find(([known]) => known === mode)?.[1] ?? mode;
-  return mode === view.mode ? name : `${name}, since there are no vectors to search`;
+  return mode === view.mode ? name : `${name}, because there are no vectors to search`;
 }

@@ -51,7 +51,7 @@ export function SearchForm({
           <TextField
             label="Search passages"
             type="search"
-            placeholder="What is looked for"
+            placeholder="Search for"
             value={text}
             change={setText}
             error={errors.get("/query")}
@@ -82,7 +82,7 @@ export function SearchForm({
           </div>
         </div>
         <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>How it searches</summary>
+          <summary>Search options</summary>
           <div class="vault-options">
             <Select
               label="Find by"
@@ -91,7 +91,7 @@ export function SearchForm({
               change={(mode) => send({ mode: mode as SearchMode })}
             />
             <Select
-              label="Results at most"
+              label="Maximum results"
               value={String(view.most)}
               options={MOST.map((most) => [most, most] as const)}
               change={(most) => send({ most: Number(most) })}
@@ -108,7 +108,7 @@ export function SearchForm({
               placeholder={"lang=en\nyear=2026"}
               values={filter}
               change={setFilter}
-              hint="One name=value a line; a text of digits in quotes."
+              hint="One name=value per line. Put digits in quotes to search for text."
               error={filterError ?? errors.get("/filter")}
             />
           </div>
