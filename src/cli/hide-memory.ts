@@ -1,16 +1,17 @@
 import { dlopen } from "bun:ffi";
 
-/** prctl(2): whether the process may be dumped, and so read by others that run as its user. */
+/** prctl(2) option: whether the process is dumpable, and so readable by other processes of its user. */
 const PR_SET_DUMPABLE = 4;
-/** The C library under the names that glibc and musl give it. */
+/** The C library's names in glibc and musl systems. */
 const LIBRARIES = ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`];
 const PRCTL = { prctl: { args: ["int", "u64", "u64", "u64", "u64"], returns: "int" } } as const;
 
 /**
- * Closes this process's memory and environment (`/proc/<pid>/mem`, `/proc/<pid>/environ`, ptrace, core dumps) to other processes of
- * its own user, on Linux. They hold keys and tokens, and programs that connectors start run as that user unless it is root. Files
- * stay readable to them: no system call changes that. Children are not affected.
- * @returns whether it did; always false on other systems
+ * Hides this process's memory and environment (`/proc/<pid>/mem`, `/proc/<pid>/environ`, ptrace, core dumps) from
+ * other processes of its user, on Linux. They contain keys and tokens, and unless the server runs as root, programs
+ * started by connectors run as the same user. Files stay readable to them: no system call prevents that. Child
+ * processes are not affected.
+ * @returns whether it succeeded; always false on other systems
  */
 export function hideMemory(): boolean {
   if (process.platform !== "linux") return false;
@@ -21,7 +22,7 @@ export function hideMemory(): boolean {
       library.close();
       return result === 0;
     } catch {
-      // The other C library's name is tried next; without either, the caller is told.
+      // Try the name in the other C library. If neither exists, the caller is told.
     }
   }
   return false;

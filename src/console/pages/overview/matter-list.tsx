@@ -14,7 +14,9 @@ export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
   return (
     <Card title="Needs you">
       <p class="unseen" role="status">
-        {isWhole && problem === null ? `${plural(matters.length, "thing needs", "things need")} attention` : ""}
+        {isWhole && problem === null
+          ? `${plural(matters.length, "thing needs", "things need")} attention`
+          : ""}
       </p>
       <ProblemNote problem={problem} />
       {matters.length > 0 ? (
