@@ -53,8 +53,8 @@ test("what the server refuses stands at its field, and what was typed stays", as
   await field(page, "Memory scope").fill("legal\n/Legal/");
   await field(page, "Credits a day").fill("0.00000001");
   await button(page, "Create the agent").click();
-  await page.getByText("must be small letters").waitFor();
-  await page.getByText("/Legal/ is no path").waitFor();
+  await page.getByText("must be lower-case letters").waitFor();
+  await page.getByText("/Legal/ is not a path").waitFor();
   await becomes(field(page, "Name"), "[aria-invalid=true]");
   await becomes(field(page, "Name"), ":focus");
   await field(page, "Name").fill("a-name");

@@ -119,7 +119,7 @@ test("an agent's tasks appear and end as they do, and another agent's reading co
   const { gateway, model } = stage;
   await gateway.agent("worker");
   const { page, requests } = await stage.open("/agents/worker");
-  await page.getByText("It has done nothing yet").waitFor();
+  await page.getByText("No tasks yet").waitFor();
   const { script, asked, open } = held();
   model.script("small", script);
   await gateway.call("POST", "/v1/tasks", { body: { agent: "worker", prompt: `Say ${MARKUP}` } });
@@ -147,7 +147,7 @@ test("what a busy agent begins is read together", async () => {
   const { gateway } = stage;
   await gateway.agent("busy");
   const { page, requests, close } = await stage.open("/agents/busy");
-  await page.getByText("It has done nothing yet").waitFor();
+  await page.getByText("No tasks yet").waitFor();
   await page.clock.install();
   const reads = () => requests.filter((address) => address.includes("/v1/tasks?")).length;
   const before = reads();

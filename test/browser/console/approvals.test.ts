@@ -115,7 +115,7 @@ test("a denial without a reason is not sent; with one it is recorded, and the ne
   const { page } = await stage.open(asked.page, { secret: await stage.person("Ann Lee") });
   await bar(page).getByRole("button", { name: "Deny …" }).click();
   await bar(page).getByRole("button", { name: "Deny the call" }).click();
-  await bar(page).getByText("Say why").waitFor();
+  await bar(page).getByText("Enter a reason").waitFor();
   expect((await stage.now(asked)).status).toBe("pending");
   await page.getByLabel("Why is desk.send denied?").fill("x".repeat(10_001));
   await bar(page).getByRole("button", { name: "Deny the call" }).click();
@@ -141,7 +141,7 @@ test("other arguments are checked here, then by the tool's schema, and approved 
   const approve = bar(page).getByRole("button", { name: "Approve these arguments" });
   expect(await approve.isDisabled()).toBe(true);
   await box.fill('{ "to": ');
-  await bar(page).getByText("This is no JSON").waitFor();
+  await bar(page).getByText("This is not valid JSON").waitFor();
   expect(await approve.isDisabled()).toBe(true);
   await box.fill('{ "to": "two", "copies": "many" }');
   await approve.click();

@@ -104,7 +104,7 @@ test("a server is let in with its headers; what is refused stands at its field, 
   await field(page, "Header 1: name").fill("bad header");
   await field(page, "Header 1: value").fill("x");
   await button(page, "Add the connector").click();
-  await page.getByText("needs small letters").waitFor();
+  await page.getByText("needs lower-case letters").waitFor();
   await becomes(field(page, "Name"), ":focus");
   await field(page, "Name").fill("remote");
   await button(page, "Add the connector").click();

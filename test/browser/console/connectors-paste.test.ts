@@ -35,7 +35,7 @@ describe("is refused with words", () => {
     ["a list", '[{"command":"x"}]', "not an object"],
     ["null", "null", "not an object"],
     ["an object of something else", '{"mcpServers": {"a": {"name": "x"}}}', "no server"],
-    ["too much text", `{"a":"${"x".repeat(1_000_001)}"}`, "over a million"],
+    ["too much text", `{"a":"${"x".repeat(1_000_001)}"}`, "longer than a million"],
     [
       "too many servers",
       JSON.stringify(Object.fromEntries(Array.from({ length: 201 }, (_, n) => [`s${n}`, { command: "x" }]))),

@@ -79,7 +79,7 @@ test("a token that may only read is shown no action that it would be refused", a
   await letIn("readable", up.url);
   const secret = await stage.gateway.token({ name: "reader", scopes: ["connectors:read", "tools:time.*"] });
   const { page, context } = await stage.open("/connectors", { secret });
-  await card(page, "readable").getByText("need a token with the scope connectors:write").waitFor();
+  await card(page, "readable").getByText("you need the scope connectors:write").waitFor();
   expect(await page.getByRole("link", { name: "Add a connector" }).count()).toBe(0);
   expect(await button(page, "Remove readable").count()).toBe(0);
   await page.goto(stage.at("/connectors/-/new"));
@@ -249,7 +249,7 @@ test("a call that takes too long can be given up", async () => {
   await asked.promise;
   expect(await button(page, "Waiting for the answer …").isDisabled()).toBe(true);
   await button(page, "Stop waiting").click();
-  await page.getByText("The call was given up.").waitFor();
+  await page.getByText("The call was cancelled").waitFor();
   const outcome = async () =>
     (await rest("GET", "/v1/ledger?action=tool.call&order=desc&limit=1")).body.data[0];
   await eventually(async () => (await outcome()).outcome === "cancelled");

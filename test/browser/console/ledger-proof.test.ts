@@ -104,7 +104,7 @@ describe("a tampered answer shows as broken", () => {
 
   test("in the number of hashes", async () => {
     const page = await tampered(proof, (body) => body.inclusion.pop());
-    await page.getByText("The proof has more or fewer hashes than its place in the tree takes").waitFor();
+    await page.getByText("The proof has too many or too few hashes for its position in the tree").waitFor();
     await page.getByText("there is nothing to draw").waitFor();
   });
 

@@ -118,13 +118,13 @@ test("the ledger is followed from visit to visit, while the server goes and come
   await page.getByText("The ledger has fewer entries now").waitFor();
   await write(60);
   await page.reload();
-  await page.getByText("Today’s ledger does not begin with those").waitFor();
+  await page.getByText("Today’s ledger does not begin with them").waitFor();
   await page.getByRole("link", { name: "Verify in this browser" }).click();
   await page.getByRole("button", { name: "Verify", exact: true }).click();
   await page.getByText("checkpoint_contradicts").first().waitFor();
   // It stays so until its reader decides to forget.
   await page.reload();
-  await page.getByText("Today’s ledger does not begin with those").waitFor();
+  await page.getByText("Today’s ledger does not begin with them").waitFor();
   await page.getByRole("button", { name: "Forget earlier visits …" }).click();
   await page.getByRole("button", { name: "Forget it", exact: true }).click();
   await page.getByText("This browser sees the ledger for the first time.").waitFor();

@@ -198,7 +198,7 @@ describe("export", () => {
     await page.getByRole("link", { name: "Export", exact: true }).click();
     await page.getByRole("heading", { name: "Article 14 bundle" }).waitFor();
     expect(await page.getByLabel("Agent", { exact: true }).inputValue()).toBe("clerk");
-    await page.getByText("A bundle is not made of one task").waitFor();
+    await page.getByText("A bundle cannot be limited to one task").waitFor();
     await page.getByLabel("Task", { exact: true }).fill("");
     for (const [title, extension, begins] of [
       ["CSV", "csv", "seq,"],

@@ -144,7 +144,7 @@ test("the webhook is shown without its credential, and a delivery can be posted 
   await delivery.getByText("it answered 503").waitFor();
   const before = posts;
   await delivery.getByRole("button", { name: /^Post again/ }).click();
-  await page.getByText("is posted again.").waitFor();
+  await page.getByText("will be posted again.").waitFor();
   await eventually(() => posts > before);
   await eventually(async () => {
     await page.getByRole("button", { name: "Read again" }).click();
@@ -157,7 +157,7 @@ test("the webhook is shown without its credential, and a delivery can be posted 
 
 test("a budget that is spent is told of while the page is open", async () => {
   const { page, close } = await stage.open("/settings/notifications");
-  await page.getByText("No limit was exceeded so far").waitFor();
+  await page.getByText("No limit has been exceeded").waitFor();
   await change({ budget: { credits_per_month: 10 } });
   await stage.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hello", tier: 2 } });
   const notices = page.getByRole("list", { name: "Notices" });

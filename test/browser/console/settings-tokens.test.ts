@@ -191,7 +191,7 @@ test("who revokes the token that they are signed in by is warned, and is signed 
   expect(graces).toEqual(["10 minutes", "1 hour", "24 hours"]);
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Revoke my own" }).click();
-  await page.getByText("You are signed in by this token.").waitFor();
+  await page.getByText("You are signed in with this token.").waitFor();
   await page.getByRole("button", { name: "Revoke", exact: true }).click();
   await page.getByRole("button", { name: "Sign in", exact: true }).waitFor();
   expect(page.url()).toBe(stage.at("/settings"));

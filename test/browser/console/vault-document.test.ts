@@ -76,7 +76,7 @@ test("a passage far down a long text is marked and in sight, and survives a relo
     await page.reload();
   }
   await page.goto(stage.at(`/vault/documents/${id}?start=9000000&end=9000001`));
-  await page.getByText("The text ends before this passage.").waitFor();
+  await page.getByText("The text ends before this passage:").waitFor();
   expect(await marked.count()).toBe(0);
 });
 
