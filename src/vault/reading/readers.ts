@@ -4,31 +4,31 @@ import type { Turn, TurnLimits } from "../turns.ts";
 import { DocumentReader, ReaderGone } from "./reader.ts";
 
 export interface DocumentReadersOptions {
-  /** What a process is started with. */
+  /** The command that starts a process. */
   readonly command: readonly string[];
-  /** Processes at once. */
+  /** The most concurrent processes. */
   readonly most: number;
-  /** How long a document may be read. */
+  /** The time limit for a document. */
   timeFor(request: PrepareRequest): number;
-  /** Documents that may wait. */
+  /** Limits on waiting documents. */
   readonly waiting: TurnLimits;
-  /** How long a process without a document is kept. */
+  /** How long an idle process is kept. */
   readonly idleMs: number;
   /** Called for each document that could not be read, with the reason. */
   failed(workspaceId: number, error: unknown): void;
 }
 
 /**
- * The processes that read documents. Workspaces take turns, and of several processes one is always left to the others:
- * a workspace whose documents take all the time that they may holds up nobody but itself.
+ * The processes that read documents. Workspaces take turns, and one process is always left to the others, so a
+ * workspace with slow documents delays only itself.
  */
 export class DocumentReaders {
   readonly #options: DocumentReadersOptions;
   readonly #queue: JobQueue<PrepareRequest, PreparedDocument>;
   readonly #readers = new Set<DocumentReader>();
-  /** Processes without a document, each with the timer that ends it. */
+  /** Idle processes, each with the timer that ends it. */
   readonly #idle = new Map<DocumentReader, ReturnType<typeof setTimeout>>();
-  /** Documents of each workspace that are being read. */
+  /** Number of documents being read for each workspace. */
   readonly #busy = new Map<number, number>();
   #running = 0;
   #isStopped = false;
@@ -38,12 +38,12 @@ export class DocumentReaders {
     this.#queue = new JobQueue(options.waiting, () => this.#next());
   }
 
-  /** @throws see `DocumentReader.read`; Problem 429 `queue_full`, StoreUnavailable once stopped */
+  /** @throws see `DocumentReader.read`; Problem 429 `queue_full`; StoreUnavailable once stopped */
   prepare(request: PrepareRequest, turn: Turn): Promise<PreparedDocument> {
     return this.#queue.do(request, turn);
   }
 
-  /** Ends all processes, and resolves when they are gone. */
+  /** Ends all processes and waits for them. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#queue.close();
@@ -95,7 +95,7 @@ export class DocumentReaders {
     } catch (error) {
       if (!(error instanceof ReaderGone)) throw error;
     }
-    // The process may have been killed while it was idle. A document that ends a new process as well is at fault.
+    // The process may have been killed while idle. A document that also ends a new process is at fault.
     if (this.#isStopped) throw vaultClosed();
     return this.#readWith(this.#start(), request);
   }
