@@ -1,57 +1,60 @@
-/**
- * The one error type that reaches a user: a stable code, a public message, and apart from both the internal cause.
- * Every code of the contract's section 3 stands in the table below, with its HTTP status and title (RFC 9457).
- */
+/** Marks the codes that mean: the request was understood, and a rule about who may do what, or how much, forbade it. */
+const BY_RULE = true;
+
+/** Every code of the contract's section 3, with its HTTP status and title (RFC 9457). */
 const PROBLEMS = {
   invalid_json: [400, "The body is not valid JSON"],
   nested_too_deep: [400, "The body is nested too deeply"],
-  unauthenticated: [401, "Authentication is required"],
-  invalid_token: [401, "The token is not valid"],
-  credits_exhausted: [402, "The budget is spent"],
-  scope_missing: [403, "The token lacks a scope"],
-  person_required: [403, "The token names no person"],
-  agent_forbidden: [403, "The token acts as another agent"],
-  tier_forbidden: [403, "The agent's policy does not allow this tier"],
-  model_forbidden: [403, "The agent's policy allows no model of this tier"],
-  tool_forbidden: [403, "This tool may not be used"],
-  origin_forbidden: [403, "The request comes from another site"],
-  cross_origin: [403, "The request comes from a page of another origin"],
-  insecure_origin: [403, "The page was opened without HTTPS"],
-  operator_only: [403, "Only the operator may do this"],
-  scope_forbidden: [403, "The memory scope is outside of the boundary"],
+  unauthenticated: [401, "Authentication is required", BY_RULE],
+  invalid_token: [401, "The token is not valid", BY_RULE],
+  credits_exhausted: [402, "The budget is spent", BY_RULE],
+  scope_missing: [403, "The token lacks a scope", BY_RULE],
+  person_required: [403, "The token names no person", BY_RULE],
+  agent_forbidden: [403, "The token acts as another agent", BY_RULE],
+  tier_forbidden: [403, "The agent's policy does not allow this tier", BY_RULE],
+  model_forbidden: [403, "The agent's policy allows no model of this tier", BY_RULE],
+  tool_forbidden: [403, "This tool may not be used", BY_RULE],
+  origin_forbidden: [403, "The request comes from another site", BY_RULE],
+  insecure_origin: [403, "The page was opened without HTTPS", BY_RULE],
+  operator_only: [403, "Only the operator may do this", BY_RULE],
+  scope_forbidden: [403, "The memory scope is outside of the boundary", BY_RULE],
   not_found: [404, "Not found"],
   agent_not_found: [404, "No such agent"],
   method_not_allowed: [405, "Method not allowed"],
   agent_exists: [409, "An agent of this name exists"],
-  agent_stopped: [409, "The agent is stopped"],
+  agent_stopped: [409, "The agent or its workspace is stopped", BY_RULE],
   idempotency_conflict: [409, "The idempotency key was used with another body"],
-  approval_changed: [409, "What is asked has changed"],
-  approval_erased: [409, "What is asked was erased"],
-  approval_decided: [409, "The call was decided on already"],
+  approval_changed: [409, "What is asked has changed", BY_RULE],
+  approval_erased: [409, "What is asked was erased", BY_RULE],
+  approval_decided: [409, "The call was decided on already", BY_RULE],
   task_finished: [409, "The task has finished"],
   task_unfinished: [409, "The task has not finished"],
   connector_exists: [409, "A connector of this name exists"],
   connector_builtin: [409, "The connector is built in"],
   connector_limit: [409, "The workspace has as many connectors as it may"],
   schedule_limit: [409, "The workspace has as many schedules as it may"],
-  workspace_stopped: [409, "The workspace is stopped"],
   workspace_exists: [409, "A workspace of this name exists"],
   body_too_large: [413, "The body is too large"],
   unsupported_media_type: [415, "Unsupported media type"],
   unknown_tier: [422, "No such tier"],
   unknown_tool: [422, "No such tool"],
   validation_failed: [422, "The request is not valid"],
-  rate_limited: [429, "Too many requests"],
-  queue_full: [429, "The queue is full"],
+  rate_limited: [429, "Too many requests", BY_RULE],
+  queue_full: [429, "The queue is full", BY_RULE],
   // Answered to nobody: the status is nginx's word for it.
   client_closed: [499, "The client closed the connection"],
   internal: [500, "Internal error"],
   draining: [503, "The server is shutting down"],
   ledger_unavailable: [503, "The ledger is not available"],
   loop_detected: [508, "The request leads back here"],
-} as const satisfies Record<string, readonly [status: number, title: string]>;
+} as const satisfies Record<string, readonly [status: number, title: string, byRule?: typeof BY_RULE]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
+
+/** The codes of refusals by rule, which reports count apart from requests that could not be served. */
+export const RULE_CODES: ReadonlySet<string> = new Set(
+  Object.entries(PROBLEMS).flatMap(([code, [, , byRule]]) => (byRule ? [code] : [])),
+);
 
 /** One field that was refused. `path` is a JSON pointer into the body or the query, or a header's name. */
 export interface FieldError {
@@ -69,7 +72,7 @@ export interface ProblemOptions {
   readonly cause?: unknown;
 }
 
-/** A refusal or failure that may be shown to the caller as it is. */
+/** A refusal or failure whose code and message callers may see. Its cause is only logged. */
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly code: ProblemCode;

@@ -8,7 +8,7 @@ interface Options extends ConfigOptions {
   readonly json?: boolean;
 }
 
-/** `console`: for whoever is on the machine and has no token at hand. */
+/** `console`: signs in without a token, for users of this machine. */
 export function consoleCommand(): Command {
   return command("console", "print a link that signs a browser in to the running server's console")
     .option("--workspace <name>", "workspace", "default")

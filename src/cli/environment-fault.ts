@@ -5,7 +5,7 @@ import { sqliteCode } from "../store/sqlite/connection.ts";
 const MAKE_ROOM = "make room on the disk, then try again";
 const CHECK_ACCESS = "let this user read and write it, or name another data directory with --data";
 
-/** What the system answers when the machine, and not the program, is at fault: in words, and what to do. */
+/** System errors caused by the environment rather than the program, in words, with advice. */
 const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: string]>> = {
   EACCES: ["may not be used by this user", CHECK_ACCESS],
   EPERM: ["may not be changed by this user", CHECK_ACCESS],
@@ -43,13 +43,13 @@ const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
   [/SQLITE_(CORRUPT|NOTADB)/, "put a backup of the data directory back"],
 ];
 
-/** What SQLite says of a schema that this program has not made. */
+/** SQLite's errors for a schema that this program has not created. */
 const OTHER_SCHEMA =
   /^(?:no such (?:table|column|index|trigger)|duplicate column name|(?:table|index|trigger|view) \S+ already exists|there is already|table \S+ has no column|cannot modify \S+ because it is a view)/;
 
 /**
- * A failure of the machine as one for the operator, or undefined if the program itself is at fault: then its stack is
- * needed.
+ * Converts a failure of the environment to an operator error. Undefined if the program itself is at fault, whose
+ * stack is needed.
  */
 export function environmentFault(error: unknown): OperatorError | undefined {
   if (error instanceof StoreUnavailable) return new OperatorError(error.message, storeHint(error.message));
@@ -76,7 +76,7 @@ function storeHint(text: string): string {
 function systemFault(error: unknown): OperatorError | undefined {
   if (!(error instanceof Error) || !("code" in error) || !("syscall" in error || "info" in error))
     return undefined;
-  // Some of Node's functions put the system's code into a code of their own.
+  // Some Node functions wrap the system's error code in their own.
   const code = /\bE[A-Z]{2,}\b/.exec(`${String(error.code)} ${error.message}`)?.[0] ?? "";
   const [what, hint] = SYSTEM_FAULTS[code] ?? [];
   if (what === undefined) return undefined;

@@ -6,7 +6,7 @@ export interface ServerEvent {
   readonly data: unknown;
 }
 
-/** The events of a `text/event-stream` body as they come. */
+/** Parses the events of a `text/event-stream` body as they arrive. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent, void> {
   const waiting: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => waiting.push(event) });

@@ -10,11 +10,11 @@ import { createProgram } from "./program.ts";
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-/** Runs one command line and sets the process's exit code. Never rejects. */
+/** Runs a command line and sets the process's exit code. Never rejects. */
 export async function main(argv: readonly string[]): Promise<void> {
-  // Whatever the program writes is its owner's alone.
+  // Only the owner may read files that the program writes.
   process.umask(0o077);
-  // Verbs as well: their environment may hold the master key, and they may start connectors' programs themselves.
+  // For all commands: the environment may contain the master key, and commands may start connectors' programs.
   hideMemory();
   allowFailingOutput();
   try {
@@ -25,7 +25,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 function report(error: unknown): number {
-  // Commander has printed its own message; help and version end with 0.
+  // Commander has already printed its message. Help and version exit with 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
   const fault = error instanceof OperatorError ? error : environmentFault(error);
   if (fault) {

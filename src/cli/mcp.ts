@@ -14,9 +14,9 @@ interface McpOptions extends ConfigOptions {
   readonly url?: string;
 }
 
-/** Where the door stands below a server's URL. */
+/** Path of the MCP endpoint. */
 const PATH = "/mcp";
-/** Another verb may have the data directory for a moment, or a server be starting. */
+/** Another command may briefly hold the data directory, or a server may be starting. */
 const CONNECT_TRIES = 50;
 const CONNECT_WAIT_MS = 100;
 
@@ -78,11 +78,11 @@ async function carry(
     warn: (message) => process.stderr.write(`gatehouse: ${message}\n`),
     signal,
   });
-  // It may be open still, and would keep the process.
+  // Standard input may still be open and would keep the process alive.
   process.stdin.destroy();
 }
 
-/** Aborts at the first SIGTERM, SIGINT or SIGHUP; at a second one the process ends at once. */
+/** Aborts on the first SIGTERM, SIGINT or SIGHUP; a second one ends the process at once. */
 function stopSignal(): AbortSignal {
   const stopping = new AbortController();
   for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
@@ -94,7 +94,9 @@ function stopSignal(): AbortSignal {
   return stopping.signal;
 }
 
-/** The gateway of the data directory in this process; null where a running server has it. @throws OperatorError */
+/**
+ * Opens the gateway of the data directory in this process; null if a running server holds it. @throws OperatorError
+ */
 async function openGatewayOrFindServer(config: Config): Promise<Gateway | null> {
   for (let attempt = 1; attempt <= CONNECT_TRIES; attempt++) {
     const gateway = await openUnlessInUse(config);
@@ -109,12 +111,12 @@ async function openGatewayOrFindServer(config: Config): Promise<Gateway | null> 
   );
 }
 
-/** Asks the server that runs on the data directory; another one, at another address, may take its place meanwhile. */
+/** Sends requests to the server running on the data directory. It may be replaced by one at another address. */
 function askRunning(config: Config): Ask {
   return async (url, init) => {
     const runtime = readRuntime(config.dataDir);
     if (!runtime) throw new Error(`no server runs on the data directory ${config.dataDir}`);
-    // It is on this machine: a proxy of the environment must not see the token.
+    // The server is on this machine: a proxy from the environment must not see the token.
     return fetch(new URL(url.pathname, runtime.url), { ...init, proxy: false });
   };
 }
@@ -138,7 +140,7 @@ function doorOf(text: string): URL {
   return url;
 }
 
-/** @throws OperatorError where there is none, or it is nothing that a header carries */
+/** @throws OperatorError if it is missing, or not valid in a header */
 function tokenOf(env: Readonly<Record<string, string | undefined>>): string {
   const found = lookUp(env, readTextFile, "GATEHOUSE_TOKEN");
   if (found && "failure" in found) throw new OperatorError(`GATEHOUSE_TOKEN: ${found.failure}`, undefined, 2);

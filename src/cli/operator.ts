@@ -10,10 +10,10 @@ import { OPERATOR_USER_HEADER, OPERATOR_WORKSPACE_HEADER } from "../http/credent
 import { DirectoryInUse, lockDirectory } from "../store/lock.ts";
 import { readRuntime } from "../store/runtime.ts";
 
-/** The gateway as a verb of the command line asks it: in the same words as any client, with the operator's rights. */
+/** The REST API with the operator's rights, as used by commands. */
 export interface OperatorApi {
   fetch(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<Response>;
-  /** The answer's JSON. @throws OperatorError with the refusal's own words */
+  /** The answer as JSON. @throws OperatorError with the server's message */
   json<T>(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<T>;
 }
 
@@ -21,8 +21,9 @@ const CONNECT_TRIES = 20;
 const CONNECT_WAIT_MS = 100;
 
 /**
- * Gives `work` the gateway of a data directory: the running server's where there is one, else one in this process, which
- * is closed afterwards. Either way the call passes the gate and is recorded, with the actor `user:<name>`.
+ * Calls `work` with the gateway of a data directory: the running server's if there is one, otherwise one in this
+ * process, which is closed afterwards. Either way the calls pass through the gate and are recorded, with the actor
+ * `user:<name>`.
  */
 export async function withGateway<T>(
   config: Config,
@@ -36,7 +37,7 @@ export async function withGateway<T>(
     if (runtime && (await isAnswering(runtime.url))) {
       return work(operatorApi(runtime.url, runtime.secret, workspace, fetchHere));
     }
-    // Another verb has the directory for a moment, or a server is starting or stopping.
+    // Another command holds the directory briefly, or a server is starting or stopping.
     if (attempt === CONNECT_TRIES) {
       throw new OperatorError(
         `another process has the data directory ${config.dataDir} and does not answer`,
@@ -48,8 +49,8 @@ export async function withGateway<T>(
 }
 
 /**
- * Gives `work` the running server of a data directory, for what lives in that process alone.
- * @throws OperatorError where none runs
+ * Calls `work` with the running server of a data directory, for state that exists only in that process.
+ * @throws OperatorError if no server is running
  */
 export async function withServer<T>(
   config: Config,
@@ -57,7 +58,7 @@ export async function withServer<T>(
   work: (api: OperatorApi) => Promise<T>,
 ): Promise<T> {
   const runtime = readRuntime(config.dataDir);
-  // A killed server's is no server: by now somebody else may answer where it did.
+  // After a server was killed, another program may answer at its address.
   if (!runtime || !isInUse(config.dataDir) || !(await isAnswering(runtime.url))) {
     throw new OperatorError(
       `no server runs on the data directory ${config.dataDir}`,
@@ -73,7 +74,7 @@ function isInUse(directory: string): boolean {
   return lock === null;
 }
 
-/** @throws OperatorError also where what was decided is gone with this process: it was answered, and nothing holds it */
+/** @throws OperatorError also if a decision was answered but could not be stored before this process ends */
 async function inThisProcess<T>(
   gateway: Gateway,
   workspace: string,
@@ -95,7 +96,7 @@ async function inThisProcess<T>(
   );
 }
 
-/** The gateway of a data directory in this process, or null where another one has it. */
+/** Opens the gateway of a data directory in this process; null if another process holds it. */
 export async function openUnlessInUse(config: Config): Promise<Gateway | null> {
   const { openGateway } = await import("../gateway.ts");
   const log = createLog(config.logLevel === "info" ? "warn" : config.logLevel, systemClock);
@@ -107,7 +108,7 @@ export async function openUnlessInUse(config: Config): Promise<Gateway | null> {
   }
 }
 
-/** The server is on this machine: a proxy of the environment must not see the call, nor the secret that it carries. */
+/** The server is on this machine: a proxy from the environment must not see the call or its secret. */
 function fetchHere(request: Request): Promise<Response> {
   return fetch(request, { proxy: false });
 }
@@ -120,7 +121,7 @@ export async function isAnswering(url: string): Promise<boolean> {
   }
 }
 
-/** Without USER in the environment, as under cron, the name is not known here: the number is. */
+/** Without USER in the environment, as under cron, the name is unknown and the uid is used. */
 function userName(): string {
   const { username, uid } = userInfo();
   return username === "unknown" || username === "" ? `uid_${uid}` : username;
@@ -154,7 +155,7 @@ function operatorApi(
   return api;
 }
 
-/** What a refused call says, in the words of the command line: wrong input is wrong usage. */
+/** The server's refusal as a command-line error: invalid input becomes wrong usage. */
 export async function refusal(response: Response): Promise<OperatorError> {
   const answer: unknown = await response.json().catch(() => undefined);
   if (!problem.is(answer)) return new OperatorError(`the server answered ${response.status}`);
@@ -165,7 +166,7 @@ export async function refusal(response: Response): Promise<OperatorError> {
 
 const problem = validator(Type.Object({ detail: Type.String(), code: Type.String() }));
 
-/** The options and arguments behind the fields that a refusal names. */
+/** The options and arguments that set the fields named in a refusal. */
 const OPTIONS: Readonly<Record<string, string>> = {
   "/scopes": "--scope",
   "/scope": "--scope",
@@ -199,7 +200,7 @@ function asOption(detail: string): string {
   );
 }
 
-/** Every item of a list, page after page. */
+/** All items of a list, page after page. */
 export async function listAll<T>(
   api: OperatorApi,
   path: string,

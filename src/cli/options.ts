@@ -4,14 +4,14 @@ import { withDefaultModels } from "../config/defaults.ts";
 import { type ConfigSources, loadConfig } from "../config/load.ts";
 import { probeOllama } from "../config/ollama.ts";
 
-/** Options that say which configuration is meant; every verb takes them. */
+/** Options that select the configuration. All commands have them. */
 export interface ConfigOptions {
   readonly data?: string;
   readonly config?: string;
   readonly listen?: string;
 }
 
-/** A verb with the options that all have. */
+/** A command with the common options. */
 export function command(name: string, description: string): Command {
   return new Command(name)
     .description(description)
@@ -22,7 +22,7 @@ export function command(name: string, description: string): Command {
     .exitOverride();
 }
 
-/** A verb that takes no configuration: one that only holds others, or needs nothing of this node. */
+/** A command without configuration: a group of commands, or one that needs nothing of this node. */
 export function plain(name: string, description: string): Command {
   return new Command(name)
     .description(description)
@@ -40,14 +40,14 @@ export function sources(options: ConfigOptions): ConfigSources {
   };
 }
 
-/** The configuration, with the models that are found around where the file names none. @throws OperatorError */
+/** The configuration, with detected models if the file names no tiers. @throws OperatorError */
 export async function resolveConfig(options: ConfigOptions): Promise<LoadedConfig> {
   const loaded = loadConfig(sources(options));
   if (!loaded.defaultTiers) return loaded;
   return withDefaultModels(loaded, { env: process.env, ollamaModels: await probeOllama({ fetch }) });
 }
 
-/** Gathers an option that may be given several times. */
+/** Collects the values of a repeatable option. */
 export function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }

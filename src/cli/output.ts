@@ -3,9 +3,9 @@ import { writeSync } from "node:fs";
 const STANDARD_ERROR = 2;
 
 /**
- * Whoever reads standard output may go before its end, as `head` does. The verb goes on to its end without it: documents
- * are added and a gateway closes in order whether or not anybody watches. Any other failure, such as a full disk, ends the
- * verb with 1. A log that cannot be written (its reader has gone, its disk is full) never ends a server.
+ * Readers of standard output may leave early, as `head` does. The command continues without them: documents are still
+ * added and a gateway still closes in order. Any other failure, such as a full disk, ends the command with exit code
+ * 1. A log that cannot be written never ends a server.
  */
 export function allowFailingOutput(): void {
   let isReported = false;
@@ -16,7 +16,7 @@ export function allowFailingOutput(): void {
     tell(`gatehouse: standard output cannot be written (${error.code ?? error.message})`);
   });
   process.stderr.on("error", () => {
-    // There is nowhere left to say it.
+    // There is nowhere left to report it.
   });
 }
 
@@ -24,11 +24,11 @@ function tell(line: string): void {
   try {
     writeSync(STANDARD_ERROR, `${line}\n`);
   } catch {
-    // There is nowhere left to say it. The exit code still does.
+    // There is nowhere left to report it except the exit code.
   }
 }
 
-/** What a command was asked to print goes to standard output, alone. */
+/** Writes a command's result to standard output, which gets nothing else. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
@@ -37,7 +37,7 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** Rows in columns as wide as their widest cell. */
+/** Prints rows in columns as wide as their widest cells. */
 export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): void {
   const all = [header, ...rows];
   const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));

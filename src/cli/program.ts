@@ -28,7 +28,7 @@ Examples:
 Verbs work whether or not a server is running on the data directory.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not be verified.`;
 
-/** The whole command line. */
+/** The complete command line. */
 export function createProgram(): Command {
   const program = new Command("gatehouse")
     .description(

@@ -27,7 +27,7 @@ SIGTERM and SIGINT stop it in order: no new work is taken, calls that are out ge
 }
 
 async function serve(options: ConfigOptions): Promise<void> {
-  // Before anything takes time: a service manager may ask it to stop at any moment.
+  // Before anything slow, because a service manager may send a signal at any time.
   const opened: { gateway: Gateway | null } = { gateway: null };
   stopOnSignals(opened);
   const { config } = await resolveConfig(options);
@@ -36,20 +36,20 @@ async function serve(options: ConfigOptions): Promise<void> {
   if (process.platform === "linux" && !hideMemory()) {
     log.warn("other processes of this user can read this server's memory and environment");
   }
-  // Loaded when it is needed: most verbs never do, and it is most of the program.
+  // Loaded on demand: most commands do not need it, and it is most of the program.
   const { openGateway } = await import("../gateway.ts");
   const gateway = await openGateway(config, { handOverAdmin: (secret) => handOver(secret, config.dataDir) });
   opened.gateway = gateway;
   const url = await start(gateway);
   if (process.stdout.isTTY) {
     print(`Gatehouse serves ${url}\nDocumentation: ${url}/docs`);
-    // To a terminal alone: where logs are kept, it would be kept with them.
+    // Only to a terminal, because logs are stored.
     const link = gateway.consoleLink();
     if (link !== null) print(`Console: ${link}\n(signs in once, within 30 minutes)`);
   }
 }
 
-/** So long a stop may take after a second signal. The next start makes good what is not written then. */
+/** How long a stop may take after a second signal. The next start completes whatever was not written. */
 const HURRIED_STOP_MS = 5_000;
 
 function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {
@@ -58,9 +58,9 @@ function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {
   async function stop(signal: string): Promise<void> {
     signals += 1;
     const { gateway } = opened;
-    // It has answered nobody yet.
+    // It has not answered anybody yet.
     if (!gateway) process.exit(0);
-    // Whoever asks a third time means it.
+    // A third signal ends the process at once.
     if (signals > 2) process.exit(1);
     if (signals === 2) {
       hurried.resolve();
@@ -80,25 +80,25 @@ function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {
   process.on("SIGINT", () => void stop("SIGINT"));
 }
 
-/** The first admin secret, once: to the person at the terminal, else to a file that only the owner reads. */
+/** Shows the first admin secret once: on the terminal, or in a file that only the owner can read. */
 function handOver(secret: string, dataDir: string): void {
   if (process.stdout.isTTY) {
     print(`Admin token, shown this once:\n\n  ${secret}\n`);
     return;
   }
   const path = join(dataDir, "admin.token");
-  // A file that is there keeps its mode when it is written again, and others may read it.
+  // An existing file would keep its mode, and others might be able to read it.
   rmSync(path, { force: true });
   writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
 }
 
-/** A start that fails (the address is taken) leaves no task running behind it. */
+/** Starts listening. If that fails (the address is in use), no task is left running. */
 async function start(gateway: Gateway): Promise<string> {
   try {
     return await gateway.start();
   } catch (error) {
     await gateway.stop().catch((second: unknown) => {
-      // The first is the cause of both: it is what the operator is told.
+      // The first failure caused both, so it is the one reported.
       process.stderr.write(`gatehouse: what had been started could not be stopped: ${String(second)}\n`);
     });
     throw error;

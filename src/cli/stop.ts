@@ -18,7 +18,7 @@ interface WorkspaceStatus {
 
 const DEFAULT_WORKSPACE = "default";
 
-/** `stop-all`: for whoever has to stop everything, now. */
+/** `stop-all`: stops everything at once. */
 export function stopAllCommand(): Command {
   return command("stop-all", "stop every workspace: cancel all tasks and calls, and refuse new ones")
     .option("--json", "print JSON")
@@ -62,7 +62,7 @@ export function workspaceStatusCommand(verb: "stop" | "resume", description: str
     });
 }
 
-/** Whoever stops the wrong place must not be told that it is stopped: nothing is made here, unlike by other verbs. */
+/** Unlike other commands, does not create a data directory: stopping the wrong place must not look like success. */
 async function withExisting<T>(
   config: Config,
   workspace: string,

@@ -64,7 +64,7 @@ async function run(prompt: string, options: Options): Promise<void> {
   throw new OperatorError(`task ${finished.id} ${finished.status}${why}`);
 }
 
-/** The answer on standard output, what happens beside it on standard error. */
+/** Prints the answer to standard output, and everything else to standard error. */
 function show({ event, data }: ServerEvent): void {
   if (event === "output.delta") process.stdout.write((data as { text: string }).text);
   else if (event === "output.reset") process.stderr.write("\n[the step is tried again]\n");

@@ -1,12 +1,12 @@
 import type { Log } from "../base/log.ts";
 
-/** How long a server may take to close its store after a fault. What is not written then, the next start makes good. */
+/** How long a server may take to close its store after a fault. The next start completes whatever was not written. */
 const CLOSE_MS = 5_000;
 
 /**
- * What a server does about faults that no part of it has caught. A promise that failed with nobody waiting for it is
- * logged, and the server goes on, so other workspaces are unaffected. After an exception nobody knows what
- * was left half done, so the server closes its store in order and exits with 1, for the service manager to start it again.
+ * Handles faults that nothing has caught. An unhandled rejection is logged and the server continues, so other
+ * workspaces are unaffected. After an uncaught exception the state is unknown, so the server closes its store and
+ * exits with 1, for the service manager to restart it.
  */
 export function handleUnexpectedFaults(log: Log, stop: () => Promise<unknown>): void {
   process.on("unhandledRejection", (error) => {

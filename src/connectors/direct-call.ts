@@ -76,10 +76,15 @@ const CALLS_PER_WORKSPACE = 1_000;
 
 /** Why a call was ended from here; the reason of its abort signal. An object: a client words its reasons as it likes. */
 class Interruption {
-  readonly code: "agent_stopped" | "workspace_stopped" | "shutdown";
+  readonly reason: "agent_stopped" | "workspace_stopped" | "shutdown";
 
-  constructor(code: Interruption["code"]) {
-    this.code = code;
+  constructor(reason: Interruption["reason"]) {
+    this.reason = reason;
+  }
+
+  /** The code of the call's outcome. The contract has one for all stops. */
+  get code(): "agent_stopped" | "shutdown" {
+    return this.reason === "shutdown" ? "shutdown" : "agent_stopped";
   }
 }
 
@@ -151,7 +156,7 @@ export class DirectCalls {
     await Promise.all([...this.#running].map(({ ended }) => ended.promise));
   }
 
-  /** @throws Problem 409 `agent_stopped`, `workspace_stopped` */
+  /** @throws Problem 409 `agent_stopped` */
   #refuseStopped(workspaceId: number, agent: Agent | null): void {
     const { agents, workspaces } = this.#parts;
     if (agent) {
@@ -160,7 +165,7 @@ export class DirectCalls {
     if (workspaces.isStopped(workspaceId)) throw workspaceStopped();
   }
 
-  /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped`, `workspace_stopped` */
+  /** The agent that the caller acts as. @throws Problem 404 `agent_not_found`, 409 `agent_stopped` */
   async #agentOf({ caller }: Call): Promise<Agent | null> {
     if (!caller.agent) {
       this.#refuseStopped(caller.workspaceId, null);
@@ -175,7 +180,7 @@ export class DirectCalls {
   /**
    * Calls a tool by its name, `<connector>.<tool>`. What the tool, its connector or the caller's arguments did wrong is an
    * answer with `isError`, for a model to read. A call that needs a person's approval becomes a task, and is not waited for.
-   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, `workspace_stopped`, `credits_exhausted`, `draining`,
+   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, `credits_exhausted`, `draining`,
    *   before anything is sent
    */
   async call(
@@ -290,8 +295,7 @@ export class DirectCalls {
         const detail = "The call was made, but its outcome cannot be recorded.";
         throw new Problem("ledger_unavailable", detail, { cause });
       }
-      if (code === "agent_stopped" && agent) throw stopped(agent.name);
-      if (code === "workspace_stopped") throw workspaceStopped();
+      if (code === "agent_stopped") throw stopProblem(signal.reason, agent);
       return answer;
     } finally {
       if (!isOwed) budgets.release(callId);
@@ -366,6 +370,11 @@ async function notBegun(
   if (!(reason instanceof Interruption)) {
     return deny(call, input, "cancelled", "The call was cancelled before it was made.");
   }
-  if (reason.code === "agent_stopped" && agent) throw stopped(agent.name);
-  throw reason.code === "workspace_stopped" ? workspaceStopped() : draining();
+  throw reason.code === "agent_stopped" ? stopProblem(reason, agent) : draining();
+}
+
+/** How a call is answered that a stop has ended. */
+function stopProblem(interruption: unknown, agent: Agent | null): Problem {
+  const isAgent = interruption instanceof Interruption && interruption.reason === "agent_stopped";
+  return isAgent && agent ? stopped(agent.name) : workspaceStopped();
 }

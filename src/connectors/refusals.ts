@@ -11,7 +11,7 @@ export function stopped(agent: string): Problem {
 }
 
 export function workspaceStopped(): Problem {
-  return new Problem("workspace_stopped", "The workspace is stopped: none of its tools is called.");
+  return new Problem("agent_stopped", "The workspace is stopped: none of its tools is called.");
 }
 
 export function agentRemoved(): Problem {

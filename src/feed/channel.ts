@@ -4,19 +4,19 @@ import type { FeedEvent, Usage } from "./events.ts";
 import { type FeedReader, FeedText } from "./reader.ts";
 import type { Rights } from "./rights.ts";
 
-/** How long changes are gathered before they are told, so that a thing that changes often is told once. */
+/** How long changes are collected, so that frequent changes of the same thing are reported once. */
 const GATHER_MS = 100;
-/** How often usage and the ledger's size are told at most. */
+/** The shortest time between two reports of usage and of the ledger's size. */
 const TICK_MS = 1_000;
-/** Changes that are gathered at once. Past that everybody reads anew. */
+/** The most collected changes. Beyond it, every reader is told to read everything again. */
 const GATHERED_LIMIT = 2_000;
-/** After the store could not be read. */
+/** Pause after the store could not be read. */
 const RETRY_MS = 1_000;
 
-/** Kinds of things whose present state is looked up when it is told, so that only what is committed is told. */
+/** Things whose current state is read when they are reported, so only committed state is. */
 export type Topic = "task" | "approval" | "agent" | "connector" | "workspace";
 
-/** Answers what is to be told of things by their keys, in this order; nothing of those that are not there. */
+/** Reads the events for things by key, in this order; missing things are left out. */
 export type Lookup = (
   workspaceId: number,
   keys: readonly string[],
@@ -26,15 +26,15 @@ export interface ChannelParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly lookups: Readonly<Record<Topic, Lookup>>;
-  /** What is in use, of a workspace or of one agent of it. */
+  /** Current usage of a workspace or of one of its agents. */
   usage(workspaceId: number, agent: Rights["agent"]): Omit<Usage, "approvals_pending">;
-  /** Calls that wait for a person, of a workspace or of one agent of it. */
+  /** Number of pending approvals of a workspace or of one of its agents. */
   approvalsPending(workspaceId: number, agent: Rights["agent"]): Promise<number>;
 }
 
 /**
- * What changes in one workspace while somebody listens: gathered, looked up once for all readers, and told to each as far as
- * it may hear of it.
+ * Changes in one workspace while anyone listens: collected, read once for all readers, and reported to each as its
+ * rights permit.
  */
 export class Channel {
   readonly #parts: ChannelParts;
@@ -43,12 +43,12 @@ export class Channel {
   #events: FeedEvent[] = [];
   #touched = new Map<Topic, Set<string>>();
   #gathered = 0;
-  /** Too much has changed, or it could not be looked up. */
+  /** Too many changes, or reading them failed. */
   #isOver = false;
-  /** What some reader may be told may have changed. */
+  /** Some reader's rights may have changed. */
   #areRightsStale = false;
   #isUsageDue = false;
-  /** By the agent's id; 0: all of them. Another map, to be counted anew, once one has changed. */
+  /** By agent id; 0 for all agents. Replaced by an empty map, to be counted again, when an approval changes. */
   #pending = new Map<number, number>();
   #ledgerSize = 0;
   #toldLedgerSize = 0;
@@ -75,7 +75,7 @@ export class Channel {
     this.#readers.delete(reader);
   }
 
-  /** Tells nothing any more. */
+  /** Reports nothing from now on. */
   end(): void {
     this.#endTicks();
     this.#cancel?.();
@@ -107,7 +107,7 @@ export class Channel {
     this.#ledgerSize = size;
   }
 
-  /** Whether there is room for one more. */
+  /** Whether another change can be collected. */
   #gather(): boolean {
     this.#flushSoon();
     if (this.#gathered < GATHERED_LIMIT) {
@@ -125,7 +125,7 @@ export class Channel {
   }
 
   #tick(): void {
-    // A token, a session and a rotated secret also end by their time, of which nobody tells.
+    // Tokens, sessions and rotated secrets also expire, which nothing announces.
     for (const reader of [...this.#readers]) reader.closeIfOver();
     if (this.isEmpty) return;
     this.#isUsageDue = true;
@@ -153,7 +153,7 @@ export class Channel {
     this.#isOver = false;
     let retryMs = GATHER_MS;
     try {
-      // First, so that nothing is told that happened after its reader's rights had ended.
+      // First, so that nothing is reported after a reader's rights have ended.
       await this.#renewRights();
       if (isOver) for (const reader of this.#readers) reader.reset();
       else this.#tell([...events, ...(await this.#lookUp(touched))]);
@@ -211,7 +211,7 @@ export class Channel {
   async #usage(agent: Rights["agent"]): Promise<FeedEvent> {
     const { usage, approvalsPending } = this.#parts;
     const whose = agent?.id ?? 0;
-    // Where one changes while they are counted, the count is of a map that nobody looks into any more.
+    // If an approval changes while they are counted, the count goes to the discarded map.
     const counted = this.#pending;
     const pending = counted.get(whose) ?? (await approvalsPending(this.#workspaceId, agent));
     counted.set(whose, pending);

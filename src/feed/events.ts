@@ -3,7 +3,7 @@ import { hasScope, type NamedScope } from "../access/scopes.ts";
 import type { Enforcement, WorkspaceStatus } from "../access/workspaces.ts";
 import type { Rights } from "./rights.ts";
 
-/** A task without anybody's texts. Times are RFC 3339, credits are whole ones, as in `GET /v1/tasks/:id`. */
+/** A task without texts. Times are RFC 3339 and credits whole, as in `GET /v1/tasks/:id`. */
 export interface TaskChange {
   readonly id: string;
   readonly agent: string;
@@ -19,25 +19,25 @@ export interface TaskChange {
   readonly finished_at: string | null;
 }
 
-/** What a workspace has in use now; of a token that acts as an agent, what that agent has. */
+/** Current usage of the workspace, or of the agent that a token acts as. */
 export interface Usage {
   readonly tasks_running: number;
   readonly tasks_queued: number;
-  /** Of the workspace's limit, which all of its callers share. */
+  /** Of the workspace's limit, which all callers share. */
   readonly requests_left: number;
   readonly requests_per_minute: number;
-  /** For who has `approvals:write`. */
+  /** Only with `approvals:write`. */
   readonly approvals_pending?: number;
 }
 
 /**
- * The events of a workspace's feed by name, with the data that each carries: ids, names, numbers and states, and never what
- * somebody wrote. Each is the present state of one thing, so that a later one of the same thing replaces it.
+ * The events of a workspace's feed and their data: ids, names, numbers and states, never user texts. Each is the
+ * current state of one thing, so a later event about it replaces an earlier one.
  */
 export interface FeedEvents {
-  /** The first one: from here on nothing is missed, so that lists are read now. */
+  /** Always first: from here on nothing is missed, so lists can be read now. */
   readonly "feed.open": Record<string, never>;
-  /** So much has changed, or the caller's rights have, that all lists are to be read anew. */
+  /** So much has changed, or the caller's rights have, that everything must be read again. */
   readonly "feed.reset": Record<string, never>;
   readonly "task.changed": TaskChange;
   readonly "approval.changed": {
@@ -53,19 +53,19 @@ export interface FeedEvents {
     readonly status: "active" | "stopped" | "archived";
     readonly version: number;
   };
-  /** Stopped or resumed, and with it all of its agents; or its limits or its budget were changed. */
+  /** Stopped or resumed together with its agents, or its limits or budget changed. */
   readonly "workspace.changed": {
     readonly status: WorkspaceStatus;
-    /** For who has `settings:write`. */
+    /** Only with `settings:write`. */
     readonly limits?: {
       readonly requests_per_minute: number;
       readonly concurrent_tasks: number;
       readonly enforcement: Enforcement;
     };
-    /** For who has `settings:write`. */
+    /** Only with `settings:write`. */
     readonly budget?: { readonly credits_per_month: number | null };
   };
-  /** Its status or its tools are others. */
+  /** Its status or tools have changed. */
   readonly "connector.changed": {
     readonly name: string;
     readonly status: "ready" | "unreachable" | "disabled" | "removed";
@@ -87,10 +87,10 @@ export interface FeedEvents {
   readonly "ledger.grown": { readonly size: number };
 }
 
-/** The names of what is told of a workspace; the others are of the stream itself. */
+/** Events about a workspace, as opposed to events of the stream itself. */
 export type ToldName = Exclude<keyof FeedEvents, "feed.open" | "feed.reset">;
 
-/** The scope that a token needs to be told. Null: every token of the workspace is. */
+/** The scope that a token needs for each event. Null: none. */
 export const FEED_SCOPES: Readonly<Record<ToldName, NamedScope | null>> = {
   "task.changed": "tasks:read",
   "approval.changed": "approvals:write",
@@ -107,23 +107,23 @@ export const FEED_SCOPES: Readonly<Record<ToldName, NamedScope | null>> = {
 
 interface Told<Name extends ToldName> {
   readonly name: Name;
-  /** Which thing of its kind it is about: a later event of the same name and key replaces it. */
+  /** Identifies the thing: a later event with the same name and key replaces this one. */
   readonly key: string;
   readonly data: FeedEvents[Name];
-  /** What is told besides to who has this scope. */
+  /** Additional data for callers with this scope. */
   readonly more?: { readonly scope: NamedScope; readonly data: Partial<FeedEvents[Name]> };
   /**
-   * The agent that it is of, by id or by name: a token that acts as another one is not told. Null: no agent's, so that no
-   * token of an agent is told. Undefined: everybody's.
+   * The agent that it concerns, by id or name: tokens of other agents do not get it. Null: no agent's, so no agent
+   * token gets it. Undefined: everybody gets it.
    */
   readonly agent?: number | string | null;
-  /** Where a document lies: who does not see so far is not told. */
+  /** A document's scope: callers that cannot see it do not get the event. */
   readonly path?: string;
 }
 
 export type FeedEvent = { [Name in ToldName]: Told<Name> }[ToldName];
 
-/** Whether a caller is told of an event. */
+/** Whether a caller may get an event. */
 export function mayHear(rights: Rights, { name, agent, path }: FeedEvent): boolean {
   const scope = FEED_SCOPES[name];
   if (scope !== null && !hasScope(rights.scopes, scope)) return false;

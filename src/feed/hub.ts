@@ -5,8 +5,8 @@ import { FeedReader } from "./reader.ts";
 import type { Rights } from "./rights.ts";
 
 /**
- * Tells who listens to a workspace what changes in it. Told MUST be only what is committed. Where nobody listens to the
- * workspace, telling costs one look into a map.
+ * Distributes changes to the listeners of each workspace. Only committed changes MUST be reported. Without listeners,
+ * a report costs one map lookup.
  */
 export class FeedHub {
   readonly #parts: ChannelParts;
@@ -17,30 +17,30 @@ export class FeedHub {
     this.#parts = parts;
   }
 
-  /** Tells an event as it is. */
+  /** Reports an event as it is. */
   publish(workspaceId: number, event: FeedEvent): void {
     this.#channels.get(workspaceId)?.publish(event);
   }
 
-  /** Tells what has become of a thing by now, as it can be looked up. */
+  /** Reports that a thing has changed. Its state is read later. */
   touch(workspaceId: number, topic: Topic, key: string): void {
     this.#channels.get(workspaceId)?.touch(topic, key);
   }
 
-  /** Tells how long the workspace's ledger is. */
+  /** Reports the size of the workspace's ledger. */
   grown(workspaceId: number, size: number): void {
     this.#channels.get(workspaceId)?.grown(size);
   }
 
-  /** What callers may be told may be something else by now, in one workspace or in all. */
+  /** Callers' rights may have changed, in one workspace or in all. */
   rightsChanged(workspaceId?: number): void {
     if (workspaceId !== undefined) this.#channels.get(workspaceId)?.rightsChanged();
     else for (const channel of this.#channels.values()) channel.rightsChanged();
   }
 
   /**
-   * Listens to a workspace. `load` answers what the listener may be told now and until when, and undefined where that is
-   * nothing any more; it is asked whenever that may have changed.
+   * Listens to a workspace. `load` returns the listener's current rights and when they end, or undefined if there are
+   * none. It is called whenever they may have changed.
    * @throws Problem 503 `draining`
    */
   listen(workspaceId: number, load: () => Promise<Rights | undefined>): FeedReader {
@@ -60,7 +60,7 @@ export class FeedHub {
     return reader;
   }
 
-  /** Ends every stream, and takes no more. */
+  /** Ends all streams and refuses new ones. */
   end(): void {
     this.#hasEnded = true;
     for (const channel of [...this.#channels.values()]) channel.end();

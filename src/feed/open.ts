@@ -20,11 +20,11 @@ export interface OpenFeedParts extends Pick<ChannelParts, "usage" | "approvalsPe
   readonly ledger: Pick<Ledger, "grown">;
   readonly tasks: Lookup;
   readonly approvals: Lookup;
-  /** How a connector is by now; undefined where there is none of this name. */
+  /** The status of a connector; undefined if there is none with this name. */
   connectorStatus(workspaceId: number, name: string): "ready" | "unreachable" | "disabled" | undefined;
 }
 
-/** The feeds of all workspaces, told of what the rooms below say by themselves. The others tell the hub. */
+/** Connects the feed to the signals of lower rooms. Other rooms call the hub themselves. */
 export function openFeed(parts: OpenFeedParts): FeedHub {
   const { clock, log, agents, tokens, sessions, workspaces, ledger, usage, approvalsPending } = parts;
   const hub = new FeedHub({
@@ -45,14 +45,14 @@ export function openFeed(parts: OpenFeedParts): FeedHub {
     hub.publish(workspaceId, { name: "token.changed", key: String(agentId), data: {}, agent: agentId });
   });
   ledger.grown.listen(({ workspaceId, size }) => hub.grown(workspaceId, size));
-  // An agent's memory says how far its tokens see.
+  // Whether tokens of an agent see a document depends on the agent's memory scope.
   agents.changed.listen((workspaceId) => hub.rightsChanged(workspaceId));
   tokens.changed.listen(() => hub.rightsChanged());
   sessions.changed.listen(() => hub.rightsChanged());
   return hub;
 }
 
-/** By ids, the agents that have these agents' names now. */
+/** Reads the agents that currently have these names, with their ids. */
 async function agentChanges(
   agents: Pick<Agents, "standing">,
   workspaceId: number,

@@ -1,18 +1,20 @@
-/** Keys that may wait for one reader. Past that it reads its lists anew, which costs less than so many patches. */
+/**
+ * The most keys that may wait for one reader. Beyond it, reading all lists again is cheaper than that many updates.
+ */
 const WAITING_LIMIT = 2_000;
 
 export type Mark = "feed.open" | "feed.reset";
 
-/** What comes next for a reader: that it is to read anew, and what is to be told after that. */
+/** What a reader gets next: whether to read everything again, and the updates after that. */
 export interface Taken {
   readonly mark: Mark | null;
   readonly texts: readonly string[];
 }
 
 /**
- * What waits for one reader: the last text of each key. However slowly it is read, it holds no more than the limit, and what
- * was taken of it, laid over one another by key, ends in the last text of every key, or began anew with a mark after which
- * the reader reads everything for itself.
+ * Updates waiting for one reader: the latest text of each key. Bounded, however slow the reader is. Applying
+ * everything taken, by key, gives the latest text of each key, or starts with a mark after which the reader reads
+ * everything again.
  */
 export class ConflatingQueue {
   readonly #limit: number;
@@ -31,19 +33,19 @@ export class ConflatingQueue {
     return this.#mark === null && this.#waiting.size === 0;
   }
 
-  /** A key that waits keeps its place: one that changes all the time is not put off for ever. */
+  /** A waiting key keeps its place, so frequent changes do not postpone it for ever. */
   put(key: string, text: string): void {
     if (this.#waiting.size >= this.#limit && !this.#waiting.has(key)) this.reset();
     else this.#waiting.set(key, text);
   }
 
-  /** Forgets what waits: the reader is told to read everything anew. */
+  /** Discards everything waiting: the reader will read everything again. */
   reset(): void {
     this.#waiting.clear();
     this.#mark ??= "feed.reset";
   }
 
-  /** Takes what came first, up to so many UTF-16 units, and one text at least where there is one. */
+  /** Takes the oldest updates, up to `units` UTF-16 code units, but at least one if there is one. */
   take(units: number): Taken {
     const mark = this.#mark;
     this.#mark = null;

@@ -4,11 +4,11 @@ import { mayHear } from "./events.ts";
 import { ConflatingQueue } from "./queue.ts";
 import { areSame, type Rights } from "./rights.ts";
 
-/** UTF-16 units that are taken at once: what is not taken yet is still replaced by what comes later. */
+/** UTF-16 code units taken at a time. Updates not yet taken can still be replaced. */
 const TAKEN_UNITS = 32 * 1024;
 const encoder = new TextEncoder();
 
-/** An event's data as text, made once for all readers: as everybody is told it, and as those are who are told more. */
+/** An event's data as text, encoded once for all readers, with and without the data that needs a scope. */
 export class FeedText {
   readonly event: FeedEvent;
   #plain: string | undefined;
@@ -33,12 +33,12 @@ export class FeedText {
   }
 }
 
-/** The part of a frame (WHATWG HTML, section 9.2) that follows its id. JSON has no line breaks of its own. */
+/** An event frame without its id (WHATWG HTML, section 9.2). JSON contains no line breaks. */
 function textOf(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** One stream of a workspace's feed. */
+/** A stream of a workspace's feed. */
 export class FeedReader {
   readonly #queue = new ConflatingQueue();
   readonly #load: () => Promise<Rights | undefined>;
@@ -51,8 +51,8 @@ export class FeedReader {
   #wake = () => {};
 
   /**
-   * `load` answers what its caller may be told now; undefined: nothing any more. `now` is the time in milliseconds since the
-   * Unix epoch. `left` is called once it is closed.
+   * `load` returns the caller's current rights; undefined if there are none. `now` is in milliseconds since the Unix
+   * epoch. `left` is called when the reader is closed.
    */
   constructor(load: () => Promise<Rights | undefined>, now: () => number, left: () => void) {
     this.#load = load;
@@ -60,17 +60,17 @@ export class FeedReader {
     this.#left = left;
   }
 
-  /** As last loaded; null: nobody has asked yet. */
+  /** The rights as last loaded; null before the first time. */
   get rights(): Rights | null {
     return this.#rights;
   }
 
-  /** It has not been told of the usage since it was last to read anew. */
+  /** Whether usage has not been reported since the last reset. */
   get needsUsage(): boolean {
     return this.#usage === null;
   }
 
-  /** Takes what its caller may be told now. What waits was chosen by what it might be told before. */
+  /** Loads the caller's rights. If they have changed, waiting updates were chosen by outdated rights. */
   async renewRights(): Promise<void> {
     const before = this.#rights;
     const now = await this.#load();
@@ -82,7 +82,7 @@ export class FeedReader {
     if (before && !areSame(before, now)) this.reset();
   }
 
-  /** Tells of an event, where its caller may hear of it. */
+  /** Reports an event if the caller may get it. */
   tell(text: FeedText): void {
     this.closeIfOver();
     const rights = this.#rights;
@@ -92,7 +92,7 @@ export class FeedReader {
     this.#wake();
   }
 
-  /** Tells of the usage, where it is not what it was told last. */
+  /** Reports usage if it differs from the last report. */
   tellUsage(text: FeedText): void {
     const now = this.#rights && text.for(this.#rights);
     if (now === null || now === this.#usage) return;
@@ -100,14 +100,14 @@ export class FeedReader {
     this.tell(text);
   }
 
-  /** Has it read everything anew. */
+  /** Makes the reader read everything again. */
   reset(): void {
     this.#usage = null;
     this.#queue.reset();
     this.#wake();
   }
 
-  /** The next frames; null once it is closed. Waits until there are some. */
+  /** The next frames, waiting until there are some; null once closed. */
   async next(): Promise<readonly Uint8Array[] | null> {
     for (this.closeIfOver(); !this.#isClosed; this.closeIfOver()) {
       if (!this.#queue.isEmpty) return [this.#frames()];
@@ -118,12 +118,12 @@ export class FeedReader {
     return null;
   }
 
-  /** Ends the reading where its caller's time is over: nothing is told past it, also of what waited. */
+  /** Closes the reader if its rights have expired, discarding waiting updates. */
   closeIfOver(): void {
     if (this.#rights !== null && this.#now() >= this.#rights.until) this.close();
   }
 
-  /** Ends the reading, also one that waits. */
+  /** Closes the reader, even while it waits. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

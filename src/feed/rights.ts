@@ -3,20 +3,20 @@ import { type Caller, tokenIdOf } from "../access/caller.ts";
 import { type Boundary, EVERYTHING, simplify } from "../access/memory-scope.ts";
 import type { Tokens } from "../access/tokens.ts";
 
-/** How much of its workspace a caller is told. */
+/** What a caller may see of its workspace. */
 export interface Rights {
   readonly scopes: readonly string[];
   /** The agent that it acts as. */
   readonly agent: { readonly id: number; readonly name: string } | null;
-  /** How far it sees into the vault. */
+  /** The vault scopes that it can see. */
   readonly boundary: Boundary;
-  /** When all of that ends, in milliseconds since the Unix epoch; infinite where no end is known. */
+  /** When these rights end, in milliseconds since the Unix epoch; infinite if unknown. */
   readonly until: number;
 }
 
 /**
- * What a caller has now, where what it came with is good `until` then; undefined where its token is no longer good. Who has no
- * token is the operator.
+ * A caller's current rights, valid `until` the end of its credential; undefined if its token is no longer valid. A
+ * caller without a token is the operator.
  */
 export async function rightsOf(
   { tokens, agents }: { readonly tokens: Pick<Tokens, "callerOf">; readonly agents: Pick<Agents, "byId"> },
@@ -33,7 +33,7 @@ export async function rightsOf(
   return acting && { scopes, agent, boundary: simplify(acting.memoryScope), until };
 }
 
-/** Whether the same is told with either, however long. */
+/** Whether two rights permit the same, regardless of when they end. */
 export function areSame(before: Rights, after: Rights): boolean {
   return JSON.stringify({ ...before, until: 0 }) === JSON.stringify({ ...after, until: 0 });
 }

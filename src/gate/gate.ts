@@ -40,7 +40,7 @@ export type Credential =
   /** A browser that is about to be: good for signing in alone, and used up there. */
   | { readonly kind: "link"; readonly secret: string }
   /** A page of another origin, with what may be somebody's cookie. */
-  | { readonly kind: "cross_origin" }
+  | { readonly kind: "foreign_page" }
   /** The command line on this machine, which reads the data directory anyway. */
   | { readonly kind: "operator"; readonly user: string; readonly workspace: string };
 
@@ -146,9 +146,9 @@ export function createGate(parts: GateParts): Gate {
           role: null,
         };
       }
-      case "cross_origin":
+      case "foreign_page":
         throw new Problem(
-          "cross_origin",
+          "origin_forbidden",
           "A page of another origin may not act here. If it is this server's own page, set public_url to its address.",
         );
       case "malformed":

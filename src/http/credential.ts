@@ -35,7 +35,7 @@ export function readBrowserCredential(asked: Asked, operatorSecret: string): Cre
   if (given.kind !== "none") return given;
   const secret = readSessionCookie(asked);
   if (secret === null) return given;
-  return isFromOwnPage(asked) ? { kind: "session", secret } : { kind: "cross_origin" };
+  return isFromOwnPage(asked) ? { kind: "session", secret } : { kind: "foreign_page" };
 }
 
 /**
@@ -43,7 +43,7 @@ export function readBrowserCredential(asked: Asked, operatorSecret: string): Cre
  * browser in as somebody else (login CSRF).
  */
 export function readSignIn(asked: Asked, operatorSecret: string): Credential {
-  if (isFromForeignPage(asked)) return { kind: "cross_origin" };
+  if (isFromForeignPage(asked)) return { kind: "foreign_page" };
   const given = readCredential(asked.request.headers, operatorSecret);
   const isLink = given.kind === "bearer" && hasSecretForm(given.secret, LINK_PREFIX);
   return isLink ? { kind: "link", secret: given.secret } : given;

@@ -1,11 +1,11 @@
-/** A token bucket, as plain data: `available` tokens as of `at` (milliseconds). */
+/** A token bucket as plain data: `available` tokens as of `at` (milliseconds). */
 export interface Bucket {
   readonly available: number;
   readonly at: number;
 }
 
 export interface BucketRule {
-  /** Tokens that a full bucket holds. */
+  /** Tokens in a full bucket. */
   readonly capacity: number;
   readonly perSecond: number;
 }
@@ -15,9 +15,9 @@ export interface Taken {
   readonly allowed: boolean;
   /** Whole tokens left. */
   readonly remaining: number;
-  /** Seconds until the bucket is full again, rounded up. */
+  /** Seconds until the bucket is full, rounded up. */
   readonly resetSeconds: number;
-  /** Seconds until the next token, rounded up; 0 when one is there. */
+  /** Seconds until the next token, rounded up; 0 if one is available. */
   readonly retrySeconds: number;
 }
 
@@ -25,7 +25,7 @@ export function fullBucket(rule: BucketRule, now: number): Bucket {
   return { available: rule.capacity, at: now };
 }
 
-/** Refills for the time that has passed (a clock that went back refills nothing) and takes one token if there is one. */
+/** Refills for the elapsed time (none if the clock went back) and takes one token if available. */
 export function take(bucket: Bucket, rule: BucketRule, now: number): Taken {
   const filled = filledUp(bucket, rule, now);
   const allowed = filled >= 1;
@@ -39,7 +39,7 @@ export function take(bucket: Bucket, rule: BucketRule, now: number): Taken {
   };
 }
 
-/** Whole tokens that are there now; takes none. */
+/** Whole tokens available; takes none. */
 export function left(bucket: Bucket, rule: BucketRule, now: number): number {
   return Math.floor(filledUp(bucket, rule, now));
 }

@@ -1,6 +1,6 @@
 /**
- * Slots for work in progress, counted per group and over all. A slot is a lease with an owner: releasing twice, or what
- * was never taken, changes nothing, so that a count can never drift.
+ * Slots for work in progress, counted per group and in total. A slot is a lease with an owner: releasing it twice, or
+ * without having taken it, changes nothing, so counts cannot drift.
  */
 export class Leases {
   readonly #owners = new Map<string, number>();
@@ -14,7 +14,7 @@ export class Leases {
     return this.#groups.get(group) ?? 0;
   }
 
-  /** False when the owner holds one already. */
+  /** False if the owner already has one. */
   take(group: number, owner: string): boolean {
     if (this.#owners.has(owner)) return false;
     this.#owners.set(owner, group);

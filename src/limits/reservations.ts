@@ -3,41 +3,41 @@ interface Lease {
   readonly amount: bigint;
 }
 
-/** A place in the line before a budget. */
+/** A place in a budget's queue. */
 export interface Place {
   readonly budget: string;
   /**
-   * Resolves when this one is to look again: it is first in line, and something was given back, or it became the first, since
-   * it looked last. One waits at a time. Rejects with the signal's reason.
+   * Resolves when its owner should try again: it is first in the queue, and something was released or it became first
+   * since its last try. One wait at a time. Rejects with the signal's reason.
    */
   turn(signal: AbortSignal): Promise<void>;
-  /** Lets it look again for another reason. Changes nothing where others stand before it. */
+  /** Makes the first in the queue try again for another reason. Without effect on others. */
   wake(): void;
-  /** Gives the place up, on whatever way out. Leaving twice changes nothing. */
+  /** Leaves the queue. Leaving twice changes nothing. */
   leave(): void;
 }
 
 /**
- * What is reserved of budgets, and who waits until something is given back, first come, first served. A reservation is a lease
- * with an owner: releasing twice, or what was never taken, changes nothing, so that a sum can never drift. Amounts are
- * whole numbers, added as such however large they are. Memory only, and synchronous.
+ * Reserved parts of budgets, and first-come-first-served queues for them. A reservation is a lease with an owner:
+ * releasing it twice, or without having taken it, changes nothing, so sums cannot drift. Amounts are whole numbers.
+ * In memory, and synchronous.
  */
 export class Reservations {
   readonly #leases = new Map<string, Lease>();
   readonly #sums = new Map<string, bigint>();
   readonly #lines = new Map<string, Set<Waiter>>();
 
-  /** How many leases are held, over all budgets. */
+  /** Number of leases over all budgets. */
   get leases(): number {
     return this.#leases.size;
   }
 
-  /** What is reserved of a budget. */
+  /** The reserved part of a budget. */
   reserved(budget: string): number {
     return Number(this.#sums.get(budget) ?? 0n);
   }
 
-  /** Reserves the same amount of each of the budgets. False when the owner holds a reservation already. */
+  /** Reserves the same amount in each budget. False if the owner already has a reservation. */
   take(owner: string, budgets: readonly string[], amount: number): boolean {
     if (this.#leases.has(owner)) return false;
     const lease = { budgets: [...new Set(budgets)], amount: BigInt(amount) };
@@ -46,7 +46,7 @@ export class Reservations {
     return true;
   }
 
-  /** Gives back what the owner holds, and lets the first of each line look again. */
+  /** Releases the owner's reservation, and makes the first in each queue try again. */
   release(owner: string): void {
     const lease = this.#leases.get(owner);
     if (!lease) return;
@@ -57,14 +57,14 @@ export class Reservations {
     }
   }
 
-  /** How many wait before a budget. */
+  /** Length of a budget's queue. */
   waiting(budget: string): number {
     return this.#lines.get(budget)?.size ?? 0;
   }
 
   /**
-   * Stands at the end of a budget's line. To be called in the same turn in which the caller has seen that it has to wait:
-   * whatever is given back from then on is noticed.
+   * Joins a budget's queue. MUST be called in the same turn in which the caller found that it has to wait, so that no
+   * release is missed.
    */
   join(budget: string): Place {
     const line = this.#lines.get(budget) ?? new Set<Waiter>();
@@ -105,7 +105,7 @@ function firstOf(line: ReadonlySet<Waiter>): Waiter | undefined {
 }
 
 class Waiter {
-  /** It was woken, and has not looked since. */
+  /** Woken, and not tried since. */
   #isDue = false;
   #resume: (() => void) | null = null;
 

@@ -1,11 +1,11 @@
 const MINUTE_MS = 60_000;
 
-/** `first`: say it now, along with how often it was only counted before. `counted`: only counted. */
+/** `first`: report it now, with the number counted before. `counted`: only count it. */
 export type Notice = { readonly kind: "first"; readonly before: number } | { readonly kind: "counted" };
 
 /**
- * Says a thing once per key and minute and counts the rest, so that a flood costs memory and disk by the minute, not by
- * the call. Keys beyond `keyLimit` in one minute share the key of `overflow`.
+ * Reports something once per key and minute and counts the rest, so that a flood costs memory and disk by the minute
+ * rather than by the call. Keys beyond `keyLimit` in one minute share the key `overflow`.
  */
 export class MinuteTally {
   readonly #keyLimit: number;
@@ -41,8 +41,8 @@ export class MinuteTally {
   }
 
   /**
-   * What was counted in minutes that have ended and not been said since, each once. Called now and then, so that the
-   * end of a flood is recorded too.
+   * Counts of past minutes that have not been reported, each returned once. Called from time to time, so that the end
+   * of a flood is recorded too.
    */
   ended(now: number): { key: string; count: number }[] {
     const done = Math.floor(now / MINUTE_MS) === this.#minute ? [this.#before] : [this.#before, this.#counts];

@@ -10,7 +10,7 @@ export interface FinishedTask {
   readonly error: { readonly code: string } | null;
 }
 
-/** A call that waits for a person. */
+/** A call that waits for approval. */
 export interface WaitingCall {
   readonly workspaceId: number;
   readonly task: string;
@@ -19,20 +19,18 @@ export interface WaitingCall {
   readonly tool: string;
 }
 
-/** A budget of which a part is spent. Credits, as the API shows them. */
+/** A partly spent budget. Credits as the API shows them. */
 export interface SpentBudget {
   readonly workspaceId: number;
   readonly budget: "agent_day" | "workspace_month";
-  /** The name of the agent whose day it is. */
+  /** Name of the agent whose daily budget it is. */
   readonly agent: string | null;
   readonly spent: number;
   /** The whole budget. */
   readonly credits: number;
 }
 
-/**
- * What is told to the webhook, if there is one: ids, names and numbers, and never what somebody wrote.
- */
+/** Writes notices for the webhook, if there is one: ids, names and numbers, never user texts. */
 export class Announcements {
   readonly #webhook: Webhook | null;
   readonly #nameOf: (workspaceId: number) => string;
@@ -42,14 +40,14 @@ export class Announcements {
     this.#nameOf = nameOf;
   }
 
-  /** In the transaction of the task's end: a task that has ended is told of whatever happens to this process. */
+  /** In the transaction of the task's end, so that a crash cannot lose it. */
   async taskFinished(tx: Tx, { workspaceId, id, agent, status, error }: FinishedTask): Promise<void> {
     const code = error === null ? {} : { code: error.code };
     const data = { workspace: this.#nameOf(workspaceId), task: id, agent, status, ...code };
     await this.#webhook?.write(tx, { workspaceId, type: "task.finished", data });
   }
 
-  /** In the transaction after which the call waits: nobody who is to decide is left untold, whatever happens to this process. */
+  /** In the transaction that makes the call wait, so that a crash cannot lose it. */
   async approvalRequired(tx: Tx, { workspaceId, task, callId, agent, tool }: WaitingCall): Promise<void> {
     const data = { workspace: this.#nameOf(workspaceId), task, call_id: callId, agent, tool };
     await this.#webhook?.write(tx, { workspaceId, type: "approval.required", data });
@@ -60,13 +58,13 @@ export class Announcements {
     this.#webhook?.post({ workspaceId, type: "limit.exceeded", data });
   }
 
-  /** In the transaction of the charge, or of the change of the budget, by which so many per cent of it are spent. */
+  /** In the transaction of the charge or budget change that crosses the percentage. */
   async budgetWarning(tx: Tx, spent: SpentBudget & { readonly percent: number }): Promise<void> {
     const data = { ...this.#budget(spent), percent: spent.percent };
     await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "budget.warning", data });
   }
 
-  /** In the transaction of the charge, or of the change of the budget, by which all of it is spent. */
+  /** In the transaction of the charge or budget change that exhausts it. */
   async budgetSpent(tx: Tx, spent: SpentBudget): Promise<void> {
     const data = { ...this.#budget(spent), limit: "credits", enforcement: "enforced" };
     await this.#webhook?.write(tx, { workspaceId: spent.workspaceId, type: "limit.exceeded", data });
@@ -77,7 +75,7 @@ export class Announcements {
     return { workspace: this.#nameOf(workspaceId), budget, ...whose, spent, budget_limit: credits };
   }
 
-  /** A newer checkpoint covers what an older one does. */
+  /** A newer checkpoint covers all earlier ones. */
   checkpoint(workspaceId: number, origin: string, size: number, note: string): void {
     const data = { workspace: this.#nameOf(workspaceId), origin, size, checkpoint: note };
     this.#webhook?.post({ workspaceId, type: "ledger.checkpoint", data, replaces: true });

@@ -2,47 +2,47 @@ import { Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 
-/** `replaced`: a newer one of its kind says the same and more, so that it is not tried any further. */
+/** `replaced`: superseded by a newer notice of its type, so it is not retried. */
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "replaced";
 
-/** One notice on its way to the webhook, as the log of deliveries shows it. */
+/** A notice on its way to the webhook, as the delivery log shows it. */
 export interface Delivery {
   readonly id: string;
   readonly type: string;
   readonly status: DeliveryStatus;
-  /** Posts so far; a redelivery counts on. */
+  /** Attempts so far, including redeliveries. */
   readonly attempts: number;
   readonly createdAt: number;
   readonly attemptedAt: number | null;
-  /** The HTTP status of the last answer; null where there was none. */
+  /** HTTP status of the last response; null if there was none. */
   readonly lastStatus: number | null;
-  /** What was wrong with the last attempt, in words of this program alone. */
+  /** Error of the last attempt, in this program's own words. */
   readonly lastError: string | null;
-  /** When it is tried again; null: not any more. */
+  /** Time of the next attempt; null if there will be none. */
   readonly nextAt: number | null;
 }
 
-/** Which delivery. */
+/** Identifies a delivery. */
 export interface DeliveryRef {
   readonly workspaceId: number;
   readonly id: string;
 }
 
-/** A delivery that is due, with what has to be posted. */
+/** A delivery that is due, with its body. */
 export interface DueDelivery extends DeliveryRef {
   readonly type: string;
   readonly body: string;
-  /** Attempts since it was asked for. */
+  /** Attempts since it was last requested. */
   readonly tries: number;
 }
 
-/** What one attempt came to. */
+/** The result of an attempt. */
 export interface Attempt {
   readonly at: number;
   readonly httpStatus: number | null;
-  /** Null: it was taken. */
+  /** Null: accepted. */
   readonly problem: string | null;
-  /** When to try again; null: never. */
+  /** When to retry; null: never. */
   readonly nextAt: number | null;
 }
 
@@ -58,14 +58,14 @@ interface Row {
   readonly next_at: number | null;
 }
 
-/** Deliveries of a workspace that may wait at once; past that the newest are dropped, and the log says so. */
+/** The most pending deliveries of a workspace. Beyond it, new ones are dropped and logged. */
 export const PENDING_LIMIT = 10_000;
-/** Deliveries that are over and still shown, of each type in a workspace. */
+/** The most finished deliveries kept of each type in a workspace. */
 export const KEPT_LIMIT = 1_000;
 
 const COLUMNS = "id, type, status, attempts, created_at, attempted_at, last_status, last_error, next_at";
 
-/** Stores a notice that is due at once. @returns false where too many wait already */
+/** Stores a notice that is due at once. @returns false if too many are pending */
 export async function insertDelivery(
   tx: Tx,
   { workspaceId, id, type, body }: Omit<DueDelivery, "tries">,
@@ -92,7 +92,7 @@ export async function insertDelivery(
   return true;
 }
 
-/** Ends those of a type that wait: for what only the newest says anything of. */
+/** Ends pending deliveries of a type for which only the newest matters. */
 export async function replacePending(tx: Tx, workspaceId: number, type: string): Promise<void> {
   const replaced = await tx.run(
     `UPDATE webhook_deliveries SET status = 'replaced', next_at = NULL
@@ -102,7 +102,7 @@ export async function replacePending(tx: Tx, workspaceId: number, type: string):
   if (replaced > 0) await dropOld(tx, workspaceId, type, "replaced");
 }
 
-/** What is due of each workspace, the longest first, and `limit` of one at most: nobody's backlog hides another's. */
+/** Due deliveries, longest overdue first, at most `limit` per workspace, so that no backlog hides others. */
 export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<DeliveryRef[]> {
   return sql.all<DeliveryRef>(
     `SELECT workspace_id AS "workspaceId", id FROM (
@@ -124,7 +124,10 @@ interface DueRow {
   readonly seal: Uint8Array | null;
 }
 
-/** One that is still due; undefined if it was sent, replaced or put off, or if somebody else has written it: then it ends. */
+/**
+ * A delivery that is still due; undefined if it was sent, replaced or postponed. One that somebody else has written to the file
+ * fails instead.
+ */
 export async function findDue(
   db: Db,
   { workspaceId, id }: DeliveryRef,
@@ -145,7 +148,7 @@ export async function findDue(
   return undefined;
 }
 
-/** When the next one is due after `now`; null where none waits for its time. */
+/** When the next delivery after `now` is due; null if none is scheduled. */
 export async function nextDue(sql: Sql, now: number): Promise<number | null> {
   const row = await sql.get<{ next: number | null }>(
     "SELECT MIN(next_at) AS next FROM webhook_deliveries WHERE next_at IS NOT NULL AND next_at > $1",
@@ -155,8 +158,8 @@ export async function nextDue(sql: Sql, now: number): Promise<number | null> {
 }
 
 /**
- * Writes what an attempt came to. One that was taken counts as delivered whatever became of it meanwhile; one that was not
- * says nothing of a redelivery that somebody asked for meanwhile, whose tries begin anew.
+ * Stores the result of an attempt. A success always counts; a failure does not affect a redelivery requested in the
+ * meantime, whose retries start over.
  */
 export async function noteAttempt(
   tx: Tx,
@@ -175,7 +178,7 @@ export async function noteAttempt(
   if (status !== "pending") await dropOld(tx, workspaceId, type, status);
 }
 
-/** Newest first, before the id `before`; one more than `limit` when there are more. */
+/** Newest first, before the id `before`. Returns one more than `limit` if there are more. */
 export async function listDeliveries(
   sql: Sql,
   workspaceId: number,
@@ -189,7 +192,7 @@ export async function listDeliveries(
   return rows.map(fromRow);
 }
 
-/** Makes a delivery due now, from the beginning of its retries. @throws Problem 404 `not_found` */
+/** Makes a delivery due now and restarts its retries. @throws Problem 404 `not_found` */
 export async function redeliver(tx: Tx, workspaceId: number, id: string, now: number): Promise<Delivery> {
   const row = isId("msg", id)
     ? await tx.get<Row>(
@@ -202,7 +205,7 @@ export async function redeliver(tx: Tx, workspaceId: number, id: string, now: nu
   return fromRow(row);
 }
 
-/** Keeps the newest of those that are over. */
+/** Keeps only the newest finished deliveries. */
 async function dropOld(tx: Tx, workspaceId: number, type: string, status: DeliveryStatus): Promise<void> {
   await tx.run(
     `DELETE FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3 AND id <= (

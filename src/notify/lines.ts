@@ -1,6 +1,6 @@
 import type { DeliveryRef } from "./deliveries.ts";
 
-/** Deliveries that are to be posted, by workspace. Workspaces take turns: one that has many does not hold up the others. */
+/** Deliveries to post, by workspace in round-robin order, so that no workspace blocks others. */
 export class DeliveryLines {
   readonly #lines = new Map<number, Set<string>>();
 
@@ -8,14 +8,14 @@ export class DeliveryLines {
     return this.#lines.size === 0;
   }
 
-  /** Puts one behind its workspace's others; one that is there already keeps its place. */
+  /** Appends a delivery to its workspace's queue. One already queued keeps its place. */
   add({ workspaceId, id }: DeliveryRef): void {
     const line = this.#lines.get(workspaceId) ?? new Set();
     line.add(id);
     this.#lines.set(workspaceId, line);
   }
 
-  /** Takes out the next one of a workspace that `mayTake` allows. */
+  /** Takes the next delivery of a workspace that `mayTake` allows. */
   take(mayTake: (workspaceId: number) => boolean): DeliveryRef | undefined {
     for (const [workspaceId, line] of this.#lines) {
       const [id] = line;

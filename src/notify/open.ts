@@ -7,8 +7,8 @@ export interface OpenWebhookParts extends Omit<WebhookParts, "url" | "secret"> {
 }
 
 /**
- * The configured webhook; null where there is none.
- * @throws OperatorError where its secret's file cannot be used
+ * The configured webhook; null if there is none.
+ * @throws OperatorError if its secret file cannot be used
  */
 export function openWebhook({ config, dataDir, ...parts }: OpenWebhookParts): Webhook | null {
   if (config.webhook === undefined) return null;

@@ -4,27 +4,27 @@ import { VIA_HEADER, viaText } from "../base/via.ts";
 import { signPost } from "./signature.ts";
 
 export interface Receiver {
-  /** May carry credentials: shown nowhere but for its origin. */
+  /** May contain credentials, so only its origin is shown. */
   readonly url: string;
   readonly secret: Uint8Array;
-  /** This Gatehouse's id, so that a URL which leads back to it is noticed there. */
+  /** This installation's id, so that it recognises a URL that leads back to it. */
   instance(): string;
 }
 
-/** What a receiver made of one post. Its words are this program's: an answer's own text may hold anything. */
+/** The result of a post. Its texts are this program's, because a response may contain anything. */
 export interface Posted {
   readonly httpStatus: number | null;
-  /** Null: it was taken. */
+  /** Null: accepted. */
   readonly problem: string | null;
-  /** It says that it wants no more of it (410): Standard Webhooks has the sender stop. */
+  /** The receiver wants no more notices (410): Standard Webhooks has the sender stop. */
   readonly isGone: boolean;
-  /** How long it asks to be left alone (`Retry-After`), in milliseconds; null where it does not say. */
+  /** Requested pause (`Retry-After`) in milliseconds; null if there is none. */
   readonly retryAfterMs: number | null;
 }
 
 const TIMEOUT_MS = 15_000;
 
-/** Posts a body once, signed. Never throws. */
+/** Posts a signed body once. Never throws. */
 export async function post(
   { url, secret, instance }: Receiver,
   { id, body }: { readonly id: string; readonly body: string },
@@ -48,18 +48,18 @@ export async function post(
         "webhook-signature": signPost(secret, { id, seconds, body }),
       },
       body,
-      // What is signed for one receiver is not handed on to another.
+      // A body signed for one receiver is not forwarded to another.
       redirect: "manual",
       signal: control.signal,
     });
     const { status, ok, headers } = response;
-    // Nobody reads it, and one that does not end would hold the connection.
+    // Nobody reads the body, and an endless one would hold the connection.
     await response.body?.cancel();
     const retryAfterMs = readRetryAfter(headers.get("retry-after"), clock.now());
     const problem = ok ? null : `it answered ${status}`;
     return { httpStatus: status, problem, isGone: status === 410, retryAfterMs };
   } catch (error) {
-    // Its message may hold the URL.
+    // The error's message may contain the URL.
     const problem = control.signal.aborted
       ? "it did not answer in time"
       : `it cannot be reached (${codeOf(error)})`;
@@ -70,11 +70,11 @@ export async function post(
   }
 }
 
-/** Seconds, or a date (RFC 9110, section 10.2.3). */
+/** Seconds or a date (RFC 9110, section 10.2.3). */
 function readRetryAfter(value: string | null, now: number): number | null {
   if (value === null) return null;
   if (/^\d{1,10}$/.test(value)) return Number(value) * 1000;
-  // Anything that begins otherwise is no date of HTTP, though `Date` would make one of it.
+  // Other beginnings are not HTTP dates, though `Date` might accept them.
   const at = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(at - now, 0);
 }

@@ -4,7 +4,7 @@ import { makeKeyFile, readKeyFile } from "../store/key-file.ts";
 import { decodeSecret, encodeSecret } from "./signature.ts";
 
 export interface WebhookSecretPlace {
-  /** The setting `notify.secret`; where it is set, no file is read or made. */
+  /** The setting `notify.secret`. If set, no file is read or created. */
   readonly configured: string | undefined;
   readonly dataDir: string;
   readonly random?: RandomSource;
@@ -14,10 +14,10 @@ const SECRET_FILE = "webhook.key";
 const SECRET_BYTES = 32;
 
 /**
- * The bytes that deliveries are signed with: those of the setting, else those of `webhook.key` in the data directory, which
- * the first call makes (mode 0600). The file holds the secret as receivers take it, so that an operator can read it there.
+ * The bytes that sign deliveries: from the setting, otherwise from `webhook.key` in the data directory, which the
+ * first call creates (mode 0600) in the form that receivers expect.
  *
- * @throws OperatorError where the file cannot be used
+ * @throws OperatorError if the file cannot be used
  */
 export function openWebhookSecret({ configured, dataDir, random = systemRandom }: WebhookSecretPlace) {
   const given = configured === undefined ? undefined : decodeSecret(configured);

@@ -4,7 +4,7 @@ const PREFIX = "whsec_";
 const LEAST_BYTES = 24;
 const MOST_BYTES = 64;
 
-/** The bytes of a secret as Standard Webhooks writes it: `whsec_` and 24 to 64 bytes in base64. Undefined for others. */
+/** The bytes of a Standard Webhooks secret: `whsec_` and 24 to 64 bytes in base64. Undefined for anything else. */
 export function decodeSecret(text: string): Uint8Array | undefined {
   if (!text.startsWith(PREFIX)) return undefined;
   const base64 = text.slice(PREFIX.length);
@@ -17,19 +17,19 @@ export function encodeSecret(bytes: Uint8Array): string {
   return PREFIX + Buffer.from(bytes).toString("base64");
 }
 
-/** One post, as it is signed. */
+/** A post to be signed. */
 export interface SignedPost {
-  /** The same where it is sent again, so that a receiver can tell. */
+  /** Constant over retries, so that receivers can detect duplicates. */
   readonly id: string;
-  /** Seconds since the Unix epoch, of this attempt: receivers refuse what is older than some minutes. */
+  /** Time of this attempt in seconds since the Unix epoch. Receivers refuse posts older than a few minutes. */
   readonly seconds: number;
-  /** Byte for byte what is posted. */
+  /** The exact body. */
   readonly body: string;
 }
 
 /**
- * The header `webhook-signature` of Standard Webhooks 1.0.0 (https://www.standardwebhooks.com): HMAC-SHA256 over id, time and
- * body, as `v1,` and base64.
+ * The `webhook-signature` header of Standard Webhooks 1.0.0 (https://www.standardwebhooks.com): HMAC-SHA256 over id,
+ * time and body, as `v1,` and base64.
  */
 export function signPost(secret: Uint8Array, { id, seconds, body }: SignedPost): string {
   return `v1,${createHmac("sha256", secret).update(`${id}.${seconds}.${body}`).digest("base64")}`;

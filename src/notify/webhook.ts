@@ -14,7 +14,7 @@ import {
 import { DeliveryLines } from "./lines.ts";
 import { type Posted, post, type Receiver } from "./post.ts";
 
-/** All that is posted, each type to every receiver. */
+/** All notice types. The webhook gets all of them. */
 export const NOTICE_TYPES = [
   "task.finished",
   "approval.required",
@@ -23,12 +23,12 @@ export const NOTICE_TYPES = [
   "ledger.checkpoint",
 ] as const;
 
-/** Something that happened, for a program of the operator's. */
+/** An event for the operator's webhook. */
 export interface Notice {
   readonly workspaceId: number;
   readonly type: (typeof NOTICE_TYPES)[number];
   readonly data: object;
-  /** Those of its type that still wait are not sent any more: only the newest says anything. */
+  /** Whether it replaces pending notices of its type, because only the newest matters. */
   readonly replaces?: boolean;
 }
 
@@ -40,29 +40,31 @@ export interface WebhookParts extends Receiver {
   readonly log: Log;
 }
 
-/** Posts that are out at once, and how many of them may be of one workspace: others need not wait for what hangs. */
+/** The most concurrent posts, and the most of one workspace, so that others need not wait for a hanging receiver. */
 const AT_ONCE = 16;
 const AT_ONCE_PER_WORKSPACE = 8;
-/** Deliveries of one workspace that are looked up at a time. */
+/** Deliveries of one workspace read at a time. */
 const LOOK_LIMIT = 100;
-/** Pauses before it is tried again: over 17 hours, after Standard Webhooks' example. */
+/** Pauses between retries: over 17 hours in all, after the example of Standard Webhooks. */
 export const RETRY_MS: readonly number[] = [
   5_000, 30_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000,
 ];
-/** Up to so much of a pause is added to it by chance, so that what failed together does not come back together. */
+/**
+ * Random extension of a pause, up to this part of it, so that simultaneous failures are not retried at the same time.
+ */
 export const JITTER = 0.2;
-/** The longest that a receiver may ask to be left alone. */
+/** The longest pause that a receiver may request. */
 export const RETRY_AFTER_LIMIT_MS = 36_000_000;
-/** The longest that nobody looks what is due, so that a clock that was set is noticed. */
+/** The longest time between two checks, so that a changed clock is noticed. */
 const LOOK_MS = 60_000;
-/** After the store could not be read or written. */
+/** Pause after the store could not be read or written. */
 const STORE_RETRY_MS = 5_000;
-/** How long the last notices are waited for when the process ends. */
+/** How long a shutdown waits for the last notices. */
 const CLOSE_MS = 2_000;
 
 /**
- * Posts notices to the configured URL as `{"type","timestamp","data"}`, signed as Standard Webhooks says. They are in the
- * store until they are taken: at least once, `webhook-id` being the same where one is sent again; in no certain order.
+ * Posts notices to the configured URL as `{"type","timestamp","data"}`, signed according to Standard Webhooks. They
+ * are stored until accepted: delivered at least once, with a constant `webhook-id`, in no particular order.
  * Workspaces take turns.
  */
 export class Webhook {
@@ -71,12 +73,12 @@ export class Webhook {
   readonly #closing = new AbortController();
   readonly #writing = new Set<Promise<void>>();
   readonly #lines = new DeliveryLines();
-  /** Posts that are out, by the delivery's id. */
+  /** Posts in progress, by delivery id. */
   readonly #out = new Map<string, DeliveryRef & { readonly done: Promise<void> }>();
   #looking: Promise<void> | null = null;
-  /** Something came while it was being looked what is due. */
+  /** A notice was added during a check. */
   #isStale = false;
-  /** The store could not be read or written: nothing is posted that could not be noted as posted. */
+  /** The store could not be read or written. Nothing is posted that could not be marked as posted. */
   #isPaused = false;
   #isEnding = false;
   #isFull = false;
@@ -87,7 +89,7 @@ export class Webhook {
     this.#origin = new URL(parts.url).origin;
   }
 
-  /** Stores a notice in the transaction of what it tells of, and sends it once that is on disk. */
+  /** Stores a notice in the transaction of its event, and sends it once that is on disk. */
   async write(tx: Tx, { workspaceId, type, data, replaces = false }: Notice): Promise<void> {
     const { clock, ids, log } = this.#parts;
     const now = clock.now();
@@ -104,7 +106,7 @@ export class Webhook {
     });
   }
 
-  /** Stores and sends a notice of what has happened already. Never throws: what cannot be stored is told to the log. */
+  /** Stores and sends a notice of a past event. Never throws: failures are logged. */
   post(notice: Notice): void {
     const writing = this.#parts.db
       .tx((tx) => this.write(tx, notice))
@@ -116,7 +118,7 @@ export class Webhook {
     void writing.then(() => this.#writing.delete(writing));
   }
 
-  /** Sends what is due: at the start, and whenever something was made due. */
+  /** Sends whatever is due. Called at start and when something becomes due. */
   wake(): void {
     if (this.#closing.signal.aborted) return;
     this.#isPaused = false;
@@ -127,7 +129,7 @@ export class Webhook {
     });
   }
 
-  /** Resolves when what is due now is sent, or after two seconds; the next start sends the rest. */
+  /** Resolves when everything due now is sent, or after two seconds. The next start sends the rest. */
   async close(): Promise<void> {
     const cancel = this.#parts.clock.after(CLOSE_MS, () => this.#closing.abort());
     await Promise.all(this.#writing);
@@ -150,7 +152,7 @@ export class Webhook {
         now = clock.now();
         this.#take(await dueDeliveries(db, now, LOOK_LIMIT));
       } while (this.#isStale);
-      // After the time that was looked up to: between the two looks something may have become due.
+      // After the time checked up to: something may have become due between two checks.
       const next = await nextDue(db, now);
       if (next !== null) this.#lookAfter(Math.min(Math.max(next - clock.now(), 0), LOOK_MS));
     } catch (error) {
@@ -163,7 +165,7 @@ export class Webhook {
     this.#send();
   }
 
-  /** Posts as many as may be out. */
+  /** Starts as many posts as allowed. */
   #send(): void {
     const isFree = (workspaceId: number) => this.#outOf(workspaceId) < AT_ONCE_PER_WORKSPACE;
     while (!this.#isPaused && !this.#closing.signal.aborted && this.#out.size < AT_ONCE) {
@@ -174,7 +176,7 @@ export class Webhook {
         .finally(() => {
           this.#out.delete(next.id);
           this.#send();
-          // What was looked up is on its way: there may be more, and this one may have to be sent again.
+          // The checked deliveries are being sent. There may be more, and this one may need a retry.
           if (this.#lines.isEmpty && !this.#isPaused) this.wake();
         });
       this.#out.set(next.id, { ...next, done });
@@ -207,7 +209,7 @@ export class Webhook {
     if (!delivery) return;
     const posted = await post(this.#parts, delivery, clock, this.#closing.signal);
     const { httpStatus, problem } = posted;
-    // It was broken off for the end of this process: that says nothing of the receiver.
+    // Aborted by the shutdown, which says nothing about the receiver.
     if (problem !== null && this.#closing.signal.aborted) return;
     const at = clock.now();
     const wait = problem === null ? null : this.#waitAfter(posted, delivery.tries);
@@ -218,7 +220,7 @@ export class Webhook {
     log.error("a notice could not be delivered", { webhook: this.#origin, id, type, problem });
   }
 
-  /** Milliseconds until it is tried again: never sooner than the receiver asks for. Null: it is given up. */
+  /** Milliseconds until the next attempt, not sooner than the receiver asks. Null: give up. */
   #waitAfter({ isGone, retryAfterMs }: Posted, tries: number): number | null {
     const pause = RETRY_MS[tries];
     if (isGone || pause === undefined) return null;

@@ -1,19 +1,19 @@
-/** Bytes of a frame's length, least significant first. */
+/** Bytes of a frame's length field, little-endian. */
 const HEAD = 4;
 
-/** Thrown for what another process has no business sending. */
+/** Thrown for malformed input from another process. */
 export class BrokenFrame extends Error {
   override readonly name = "BrokenFrame";
 }
 
-/** The head of a frame whose body has so many bytes. */
+/** The header of a frame with a body of `length` bytes. */
 export function frameHead(length: number): Uint8Array {
   const head = new Uint8Array(HEAD);
   new DataView(head.buffer).setUint32(0, length, true);
   return head;
 }
 
-/** A frame in one piece, for short bodies. */
+/** A complete frame, for short bodies. */
 export function frameOf(body: Uint8Array): Uint8Array {
   return Buffer.concat([frameHead(body.length), body]);
 }
@@ -36,7 +36,7 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** Puts frames together again from a stream of bytes that is cut anywhere. */
+/** Reassembles frames from a stream of bytes split anywhere. */
 export class FrameReader {
   readonly #most: number;
   readonly #head = new Uint8Array(HEAD);
@@ -44,12 +44,12 @@ export class FrameReader {
   #body: Uint8Array | null = null;
   #bodyLength = 0;
 
-  /** `most`: bytes that a frame's body may have. */
+  /** `most`: the largest body in bytes. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** The bodies that these bytes complete, in order. @throws BrokenFrame */
+  /** The bodies completed by these bytes, in order. @throws BrokenFrame */
   *push(bytes: Uint8Array): Generator<Uint8Array> {
     for (let at = 0; at < bytes.length; ) {
       if (this.#body === null) {

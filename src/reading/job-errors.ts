@@ -2,7 +2,7 @@ import { Problem } from "../base/errors.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { StoreUnavailable } from "../store/db.ts";
 
-/** With fewer left than this, a database that cannot be opened most likely lacked them. */
+/** If fewer descriptors than this are free, a database that cannot be opened most likely lacked them. */
 const FEW_FILES = 32;
 
 export interface JobFailure {
@@ -13,7 +13,7 @@ export interface JobFailure {
   readonly isStore: boolean;
 }
 
-/** A job whose request is at fault: which field, and what is wrong with it. */
+/** A job with an invalid request: the field, and what is wrong with it. */
 export class JobRefused extends Error {
   override readonly name = "JobRefused";
   readonly field: string;
@@ -24,12 +24,12 @@ export class JobRefused extends Error {
   }
 }
 
-/** A job that took more time or memory than it may. Its worker was ended. */
+/** A job that exceeded its time or memory. Its worker was ended. */
 export class JobOverLimit extends Error {
   override readonly name = "JobOverLimit";
 }
 
-/** The error that a worker's failure stands for. */
+/** Converts a worker's failure to an error. */
 export function errorOf({ message, field, isStore }: JobFailure): Error {
   if (field !== null) return new JobRefused(field, message);
   if (isStore && !openFilesReserve.hasRoom(FEW_FILES)) return outOfOpenFiles();
@@ -40,7 +40,7 @@ export function tookTooLong(ms: number): JobOverLimit {
   return new JobOverLimit(`took longer than ${ms / 1000} seconds`);
 }
 
-/** Connections took the descriptors that the job needs. */
+/** Client connections have used up the descriptors that the job needs. */
 export function outOfOpenFiles(): Problem {
   return new Problem("rate_limited", "The server has too many open connections for this now.", {
     headers: { "Retry-After": "1" },

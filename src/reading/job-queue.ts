@@ -1,14 +1,14 @@
 import { StoreUnavailable } from "../store/db.ts";
 import { gaveUpTurn, type Turn, type TurnLimits, WorkspaceRoundRobin } from "./workspace-round-robin.ts";
 
-/** A job that waits or runs, and its caller's promise. */
+/** A waiting or running job, with its caller's promise. */
 export interface Job<Request, Answer> extends Turn {
   readonly request: Request;
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 }
 
-/** The jobs that wait for a worker, each settled exactly once: done, refused, given up by its caller, or closed. */
+/** Jobs waiting for a worker. Each is settled exactly once: done, refused, given up by its caller, or closed. */
 export class JobQueue<Request, Answer> {
   readonly #turns: WorkspaceRoundRobin<Job<Request, Answer>>;
   readonly #added: () => void;
@@ -56,13 +56,13 @@ export class JobQueue<Request, Answer> {
     return this.#turns.take(mayRun);
   }
 
-  /** Returns a job that its worker did not get to. */
+  /** Returns a job that its worker did not start. */
   putBack(job: Job<Request, Answer>): void {
     if (job.signal?.aborted) job.reject(gaveUpTurn());
     else this.#turns.putBack(job);
   }
 
-  /** Refuses what waits, and every job from now on. */
+  /** Refuses all waiting jobs, and every job from now on. */
   close(): void {
     this.#closed = true;
     for (const job of this.#turns.drain()) job.reject(queueClosed());

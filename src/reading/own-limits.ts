@@ -1,21 +1,21 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { openSync, readFileSync, readSync } from "node:fs";
 
-/** How often a process that reads looks at the memory that it takes: an allocating loop takes some 15 MB in between. */
+/** How often a reading process checks its memory: an allocating loop takes about 15 MB in between. */
 const LOOK_MS = 10;
-/** Resources of `setrlimit` on Linux. */
+/** Linux resource numbers for `setrlimit`. */
 const DATA = 2;
 const CORE = 4;
 const OPEN_FILES = 7;
-/** More than `/proc/self/status` ever has before the line that is read. */
+/** More than `/proc/self/status` contains up to the line that is read. */
 const STATUS_BYTES = 4_096;
 
-/** Bytes of memory that this process takes now. */
+/** Bytes of memory used by this process. */
 export type OwnMemory = () => number;
 
 /**
- * A function that tells the memory of this process without opening anything, so that it still works when nothing may be
- * opened any more.
+ * Returns a function that measures this process's memory without opening files, so that it works once opening files
+ * is forbidden.
  */
 export function openOwnMemory(): OwnMemory {
   if (process.platform !== "linux") return () => process.memoryUsage.rss();
@@ -25,9 +25,9 @@ export function openOwnMemory(): OwnMemory {
 }
 
 /**
- * Has the kernel refuse this process memory far past the ceiling, every file and socket that it does not have open, and a core
- * file. For memory it is the last line: `watchMemory` ends the process first, but for that it has to be given a moment of the
- * processor. Only on Linux with glibc; the kernel counts address space, of which the engine takes a gigabyte at a time.
+ * Makes the kernel refuse memory far beyond the ceiling, further open files and sockets, and core files. For memory
+ * this is the last resort: `watchMemory` ends the process first, if it gets a moment of processor time. Only on Linux
+ * with glibc. The kernel counts address space, of which the engine reserves a gigabyte at a time.
  */
 export function limitOwnResources(ceiling: number): void {
   if (process.platform !== "linux") return;
@@ -45,7 +45,7 @@ export function limitOwnResources(ceiling: number): void {
   library.close();
 }
 
-/** Calls `over` as soon as this process takes more memory than `ceiling`. @returns a function that ends the watch */
+/** Calls `over` as soon as this process uses more memory than `ceiling`. @returns a function that stops watching */
 export function watchMemory(memory: OwnMemory, ceiling: number, over: () => void): () => void {
   const timer = setInterval(() => {
     if (memory() > ceiling) over();
@@ -58,7 +58,7 @@ function bytesOf(name: string, status: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? 0) * 1024;
 }
 
-/** Null where the system has another library of C. */
+/** Null if the system has a different C library. */
 function openLibrary() {
   try {
     return dlopen("libc.so.6", {

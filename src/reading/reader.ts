@@ -4,22 +4,22 @@ import { FrameReader } from "./frames.ts";
 import { errorOf, JobOverLimit, outOfOpenFiles, tookTooLong } from "./job-errors.ts";
 import type { ReadingAnswer, ReadingProtocol } from "./protocol.ts";
 
-/** Bytes of one frame of an answer: the vectors of a document of 65,536 passages, which are the longest. */
+/** The most bytes of a frame: the vectors of a document with 65,536 passages are the largest. */
 const MOST_ANSWER_FRAME = 80 * 1024 * 1024;
-/** Bytes of one answer. The longest texts that can be read make some 150 MB. */
+/** The most bytes of an answer. The longest possible texts make about 150 MB. */
 const MOST_ANSWER = 384 * 1024 * 1024;
-/** Characters of what a process says on standard error before it is ready, for the log. */
+/** Characters of standard error kept for the log, until the process is ready. */
 const MOST_STDERR = 2_000;
 
-/** How long a process may take to be ready: a hundred times what it takes. */
+/** How long a process may take to start: a hundred times the usual. */
 const START_MS = 30_000;
 
 type Child = Subprocess<"pipe", "pipe", "pipe">;
 
-/** Descriptors that starting a process takes for a moment, both ends of its three pipes among them. */
+/** Descriptors needed briefly to start a process, including both ends of its three pipes. */
 const PER_PROCESS = 8;
 
-/** A process ended that was not told to, before it could take any document: a fault of the program or of the machine. */
+/** The process ended by itself before it could read any document: a fault of the program or the machine. */
 export class ReaderFailed extends Error {
   override readonly name = "ReaderFailed";
 }
@@ -27,8 +27,8 @@ export class ReaderFailed extends Error {
 const ENDS_PROCESS = "ends the process that reads it";
 
 /**
- * A process ended before it answered anything, and nobody here ended it. The cause may be its document, or something else
- * on the machine, such as the OOM killer.
+ * The process ended by itself before it answered anything. The cause may be its document, or something else on the
+ * machine, such as the OOM killer.
  */
 export class ReaderGone extends JobOverLimit {
   constructor() {
@@ -43,9 +43,9 @@ interface Task<Result> {
 }
 
 /**
- * One process that reads what came from outside, one thing at a time (`process.ts`). Used by one caller at a time. It knows no
- * variable of this process, has no descriptor but its three, and ends when this process does, however that ends: its standard
- * input closes.
+ * A process that reads input from outside, one item at a time (`process.ts`), for one caller at a time. It has no
+ * environment variables of this process and only its three descriptors, and ends when this process ends in any way,
+ * because its standard input closes.
  */
 export class ReaderProcess<Request, Result> {
   readonly #protocol: ReadingProtocol<Request, Result>;
@@ -59,11 +59,14 @@ export class ReaderProcess<Request, Result> {
   /** Why it was ended, if there was a reason. */
   #cause: Error | undefined;
 
-  /** `command`: what is started. @throws Problem 429 `rate_limited` without free descriptors; Error if it cannot be started */
+  /**
+   * `command`: the program to start. @throws Problem 429 `rate_limited` without free descriptors; Error if it cannot
+   * be started
+   */
   constructor(command: readonly string[], protocol: ReadingProtocol<Request, Result>) {
     this.#protocol = protocol;
     this.#child = start(command);
-    // Nobody may be waiting for it.
+    // There may be no waiter to handle the rejection.
     this.#ready.promise.catch(() => {});
     const late = setTimeout(() => this.end(new ReaderFailed("a reading process did not start")), START_MS);
     this.#ready.promise.then(
@@ -73,7 +76,7 @@ export class ReaderProcess<Request, Result> {
     void this.#listen();
   }
 
-  /** Whether another document can be read. */
+  /** Whether it can read another document. */
   get isUsable(): boolean {
     return !this.#isEnded;
   }
@@ -83,9 +86,9 @@ export class ReaderProcess<Request, Result> {
   }
 
   /**
-   * Reads a document. The time counts from when the process is ready.
-   * @throws JobRefused for a document that cannot be read, JobOverLimit for one that takes more time or memory than it may or
-   * that ends the process (ReaderGone if nothing of an answer came), ReaderFailed when the process cannot read at all
+   * Reads a document. The time limit starts when the process is ready.
+   * @throws JobRefused for a document that cannot be read; JobOverLimit for one that exceeds its time or memory or
+   *   ends the process (ReaderGone if there was no answer at all); ReaderFailed if the process cannot read at all
    */
   async read(request: Request, mostMs: number): Promise<Result> {
     await this.#ready.promise;
@@ -108,14 +111,14 @@ export class ReaderProcess<Request, Result> {
     }
   }
 
-  /** Kills the process, whatever it is doing. What it reads fails with `error`. */
+  /** Kills the process at once. A running read fails with `error`. */
   end(error?: Error): void {
     this.#isEnded = true;
     this.#cause ??= error;
     this.#child.kill("SIGKILL");
   }
 
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has exited. */
   async ended(): Promise<void> {
     await this.#child.exited;
   }
@@ -127,7 +130,7 @@ export class ReaderProcess<Request, Result> {
         await this.#child.stdin.flush();
       }
     } catch {
-      // The process is gone: whoever waits is told when its output ends.
+      // The process is gone. Waiters are notified when its output ends.
       this.end();
     }
   }
@@ -144,7 +147,7 @@ export class ReaderProcess<Request, Result> {
     } catch (error) {
       this.end(new ReaderFailed("a reading process sent something else than an answer", { cause: error }));
     }
-    // What it has said is read by now: that memory ran out is the last thing that it says.
+    // Its output has been read by now, which would end with a report that memory ran out.
     this.end();
     await stderr;
     this.#lose();
@@ -160,7 +163,7 @@ export class ReaderProcess<Request, Result> {
     if (answer) this.#task?.resolve(answer);
   }
 
-  /** The process is gone: nothing that it was asked for comes any more. */
+  /** The process is gone: pending requests fail. */
   #lose(): void {
     if (!this.#isReady)
       this.#ready.reject(this.#cause ?? new ReaderFailed(`a reading process did not start: ${this.#stderr}`));
@@ -171,7 +174,7 @@ export class ReaderProcess<Request, Result> {
   async #keepStderr(): Promise<void> {
     const decoder = new TextDecoder();
     for await (const bytes of this.#child.stderr) {
-      // Later on it could quote a document.
+      // Later output might quote a document.
       if (!this.#isReady) this.#stderr = (this.#stderr + decoder.decode(bytes)).slice(-MOST_STDERR);
     }
   }
@@ -181,7 +184,7 @@ function start(command: readonly string[]): Child {
   try {
     return openFilesReserve.lend(PER_PROCESS, () =>
       Bun.spawn([...command], {
-        // No core file and no report of a crash is sent anywhere; the rest of the environment may hold secrets.
+        // Sends no crash reports. The rest of the environment may contain secrets.
         env: { DO_NOT_TRACK: "1" },
         cwd: "/",
         stdin: "pipe",

@@ -6,15 +6,15 @@ import type { Turn, TurnLimits } from "./workspace-round-robin.ts";
 
 export interface ReaderPoolOptions<Request, Result> {
   readonly protocol: ReadingProtocol<Request, Result>;
-  /** What a process is started with. */
+  /** The command that starts a process. */
   readonly command: readonly string[];
-  /** Processes at once. */
+  /** The most concurrent processes. */
   readonly most: number;
-  /** How long a document may be read. */
+  /** The time limit for a document. */
   timeFor(request: Request): number;
-  /** Documents that may wait. */
+  /** Limits on waiting documents. */
   readonly waiting: TurnLimits;
-  /** How long a process without a document is kept. */
+  /** How long an idle process is kept. */
   readonly idleMs: number;
   /** Called for each document that could not be read, with the reason. */
   failed(workspaceId: number, error: unknown): void;
@@ -26,17 +26,17 @@ const COSTLY_MS = 600_000;
 const MOST_COSTLY = 1_000;
 
 /**
- * The processes that read documents. Workspaces take turns, and of several processes one is always left to the others:
- * a workspace whose documents take all the time that they may holds up nobody but itself. Workspaces of which a document was
- * given up lately count as one for this, and come after all others: several of them together hold up only each other.
+ * The processes that read documents. Workspaces take turns, and one process is always left to the others, so a workspace
+ * with slow documents delays only itself. Workspaces with a document that was recently given up count as one for this,
+ * and come after all others, so several of them delay only each other.
  */
 export class ReaderPool<Request, Result> {
   readonly #options: ReaderPoolOptions<Request, Result>;
   readonly #queue: JobQueue<Request, Result>;
   readonly #readers = new Set<ReaderProcess<Request, Result>>();
-  /** Processes without a document, each with the timer that ends it. */
+  /** Idle processes, each with the timer that ends it. */
   readonly #idle = new Map<ReaderProcess<Request, Result>, ReturnType<typeof setTimeout>>();
-  /** Documents of each workspace that are being read. */
+  /** Number of documents being read for each workspace. */
   readonly #busy = new Map<number, number>();
   /** When each costly workspace became so. */
   readonly #costly = new Map<number, number>();
@@ -53,7 +53,7 @@ export class ReaderPool<Request, Result> {
     return this.#queue.do(request, turn);
   }
 
-  /** Ends all processes, and resolves when they are gone. */
+  /** Ends all processes and waits for them. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#queue.close();

@@ -8,7 +8,7 @@ import { type LostParts, type OwedCharge, recordLost } from "./lost.ts";
 import type { TaskParts } from "./parts.ts";
 import { forgetAnswers } from "./run/progress.ts";
 import { findTask, markFinished } from "./store.ts";
-import type { FinalStatus, Task, TaskErrorCode } from "./task.ts";
+import { type FinalStatus, notBefore, type Task, type TaskErrorCode } from "./task.ts";
 import { viewTask } from "./view.ts";
 
 export interface Ending {
@@ -50,7 +50,7 @@ export async function finishTask(
   if (!found || found.finishedAt !== null) return null;
   // A queued task has no open intent: what was lost is recorded in the transaction that puts it back into the queue.
   const before = found.status === "queued" ? found : await recordLost(parts, tx, found, owed);
-  const finishedAt = ending.at;
+  const finishedAt = notBefore(found, ending.at);
   const draft = outcomeDraft(before, ending, parts.clock.now());
   const finishSeq = await parts.ledger.append(
     tx,

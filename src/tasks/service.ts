@@ -18,7 +18,7 @@ import { Retries } from "./retries.ts";
 import { runTask } from "./run/run-task.ts";
 import { type Queued, Scheduler } from "./scheduler.ts";
 import { findTask, listTasks, type TaskPage } from "./store.ts";
-import { isFinal, type Task } from "./task.ts";
+import { isFinal, notBefore, type Task } from "./task.ts";
 
 export interface DispatchRequest {
   readonly agent: string;
@@ -50,7 +50,10 @@ export class TaskService {
   /** Tasks taken out of the queue whose end is being written. */
   readonly #endings: QueueEndings;
   /** How tasks are shown that somebody was told have ended, and whose end is not written yet. */
-  readonly #shownEnds = new Map<string, Pick<Task, "status" | "error" | "output" | "finishedAt">>();
+  readonly #shownEnds = new Map<
+    string,
+    Pick<Task, "status" | "error" | "output"> & { readonly finishedAt: number }
+  >();
   /** Aborts when the process is about to stop: no task is taken and no call is made any more. */
   readonly #draining = new AbortController();
   /** Aborts when the process stops: what cannot be written is left to the next start. */
@@ -305,7 +308,7 @@ export class TaskService {
 
   #shown(task: Task): Task {
     const end = isFinal(task.status) ? undefined : this.#shownEnds.get(task.id);
-    return end ? { ...task, ...end } : task;
+    return end ? { ...task, ...end, finishedAt: notBefore(task, end.finishedAt) } : task;
   }
 
   /**

@@ -175,8 +175,8 @@ export async function markRunning(
   eventCeiling: number,
 ): Promise<boolean> {
   const changed = await tx.run(
-    `UPDATE tasks SET status = 'running', attempts = attempts + 1, started_at = COALESCE(started_at, $3),
-       event_ceiling = $4 WHERE workspace_id = $1 AND id = $2 AND status = 'queued'`,
+    `UPDATE tasks SET status = 'running', attempts = attempts + 1, started_at = COALESCE(started_at,
+       CASE WHEN $3 > created_at THEN $3 ELSE created_at END), event_ceiling = $4 WHERE workspace_id = $1 AND id = $2 AND status = 'queued'`,
     [workspaceId, id, now, eventCeiling],
   );
   return changed === 1;

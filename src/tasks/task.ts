@@ -75,3 +75,8 @@ export interface ToolCalled {
 export function isFinal(status: TaskStatus): status is FinalStatus {
   return status === "succeeded" || status === "failed" || status === "cancelled";
 }
+
+/** The time `at`, or the latest that the task has on record: the machine's clock may have been set back in between. */
+export function notBefore({ createdAt, startedAt }: Task, at: number): number {
+  return Math.max(at, startedAt ?? createdAt);
+}

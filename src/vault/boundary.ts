@@ -4,18 +4,17 @@ import { type Boundary, EVERYTHING, narrow, simplify } from "../access/memory-sc
 import { Problem } from "../base/errors.ts";
 import type { Sql } from "../store/db.ts";
 
-/** What a call asks of its boundary. */
+/** The part of a request that concerns its boundary. */
 export interface BoundaryWish {
-  /** Name of the agent whose memory is meant. */
+  /** Name of the agent to search as. */
   readonly agent?: string | undefined;
-  /** Paths to narrow it to. */
+  /** Paths to narrow the boundary to. */
   readonly scopes?: readonly string[] | undefined;
 }
 
 /**
- * How far a call sees: as far as the agent that the token acts as; without one, as far as the agent that the call names, or
- * everything. `scopes` can only narrow that, and outside of it they are nothing.
- * `sql`: as a transaction sees it.
+ * The boundary of a call: that of the agent the token acts as; otherwise that of the agent named in the call, or
+ * everything. `scopes` can only narrow it, and paths outside it have no effect. `sql`: read within a transaction.
  * @throws Problem 403 `agent_forbidden`, 404 `agent_not_found`
  */
 export async function boundaryOf(
@@ -39,7 +38,7 @@ async function memoryOf(
   if (wished !== undefined && wished !== agent.name) {
     throw new Problem("agent_forbidden", `This token acts as ${agent.name} and sees as it alone.`);
   }
-  // By its id: its name may be another agent's by now.
+  // By id, because the name may belong to another agent by now.
   const acting = await agents.byId(workspaceId, agent.id, sql);
   if (!acting) throw new Problem("agent_not_found", "The agent that this token acts as was removed.");
   return acting.memoryScope;

@@ -10,15 +10,15 @@ export interface VaultDocument {
   readonly sourceUri: string | null;
   readonly metadata: Metadata;
   readonly contentType: string;
-  /** Hex of SHA-256 over what was sent: tells whether a file has changed. */
+  /** SHA-256 of the content as sent, in hex. Tells whether a file has changed. */
   readonly contentHash: string;
-  /** UTF-16 code units of the text. */
+  /** Length of the text in UTF-16 code units. */
   readonly characters: number;
   readonly chunks: number;
   readonly pages: number;
   readonly createdBy: string;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Passages that a model has not turned into vectors yet; words find them already. */
+  /** Passages without model vectors so far. Word search already finds them. */
   readonly pending: number;
 }

@@ -1,11 +1,11 @@
 import Type from "typebox";
 import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../access/memory-scope.ts";
 
-/** Fields that the vault's routes and tools have in common. */
+/** Fields shared by the vault's routes and tools. */
 
-/** Bytes of a document's body (contract, section 3). */
+/** The most bytes of a document request (contract, section 3). */
 export const DOCUMENT_BYTES = 50 * 1024 * 1024;
-/** Any name that can be seen: no control characters, no white space at its ends. */
+/** Any visible name: no control characters, and no white space at either end. */
 export const METADATA_KEY =
   "^[^\\s\\u0000-\\u001f\\u007f]([^\\u0000-\\u001f\\u007f]{0,62}[^\\s\\u0000-\\u001f\\u007f])?$";
 export const SEARCH_MODES = ["hybrid", "keyword", "vector"] as const;

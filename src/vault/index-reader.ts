@@ -6,11 +6,11 @@ import { VEC_ENTRY, vectorTable } from "./rows/vector-table.ts";
 import { type Scored, TopK } from "./search/top-k.ts";
 import { Segment } from "./segments/segment.ts";
 
-/** What is read time and again is in the segments. */
+/** Small, because data that is read often is kept in the segments. */
 const PAGE_CACHE_KB = 4_096;
-/** vec0's own limit for `k`. */
+/** vec0's limit for `k`. */
 const VECTOR_LIMIT = 4_096;
-/** Scopes asked for in one query: each answers `k` rows. */
+/** Scopes per query. Each returns `k` rows. */
 const SCOPES_AT_ONCE = 64;
 
 interface SegmentRow {
@@ -18,9 +18,9 @@ interface SegmentRow {
   readonly scope_id: number;
 }
 
-/** A live part of the index, as far as a boundary reaches. */
+/** The live part of the index inside a boundary. */
 export interface Reach {
-  /** Keys of the scopes that hold anything. */
+  /** Keys of the scopes that have documents. */
   readonly scopes: readonly number[];
   readonly segments: readonly Segment[];
 }
@@ -39,8 +39,8 @@ export interface PassageRow {
 }
 
 /**
- * The vault's index, read through a connection of its own: it sees what is committed, and holds nobody up. Used from one
- * thread alone. Everything here is synchronous, as `bun:sqlite` is.
+ * Reads the vault's index through its own connection, which sees only committed data and blocks nobody. Used from a
+ * single thread. Everything is synchronous, as `bun:sqlite` is.
  */
 export class IndexReader {
   readonly #database: Database;
@@ -49,7 +49,7 @@ export class IndexReader {
   #segmentBytes = 0;
   #scratch = new Float64Array(0);
 
-  /** `cacheBytes`: what segments may take in memory. What is not there is read again. */
+  /** `cacheBytes`: memory for segments. Segments that are not cached are read again. */
   constructor(path: string, extension: string | null, cacheBytes: number) {
     this.#cacheBytes = cacheBytes;
     this.#database = new Database(path, { readonly: true, strict: true });
@@ -60,18 +60,18 @@ export class IndexReader {
     this.#database.exec("PRAGMA busy_timeout = 1000");
   }
 
-  /** What the segments take in memory now. */
+  /** Bytes of memory used by cached segments. */
   get segmentBytes(): number {
     return this.#segmentBytes;
   }
 
-  /** So many zeros, in the same memory each time: made anew for each search they grew the process by 100 MB. */
+  /** An array of zeros in memory that is reused: allocating it for each search grew the process by 100 MB. */
   zeros(length: number): Float64Array {
     if (this.#scratch.length < length) this.#scratch = new Float64Array(length * 2);
     return this.#scratch.subarray(0, length).fill(0);
   }
 
-  /** Runs `work` on one state of the store, however many queries it makes. */
+  /** Runs `work` on a single snapshot of the store, however many queries it makes. */
   snapshot<Result>(work: () => Result): Result {
     this.#database.exec("BEGIN");
     try {
@@ -97,7 +97,7 @@ export class IndexReader {
     const select = `SELECT g.id, g.scope_id FROM vault_scopes AS s
       CROSS JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1 WHERE s.workspace_id = ?1`;
     if (path === ROOT_SCOPE) return this.#database.query<SegmentRow, [number]>(select).all(workspaceId);
-    // Two look-ups, each by the index: with OR the engine would walk over all scopes there are.
+    // Two indexed look-ups: with OR, SQLite would scan all scopes.
     return this.#database
       .query<SegmentRow, [number, string, string, string]>(
         `${select} AND s.path = ?2 UNION ALL ${select} AND s.path > ?3 AND s.path < ?4`,
@@ -105,7 +105,7 @@ export class IndexReader {
       .all(workspaceId, path, ...rangeBelow(path));
   }
 
-  /** Live segments of one scope, with their keys. */
+  /** The live segments of a scope, with their keys. */
   segmentsOf(scopeId: number): { readonly id: number; readonly segment: Segment }[] {
     return this.#database
       .query<{ id: number }, [number]>(
@@ -115,7 +115,7 @@ export class IndexReader {
       .map(({ id }) => ({ id, segment: this.segment(id) }));
   }
 
-  /** From memory where it is: segments never change, and their keys never come back. */
+  /** Taken from the cache if possible: segments never change, and their keys are never reused. */
   segment(id: number): Segment {
     const known = this.#segments.get(id);
     if (known) {
@@ -138,7 +138,7 @@ export class IndexReader {
     return segment;
   }
 
-  /** Keys of the documents in these scopes that have all of these values, by their hashes. */
+  /** Keys of the documents in these scopes that have all of these hashed values. */
   documentsWith(scopes: readonly number[], hashes: readonly Uint8Array[]): ReadonlySet<number> {
     let found: Set<number> | null = null;
     for (const hash of hashes) {
@@ -154,7 +154,7 @@ export class IndexReader {
     return found ?? new Set();
   }
 
-  /** Cosine similarity of those passages that have a vector in the space. */
+  /** Cosine similarities of those passages that have a vector in the space. */
   similarities(space: number, vector: Float32Array, keys: readonly number[]): Map<number, number> {
     const rows = this.#database
       .query<{ key: number; distance: number }, [Uint8Array, string]>(
@@ -165,7 +165,7 @@ export class IndexReader {
     return new Map(rows.map(({ key, distance }) => [key, 1 - distance]));
   }
 
-  /** The passages of these scopes whose vectors are nearest: a search in each partition, nothing outside of them. */
+  /** The nearest passages within these scopes. Searches one partition per scope, so nothing outside is read. */
   nearest(space: number, vector: Float32Array, scopes: readonly number[], limit: number): Scored[] {
     const best = new TopK(limit);
     for (let from = 0; from < scopes.length; from += SCOPES_AT_ONCE) {
@@ -198,7 +198,7 @@ export class IndexReader {
     return new Map(rows.map((row) => [row.key, row]));
   }
 
-  /** A stretch of a document's text. */
+  /** A range of a document's text. */
   text(document: number, start: number, end: number): string {
     const pages = this.#database
       .query<Page, [number, number]>(

@@ -1,4 +1,4 @@
-/** One after another for each key: who comes while one is busy waits for its turn. */
+/** A mutex for each key. Waiters take turns in order of arrival. */
 export class Locks {
   readonly #last = new Map<number, Promise<unknown>>();
 

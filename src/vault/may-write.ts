@@ -9,7 +9,7 @@ export function holdInside(boundary: Boundary, scope: string): void {
     throw new Problem("scope_forbidden", "This is outside of what may be written.");
 }
 
-/** A write, as far as it says whose document is meant. */
+/** The fields of a write that identify the document. */
 interface NamedWrite {
   readonly workspaceId: number;
   readonly boundary: Boundary;
@@ -17,10 +17,10 @@ interface NamedWrite {
 }
 
 /**
- * A caller that sees everything may choose the id of a new document. Any other caller may name only documents that it sees:
- * ids are unique in a workspace, so taking a free one and refusing a taken one would tell which documents exist outside of
- * the boundary.
- * @throws Problem 403 `scope_forbidden`, in the same words for a document outside and for one that does not exist
+ * A caller without a boundary may choose the id of a new document. Other callers may only name documents they can
+ * see: ids are unique within a workspace, so accepting a free id and refusing a taken one would reveal which
+ * documents exist outside the boundary.
+ * @throws Problem 403 `scope_forbidden`, with the same message for a document outside and for one that does not exist
  */
 export async function holdNameable(
   { db }: Pick<VaultParts, "db">,

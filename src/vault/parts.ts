@@ -11,7 +11,7 @@ import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";
 import type { WorkerThread } from "./worker-thread.ts";
 
-/** What has become of a document. One that was moved is deleted where it was, and written where it is. */
+/** A change of a document. A moved document is deleted at its old scope and written at the new one. */
 export interface DocumentChange {
   readonly workspaceId: number;
   readonly id: string;
@@ -19,7 +19,7 @@ export interface DocumentChange {
   readonly change: "written" | "deleted";
 }
 
-/** What the vault's own files share; put together in `vault.ts`. */
+/** Dependencies shared by the vault's files; assembled in `vault.ts`. */
 export interface VaultParts {
   readonly db: Db;
   readonly clock: Clock;
@@ -28,21 +28,21 @@ export interface VaultParts {
   readonly forgetting: Forgetting;
   readonly spaces: Spaces;
   readonly hashes: Hashes;
-  /** Null: `builtin/lexical`, which the workers make themselves. */
+  /** Null: `builtin/lexical`, which the workers compute themselves. */
   readonly embedder: Embedder | null;
   readonly locks: Locks;
-  /** Told of each document that was written or deleted, once that is on disk. */
+  /** Called for each written or deleted document, once that is on disk. */
   documentChanged(change: DocumentChange): void;
-  /** Searches. */
+  /** Runs searches. */
   readonly searcher: WorkerThread;
-  /** Reads documents, within bounds of time and memory. */
+  /** Reads documents, with limits of time and memory. */
   readonly reading: Pick<DocumentReading, "prepare">;
-  /** Merges segments, and makes them anew without a document. */
+  /** Merges segments, and rebuilds them without deleted documents. */
   readonly merger: WorkerThread;
 }
 
 /**
- * Does what a call writes, in one transaction with its evidence. A door brings its own, so that the vault knows nothing of
- * calls. `boundary` is how far the caller may write at that very moment: it may have been narrowed since the call began.
+ * Runs a call's writes in one transaction with its evidence. Each door supplies its own, so the vault need not know
+ * about calls. `boundary` is the caller's boundary at that moment, which may have been narrowed since the call began.
  */
 export type Commit = <T>(work: (tx: Tx, boundary: Boundary) => Promise<T>) => Promise<T>;

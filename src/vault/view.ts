@@ -3,7 +3,7 @@ import type { VaultDocument } from "./document.ts";
 import type { FoundPassage } from "./messages.ts";
 import type { VaultScope } from "./rows/scopes.ts";
 
-/** A passage as REST and the vault's tools answer it (contract, section 5). */
+/** A passage as REST and the vault's tools return it (contract, section 5). */
 export function viewPassage(passage: FoundPassage) {
   return {
     document_id: passage.documentId,
@@ -20,7 +20,7 @@ export function viewPassage(passage: FoundPassage) {
   };
 }
 
-/** A scope with what lies in it. */
+/** A scope with the totals of its documents. */
 export function viewScope({ path, documents, characters, updatedAt }: VaultScope) {
   return { scope: path, documents, characters, updated_at: timestamp(updatedAt) };
 }

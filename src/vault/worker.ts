@@ -15,8 +15,8 @@ import { search } from "./search/search.ts";
 import { lexicalVectors, nextMerge, withoutDocument } from "./segments/plan-merge.ts";
 
 /**
- * A vault worker: a thread with a reading connection of its own, so that neither a search nor a long document holds up the
- * gate. Its first message says where the store is, each one after that is a job.
+ * A vault worker: a thread with its own read connection, so that neither searches nor long documents block the main
+ * thread. The first message sets it up; every further message is a job.
  */
 declare const self: Worker;
 
@@ -45,8 +45,8 @@ async function answer(message: JobMessage, setup: WorkerSetup): Promise<void> {
 }
 
 /**
- * The segments in memory make the engine wait for as much garbage again before it collects: with 70 MB of them a load of
- * searches took 340 MB, and 220 with this, for 5 to 9 % of a search's time. Small indexes are left alone.
+ * Cached segments raise the threshold for the engine's next garbage collection: with 70 MB of them, many searches
+ * took 340 MB, and 220 MB with this, at the cost of 5 to 9 % of a search's time. Small indexes are not affected.
  */
 const COLLECT_EVERY = 256;
 const COLLECT_ABOVE_BYTES = 32 * 1024 * 1024;
@@ -58,7 +58,7 @@ function tidyUp(): void {
   Bun.gc(false);
 }
 
-/** What is handed over instead of being copied: of a long document, some hundred megabytes. */
+/** Buffers to transfer instead of copying: some hundred megabytes for a long document. */
 function buffersOf(job: JobName, given: unknown): ArrayBuffer[] {
   if (job !== "prepare") return [];
   const { vectors, segments } = given as PreparedDocument;
@@ -67,7 +67,7 @@ function buffersOf(job: JobName, given: unknown): ArrayBuffer[] {
   );
 }
 
-/** At the first job that reads it: a worker that prepares documents needs no database. */
+/** On demand: a worker that prepares documents needs no database. */
 function open(setup: WorkerSetup): IndexReader {
   index ??= new IndexReader(setup.database, setup.extension, setup.cacheBytes);
   return index;

@@ -20,24 +20,24 @@ import { insertVector, putDown, type Space } from "./rows/spaces.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import type { WriteParts, WriteRequest, Written } from "./write.ts";
 
-/** What is written in one transaction: some 2 ms of passages with vectors, or of text. */
+/** Rows written in one transaction: about 2 ms of passages with vectors, or of text. */
 const CHUNKS_AT_ONCE = 32;
 const PAGES_AT_ONCE = 16;
-/** A document of a new id can be overtaken once by one of its id, and replaces that one then. */
+/** A new document can lose one race against another with the same id, which it then replaces. */
 const RACES = 20;
 
 export interface WrittenContent {
   readonly key: number;
   readonly id: string;
   readonly prepared: PreparedDocument;
-  /** Of the configured model; may be fewer than there are passages. */
+  /** Vectors of the configured model; there may be fewer than passages. */
   readonly vectors: readonly (Float32Array | null)[];
 }
 
-/** Another call has written or removed the same document since it was looked up. */
+/** Another call has written or removed the document since it was looked up. */
 class Raced extends Error {}
 
-/** One document on its way into the store, in slices that nobody sees before the last one. */
+/** Writes a document to the store in slices that stay invisible until the last one. */
 export class Writing {
   readonly #parts: WriteParts;
   readonly #request: WriteRequest;
@@ -57,7 +57,7 @@ export class Writing {
     const begin = async (tx: Tx) => {
       this.#document = await this.#insert(tx, now);
     };
-    // A small one is written by the transaction that shows it.
+    // A small document is written in the transaction that makes it visible.
     const isSmall = slices.length <= 3;
     const show = async (tx: Tx, replaced: VaultDocument | undefined) => {
       if (isSmall) {
@@ -75,15 +75,15 @@ export class Writing {
       for (const slice of slices) await db.tx(slice);
       return await this.#replace(commit, show);
     } catch (error) {
-      // What was written of it is taken back.
+      // Undo the partial write.
       if (this.#document) await this.#parts.remover.remove(this.#document);
       throw error;
     }
   }
 
   /**
-   * Shows the new document, and hides the one that it takes the place of, in one transaction. Whatever fails after that
-   * MUST NOT be thrown: the document is there.
+   * Makes the new document visible and hides its predecessor, in one transaction. Errors after that MUST NOT be
+   * thrown: the document exists.
    */
   async #replace(
     commit: Commit,
@@ -92,7 +92,7 @@ export class Writing {
     for (let attempt = 1; ; attempt++) {
       try {
         if (!(await this.#isThere())) return await this.#show(commit, show);
-        // Within the lock nobody else replaces or removes it; only one that is new could come in between.
+        // Within the lock, nobody else replaces or removes it; only a new one could interfere.
         const replaced = await this.#parts.locks.run(this.#request.workspaceId, async () => {
           const current = await this.#find(this.#parts.db);
           if (!current) throw new Raced();
@@ -211,7 +211,7 @@ export class Writing {
     return slices;
   }
 
-  /** The document's row, which holds its scope's as well: both are there from before the first slice on. */
+  /** The document's row, which also keeps its scope alive: both exist before the first slice. */
   #begun(): NewDocument {
     if (!this.#document) throw new Error("the document has no row");
     return this.#document;
@@ -233,7 +233,7 @@ export class Writing {
     }
   }
 
-  /** Null: a passage without words has none in this space. Undefined: it is to come. */
+  /** Null: a passage without words has no vector in this space. Undefined: the vector will be added later. */
   #vector(space: Space, place: number): Float32Array | null | undefined {
     const { prepared, vectors } = this.#content;
     if (space.name === LEXICAL_SPACE) {

@@ -61,7 +61,7 @@ const agents = async (): Promise<string[]> =>
 const isActive = async () => (await gateway.call("GET", "/v1/workspace")).body.status === "active";
 const refusals = async () =>
   (await gateway.call("GET", "/v1/ledger?action=auth.refused&limit=200")).body.data.filter(
-    ({ code }: { code: string }) => code === "cross_origin",
+    ({ code }: { code: string }) => code === "origin_forbidden",
   ).length;
 
 describe.each([

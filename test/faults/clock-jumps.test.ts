@@ -73,7 +73,9 @@ describe.each(JUMPS)("a clock that is set %s", (_, ms) => {
     clock.advance(19_000);
     expect((await call("GET", `/v1/tasks/${id}`)).body.status).toBe("running");
     open();
-    expect(await ended(stage.gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
+    const task = await ended(stage.gateway, id);
+    expect(task).toMatchObject({ status: "succeeded", output: "done" });
+    expect(Date.parse(task.finished_at)).toBeGreaterThanOrEqual(Date.parse(task.started_at));
     const outcome = (await everyEntry()).find(
       ({ task, action, phase }) => task === id && action === "model.call" && phase === "outcome",
     );

@@ -97,7 +97,7 @@ describe("a request with the cookie is refused, and nothing is done,", () => {
     });
     expect(answer.status).toBe(403);
     expect(answer.headers.has("set-cookie")).toBe(false);
-    if (method !== "HEAD") expect(answer.body.code).toBe("cross_origin");
+    if (method !== "HEAD") expect(answer.body.code).toBe("origin_forbidden");
     expect(answer.headers.has("access-control-allow-origin")).toBe(false);
     expect((await gateway.call("GET", "/v1/agents/forged")).status).toBe(404);
   });
@@ -109,7 +109,7 @@ describe("a request with the cookie is refused, and nothing is done,", () => {
 
   test("and it is recorded as nobody's, once a minute for each source", async () => {
     const { body } = await gateway.call("GET", "/v1/ledger?action=auth.refused&limit=200");
-    expect(body.data).toMatchObject([{ actor: "anonymous", outcome: "denied", code: "cross_origin" }]);
+    expect(body.data).toMatchObject([{ actor: "anonymous", outcome: "denied", code: "origin_forbidden" }]);
   });
 
   test("a preflight is granted to nobody", async () => {
@@ -160,7 +160,7 @@ describe("signing in from another page is refused, so that nobody is signed in a
       const link = await linkFor(gateway);
       for (const token of [gateway.admin, link]) {
         const answer = await gateway.call("POST", "/v1/session", { token, headers: named(site, origin) });
-        expect([answer.status, answer.body.code]).toEqual([403, "cross_origin"]);
+        expect([answer.status, answer.body.code]).toEqual([403, "origin_forbidden"]);
         expect(answer.headers.has("set-cookie")).toBe(false);
       }
       // The link was not used up by it.
@@ -208,7 +208,7 @@ describe("with a public URL", () => {
     ["its path", "gate.example.org", "https://gate.example.org/gatehouse"],
   ])("another origin is refused: %s", async (_, host, origin) => {
     const answer = await change(host, atPublicName(), origin);
-    expect([answer.status, answer.body.code]).toEqual([403, "cross_origin"]);
+    expect([answer.status, answer.body.code]).toEqual([403, "origin_forbidden"]);
   });
 
   test("its origin is the own one, also where the proxy names another host", async () => {
@@ -316,7 +316,7 @@ test("whatever headers come with it, a request of a foreign origin changes nothi
         ),
       });
       expect([answer.status, answer.body.code]).toEqual(
-        method === "PUT" ? [405, "method_not_allowed"] : [403, "cross_origin"],
+        method === "PUT" ? [405, "method_not_allowed"] : [403, "origin_forbidden"],
       );
     },
   );

@@ -164,11 +164,11 @@ describe("calls that clients make themselves over MCP", () => {
     await until(() => mcp.calls.length === 2);
     expect((await gateway.call("POST", STOP)).status).toBe(200);
     const codes = (await Promise.all(out)).map(({ messages }) => messages.at(-1)?.error?.data?.code);
-    expect(codes).toEqual(["workspace_stopped", "workspace_stopped"]);
+    expect(codes).toEqual(["agent_stopped", "agent_stopped"]);
     await until(() => mcp.heard.filter((method) => method === "notifications/cancelled").length === 2);
     const again = await Promise.all(clients.map((client) => client.post(request("tools/call", body))));
     expect(again.map(({ messages }) => messages.at(-1)?.error?.data?.code)).toEqual([
-      "workspace_stopped",
+      "agent_stopped",
       "agent_stopped",
     ]);
     expect(mcp.calls.length).toBe(2);

@@ -31,17 +31,17 @@ export async function addConnectors(
   else print(stateOf(added));
 }
 
-/** What became of an entry of a client's file: an item of `--json`. */
+/** The result for an entry of a client's file: an item of `--json`. */
 interface Outcome {
   readonly entry: string;
   readonly name: string;
   readonly outcome: "added" | "skipped" | "failed";
-  /** Why it was skipped, or failed. */
+  /** Why it was skipped or failed. */
   readonly reason: string | null;
   readonly connector: ConnectorView | null;
 }
 
-/** Options that an import takes; every other one says how a single server is reached. */
+/** The options that work with --import. All others describe a single server. */
 const WITH_IMPORT = ["data", "config", "workspace", "json", "import", "only", "scope"];
 
 async function addFrom(file: string, name: string | undefined, options: AddOptions): Promise<void> {
@@ -53,7 +53,7 @@ async function addFrom(file: string, name: string | undefined, options: AddOptio
   const { config } = await resolveConfig(options);
   const outcomes = await withGateway(config, options.workspace, async (api) => {
     const all: Outcome[] = [];
-    // One after the other: each may start a program, and what fails is read in the file's order.
+    // One after the other, because each may start a program, and failures are reported in file order.
     for (const entry of entries) {
       const outcome = await addEntry(api, entry, file, options);
       if (!options.json) say(outcome);
@@ -109,7 +109,7 @@ async function create(api: OperatorApi, body: ConnectorBody): Promise<ConnectorV
   }
 }
 
-/** The options behind the fields that a refusal names; the longer ones first. */
+/** The options that set the fields named in a refusal, longer names first. */
 const OPTIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/transport\/env\/([^:]*)/, "--env $1"],
   [/^\/transport\/headers\/([^:]*)/, "--header $1"],

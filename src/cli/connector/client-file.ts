@@ -7,15 +7,15 @@ import { EntryError, placeholders } from "./placeholders.ts";
 import { type ConnectorBody, httpTransport, stdioOf } from "./request.ts";
 import type { Environment, Texts } from "./values.ts";
 
-/** A server of a client's configuration, under a name that a connector may have. */
+/** A server of a client's configuration, with a valid connector name. */
 export interface ClientEntry {
-  /** As the file names it. */
+  /** The name in the file. */
   readonly entry: string;
   readonly name: string;
   readonly value: unknown;
 }
 
-/** Bytes of a file: some of these hold a client's other settings as well. */
+/** The most bytes of a file. Some also hold a client's other settings. */
 const FILE_BYTES = 16 * 1024 * 1024;
 const MOST_ENTRIES = 200;
 
@@ -27,7 +27,7 @@ const entryShape = validator(
     type: Type.Optional(Type.String()),
     command: Type.Optional(Type.String()),
     args: Type.Optional(Type.Array(Type.String())),
-    // VS Code takes a variable away with null.
+    // In VS Code, null removes a variable.
     env: Type.Optional(Type.Record(Type.String(), Type.Union([Scalar, Type.Null()]))),
     url: Type.Optional(Type.String()),
     serverUrl: Type.Optional(Type.String()),
@@ -39,7 +39,7 @@ const entryShape = validator(
 );
 type Entry = Static<typeof entryShape.schema>;
 
-/** Fields that would change what is started, and that a connector does not have. */
+/** Fields that affect how the program is started and that connectors do not have. */
 const NOT_TAKEN = ["cwd", "envFile"];
 const TYPES: Readonly<Record<string, "stdio" | "http" | "sse">> = {
   stdio: "stdio",
@@ -50,7 +50,7 @@ const TYPES: Readonly<Record<string, "stdio" | "http" | "sse">> = {
   streamablehttp: "http",
 };
 
-/** The servers that a client's file names, in its order. @throws OperatorError */
+/** The servers in a client's file, in file order. @throws OperatorError */
 export function readClientFile(path: string): readonly ClientEntry[] {
   let text: string;
   try {
@@ -74,12 +74,12 @@ export function readClientFile(path: string): readonly ClientEntry[] {
   return entries.map(([entry, value]) => ({ entry, name: freeName(entry, taken), value }));
 }
 
-/** JSON with comments and trailing commas, as these files are written. */
+/** Parses JSON with comments and trailing commas, as these files contain. */
 function parse(text: string, path: string): unknown {
   try {
     return Bun.JSONC.parse(text.replace(/^\uFEFF/, ""));
   } catch {
-    // The parser's words may quote the file, which may hold secrets.
+    // The parser's message may quote the file, which may contain secrets.
     throw new OperatorError(`--import: ${path} is not JSON`, undefined, 2);
   }
 }
@@ -90,7 +90,7 @@ function serversOf(value: unknown): Readonly<Record<string, unknown>> | undefine
   return [value.mcpServers, value.servers, inner.servers].find((servers) => isObject.is(servers));
 }
 
-/** Made safe for a connector's name, and unlike those before it. */
+/** Turns a name into a valid connector name that is not taken. */
 function freeName(entry: string, taken: Set<string>): string {
   const words = entry
     .toLowerCase()
@@ -106,12 +106,12 @@ function freeName(entry: string, taken: Set<string>): string {
   return name;
 }
 
-/** Whether its client leaves it out. */
+/** Whether the client has disabled it. */
 export function isSwitchedOff(value: unknown): boolean {
   return entryShape.is(value) && (value.disabled === true || value.enabled === false);
 }
 
-/** What adds the entry's server. @throws EntryError */
+/** The request that adds the entry's server. @throws EntryError */
 export function entryRequest({ name, value }: ClientEntry, file: string, env: Environment): ConnectorBody {
   if (!entryShape.is(value)) {
     const [fault] = entryShape.errors(value);

@@ -105,6 +105,6 @@ async function refresh(name: string, options: WorkspaceOptions): Promise<void> {
   );
   if (options.json) printJson(connector);
   else print(stateOf(connector));
-  // What was asked for are its tools, and they were not to be had.
+  // The purpose was to read its tools, and that failed.
   if (connector.status !== "ready") process.exitCode = 1;
 }

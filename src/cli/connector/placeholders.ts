@@ -4,17 +4,17 @@ import { lookUp } from "../../config/environment.ts";
 import { readTextFile } from "../../config/read-file.ts";
 import type { Environment } from "./values.ts";
 
-/** Why an entry of a client's configuration cannot be taken as it is. */
+/** Why an entry of a client's configuration cannot be used. */
 export class EntryError extends Error {
   override readonly name = "EntryError";
 }
 
-/** Folders in which an editor keeps a workspace's configuration. */
+/** Folders in which editors keep a workspace's configuration. */
 const EDITORS = [".vscode", ".cursor"];
 
 /**
- * Fills in the placeholders that clients have: `${env:NAME}` (VS Code, Cursor), `${NAME}` and `${NAME:-default}` (Claude
- * Code), `${userHome}`, `${workspaceFolder}`, `${pathSeparator}`. What a variable holds is not looked into again.
+ * Fills in the placeholders of MCP clients: `${env:NAME}` (VS Code, Cursor), `${NAME}` and `${NAME:-default}` (Claude
+ * Code), `${userHome}`, `${workspaceFolder}`, `${pathSeparator}`. Values are not expanded again.
  */
 export function placeholders(file: string, env: Environment): (text: string) => string {
   const folder = dirname(resolve(file));
@@ -45,7 +45,7 @@ function filledIn(inner: string, workspace: string | undefined, env: Environment
       `it needs \${input:${input}}, which the client asks its user for: put \${env:NAME} there, and set NAME`,
     );
   }
-  // What stands there may be a secret that begins by chance with these characters.
+  // The text may be a secret that happens to begin with these characters.
   const isPlain = /^[A-Za-z]{1,64}(:[\w.-]{1,64})?$/.test(inner);
   throw new EntryError(`it has \${${isPlain ? inner : "…"}}, which is not known here`);
 }

@@ -3,7 +3,7 @@ import { readFailure, readTextFile } from "../../config/read-file.ts";
 import { isConnectorName } from "../../connectors/connector.ts";
 import { type Environment, filled, readEnv, readHeaders, split, type Texts, wrong } from "./values.ts";
 
-/** What POST /v1/connectors takes (contract, section 6). */
+/** The body of POST /v1/connectors (contract, section 6). */
 export interface ConnectorBody {
   readonly name: string;
   readonly kind: "mcp" | "openapi";
@@ -28,10 +28,10 @@ export interface DefinitionOptions {
   readonly scope?: readonly string[];
 }
 
-/** Bytes of a document: more, no request carries. */
+/** The most bytes of a document: the limit of a request. */
 const DOCUMENT_BYTES = 10 * 1024 * 1024;
 
-/** Options that are for one kind alone, by what chooses it. */
+/** Options that belong to one kind of connector, by the option that selects it. */
 const BELONGS = {
   command: ["env"],
   url: ["transport", "header"],
@@ -39,7 +39,7 @@ const BELONGS = {
 } as const;
 const AUTHS = ["bearer", "basic", "authHeader", "authQuery"] as const;
 
-/** @throws OperatorError (2) where the options do not go together */
+/** @throws OperatorError (2) if the options contradict each other */
 export function requestOf(
   name: string,
   command: readonly string[],
@@ -73,12 +73,12 @@ function kindOf(command: readonly string[], { url, openapi }: DefinitionOptions)
   throw wrong("connector add", "takes one of: a command after --, --url, --openapi, --import");
 }
 
-/** A program that is named by a path is one of this folder; the gateway may run in another. */
+/** Resolves a program given by a path against the current folder. The gateway may run in a different one. */
 export function stdioOf([program = "", ...args]: readonly string[], env: Texts): object {
   return { type: "stdio", command: program.includes("/") ? resolve(program) : program, args, env };
 }
 
-/** Where nothing else is said, a path that ends in `/sse` is the older transport's. */
+/** Unless stated otherwise, a path that ends in `/sse` uses the older transport. */
 export function httpTransport(url: string): "http" | "sse" {
   return URL.parse(url)?.pathname.endsWith("/sse") ? "sse" : "http";
 }
@@ -126,7 +126,7 @@ function readDocument(path: string): string {
   }
 }
 
-/** The option's name as it is typed. */
+/** The option as typed on the command line. */
 function flag(option: string): string {
   return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

@@ -6,14 +6,14 @@ import { readTextFile } from "../../config/read-file.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 export type Texts = Readonly<Record<string, string>>;
 
-/** A value with its `${NAME}` filled in, as the configuration file has it: a secret need not stand in argv. @throws OperatorError */
+/** Fills in `${NAME}` as in the configuration file, so that a secret need not be in argv. @throws OperatorError */
 export function filled(option: string, text: string, env: Environment): string {
   const expansion = expand(text, (name) => lookUp(env, readTextFile, name));
   if ("failure" in expansion) throw wrong(option, expansion.failure);
   return expansion.text;
 }
 
-/** `KEY=value`, or `KEY` for what this process has under that name. @throws OperatorError */
+/** Parses `KEY=value`, or `KEY` for this process's own variable. @throws OperatorError */
 export function readEnv(pairs: readonly string[] = [], env: Environment): Texts {
   return collect(pairs, (pair) => {
     const equals = pair.indexOf("=");
@@ -24,7 +24,7 @@ export function readEnv(pairs: readonly string[] = [], env: Environment): Texts 
   });
 }
 
-/** `Name: value`, as curl has it. @throws OperatorError */
+/** Parses `Name: value`, as curl does. @throws OperatorError */
 export function readHeaders(headers: readonly string[] = [], env: Environment): Texts {
   return collect(headers, (header) => {
     const [, name = "", text = ""] = /^([^:\s]+):\s*(.*?)\s*$/s.exec(header) ?? [];
@@ -33,7 +33,7 @@ export function readHeaders(headers: readonly string[] = [], env: Environment): 
   });
 }
 
-/** The two sides of `separator`. What stands there may be a secret: an error repeats nothing of it. @throws OperatorError */
+/** Splits at `separator`. The text may be a secret, so the error does not repeat it. @throws OperatorError */
 export function split(option: string, text: string, separator: string, form: string): [string, string] {
   const at = text.indexOf(separator);
   if (at < 1) throw wrong(option, `takes ${form}`);

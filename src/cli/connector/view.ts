@@ -1,7 +1,7 @@
 import { print, printTable } from "../output.ts";
 import { lineOf } from "../vault/text.ts";
 
-/** A connector as REST shows it (contract, section 6). */
+/** A connector as REST returns it (contract, section 6). */
 export interface ConnectorView {
   readonly name: string;
   readonly kind: string;
@@ -19,7 +19,7 @@ export interface ConnectorView {
 
 const DESCRIPTION_COLUMNS = 70;
 
-/** What came of adding or refreshing one, on a line: `files: ready, 14 tools`. */
+/** The state of a connector on one line: `files: ready, 14 tools`. */
 export function stateOf({ name, status, error, tools }: ConnectorView): string {
   const count = tools.length === 1 ? "1 tool" : `${tools.length} tools`;
   return lineOf(`${name}: ${status}, ${count}${error === undefined ? "" : `: ${error}`}`);

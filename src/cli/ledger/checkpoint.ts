@@ -10,7 +10,7 @@ export interface CheckpointOptions extends ConfigOptions {
   readonly json?: boolean;
 }
 
-/** Prints the head of the ledger's tree, signed now, or writes it to a file, as the C2SP note that it is. */
+/** Prints the ledger's current checkpoint as a C2SP signed note, or writes it to a file. */
 export async function printCheckpoint(options: CheckpointOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   const text = await withGateway(config, options.workspace, async (api) => {

@@ -14,7 +14,7 @@ export interface ExportOptions
   readonly workspace: string;
 }
 
-/** Writes the ledger, or what filters let through, into a file that is there once it is whole. */
+/** Exports the ledger, or the entries that match the filters, to a file that appears once it is complete. */
 export async function exportLedger(options: ExportOptions): Promise<void> {
   const { output, format } = options;
   if (output === "-" && format === "article14" && process.stdout.isTTY) {
@@ -46,7 +46,7 @@ async function save(response: Response, { output, format }: ExportOptions): Prom
     await file.keep();
   } catch (error) {
     await file?.discard();
-    // Where nobody reads it yet.
+    // Nobody has read the body yet.
     await response.body?.cancel().catch(() => {});
     throw error;
   } finally {
@@ -55,7 +55,7 @@ async function save(response: Response, { output, format }: ExportOptions): Prom
   }
 }
 
-/** JSON is made here of lines: as a list the server has it by pages alone. */
+/** JSON output is built here from lines, because the server offers a list only in pages. */
 function queryOf(options: ExportOptions): URLSearchParams {
   const query = new URLSearchParams({ format: options.format === "json" ? "ndjson" : options.format });
   for (const name of FILTERS) {
@@ -65,7 +65,7 @@ function queryOf(options: ExportOptions): URLSearchParams {
   return query;
 }
 
-/** @throws OperatorError where the answer breaks off: it is known by its missing end mark, and by a signal to this process */
+/** @throws OperatorError if the answer is incomplete (its end mark is missing) or this process gets a signal */
 async function* read({ body }: Response, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
   const reader = body?.getReader();
   if (!reader) return;
@@ -88,7 +88,7 @@ async function* read({ body }: Response, signal: AbortSignal): AsyncGenerator<Ui
 }
 
 function brokenOff(error: unknown): OperatorError {
-  // Of a connection that is lost, the message is for those who write programs.
+  // The message of a lost connection is meant for programmers.
   const isLost = error instanceof Error && "code" in error;
   const why = isLost ? String(error.code) : error instanceof Error ? error.message : String(error);
   return new OperatorError(
@@ -97,11 +97,11 @@ function brokenOff(error: unknown): OperatorError {
   );
 }
 
-/** A line for each entry becomes an array, as it comes. */
+/** Turns lines into a JSON array, as they arrive. */
 async function* asArray(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const [decoder, encoder] = [new TextDecoder(), new TextEncoder()];
   yield encoder.encode("[\n");
-  // The end of a line is held back until there is another one.
+  // Hold back each line break until another line follows.
   let held = "";
   for await (const bytes of lines) {
     const text = held + decoder.decode(bytes, { stream: true });
@@ -111,7 +111,7 @@ async function* asArray(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   yield encoder.encode(`${held}]\n`);
 }
 
-/** Ctrl-C leaves no half of a file behind. */
+/** Aborts on Ctrl-C, so that no partial file is left behind. */
 function stoppedBySignals(): { readonly signal: AbortSignal; release(): void } {
   const control = new AbortController();
   const stop = () => control.abort(new OperatorError("stopped before the export was whole"));
@@ -127,7 +127,7 @@ function stoppedBySignals(): { readonly signal: AbortSignal; release(): void } {
 const REDRAW_MS = 100;
 const CLEAR = "\r\u001B[2K";
 
-/** How much it is so far, on standard error where that is a terminal. */
+/** Shows the number of bytes so far on standard error, if it is a terminal. */
 class BytesWritten {
   readonly #to: NodeJS.WriteStream;
   readonly #now: () => number;

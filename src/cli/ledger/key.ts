@@ -10,11 +10,11 @@ export interface KeyOptions extends ConfigOptions {
 /** C2SP verifier keys of a ledger. */
 export interface LedgerKeysView {
   readonly vkey: string;
-  /** Those before it, the oldest first; left out where there are none. */
+  /** Earlier keys, oldest first; absent if there are none. */
   readonly former_vkeys?: readonly string[];
 }
 
-/** Prints the key that the ledger's checkpoints are checked with. */
+/** Prints the key that verifies the ledger's checkpoints. */
 export async function printKey(options: KeyOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   showKeys(await withGateway(config, options.workspace, readKeys), options);

@@ -3,20 +3,20 @@ import { basename, dirname, join } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { syncDirectory } from "../../store/key-file.ts";
 
-/** Where a verb puts what it was asked for. */
+/** The output of a command. */
 export interface OutputFile {
-  /** @returns false where nobody takes any more of it */
+  /** @returns false if the reader has gone */
   write(bytes: Uint8Array): Promise<boolean>;
-  /** All of it was written. */
+  /** Completes the output. */
   keep(): Promise<void>;
-  /** What was written is no whole, and goes. Never throws. */
+  /** Discards incomplete output. Never throws. */
   discard(): Promise<void>;
 }
 
 /**
- * A file of this name, which is there once all of it is, on disk; `-` is standard output. What is there already and is no
- * plain file, such as a pipe or a device, is written into.
- * @throws OperatorError where it cannot be written
+ * An output file that appears under its name once it is completely on disk; `-` is standard output. Existing pipes
+ * and devices are written to directly.
+ * @throws OperatorError if it cannot be written
  */
 export async function openOutputFile(path: string): Promise<OutputFile> {
   if (path === "-") return standardOutput();
@@ -69,7 +69,7 @@ async function append(path: string, file: FileHandle, bytes: Uint8Array): Promis
   }
 }
 
-/** Waits for its reader, who may go before the end, as `head` does. */
+/** Waits for the reader, which may leave early, as `head` does. */
 function standardOutput(): OutputFile {
   let isClosed = false;
   return {

@@ -11,7 +11,7 @@ export interface RotateKeyOptions extends KeyOptions {
   readonly lost?: boolean;
 }
 
-/** Changes the key that all ledgers of the node are signed with, and prints the verifier key of the new one. */
+/** Replaces the key that signs all ledgers of the node, and prints the new verifier key. */
 export async function rotateLedgerKey(options: RotateKeyOptions): Promise<void> {
   const { config } = await resolveConfig(options);
   if (options.lost) await replaceLostKey(config);

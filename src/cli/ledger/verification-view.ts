@@ -14,13 +14,13 @@ const IN_A_SENTENCE: Readonly<Record<Verdict, string>> = {
   undecided: "Cannot be decided: nothing speaks of tampering, but what is said above is missing.",
 };
 
-/** Who has the machine has its key as well: without anything from elsewhere this is as much as can be said. */
+/** Anyone with access to the machine has its key, so without anything from elsewhere no more can be said. */
 const ALONE =
   "Nothing from elsewhere was given: give the verifier key (--key) and a checkpoint that was kept elsewhere (--checkpoint).";
 
 /**
- * For people: a paragraph for each workspace, then the verdict. `isAlone`: neither key nor checkpoint came from anywhere but
- * what was verified.
+ * Human-readable output: a paragraph for each workspace, then the verdict. `isAlone`: neither key nor checkpoint came
+ * from outside the verified data.
  */
 export function printVerification(
   result: Verification & { readonly ledgers?: readonly LedgerVerification[] },
@@ -48,7 +48,7 @@ function mark({ verdict }: Finding): string {
   return verdict === "tampered" ? "!" : "?";
 }
 
-/** Names in a stranger's file may hold what a terminal obeys. */
+/** Removes control characters: names in a foreign file may contain terminal escapes. */
 function plain(line: string): string {
   return line.replace(/\p{C}/gu, "\ufffd");
 }

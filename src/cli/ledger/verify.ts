@@ -29,10 +29,12 @@ const EXIT_CODES: Readonly<Record<Verdict, 0 | 1 | 3>> = { holds: 0, tampered: 1
 const WRONG_USAGE = 2;
 const VARIABLE = "GATEHOUSE_DATA";
 const KEY_FILE_LIMIT = 64 * 1024;
-/** Some 300,000 checkpoints. */
+/** About 300,000 checkpoints. */
 const CHECKPOINT_FILE_LIMIT = 64 * 1024 * 1024;
 
-/** Verifies a data directory or a bundle, says what was found, and sets the exit code: 0 holds, 1 tampered, 3 undecided. */
+/**
+ * Verifies a data directory or bundle, prints the findings, and sets the exit code: 0 holds, 1 tampered, 3 undecided.
+ */
 export async function verifyLedger(options: VerifyOptions): Promise<void> {
   const { bundle, data, workspace = null, json = false } = options;
   if (bundle !== undefined && (data !== undefined || workspace !== null)) {
@@ -57,7 +59,7 @@ function verifyData(path: string, trust: Trust, workspace: string | null): Promi
   return verifyDirectory({ path, trust, workspace, secretKey: keyBeside(path) }, tools);
 }
 
-/** No setting is read, so a key that is a setting is not known here. A file that cannot be used counts as none. */
+/** The key file beside the database, if it is usable. A key from a setting is unknown here, because no setting is read. */
 function keyBeside(path: string): SecretKey | undefined {
   try {
     return findSecretKey({ masterKey: undefined, dataDir: dirname(path) });
@@ -67,7 +69,7 @@ function keyBeside(path: string): SecretKey | undefined {
   }
 }
 
-/** No configuration is read: who verifies a copy has neither its secrets nor its endpoints. */
+/** Reads no configuration: a copy is verified without its secrets and endpoints. */
 function databaseOf(data: string | undefined): string {
   const found = data === undefined ? lookUp(process.env, readTextFile, VARIABLE) : undefined;
   if (found && "failure" in found) throw wrong(`${VARIABLE}: ${found.failure}`);
@@ -84,7 +86,9 @@ function bundleFile(path: string): Blob {
   return Bun.file(path);
 }
 
-/** A verifier key has two plus signs and a slash at places where no sensible file has them; what is none is a file. */
+/**
+ * A verifier key has two plus signs and a slash in places where no sensible path has them; anything else is a file.
+ */
 function readKeys(given: string): readonly VerifierKey[] {
   if (/^[^+\s]+\+[0-9a-fA-F]{8}\+\S+$/.test(given)) return parseKeys(given, tools);
   return parseKeys(readText("--key", given, KEY_FILE_LIMIT), tools);
@@ -96,7 +100,7 @@ function readCheckpoints(path: string): readonly SignedCheckpoint[] {
   const found: SignedCheckpoint[] = [];
   let problem: string | undefined;
   let broken = 0;
-  // An empty line stands between a checkpoint and its signatures as well.
+  // There is also an empty line between a checkpoint and its signatures.
   for (const piece of text.replaceAll("\r\n", "\n").split(/\n\n+(?!— )/u)) {
     if (piece.trim() === "") continue;
     try {

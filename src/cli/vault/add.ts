@@ -28,15 +28,15 @@ export interface AddOptions extends ConfigOptions {
   readonly json?: boolean;
 }
 
-/** What the documents get besides their text. */
+/** Properties given to the documents. */
 interface Wish {
   readonly scope: string;
-  /** Undefined: what a document has stays. */
+  /** Undefined: existing metadata is kept. */
   readonly metadata: Pairs | undefined;
   readonly isDry: boolean;
 }
 
-/** `gatehouse vault add`. @throws OperatorError where a file failed, and for wrong usage before anything is sent */
+/** `gatehouse vault add`. @throws OperatorError if a file failed, and for wrong usage before anything is sent */
 export async function addFiles(paths: readonly string[], options: AddOptions): Promise<void> {
   const wish = wishOf(options);
   if (options.type !== undefined) checkType(options.type);
@@ -58,7 +58,7 @@ export async function addFiles(paths: readonly string[], options: AddOptions): P
       );
     }
   } catch (error) {
-    // Whatever ended it: what was done until then is said first.
+    // Report what was done before reporting why it ended.
     if (report.left < found.files.length) report.end();
     if (!(error instanceof Interrupted)) throw error;
     throw new OperatorError(
@@ -89,7 +89,7 @@ function checkType(type: string): void {
   }
 }
 
-/** @throws Interrupted where files were left, and whatever would befall every other file too */
+/** @throws Interrupted if files are left; any other error that would affect every file */
 async function sendAll(
   api: OperatorApi,
   files: readonly FoundFile[],
@@ -131,7 +131,7 @@ async function sendFile(
   stop.throwIfAborted();
   const content = await read(file);
   if (typeof content === "string") {
-    // Nothing is lost with an empty file, but for the document that it was before.
+    // Skipping an empty file loses nothing, unless it replaces a document.
     const status = content === EMPTY && !known ? "skipped" : "failed";
     return { status, id: known?.id ?? null, reason: content };
   }
@@ -156,7 +156,7 @@ async function sendFile(
 const EMPTY = "is empty";
 const TOO_LARGE = `is too large: a document may have ${DOCUMENT_BYTES / 1024 ** 2} MiB as it is sent, a PDF or DOCX three quarters of that`;
 
-/** What is sent of a file, or why it can't be. */
+/** The content to send, or why the file cannot be sent. */
 async function read({ path, real, type }: FoundFile): Promise<FileContent | string> {
   try {
     if ((await stat(real)).size > DOCUMENT_BYTES) return TOO_LARGE;
@@ -181,7 +181,7 @@ function isSame(
   );
 }
 
-/** The first Ctrl-C (or SIGTERM) asks to stop, and the second ends the program. */
+/** The first Ctrl-C (or SIGTERM) asks to stop; the second ends the program. */
 function onInterrupt(tell: () => void): { readonly signal: AbortSignal; end(): void } {
   const controller = new AbortController();
   const interrupt = () => {

@@ -5,7 +5,7 @@ import { METADATA_KEY } from "../../vault/fields.ts";
 const SCOPE = new RegExp(MEMORY_SCOPE);
 const KEY = new RegExp(METADATA_KEY, "u");
 
-/** @throws OperatorError where it is no memory scope */
+/** @throws OperatorError if it is not a memory scope */
 export function checkScope(scope: string): void {
   if (scope.length > MEMORY_SCOPE_LENGTH || !SCOPE.test(scope)) {
     throw wrong("--scope", "takes a path such as support or legal/contracts, in lower case", scope);
@@ -15,7 +15,7 @@ export function checkScope(scope: string): void {
 export type Pairs = Readonly<Record<string, string | number | boolean>>;
 
 /**
- * `key=value` is text; `key:=value` is a number, `true` or `false`. Metadata knows the difference, and so does a filter.
+ * `key=value` is text; `key:=value` is a number, `true` or `false`. Metadata and filters distinguish between them.
  * @throws OperatorError
  */
 export function readPairs(option: string, pairs: readonly string[] = []): Pairs {

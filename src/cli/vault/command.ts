@@ -51,7 +51,7 @@ export function vaultCommand(): Command {
         .option("--json", "print a line of JSON for each file")
         .addHelpText("after", ADD_HELP)
         .action(async (paths: string[], options: AddOptions) => {
-          // Loaded when it is needed: it reads Markdown and HTML for their titles.
+          // Loaded on demand: it parses Markdown and HTML for titles.
           const { addFiles } = await import("./add.ts");
           return addFiles(paths, options);
         }),

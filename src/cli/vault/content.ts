@@ -3,25 +3,25 @@ import type { ContentType } from "../../vault/read/document.ts";
 import { parseContentType } from "../../vault/read/media-type.ts";
 import { statedTitle } from "../../vault/read/title.ts";
 
-/** A title stands near the top; the rest of a file is read by the gateway, not here. */
+/** Titles are near the top; the gateway reads the rest. */
 const TITLE_CHARACTERS = 65_536;
 
 const BINARY = /^application\/(pdf|vnd\.)/;
 
-/** A file as it is sent. */
+/** A file's content as it is sent. */
 export interface FileContent {
   readonly body:
     | { readonly text: string; readonly content_type: string }
     | { readonly content_base64: string; readonly content_type: string };
-  /** Hex of SHA-256 over what is sent: the document's `content_hash`, where it holds the same. */
+  /** SHA-256 of the content in hex: equal to the document's `content_hash` if unchanged. */
   readonly hash: string;
   readonly title: string;
 }
 
 /**
- * Text goes as text where it is UTF-8, without its byte order mark; everything else, and text whose type names a charset,
- * goes as it is.
- * @throws UnreadableDocument for a type that can't be read
+ * UTF-8 text is sent as text without its byte order mark. Everything else, and text whose type names a charset, is
+ * sent as bytes.
+ * @throws UnreadableDocument for an unsupported type
  */
 export function contentOf(name: string, bytes: Uint8Array, contentType: string): FileContent {
   const { type, charset } = parseContentType(contentType);
@@ -50,12 +50,12 @@ function titleIn(text: string | undefined, type: ContentType): string | null {
   try {
     return statedTitle(text.slice(0, TITLE_CHARACTERS).toWellFormed(), type);
   } catch {
-    // What is wrong with the document the gateway says, and better.
+    // The gateway reports problems of the document better.
     return null;
   }
 }
 
-/** `refund-policy_2026.md` is "Refund policy 2026". */
+/** `refund-policy_2026.md` becomes "Refund policy 2026". */
 export function readableName(name: string): string {
   const words = name
     .slice(0, name.length - extname(name).length)

@@ -3,7 +3,7 @@ import { basename, extname, join, sep } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import type { ContentType } from "../../vault/read/document.ts";
 
-/** What a file is, by the end of its name. */
+/** Media types by file extension. */
 const TYPES: Readonly<Record<string, ContentType>> = {
   ".txt": "text/plain",
   ".text": "text/plain",
@@ -21,13 +21,13 @@ const TYPES: Readonly<Record<string, ContentType>> = {
 
 export const EXTENSIONS = Object.keys(TYPES);
 
-/** Folders that hold what others wrote. Hidden ones are passed by as well. */
+/** Folder of third-party files. Hidden folders are skipped too. */
 const PASSED_BY = "node_modules";
 
 export interface FoundFile {
-  /** As it is shown: below the path that was given. */
+  /** The path as displayed, below the given path. */
   readonly path: string;
-  /** Absolute, without links: the same file is the same document, however it was named. */
+  /** The real path: the same file is the same document, however it was named. */
   readonly real: string;
   readonly type: string;
 }
@@ -36,7 +36,7 @@ export interface FoundFile {
 export interface LeftOut {
   readonly path: string;
   readonly reason: string;
-  /** The end of its name, where that alone is why: of such files there may be many. */
+  /** The extension, if it is the only reason: there may be many such files. */
   readonly ending?: string;
 }
 
@@ -47,20 +47,20 @@ export interface Found {
 }
 
 export interface FindOptions {
-  /** Of the files in folders only these; a pattern without `/` is held against the name alone. */
+  /** Only these files within folders. A pattern without `/` is compared with the file name. */
   readonly include?: readonly string[];
-  /** Neither these files nor folders. */
+  /** Neither these files nor these folders. */
   readonly exclude?: readonly string[];
-  /** The media type of the files that are named themselves, whatever their names say. */
+  /** Media type of files named explicitly, regardless of extension. */
   readonly type?: string;
-  /** A folder that is never read: the data directory, whose files hold secrets. */
+  /** A folder that is never read: the data directory, which contains secrets. */
   readonly private: string;
 }
 
 /**
- * The files that the paths name, in the order given, those of a folder sorted, none twice. Links inside of a folder are
- * not followed: what they lead to is found where it lies, or lies outside and is left out.
- * @throws OperatorError for a path that is not there, or a file of a type that can't be told
+ * Finds the files for the given paths, in order, with each folder's files sorted and no duplicates. Symbolic links
+ * inside folders are not followed.
+ * @throws OperatorError for a missing path, or a file of unknown type
  */
 export function findFiles(paths: readonly string[], options: FindOptions): Found {
   const search = new FileSearch(paths, options);
@@ -90,7 +90,7 @@ class FileSearch {
     return { files: [...this.#files.values()], skipped: this.#skipped, failed: this.#failed };
   }
 
-  /** A path as it was given. */
+  /** A path given on the command line. */
   take(path: string): void {
     const real = realPath(path);
     if (isWithin(this.#private, real)) {
@@ -113,7 +113,7 @@ class FileSearch {
     this.#add({ path, real, type });
   }
 
-  /** `below`: where in the folder that was named, with `/` and at its end too. */
+  /** `below`: path within the given folder, ending in `/`. */
   #walk(path: string, real: string, below: string): void {
     if (real === this.#private) return;
     for (const entry of this.#entries(path, real)) {
@@ -196,7 +196,7 @@ function realPath(path: string): string {
   }
 }
 
-/** Why the system does not give a file or folder, as the rest of a sentence about it. */
+/** Why the system refuses access to a file or folder, to complete a sentence. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (code === "ENOENT" || code === "ENOTDIR") return "is not there";

@@ -2,10 +2,10 @@ import type { OperatorApi } from "../operator.ts";
 import type { Pairs } from "./arguments.ts";
 import { ask } from "./send.ts";
 
-/** Up to so many files are looked up one by one; of more, the whole list is read, 200 documents a call. */
+/** Up to this many files are looked up one by one; for more, the whole list is read, 200 documents per call. */
 const ONE_BY_ONE = 50;
 
-/** A document of the vault as its list shows it. */
+/** A document in the vault's list. */
 export interface ListedDocument {
   readonly id: string;
   readonly title: string;
@@ -25,7 +25,7 @@ interface Page {
 
 const LIST = "/v1/vault/documents";
 
-/** The documents that came from these sources; of several from one, the newest. */
+/** The documents with these sources; the newest if several share a source. */
 export async function knownDocuments(
   api: OperatorApi,
   sources: readonly string[],

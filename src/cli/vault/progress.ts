@@ -10,7 +10,7 @@ export interface Terminal {
   write(text: string): unknown;
 }
 
-/** How far it is, on standard error: one line that changes on a terminal, elsewhere a line every hundred files. */
+/** Progress on standard error: one updated line on a terminal, otherwise a line every hundred files. */
 export class Progress {
   readonly #total: number;
   readonly #to: Terminal;
@@ -24,7 +24,7 @@ export class Progress {
     this.#now = now;
   }
 
-  /** `details`: what there is to say beside the numbers, such as "3 unchanged". */
+  /** `details` follows the numbers, such as "3 unchanged". */
   step(done: number, details: string, path: string): void {
     const head = `[${done}/${this.#total}]${details === "" ? "" : ` ${details}`}`;
     if (!this.#to.isTTY) {
@@ -38,7 +38,7 @@ export class Progress {
     this.#to.write(CLEAR + (room < 1 ? head : `${head}  ${lineOf(path, room)}`));
   }
 
-  /** A line that stays. */
+  /** Prints a permanent line. */
   say(text: string): void {
     this.end();
     this.#to.write(`${text}\n`);

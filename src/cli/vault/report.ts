@@ -7,18 +7,18 @@ import { lineOf } from "./text.ts";
 const STATUSES = ["added", "replaced", "unchanged", "skipped", "failed"] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** What became of a file: a line of `--json`. */
+/** The result for a file: a line of `--json`. */
 export interface Outcome {
   readonly path: string;
   readonly status: Status;
-  /** Of the document; null where there is none. */
+  /** Id of the document; null if there is none. */
   readonly id: string | null;
   readonly title: string | null;
-  /** Why it was skipped, or failed. */
+  /** Why it was skipped or failed. */
   readonly reason: string | null;
 }
 
-/** Of a file that never became a document. */
+/** Result fields of a file that did not become a document. */
 export const NOTHING = { id: null, title: null, reason: null };
 
 export interface ReportOptions {
@@ -26,7 +26,7 @@ export interface ReportOptions {
   readonly json?: boolean;
 }
 
-/** Says what becomes of each file, and at the end of them all. */
+/** Reports the result of each file, and a summary at the end. */
 export class Report {
   readonly #counts: Record<Status, number> = { added: 0, replaced: 0, unchanged: 0, skipped: 0, failed: 0 };
   readonly #options: ReportOptions;
@@ -51,7 +51,7 @@ export class Report {
     return this.#counts.failed;
   }
 
-  /** Files of which nothing was heard. */
+  /** Files without a result yet. */
   get left(): number {
     return this.#total - this.#done;
   }
@@ -75,7 +75,7 @@ export class Report {
     this.#progress.end();
     const counts = STATUSES.map((status) => `${status} ${this.#counts[status]}`).join(", ");
     const summary = `${this.#options.dryRun ? "dry run: " : ""}${counts}`;
-    // Standard output has the lines of JSON alone.
+    // Standard output contains only JSON lines.
     if (this.#options.json) this.say(summary);
     else print(summary);
   }

@@ -2,18 +2,18 @@ import { pause, systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import { type OperatorApi, refusal } from "../operator.ts";
 
-/** A gateway that is busy says when to come again; after so many times it is not going to be otherwise. */
+/** The most attempts against a busy gateway, which says when to retry. */
 const TRIES = 60;
 const LONGEST_WAIT_SECONDS = 60;
 
-/** The user asked to stop: what was not sent yet is not sent. What stops a call here is a signal with this reason. */
+/** The user asked to stop: remaining files are not sent. Calls are aborted with this reason. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
 }
 
 /**
- * A call, made again when the gateway asks to wait (429, and 503 with `Retry-After`).
- * @throws the reason of `stop` while it waits, OperatorError where the gateway is gone
+ * Sends a request, and repeats it when the gateway asks to wait (429, and 503 with `Retry-After`).
+ * @throws the reason of `stop` while waiting; OperatorError if the gateway is gone
  */
 export async function send(
   api: OperatorApi,
@@ -32,14 +32,17 @@ export async function send(
   }
 }
 
-/** As `send`, for an answer that MUST be a good one. @throws also OperatorError with the refusal's own words */
+/** As `send`, for calls that must succeed. @throws also OperatorError with the server's message */
 export async function ask<T>(api: OperatorApi, path: string, stop: AbortSignal): Promise<T> {
   const response = await send(api, "GET", path, undefined, stop);
   if (!response.ok) throw await refusal(response);
   return (await response.json()) as T;
 }
 
-/** Why a document was refused; undefined where the refusal is not about the document, and the next one fares no better. */
+/**
+ * Why a document was refused; undefined if the refusal does not concern the document, and the next one would fail
+ * too.
+ */
 export async function documentsFault(response: Response): Promise<string | undefined> {
   const answer = (await response
     .clone()

@@ -14,7 +14,7 @@ type QueryOf<Name extends RouteName> = Api[Name] extends { query: infer Query } 
 type BodyOf<Name extends RouteName> = Api[Name] extends { body: infer Body } ? Body : never;
 export type AnswerOf<Name extends RouteName> = Api[Name]["answer"];
 
-/** What a call of a route needs: its parameters and its body, where it has any. */
+/** The parameters and body that a call of the route needs. */
 export type CallOptions<Name extends RouteName> = ([ParametersOf<Name>] extends [never]
   ? { readonly params?: undefined }
   : { readonly params: Readonly<Record<ParametersOf<Name>, string>> }) &
@@ -22,22 +22,22 @@ export type CallOptions<Name extends RouteName> = ([ParametersOf<Name>] extends 
   ([BodyOf<Name>] extends [never] ? { readonly body?: undefined } : { readonly body: BodyOf<Name> }) & {
     readonly signal?: AbortSignal;
     readonly headers?: Readonly<Record<string, string>>;
-    /** Is given the answer's headers, of a call that was answered well. */
+    /** Called with the headers of a successful answer. */
     readonly answered?: (headers: Headers) => void;
   };
 
 type Listener = () => void;
 const signedOut = new Set<Listener>();
 
-/** Calls `listener` when an answer says that nobody is signed in any more. @returns what ends that */
+/** Calls `listener` when an answer shows that the session has ended. @returns a function that stops this */
 export function onSignedOut(listener: Listener): () => void {
   signedOut.add(listener);
   return () => void signedOut.delete(listener);
 }
 
 /**
- * Calls a route of REST. The browser adds the session's cookie, and says that the request comes from this site.
- * @throws ApiProblem where it is refused, fails, or no answer comes; the signal's reason where that aborts
+ * Calls a REST route. The browser adds the session's cookie and marks the request as same-origin.
+ * @throws ApiProblem if the call is refused or fails, or if no answer comes; the signal's reason if it aborts
  */
 export async function call<Name extends RouteName>(
   name: Name,
@@ -59,7 +59,7 @@ interface LooseOptions {
   readonly answered?: ((headers: Headers) => void) | undefined;
 }
 
-/** A path with its parameters and query in place. Undefined and empty values of the query are left out. */
+/** A path with its parameters and query filled in. Undefined and empty query values are left out. */
 export function addressOf(
   path: string,
   params: Readonly<Record<string, string>> = {},
@@ -73,7 +73,7 @@ export function addressOf(
   return search.size === 0 ? filled : `${filled}?${search}`;
 }
 
-/** The answer of a call as it comes, for what is not JSON, or long. @throws as `call` does */
+/** The raw answer of a call, for content that is long or not JSON. @throws as `call` does */
 export async function fetchAnswer(
   method: string,
   address: string,
@@ -96,7 +96,7 @@ export async function fetchAnswer(
   throw await problemOf(response);
 }
 
-/** The problem that an answer carries; one of its status alone where a proxy has answered. 401 signs the page out. */
+/** The problem that an answer carries, or one made from its status if a proxy answered. A 401 ends the session. */
 export async function problemOf(response: Response): Promise<ApiProblem> {
   const { status } = response;
   if (status === 401) for (const listener of signedOut) listener();

@@ -11,12 +11,12 @@ import { useAction } from "../state/use-action.ts";
 import { chooseTheme, chosenTheme, type Theme } from "./theme.ts";
 
 const THEMES: readonly (readonly [Theme, string])[] = [
-  ["system", "As the system has it"],
+  ["system", "System setting"],
   ["light", "Light"],
   ["dark", "Dark"],
 ];
 
-/** Who is signed in, with what rights, and the way out. */
+/** Shows who is signed in and with what rights, and signs out. */
 export function Account(): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const { session } = useSession();
@@ -41,7 +41,7 @@ function AccountDialog({ close }: { readonly close: () => void }): JSX.Element {
     <Dialog title="Signed in" close={close}>
       <Facts
         of={[
-          ["Person", session.person ?? "The token names none"],
+          ["Person", session.person ?? "The token names no one"],
           session.role === null ? null : ["Role", session.role],
           ["Token", session.token?.name],
           ["Workspace", session.workspace],

@@ -9,7 +9,7 @@ import { Shell } from "./shell.tsx";
 import { SignIn } from "./sign-in.tsx";
 import { StopAnyway } from "./stop-anyway.tsx";
 
-/** All of it: the page for signing in, or the pages for who is signed in. The address stays the same meanwhile. */
+/** The whole console: the sign-in page, or the pages for the signed-in user. Signing in keeps the address. */
 export function Console(): JSX.Element {
   const { state, ask } = useSessionState();
   return (
@@ -34,7 +34,7 @@ export function Console(): JSX.Element {
   );
 }
 
-/** Lies over the page, which nobody sees or reaches until the same person is signed in again. */
+/** Covers and hides the page until the same person signs in again. */
 function Lapsed({ signedIn }: { readonly signedIn: () => Promise<void> }): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -46,7 +46,7 @@ function Lapsed({ signedIn }: { readonly signedIn: () => Promise<void> }): JSX.E
       class="dialog-whole"
       aria-label="Sign in again"
       onCancel={(event) => event.preventDefault()}
-      // A browser closes one that is escaped from twice, whatever it is told.
+      // A browser closes a dialog on the second Escape, even if the first was cancelled.
       onClose={() => element.current?.showModal()}
     >
       <SignIn signedIn={signedIn} isAgain />

@@ -7,7 +7,7 @@ import { useSession } from "../state/session.tsx";
 import { useAction } from "../state/use-action.ts";
 import { hasLink, onLink, spendLink } from "./link.ts";
 
-/** Somebody who is signed in has opened a link that signs in: whether they want to be somebody else is for them to say. */
+/** A signed-in user has opened a sign-in link: asks whether to switch to the link's user. */
 export function LinkOffer(): JSX.Element | null {
   const { session } = useSession();
   const [isOpen, setOpen] = useState(hasLink);
@@ -30,8 +30,8 @@ export function LinkOffer(): JSX.Element | null {
   return (
     <Dialog title="Sign in with the link?" close={keep}>
       <p>
-        You are signed in as {session.person ?? session.token?.name} in {session.workspace}. The link may sign
-        in as somebody else, in whose name you would act then.
+        You are signed in as {session.person ?? session.token?.name} in {session.workspace}. The link may
+        belong to somebody else; you would then act in their name.
       </p>
       <ProblemNote problem={action.problem} />
       <div class="dialog-end">

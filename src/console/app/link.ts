@@ -4,8 +4,8 @@ let taken: string | null = null;
 const listeners = new Set<() => void>();
 
 /**
- * Takes the secret of a one-time link out of the address, which neither the history nor a copied address is to hold. Called once,
- * before anything is drawn; a link that is opened in the same tab later is taken as well.
+ * Removes the secret of a one-time link from the address, so that neither the history nor a copied address contains
+ * it. Called once, before anything is drawn. Links opened later in the same tab are handled too.
  */
 export function watchLinks(): void {
   take();
@@ -22,19 +22,19 @@ function take(): void {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-/** Whether a link was opened and not used yet. */
+/** Whether an unused link has been opened. */
 export function hasLink(): boolean {
   return taken !== null;
 }
 
-/** Its secret, once. */
+/** Returns the link's secret, once. */
 export function spendLink(): string | null {
   const secret = taken;
   taken = null;
   return secret;
 }
 
-/** @returns what ends the listening */
+/** @returns a function that stops the notifications */
 export function onLink(listener: () => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);

@@ -1,12 +1,12 @@
-import { lazy } from "preact-iso";
 import type { IconName } from "../parts/icons.tsx";
+import { lazyPage } from "./lazy-page.tsx";
 
-/** A page of the console as the menu shows it. */
+/** A page of the console, as the menu shows it. */
 export interface MenuEntry {
   readonly path: string;
   readonly name: string;
   readonly icon: IconName;
-  /** The token's scope without which there is nothing to see. */
+  /** Scope that a token needs to see anything on the page. */
   readonly scope: string | null;
 }
 
@@ -21,25 +21,29 @@ export const MENU: readonly MenuEntry[] = [
   { path: "/console/settings", name: "Settings", icon: "settings", scope: null },
 ];
 
-/** Each page is a script of its own, loaded when it is opened first. */
-export const Overview = lazy(async () => (await import("../pages/overview/overview.tsx")).Overview);
-export const TaskList = lazy(async () => (await import("../pages/tasks/task-list.tsx")).TaskList);
-export const TaskPage = lazy(async () => (await import("../pages/tasks/task-page.tsx")).TaskPage);
-export const AgentList = lazy(async () => (await import("../pages/agents/agent-list.tsx")).AgentList);
-export const AgentNew = lazy(async () => (await import("../pages/agents/agent-new.tsx")).AgentNew);
-export const AgentPage = lazy(async () => (await import("../pages/agents/agent-page.tsx")).AgentPage);
-export const Approvals = lazy(async () => (await import("../pages/approvals/approvals.tsx")).Approvals);
-/** One page at both of its addresses, so that its list stays while one goes through it. */
+/** Each page is a separate script, loaded when the page is first opened. */
+export const Overview = lazyPage(async () => (await import("../pages/overview/overview.tsx")).Overview);
+export const TaskList = lazyPage(async () => (await import("../pages/tasks/task-list.tsx")).TaskList);
+export const TaskPage = lazyPage(async () => (await import("../pages/tasks/task-page.tsx")).TaskPage);
+export const AgentList = lazyPage(async () => (await import("../pages/agents/agent-list.tsx")).AgentList);
+export const AgentNew = lazyPage(async () => (await import("../pages/agents/agent-new.tsx")).AgentNew);
+export const AgentPage = lazyPage(async () => (await import("../pages/agents/agent-page.tsx")).AgentPage);
+export const Approvals = lazyPage(async () => (await import("../pages/approvals/approvals.tsx")).Approvals);
+/** The same component at both addresses, so the list stays mounted while the user moves through it. */
 export const ApprovalPage = Approvals;
-export const Vault = lazy(async () => (await import("../pages/vault/vault.tsx")).Vault);
-export const DocumentPage = lazy(async () => (await import("../pages/vault/document-page.tsx")).DocumentPage);
-export const Connectors = lazy(async () => (await import("../pages/connectors/connectors.tsx")).Connectors);
-export const ConnectorNew = lazy(
+export const Vault = lazyPage(async () => (await import("../pages/vault/vault.tsx")).Vault);
+export const DocumentPage = lazyPage(
+  async () => (await import("../pages/vault/document-page.tsx")).DocumentPage,
+);
+export const Connectors = lazyPage(
+  async () => (await import("../pages/connectors/connectors.tsx")).Connectors,
+);
+export const ConnectorNew = lazyPage(
   async () => (await import("../pages/connectors/connector-new.tsx")).ConnectorNew,
 );
-export const ConnectorPage = lazy(
+export const ConnectorPage = lazyPage(
   async () => (await import("../pages/connectors/connector-page.tsx")).ConnectorPage,
 );
-export const Ledger = lazy(async () => (await import("../pages/ledger/ledger.tsx")).Ledger);
-export const EntryPage = lazy(async () => (await import("../pages/ledger/entry-page.tsx")).EntryPage);
-export const Settings = lazy(async () => (await import("../pages/settings/settings.tsx")).Settings);
+export const Ledger = lazyPage(async () => (await import("../pages/ledger/ledger.tsx")).Ledger);
+export const EntryPage = lazyPage(async () => (await import("../pages/ledger/entry-page.tsx")).EntryPage);
+export const Settings = lazyPage(async () => (await import("../pages/settings/settings.tsx")).Settings);

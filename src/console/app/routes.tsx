@@ -20,7 +20,7 @@ import {
   Vault,
 } from "./pages.ts";
 
-/** Which page stands at which address. */
+/** Maps addresses to pages. */
 export function Routes({ opened }: { readonly opened: () => void }): JSX.Element {
   return (
     <ErrorBoundary>
@@ -59,7 +59,7 @@ function NothingHere(): JSX.Element {
           </a>
         }
       >
-        It may have been mistyped, or what it showed is gone.
+        The address may be mistyped, or the page's content has been removed.
       </Empty>
     </Page>
   );

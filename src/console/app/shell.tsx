@@ -9,7 +9,7 @@ import { MENU } from "./pages.ts";
 import { Routes } from "./routes.tsx";
 import { StopButton, StoppedBanner } from "./stop.tsx";
 
-/** What stands around every page: where one is, what waits, and the stop button. */
+/** The frame around every page: menu, pending approvals, stop button. */
 export function Shell(): JSX.Element {
   const { session } = useSession();
   const { path } = useLocation();
@@ -17,7 +17,9 @@ export function Shell(): JSX.Element {
   const main = useRef<HTMLElement>(null);
   const menuButton = useRef<HTMLButtonElement>(null);
 
-  /** The focus was in the menu, which is gone. A page that was chosen there takes it once it is open. */
+  /**
+   * The focused menu item disappears, so the menu button takes the focus. A newly opened page takes it afterwards.
+   */
   function closeMenu(): void {
     if (!isOpen) return;
     setOpen(false);
@@ -26,7 +28,7 @@ export function Shell(): JSX.Element {
 
   function pageOpened(): void {
     setOpen(false);
-    // The router does not tell of the first page: whoever has just come begins at the top, as everywhere.
+    // The router does not report the first page, so this covers only later ones.
     main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
@@ -41,7 +43,7 @@ export function Shell(): JSX.Element {
           main.current?.focus();
         }}
       >
-        Skip to the content
+        Skip to content
       </a>
       <header class="bar">
         <button

@@ -8,15 +8,15 @@ import { type Action, useAction } from "../state/use-action.ts";
 import { onLink, spendLink } from "./link.ts";
 
 /**
- * Signs in with a token, or with the one-time link that the first start prints. The secret is sent once, as on any other call, and
- * answered with a cookie that no script can read; the page keeps nothing of it.
+ * Signs in with a token, or with the one-time link that the first start prints. The secret is sent once and answered
+ * with a cookie that scripts cannot read; the page keeps nothing of it.
  */
 export function SignIn({
   signedIn,
   isAgain = false,
 }: {
   readonly signedIn: () => Promise<void>;
-  /** Their session has ended, and what they were at waits behind. */
+  /** The session has expired, and the user's work is kept behind this page. */
   readonly isAgain?: boolean;
 }): JSX.Element {
   const [token, setToken] = useState("");
@@ -40,7 +40,7 @@ export function SignIn({
     };
     useLink();
     return onLink(useLink);
-    // Once, when the page is opened.
+    // Only when the page is opened.
   }, []);
 
   return (
@@ -69,7 +69,7 @@ export function SignIn({
             required
             value={token}
             change={setToken}
-            hint="The first start has printed one, or written it to admin.token in its data directory."
+            hint="The server's first start printed one, or wrote it to admin.token in its data directory."
           />
           <Refused action={action} />
           <button type="submit" class="button-main" disabled={action.isBusy || token.trim() === ""}>
@@ -77,21 +77,20 @@ export function SignIn({
           </button>
         </form>
         <p class="muted small">
-          No token? Whoever runs this server can print a link that signs in once:{" "}
-          <code>gatehouse console</code>
+          No token? The server's operator can print a one-time sign-in link: <code>gatehouse console</code>
         </p>
       </main>
     </div>
   );
 }
 
-/** A refused secret is told of in words of this page: the server's are for programs. */
+/** Explains a refused secret. The server's own message is written for programs. */
 function Refused({ action: { problem } }: { readonly action: Action }): JSX.Element | null {
   if (problem?.status !== 401) return <ProblemNote problem={problem} />;
   return (
     <div class="problem" role="alert">
-      <strong>This token, or link, is not known here, has expired, or was revoked.</strong>
-      <span>A link works once, and for 30 minutes. Print another one with: gatehouse console</span>
+      <strong>This token or link is unknown, has expired, or was revoked.</strong>
+      <span>A link works once, within 30 minutes. To print a new one, run: gatehouse console</span>
     </div>
   );
 }

@@ -5,8 +5,8 @@ import { ProblemNote } from "../parts/problem.tsx";
 import { useAction } from "../state/use-action.ts";
 
 /**
- * The stop button, where the console cannot be opened: the server takes a stop when it can write nothing, and a browser that is
- * signed in needs no page for it.
+ * A stop button for when the console cannot open. The server accepts a stop even if it cannot write to disk, and the
+ * session cookie is enough to send one.
  */
 export function StopAnyway(): JSX.Element {
   const [isAsked, setAsked] = useState(false);
@@ -20,9 +20,7 @@ export function StopAnyway(): JSX.Element {
   }
   return (
     <div class="stack-small">
-      <p class="muted">
-        A stop of the workspace is taken all the same, as long as the server answers at all.
-      </p>
+      <p class="muted">You can still stop the workspace as long as the server answers.</p>
       <div class="row">
         {!isAsked && (
           <button type="button" onClick={() => setAsked(true)}>

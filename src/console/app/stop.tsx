@@ -8,7 +8,7 @@ import { useSession } from "../state/session.tsx";
 import { useWorkspaceStatus } from "../state/usage.ts";
 import { useAction } from "../state/use-action.ts";
 
-/** Stops all that agents do in the workspace: on every page, for who may. */
+/** Stops everything that agents do in the workspace. On every page, for users who may stop. */
 export function StopButton(): JSX.Element | null {
   const { session, can } = useSession();
   const [isAsked, setAsked] = useState(false);
@@ -33,17 +33,17 @@ export function StopButton(): JSX.Element | null {
           }}
         >
           <p>
-            Every task that runs, waits or is queued is cancelled, calls that are out are broken off, and new
-            ones are refused until somebody resumes the workspace.
+            All running, waiting and queued tasks are cancelled, calls in progress are aborted, and new ones
+            are refused until somebody resumes the workspace.
           </p>
-          <p class="muted">What was cancelled does not come back. The stop is recorded with your name.</p>
+          <p class="muted">Cancelled tasks cannot be restored. The stop is recorded with your name.</p>
         </Confirm>
       )}
     </>
   );
 }
 
-/** Says on every page that nothing runs, and how to change that. */
+/** Shows on every page that the workspace is stopped, and offers to resume it. */
 export function StoppedBanner(): JSX.Element | null {
   const { session, can } = useSession();
   const [isAsked, setAsked] = useState(false);
@@ -56,7 +56,7 @@ export function StoppedBanner(): JSX.Element | null {
   return (
     <div class="banner banner-bad" role="status">
       <strong>The workspace is stopped.</strong>
-      <span>No agent works, and new tasks are refused.</span>
+      <span>No agent is working, and new tasks are refused.</span>
       {can("approvals:write") && session.agent === null && (
         <button type="button" class="button-small" onClick={() => setAsked(true)}>
           <Icon name="play" />
@@ -65,14 +65,14 @@ export function StoppedBanner(): JSX.Element | null {
       )}
       {isAsked && (
         <Confirm
-          title={`Let ${session.workspace} work again?`}
+          title={`Resume ${session.workspace}?`}
           confirm="Resume the workspace"
           isBad={false}
           action={action}
           close={() => setAsked(false)}
           work={() => call("POST /v1/workspace/resume", {})}
         >
-          <p>Agents take new tasks again. Those that were stopped by themselves stay so.</p>
+          <p>Agents accept new tasks again. Agents that were stopped individually stay stopped.</p>
         </Confirm>
       )}
     </div>

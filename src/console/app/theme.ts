@@ -1,9 +1,9 @@
-/** `system`: as the reader's system has it. */
+/** `system` follows the operating system's setting. */
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "gatehouse-theme";
 
-/** What was chosen on this machine. A browser that keeps nothing for pages has chosen nothing. */
+/** The theme chosen in this browser; `system` if the browser stores nothing for this site. */
 export function chosenTheme(): Theme {
   try {
     const kept = localStorage.getItem(KEY);
@@ -23,6 +23,6 @@ export function chooseTheme(theme: Theme): void {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // It holds until the page is left.
+    // Without storage, the choice lasts until the page is closed.
   }
 }

@@ -6,9 +6,8 @@ import { shortId } from "./text.tsx";
 const TOKEN = "token:";
 
 /**
- * Who did something, as the ledger writes it (`token:tok_…`, or another name), in words: the reader's own token as "you",
- * another one by its name and person where the reader may list tokens, else by the end of its id. The whole is under the
- * pointer.
+ * The author of a ledger entry (`token:tok_…` or another name) in words: "you" for the reader's own token, a token's
+ * name and person if the reader may list tokens, otherwise the end of its id. The full actor is in the tooltip.
  */
 export function Actor({ of }: { readonly of: string }): JSX.Element {
   const { session } = useSession();

@@ -29,7 +29,7 @@ export function Badge({ tone, text }: { readonly tone: Tone; readonly text: stri
   return <span class={tone === "plain" ? "badge" : `badge badge-${tone}`}>{text}</span>;
 }
 
-/** A status of the API as a badge: the word says it, the colour only helps. */
+/** An API status as a badge. The word carries the meaning; the colour only helps. */
 export function Status({ status }: { readonly status: string }): JSX.Element {
   return <Badge tone={TONES[status] ?? "plain"} text={status.replaceAll("_", " ")} />;
 }

@@ -2,21 +2,21 @@ import uPlot from "uplot";
 
 export interface Series {
   readonly name: string;
-  /** One a slot; null where there is nothing. */
+  /** One value for each slot; null if there is none. */
   readonly values: readonly (number | null)[];
-  /** What it means, where it means more than another one of its kind. */
+  /** Emphasis of the series, if it differs from its neighbours. */
   readonly tone?: "good" | "warn" | "bad" | "plain";
 }
 
-/** How series are drawn: how much there was of each as bars, one on the other, or how great each was as lines. */
+/** How series are drawn: stacked bars for counts, lines for measurements. */
 export interface Look {
   readonly kind: "bars" | "lines";
-  /** Whether ticks are whole numbers alone. */
+  /** Whether axis ticks are whole numbers only. */
   readonly isWhole: boolean;
   data(slots: readonly string[], stepSeconds: number, series: readonly Series[]): uPlot.AlignedData;
 }
 
-/** Told apart by those who see few colours as well (after Okabe and Ito), each 3:1 and more on light and on dark. */
+/** Distinguishable with colour blindness (after Okabe and Ito), with at least 3:1 contrast on light and dark. */
 const COLOURS = ["#0f8a7a", "#d97706", "#3b7dd8", "#b4479f", "#8a8f1d", "#c2483c", "#5e6ad2", "#2f8f4e"];
 const TONES = { good: "#2f8f4e", warn: "#d97706", bad: "#c2483c", plain: "#7a858c" } as const;
 const HEIGHT = 168;
@@ -33,7 +33,7 @@ export function bars({ isWhole }: { readonly isWhole: boolean }): Look {
   return {
     kind: "bars",
     isWhole,
-    // The highest is drawn first, and the others before it.
+    // The tallest bar is drawn first, so the others cover it.
     data: (slots, step, series) => [middles(slots, step), ...stack(series).reverse()],
   };
 }
@@ -44,7 +44,7 @@ export const LINES: Look = {
   data: (slots, step, series) => [middles(slots, step), ...series.map(({ values }) => [...values])],
 };
 
-/** What is shown of a slot: its beginning, in the reader's zone; days are UTC's, as the server adds them up. */
+/** The start of a slot, in the reader's time zone. Days are UTC days, as the server counts them. */
 export function slotText(slot: string, stepSeconds: number): string {
   const date = new Date(slot);
   return stepSeconds < DAY_SECONDS ? MOMENT.format(date) : `${UTC_DAY.format(date)} (UTC)`;
@@ -56,11 +56,11 @@ export interface PlotParts {
   readonly series: readonly Series[];
   readonly look: Look;
   readonly format: (value: number) => string;
-  /** Told of the slot under the pointer; null: of none. */
+  /** Called with the index of the slot under the pointer, or null. */
   readonly hover: (slot: number | null) => void;
 }
 
-/** Draws into an element, as wide as it is, until `end`. */
+/** Draws into an element at the element's width, until `end` is called. */
 export function startPlot(
   element: HTMLElement,
   parts: PlotParts,
@@ -94,7 +94,7 @@ function optionsFor(
   element: HTMLElement,
   { stepSeconds, series, look, format, hover }: PlotParts,
 ): uPlot.Options {
-  // Custom properties are not computed: a canvas is given the colour that they stand for now.
+  // A canvas does not resolve custom properties, so it gets their computed colours.
   const { color: muted, font } = getComputedStyle(element);
   const axis = { stroke: muted, font, grid: { stroke: muted, width: 0.2 }, ticks: { show: false } };
   const isDays = stepSeconds >= DAY_SECONDS;
@@ -139,19 +139,19 @@ function optionsFor(
 const paths = uPlot.paths.bars?.({ size: [0.8, 40] });
 const BARS = paths ? { paths } : {};
 
-/** The hour; at midnight, and of days, the day. */
+/** The hour, or the day at midnight and for daily slots. */
 function tickText(seconds: number, isDays: boolean): string {
   const date = new Date(seconds * 1_000);
   if (isDays) return UTC_DAY.format(date);
   return date.getHours() + date.getMinutes() === 0 ? DAY.format(date) : HOUR.format(date);
 }
 
-/** Seconds since the Unix epoch: a slot is drawn, and found by the pointer, around its middle. */
+/** Middles of the slots, in seconds since the Unix epoch: a slot is drawn around its middle. */
 function middles(slots: readonly string[], stepSeconds: number): number[] {
   return slots.map((slot) => Date.parse(slot) / 1_000 + stepSeconds / 2);
 }
 
-/** Each on top of those before it. */
+/** Stacks each series on those before it. */
 function stack(series: readonly Series[]): number[][] {
   let below: readonly number[] = [];
   return series.map(({ values }) => {

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { type Series, slotText } from "./chart-plot.ts";
 
-/** What a chart draws, as a table that is made when it is opened. The newest slot is on top. */
+/** A chart's data as a table, built when it is opened. Newest slot first. */
 export function ChartTable({
   label,
   slots,

@@ -8,8 +8,8 @@ import { useScheme } from "./use-scheme.ts";
 export type { Series } from "./chart-plot.ts";
 
 /**
- * Values over time, one a slot. Under the pointer the key shows a slot's values, else what each comes to as a whole. The
- * table below says the same to who uses no pointer, or does not see the picture.
+ * Values over time. The legend shows the values of the slot under the pointer, or else the totals. The table below
+ * shows the same data to readers who use no pointer or cannot see the chart.
  */
 export function Chart({
   label,
@@ -21,13 +21,13 @@ export function Chart({
   whole,
 }: {
   readonly label: string;
-  /** When each slot begins, RFC 3339. */
+  /** Start of each slot, RFC 3339. */
   readonly slots: readonly string[];
   readonly stepSeconds: number;
   readonly series: readonly Series[];
   readonly look: Look;
   readonly format: (value: number) => string;
-  /** What a series comes to over all slots; left out where that says nothing. */
+  /** The total of a series over all slots. Left out if a total means nothing. */
   readonly whole?: (series: Series) => string;
 }): JSX.Element {
   const frame = useRef<HTMLDivElement>(null);
@@ -55,12 +55,12 @@ export function Chart({
       made.end();
       plot.current = null;
     };
-    // Made anew where the shape of what it shows, or a colour, is another one.
+    // Rebuild the plot only if the series or the colours change.
   }, [shape, scheme]);
 
   useEffect(() => {
     plot.current?.setData(look.data(slots, stepSeconds, series));
-    // What the plot was made with is put in place by its maker.
+    // A new plot already has its data.
   }, [slots, series]);
 
   const at = hovered === null ? undefined : slots[hovered];

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 const SHOWN_MS = 1_500;
 
-/** Copies a text, and says that it has. */
+/** Copies a text and confirms it. */
 export function CopyButton({
   text,
   label = "Copy",
@@ -28,7 +28,7 @@ export function CopyButton({
   );
 }
 
-/** Browsers give the clipboard to pages on https and on this machine alone. */
+/** Browsers give only pages on https and localhost access to the clipboard. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -38,14 +38,14 @@ async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** A text to be read or taken as it is. */
+/** Preformatted text, to be read or copied. */
 export function Code({
   text,
   label,
   canCopy = true,
 }: {
   readonly text: string;
-  /** What it is, for who does not see it. */
+  /** Label for screen readers. */
   readonly label: string;
   readonly canCopy?: boolean;
 }): JSX.Element {

@@ -3,14 +3,14 @@ import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Action } from "../state/use-action.ts";
 import { ProblemNote } from "./problem.tsx";
 
-/** Closes the dialog that stands around; it may ask first. */
+/** Closes the enclosing dialog, which may ask first. */
 const Leave = createContext<() => void>(() => {
-  throw new Error("a CloseButton stands outside of a dialog");
+  throw new Error("a CloseButton must be inside a dialog");
 });
 
 /**
- * A dialog over the page, open for as long as it is drawn. Escape closes it, and the focus goes back where it was. With
- * `isDirty` it asks before Escape or a `CloseButton` throws away what was typed.
+ * A modal dialog, open while it is rendered. Escape closes it and restores the focus. With `isDirty`, Escape and
+ * `CloseButton` ask before they discard what was typed.
  */
 export function Dialog({
   title,
@@ -45,13 +45,13 @@ export function Dialog({
         class={isWide ? "dialog-wide" : undefined}
         aria-labelledby={id}
         onCancel={(event) => {
-          // A file field tells of its own cancelled choice by an event of the same name, which rises to here.
+          // A file input's cancelled choice bubbles up as an event of the same name.
           if (event.target !== event.currentTarget) return;
           event.preventDefault();
           leave();
         }}
         onClose={() => {
-          // A browser closes it by itself at a second Escape, even where the first one was answered with a question.
+          // A browser closes the dialog on the second Escape, even if the first one was cancelled to ask.
           const dialog = element.current;
           if (!dialog || dialog.open) return;
           dialog.showModal();
@@ -68,7 +68,7 @@ export function Dialog({
   );
 }
 
-/** Closes the dialog in which it stands, as Escape does. */
+/** Closes the enclosing dialog, as Escape does. */
 export function CloseButton({ children }: { readonly children: ComponentChildren }): JSX.Element {
   const leave = useContext(Leave);
   return (
@@ -80,21 +80,21 @@ export function CloseButton({ children }: { readonly children: ComponentChildren
 
 function ThrowAway({ close, keep }: { readonly close: () => void; readonly keep: () => void }): JSX.Element {
   return (
-    <Dialog title="Throw away what you typed?" close={keep}>
-      <p>It is not saved, and would be lost.</p>
+    <Dialog title="Discard your input?" close={keep}>
+      <p>It has not been saved and would be lost.</p>
       <div class="dialog-end">
         <button type="button" class="button-main" onClick={keep}>
           Keep editing
         </button>
         <button type="button" class="button-bad" onClick={close}>
-          Throw it away
+          Discard
         </button>
       </div>
     </Dialog>
   );
 }
 
-/** Asks before something is done that cannot simply be undone. */
+/** Asks before an action that cannot easily be undone. */
 export function Confirm({
   title,
   confirm,
@@ -105,7 +105,7 @@ export function Confirm({
   children,
 }: {
   readonly title: string;
-  /** What the button says that does it. */
+  /** Label of the confirming button. */
   readonly confirm: string;
   readonly isBad?: boolean;
   readonly action: Action;
@@ -126,7 +126,7 @@ export function Confirm({
       <ProblemNote problem={action.problem} />
       <div class="dialog-end">
         <button type="button" onClick={close}>
-          Keep as it is
+          Cancel
         </button>
         <button
           type="button"

@@ -4,7 +4,7 @@ import { useId } from "preact/hooks";
 interface FieldProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
-  /** What the server, or the page, has against it. */
+  /** Error from the server or the page. */
   readonly error?: string | undefined;
 }
 
@@ -14,7 +14,7 @@ interface Described {
   readonly "aria-invalid": "true" | undefined;
 }
 
-/** A label, its control, what it is for and what is wrong with it, all tied to each other. */
+/** A label, its control, a hint and an error, linked to each other for screen readers. */
 export function Field({
   label,
   hint,
@@ -66,7 +66,7 @@ export function TextField({
 }: TextProps & {
   readonly type?: "text" | "password" | "search" | "url" | "date" | "datetime-local";
   readonly autocomplete?: string;
-  /** What may be meant, offered while it is typed. */
+  /** Suggestions offered while typing. */
   readonly list?: readonly string[];
 }): JSX.Element {
   return (
@@ -84,7 +84,7 @@ export function TextField({
               autocomplete,
               spellcheck: false,
               list: list && `${described.id}-list`,
-              // Their types are of one kind of input each; this is any of them.
+              // Each input kind has its own attribute type; this is their union.
             } as JSX.IntrinsicElements["input"])}
             onInput={(event: InputEvent) => {
               if (event.currentTarget instanceof HTMLInputElement) change(event.currentTarget.value);
@@ -132,7 +132,7 @@ export function TextArea({
   );
 }
 
-/** A number as it is typed: empty, or not a number yet, is kept as it stands. See `numberOf`. */
+/** A number as it is typed: empty and incomplete input is kept as it is. See `numberOf`. */
 export function NumberField({
   value,
   change,
@@ -165,7 +165,7 @@ export function NumberField({
   );
 }
 
-/** What was typed into a number's field; null where that is nothing. */
+/** The number typed into a number field; null if it is empty. */
 export function numberOf(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
@@ -179,7 +179,7 @@ export function Select({
 }: FieldProps & {
   readonly value: string;
   readonly change: (value: string) => void;
-  /** Values, each with what it is called. */
+  /** Pairs of value and label. */
   readonly options: readonly (readonly [string, string])[];
   readonly disabled?: boolean;
 }): JSX.Element {
@@ -234,7 +234,7 @@ export function Check({
   );
 }
 
-/** A list of texts, one a line. */
+/** A list of texts, one on each line. */
 export function Lines({
   values,
   change,
@@ -247,7 +247,7 @@ export function Lines({
   return <TextArea {...rest} isCode value={values} change={change} />;
 }
 
-/** The texts of such a list; empty lines count for nothing. */
+/** The texts of such a list. Empty lines are ignored. */
 export function linesOf(text: string): string[] {
   return text
     .split("\n")

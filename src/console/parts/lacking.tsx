@@ -1,11 +1,15 @@
 import type { JSX } from "preact";
 import { Empty } from "./page.tsx";
 
-/** Stands in place of what the server would refuse for want of a scope. `what`: as in "You may not read agents". */
+/**
+ * Shown in place of content that needs a scope the token lacks. `what` completes "You may not …", as in "read
+ * agents".
+ */
 export function Lacking({ scope, what }: { readonly scope: string; readonly what: string }): JSX.Element {
   return (
     <Empty title={`You may not ${what}`}>
-      Your token lacks the scope <code>{scope}</code>. Sign in with one that has it, or ask who issued yours.
+      Your token lacks the scope <code>{scope}</code>. Sign in with one that has it, or ask the person who
+      issued yours.
     </Empty>
   );
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** A page: its heading is the document's title as well, where it is given no other. */
+/** A page. Its heading is also the document's title, unless a title is given. */
 export function Page({
   title,
   heading = title,
@@ -54,7 +54,7 @@ export function Card({
   );
 }
 
-/** Nothing is there yet: what belongs here, and the next step. */
+/** An empty state: what belongs here, and the next step. */
 export function Empty({
   title,
   children,
@@ -73,7 +73,7 @@ export function Empty({
   );
 }
 
-/** Terms and what they are: `[["Agent", "helper"], …]`. What is null is left out. */
+/** Terms and their descriptions: `[["Agent", "helper"], …]`. Null descriptions are left out. */
 export function Facts({
   of,
 }: {
@@ -95,13 +95,13 @@ export function Tabs({
   current,
 }: {
   readonly label: string;
-  /** Address and name. */
+  /** Pairs of address and name. */
   readonly of: readonly (readonly [string, string])[];
   readonly current: string;
 }): JSX.Element {
   const frame = useRef<HTMLElement>(null);
   useEffect(() => {
-    // On a narrow screen the current one may stand outside of what is seen.
+    // On a narrow screen the current tab may be scrolled out of view.
     const nav = frame.current;
     const link = nav?.querySelector<HTMLElement>(`[aria-current="page"]`);
     if (!nav || !link) return;

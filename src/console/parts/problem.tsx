@@ -40,7 +40,7 @@ export function ProblemNote({
   );
 }
 
-/** Shows what was read; before that, that it is being read, or why it could not be. */
+/** Shows loaded data; before that, a loading note or the reason why loading failed. */
 export function Show<Value>({
   of: { data, problem, reload },
   children,

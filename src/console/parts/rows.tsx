@@ -8,12 +8,12 @@ import {
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** Rows above and below what is seen that are drawn as well. */
+/** Rows rendered above and below the visible ones. */
 const OVERSCAN = 12;
 
 /**
- * A long list of which only what is seen is drawn: ten thousand rows cost what thirty do. `more` is called when its reader
- * comes near its end.
+ * A virtual list: ten thousand rows cost as much as the thirty visible ones. Calls `more` when the reader gets near
+ * the end.
  */
 export function Rows<Item>({
   items,
@@ -26,14 +26,14 @@ export function Rows<Item>({
   children,
 }: {
   readonly items: readonly Item[];
-  /** Pixels. */
+  /** In pixels. */
   readonly rowHeight: number;
-  /** Of the part that is seen, as a CSS length. */
+  /** Height of the visible part, as a CSS length. */
   readonly height: string;
   readonly label: string;
   readonly keyOf: (item: Item) => string;
   readonly more?: () => void;
-  /** The index of a row that is brought into sight, and again whenever it is another. */
+  /** Index of a row to scroll into view, whenever it changes. */
   readonly kept?: number | null;
   readonly children: (item: Item) => JSX.Element;
 }): JSX.Element {
@@ -60,7 +60,7 @@ export function Rows<Item>({
   const isNearEnd = (seen.at(-1)?.index ?? 0) >= items.length - OVERSCAN - 1;
   useEffect(() => {
     if (isNearEnd) more?.();
-    // Asked again when a page has come that does not fill what is seen.
+    // Runs again after each page, in case the page did not fill the view.
   }, [isNearEnd, items.length, more]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).

@@ -16,7 +16,10 @@ const WHOLE = new Intl.DateTimeFormat(undefined, {
 const COUNT = new Intl.NumberFormat();
 const CREDITS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 6 });
 
-/** A time in the reader's zone: of today by its hour, else with its day. Under the pointer, and for programs, in UTC. */
+/**
+ * A time in the reader's zone: the hour if it is today, otherwise with its date. The tooltip and the `datetime`
+ * attribute are in UTC.
+ */
 export function Time({
   at,
   whole = false,
@@ -35,7 +38,7 @@ export function Time({
   );
 }
 
-/** How long something took, or has taken until now where `to` is null. */
+/** A duration. If `to` is null, the time elapsed until now. */
 export function Lasting({
   from,
   to,
@@ -77,7 +80,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;
 }
 
-/** An id that is too long for a table: its end tells ids apart, its whole is under the pointer. */
+/** A long id, shortened to its end, which tells ids apart. The tooltip has all of it. */
 export function shortId(id: string): string {
   const mark = id.indexOf("_");
   return id.length <= 18 ? id : `${id.slice(0, mark + 1)}…${id.slice(-8)}`;

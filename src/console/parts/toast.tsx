@@ -18,7 +18,7 @@ function show(toasts: readonly Toast[]): void {
   for (const listener of listeners) listener();
 }
 
-/** Says for some seconds that something was done, or has happened elsewhere. */
+/** Shows a message for a few seconds. */
 export function notify(text: string, { isBad = false }: { readonly isBad?: boolean } = {}): void {
   last += 1;
   const id = last;

@@ -5,8 +5,8 @@ import { guardHistory } from "../state/leaving.ts";
 import { Dialog } from "./dialog.tsx";
 
 /**
- * Asks before a page is left on which something is typed that was not saved: by a link, by the browser's own back and forward,
- * and, in the browser's words, when the tab is closed or loaded anew.
+ * Asks before a page with unsaved input is left: by a link, by the browser's back and forward buttons, and, in the
+ * browser's own words, by closing or reloading the tab.
  */
 export function Unsaved({ isDirty }: { readonly isDirty: boolean }): JSX.Element | null {
   const { url, route } = useLocation();
@@ -25,7 +25,7 @@ export function Unsaved({ isDirty }: { readonly isDirty: boolean }): JSX.Element
     const closed = (event: BeforeUnloadEvent) => {
       if (!isLeaving.current) event.preventDefault();
     };
-    // Before the router hears of it.
+    // Before the router handles the click.
     document.addEventListener("click", clicked, true);
     addEventListener("beforeunload", closed);
     const release = guardHistory({
@@ -48,7 +48,7 @@ export function Unsaved({ isDirty }: { readonly isDirty: boolean }): JSX.Element
   if (leave === null) return null;
   return (
     <Dialog title="Leave without saving?" close={() => setLeave(null)}>
-      <p>What you have changed here is not saved, and would be lost.</p>
+      <p>Your changes have not been saved and would be lost.</p>
       <div class="dialog-end">
         <button type="button" class="button-main" onClick={() => setLeave(null)}>
           Keep editing
@@ -68,7 +68,7 @@ export function Unsaved({ isDirty }: { readonly isDirty: boolean }): JSX.Element
   );
 }
 
-/** Where a click leads within the console; undefined where it leads nowhere else, or not away from here. */
+/** The console page that a click leads to; undefined if it leads to the current page or out of the console. */
 function addressOf(event: MouseEvent): string | undefined {
   if (event.button !== 0 || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey)
     return undefined;

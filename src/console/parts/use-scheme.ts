@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 
 type Scheme = "light" | "dark";
 
-/** The colours that the page has now, for what is drawn on a canvas, where no style sheet reaches. */
+/** The page's current colour scheme, for canvases, which style sheets do not reach. */
 export function useScheme(): Scheme {
   const [scheme, setScheme] = useState(currentScheme);
   useEffect(() => {

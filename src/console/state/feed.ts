@@ -1,10 +1,10 @@
 import type { FeedEventName, FeedEvents } from "../../http/api.ts";
 
-/** How the page hears of changes: not yet, as they come, or not at present. */
+/** The state of the event stream. */
 export type FeedState = "connecting" | "live" | "lost";
 
 type Listener<Name extends FeedEventName> = (data: FeedEvents[Name]) => void;
-/** What one tab tells the others: an event, how the stream is, or that it has just been opened and knows nothing. */
+/** A message between tabs: an event, the stream's state, or a new tab asking for both. */
 type Shared =
   | { readonly kind: "hello" }
   | { readonly kind: "event"; readonly name: FeedEventName; readonly data: unknown }
@@ -12,7 +12,7 @@ type Shared =
 
 const ADDRESS = "/v1/events";
 const SHARED_NAME = "gatehouse-feed";
-/** What a page reads waits so long for the stream at most. */
+/** How long a page waits at most for the stream before it reads. */
 const LONGEST_BEGINNING_MS = 300;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 10_000;
@@ -34,10 +34,9 @@ const NAMES: readonly FeedEventName[] = [
 ];
 
 /**
- * The workspace's events, as they come. A browser opens six connections to a server at most, over all tabs: where it has
- * locks (on https and on this machine), one tab reads the stream and tells the others.
- *
- * Nothing is replayed. After each `feed.open` and `feed.reset` what was read before may be old: `onGap` tells of both.
+ * The workspace's events, as they come. A browser opens at most six connections to a server, shared by all tabs, so
+ * one tab reads the stream and forwards it to the others if the browser has locks (on https and localhost).
+ * Nothing is replayed. After each `feed.open` and `feed.reset`, data read earlier may be stale: `onGap` reports both.
  */
 export class Feed {
   readonly #listeners = new Map<FeedEventName, Set<Listener<FeedEventName>>>();
@@ -53,7 +52,7 @@ export class Feed {
   readonly #ready = Promise.withResolvers<void>();
   #isReady = false;
 
-  /** `refused`: the server has refused the stream, perhaps since nobody is signed in any more. */
+  /** `refused` is called when the server refuses the stream, perhaps because the session has ended. */
   constructor(refused: () => void) {
     this.#refused = refused;
   }
@@ -63,8 +62,8 @@ export class Feed {
   }
 
   /**
-   * Resolves when the stream is open, or soon without it. What is read from then on needs not be read again for the
-   * stream's beginning.
+   * Resolves when the stream is open, or after a short wait without it. Data read afterwards need not be read again
+   * when the stream opens.
    */
   get ready(): Promise<void> {
     return this.#ready.promise;
@@ -102,12 +101,12 @@ export class Feed {
     this.#state = "connecting";
   }
 
-  /** The last event of a name that has come, in this tab's time. */
+  /** The last event of this name since the tab was opened. */
   last<Name extends FeedEventName>(name: Name): FeedEvents[Name] | undefined {
     return this.#last.get(name) as FeedEvents[Name] | undefined;
   }
 
-  /** @returns what ends the listening */
+  /** @returns a function that stops listening */
   listen<Name extends FeedEventName>(name: Name, listener: Listener<Name>): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners);
@@ -115,7 +114,7 @@ export class Feed {
     return () => void listeners.delete(listener as Listener<FeedEventName>);
   }
 
-  /** Calls `listener` whenever something may have been missed. @returns what ends that */
+  /** Calls `listener` whenever events may have been missed. @returns a function that stops this */
   onGap(listener: () => void): () => void {
     const ends = [this.listen("feed.open", listener), this.listen("feed.reset", listener)];
     return () => {
@@ -128,7 +127,7 @@ export class Feed {
     return () => void this.#states.delete(listener);
   }
 
-  /** Holds the lock for as long as the tab, or the session, lasts. */
+  /** Holds the lock until the tab or the session ends. */
   #readUntil(signal: AbortSignal): Promise<void> {
     this.#open();
     return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
@@ -150,7 +149,7 @@ export class Feed {
     });
     source.addEventListener("error", () => {
       this.#tell("lost");
-      // The browser tries again by itself, and gives up where it was answered with anything but a stream.
+      // The browser reconnects by itself, but gives up if the answer is not a stream.
       if (source.readyState !== EventSource.CLOSED) return;
       this.#close();
       this.#refused();
@@ -165,7 +164,7 @@ export class Feed {
     this.#source = null;
   }
 
-  /** For a tab that was opened after the stream was. */
+  /** For tabs opened after the stream was. */
   #tellAll(): void {
     if (this.#source === null) return;
     this.#share({ kind: "state", state: this.#state });
@@ -173,7 +172,7 @@ export class Feed {
     if (usage !== undefined) this.#share({ kind: "event", name: "usage", data: usage });
   }
 
-  /** As the tab says that reads the stream. */
+  /** Takes over the state from the tab that reads the stream. */
   #follow(state: FeedState): void {
     this.#become(state);
     if (state === "live") this.#becomeReady();

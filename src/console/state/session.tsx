@@ -5,18 +5,18 @@ import { call, onSignedOut } from "../api/client.ts";
 import { type ApiProblem, asProblem } from "../api/problem.ts";
 import { Feed, type FeedState } from "./feed.ts";
 
-/** Who is signed in, and what a page needs of that. */
+/** The signed-in user, as pages need it. */
 export interface SignedIn {
   readonly session: Who;
   readonly feed: Feed;
-  /** Whether the token behind the session has a scope. */
+  /** Whether the session's token has a scope. */
   can(scope: string): boolean;
   signOut(): Promise<void>;
 }
 
 /**
- * `asking`: not known yet. `out`: nobody is signed in. `failed`: the server could not be asked. `isLapsed`: somebody was, and what
- * they have typed is kept until they are so again.
+ * `asking`: not known yet. `out`: not signed in. `failed`: the server could not be reached. `isLapsed`: the session
+ * has ended, and what was typed is kept until the user signs in again.
  */
 export type SessionState =
   | { readonly kind: "asking" | "out" }
@@ -26,8 +26,8 @@ export type SessionState =
 const EXPECTED = "gatehouse-signed-in";
 
 /**
- * Until when somebody may be signed in here, in milliseconds since the Unix epoch: so that whoever is not is shown where to
- * sign in at once, and the server is not asked what it would refuse. The cookie, which no script reads, decides.
+ * When the session may end, in milliseconds since the Unix epoch. Signed-out users see the sign-in page at once,
+ * without a request that would be refused. The cookie, which scripts cannot read, decides.
  */
 function expectedUntil(): number {
   try {
@@ -42,13 +42,13 @@ function expectUntil(time: string | null): void {
     if (time === null) localStorage.removeItem(EXPECTED);
     else localStorage.setItem(EXPECTED, String(Date.parse(time)));
   } catch {
-    // The server is asked each time.
+    // Without storage, the server is asked each time.
   }
 }
 
 const Context = createContext<SignedIn | null>(null);
 
-/** @throws Error outside of a page that somebody is signed in to */
+/** @throws Error if nobody is signed in */
 export function useSession(): SignedIn {
   const signedIn = useContext(Context);
   if (!signedIn) throw new Error("nobody is signed in");
@@ -65,12 +65,12 @@ export function SessionProvider({
   return <Context.Provider value={signedIn}>{children}</Context.Provider>;
 }
 
-/** Whether two answers are of the same token: what was drawn and typed for the one is not for another. */
+/** Whether two answers describe the same token. What one user has typed must not be shown to another. */
 function isSame(one: Who, other: Who): boolean {
   return one.actor === other.actor && one.workspace === other.workspace;
 }
 
-/** Asks who is signed in, and keeps to it: an answer of 401 anywhere ends the session here. */
+/** Reads the session and keeps it up to date. Any 401 answer ends it. */
 export function useSessionState(): {
   readonly state: SessionState;
   readonly ask: () => Promise<void>;
@@ -97,7 +97,7 @@ export function useSessionState(): {
     try {
       const answer = await call("GET /v1/session", {});
       if (who && !isSame(who, answer)) {
-        // Somebody else: nothing that was drawn for the one before may stay.
+        // Another user: discard everything on the page.
         location.reload();
         return;
       }
@@ -121,7 +121,7 @@ export function useSessionState(): {
   }, [ask, leave]);
   useEffect(() => onSignedOut(lapse), [lapse]);
 
-  // One for each who is signed in: what it has heard is of their workspace.
+  // One feed for each user, since its events belong to one workspace.
   const actor = session && `${session.workspace} ${session.actor}`;
   const feed = useMemo(() => (actor === null ? null : new Feed(() => void ask())), [ask, actor]);
   current.current.feed = feed;
@@ -130,12 +130,12 @@ export function useSessionState(): {
     if (!isIn || !feed) return undefined;
     feed.start();
     let isOver = false;
-    // Between the answer and the stream's beginning something may have happened that neither has told.
+    // Something may have happened between the answer and the stream's opening.
     void feed.ready.then(() => {
       if (!isOver) void ask();
     });
     const ends = [
-      // What was missed may be that everything was stopped.
+      // A missed event may be that the workspace was stopped.
       feed.onGap(() => void ask()),
       feed.listen("workspace.changed", ({ status }) =>
         setSession((before) =>
@@ -174,7 +174,7 @@ export function useSessionState(): {
   return { state: { kind: kind === "out" ? "out" : "asking" }, ask };
 }
 
-/** How the page hears of changes at present. */
+/** The state of the event stream. */
 export function useFeedState(): FeedState {
   const { feed } = useSession();
   const [state, setState] = useState(feed.state);

@@ -5,16 +5,19 @@ import { useSession } from "./session.tsx";
 
 export type KnownToken = Pick<Token, "name" | "person">;
 
-/** Each reading is an entry in the ledger: one serves all that a page shows, and an id that it lacks waits so long. */
+/**
+ * Each read is a ledger entry, so one read serves the whole page, and an id that it lacks waits this long for the
+ * next.
+ */
 const SHORTEST_MS = 60_000;
 const PAGE = 200;
-/** A workspace with more tokens than these pages hold shows the others by their ids. */
+/** If a workspace has more tokens than these pages hold, the rest are shown by id. */
 const MOST_PAGES = 5;
 
-/** The names of the tokens that one session may list: read when one is first asked for, and again for one that came since. */
+/** Names of the tokens that the session may list. Read when one is first needed, and again for an unknown id. */
 class TokenNames {
   readonly #listeners = new Set<() => void>();
-  /** Looked for in vain: revoked tokens are in no list. */
+  /** Not found: revoked tokens are not listed. */
   readonly #missing = new Set<string>();
   readonly #wanted = new Set<string>();
   #names: ReadonlyMap<string, KnownToken> = new Map();
@@ -45,7 +48,7 @@ class TokenNames {
       this.#names = new Map(found.map(({ id, name, person }) => [id, { name, person }]));
       for (const id of wanted) if (!this.#names.has(id)) this.#missing.add(id);
     } catch {
-      // The ids are shown as they are, and looked for again with the next one that is wanted.
+      // Show the ids, and look again when the next name is needed.
     }
     this.#timer = undefined;
     for (const id of this.#wanted) this.want(id);
@@ -74,7 +77,7 @@ function namesOf(session: string): TokenNames {
   return current.names;
 }
 
-/** A token's name, where the reader may list tokens; undefined while it is not known, and where it is not to be had. */
+/** The name of a token; undefined while unknown, or if the reader may not list tokens. */
 export function useTokenName(id: string | null): KnownToken | undefined {
   const { session, can } = useSession();
   const names = namesOf(session.session?.id ?? session.actor);

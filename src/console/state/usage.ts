@@ -5,7 +5,7 @@ import { useSession } from "./session.tsx";
 type Usage = FeedEvents["usage"];
 type Status = FeedEvents["workspace.changed"]["status"];
 
-/** What the workspace has in use now, as the feed tells it; null before it has. */
+/** The workspace's current usage, from the feed; null before the first event. */
 export function useUsage(): Usage | null {
   const { feed } = useSession();
   const [usage, setUsage] = useState<Usage | null>(() => feed.last("usage") ?? null);

@@ -1,12 +1,12 @@
 import { useCallback, useRef, useState } from "preact/hooks";
 import { type ApiProblem, asProblem } from "../api/problem.ts";
 
-/** Something that the reader does: at most one at a time. */
+/** A user action, such as saving. At most one runs at a time. */
 export interface Action {
   readonly isBusy: boolean;
-  /** Why the last one failed. */
+  /** Why the last run failed. */
   readonly problem: ApiProblem | null;
-  /** @returns what `work` answers; undefined where it failed, or another is under way */
+  /** @returns the result of `work`; undefined if it failed or an action was already running */
   run<Result>(work: () => Promise<Result>): Promise<Result | undefined>;
   clear(): void;
 }

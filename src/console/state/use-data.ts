@@ -4,25 +4,25 @@ import { type AnswerOf, type CallOptions, call, type RouteName } from "../api/cl
 import { type ApiProblem, asProblem } from "../api/problem.ts";
 import { useSession } from "./session.tsx";
 
-/** What was read, as it is now. */
+/** Data of a route, kept up to date. */
 export interface Loaded<Value> {
-  /** The last that was read; undefined before the first answer. */
+  /** The latest data; undefined before the first answer. */
   readonly data: Value | undefined;
-  /** Why the last reading failed; what was read before stays. */
+  /** Why the last read failed. Earlier data stays. */
   readonly problem: ApiProblem | null;
   readonly isLoading: boolean;
   reload(): void;
-  /** Puts something newer in its place: what an action has answered, or the feed has told. */
+  /** Replaces the data with something newer: the result of an action, or an event. */
   change(update: (value: Value) => Value): void;
 }
 
-/** Each reading is a call, and an entry in the ledger: events that come closer together than this share one. */
+/** Each read is a call and a ledger entry: events that come closer together than this share one read. */
 const SHORTEST_MS = 1_500;
 const RETRY_MS = 5_000;
 
 /**
- * Reads a route, and again when one of the events in `on` has come, or some may have been missed. `options` null reads
- * nothing.
+ * Reads a route, and reads it again after an event in `on` or a gap in the feed. With `options` null, nothing is
+ * read.
  */
 export function useData<Name extends RouteName>(
   name: Name,
@@ -42,7 +42,7 @@ export function useData<Name extends RouteName>(
 
   useEffect(() => {
     if (key === null || given.current === null) return undefined;
-    // What another address answers is not shown for this one.
+    // Do not show the answer of another address.
     if (shown.current !== key) setData(undefined);
     shown.current = key;
     setLoading(true);
@@ -93,7 +93,7 @@ export function useData<Name extends RouteName>(
       clearTimeout(later);
       for (const end of ends) end();
     };
-    // `events` stands for the list, which is made anew each time.
+    // `events` stands in for the list, which is a new array at each render.
   }, [feed, key, events, reload]);
 
   const change = useCallback((update: (value: AnswerOf<Name>) => AnswerOf<Name>) => {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** As in the style sheet: below this a row is a card of two lines. */
+/** As in the style sheet: below this width a row becomes a card of two lines. */
 const NARROW = "(max-width: 760px)";
 
 /** Whether the window is so narrow that tables become cards. */

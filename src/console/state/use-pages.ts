@@ -3,14 +3,14 @@ import type { List } from "../../http/api.ts";
 import { type ApiProblem, asProblem } from "../api/problem.ts";
 import { useSession } from "./session.tsx";
 
-/** A list that is read page by page, as far as its reader has got. */
+/** A list that is loaded page by page as the reader scrolls. */
 export interface Pages<Item> {
   readonly items: readonly Item[];
   readonly problem: ApiProblem | null;
   readonly isLoading: boolean;
-  /** Nothing was left when the last page was read. */
+  /** Whether the last page has been read. */
   readonly isWhole: boolean;
-  /** Reads the next page, unless one is being read or none is left. */
+  /** Reads the next page, unless a read is running or no page is left. */
   more(): void;
   reload(): void;
   change(update: (items: readonly Item[]) => readonly Item[]): void;
@@ -19,9 +19,9 @@ export interface Pages<Item> {
 const RETRY_MS = 5_000;
 
 /**
- * Reads a list from its beginning whenever `key` changes, and when events may have been missed; `read` answers the page
- * behind a cursor. A list in which nothing changes but that it grows needs not be read anew for missed events
- * (`onlyGrows`): its reader stays where they are.
+ * Reads a list from its start whenever `key` changes and when events may have been missed. `read` returns the page
+ * after a cursor. A list that only grows (`onlyGrows`) is not read again for missed events: the reader's position is
+ * kept.
  */
 export function usePages<Item>(
   key: string,
@@ -36,7 +36,7 @@ export function usePages<Item>(
   const [round, setRound] = useState(0);
   const reader = useRef(read);
   reader.current = read;
-  /** Of the reading that counts: an older one's answer is thrown away. */
+  /** The current read; answers of earlier reads are discarded. */
   const current = useRef<{ readonly abort: AbortController; cursor: string | undefined; busy: boolean }>(
     null,
   );
@@ -51,7 +51,7 @@ export function usePages<Item>(
       const { signal } = reading.abort;
       try {
         await feed.ready;
-        // A page may be empty and yet not the last.
+        // A page may be empty without being the last one.
         const found: Item[] = [];
         do {
           const page = await reader.current(reading.cursor, signal);

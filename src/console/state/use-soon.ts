@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useRef } from "preact/hooks";
 
-/** Each reading is a call, and an entry in the ledger: what comes closer together than this shares one. */
+/** Each read is a call and a ledger entry: requests that come closer together than this share one. */
 const SHORTEST_MS = 1_500;
 
-/** Calls `work` soon, and at most once in `shortest` milliseconds however often it is asked for. @returns what asks for it */
+/** Calls `work` soon, at most once in `shortest` milliseconds. @returns a function that requests it */
 export function useSoon(work: () => void, shortest = SHORTEST_MS): () => void {
   const given = useRef(work);
   given.current = work;

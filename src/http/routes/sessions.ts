@@ -133,7 +133,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
   const signOut: Endpoint["handle"] = async (context) => {
     const answer = await remove.handle(context);
     const asked = { request: context.request, publicUrl };
-    if (readBrowserCredential(asked, operatorSecret).kind !== "cross_origin")
+    if (readBrowserCredential(asked, operatorSecret).kind !== "foreign_page")
       answer.headers.set("set-cookie", endedCookie(asked));
     return answer;
   };

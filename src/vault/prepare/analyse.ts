@@ -2,7 +2,7 @@ import type { PassageTerms } from "../segments/segment.ts";
 import { passageVector } from "../terms/lexical.ts";
 import { termOf, wordsOf } from "../terms/words.ts";
 
-/** A word of the title counts as three of the text: measured, nDCG@10 on two collections (design, section 3). */
+/** A word of the title counts as three of the text: nDCG@10 measured on two collections (design, section 3). */
 const TITLE_WEIGHT = 3;
 const HEADING_WEIGHT = 2;
 
@@ -10,7 +10,7 @@ export interface AnalysedPassage extends PassageTerms {
   readonly vector: Float32Array | null;
 }
 
-/** What the index holds of one passage. */
+/** The index data of a passage. */
 export function analysePassage(
   key: number,
   title: readonly string[],
@@ -25,7 +25,7 @@ export function analysePassage(
     }
   };
   const body = wordsOf(text);
-  // A heading stands in the passage below it as well: there it counts as text, for the passages after it as a heading.
+  // A heading inside the passage counts as text there, and as a heading for later passages.
   const above = headings.filter((heading) => !text.includes(heading)).flatMap(wordsOf);
   count(title, TITLE_WEIGHT);
   count(above, HEADING_WEIGHT);

@@ -1,17 +1,19 @@
 import type { Block } from "../read/document.ts";
 import { endBefore, overlapStart, skipSpace, trimmedEnd } from "./chunk-text.ts";
 
-/** UTF-16 code units that a passage may have at most. */
+/** The most UTF-16 code units in a passage. */
 export const MAX = 2_000;
-/** And where a longer section is cut. */
+/** The length at which a longer section is cut. */
 export const TARGET = 1_200;
-/** What is shorter than this says too little by itself. */
+/** Shorter passages say too little by themselves. */
 export const MIN = 200;
-/** A passage is cut at the end of a paragraph only if it is this long by then, else within the next. */
+/**
+ * A passage ends with a paragraph only if it has at least this length by then; otherwise it ends within the next one.
+ */
 const LOW = 600;
-/** What a passage may repeat of the one before. */
+/** How much of the previous passage may be repeated. */
 const OVERLAP = 150;
-/** Across a wider gap of white space nothing is repeated. */
+/** Nothing is repeated across a wider gap of white space. */
 const GAP = 50;
 
 export interface Span {
@@ -19,13 +21,13 @@ export interface Span {
   readonly end: number;
 }
 
-/** A piece of a section that has no white space around it. */
+/** A piece of a section without surrounding white space. */
 export interface Unit extends Span {
   readonly kind: Block["kind"];
   readonly level: number;
 }
 
-/** Cuts the units from `from` to before `to` into passages, which ascend by start and by end. */
+/** Cuts the units from `from` to before `to` into passages, in ascending order of start and end. */
 export function cutUnits(text: string, units: readonly Unit[], from: number, to: number): Span[] {
   const cuts: Span[] = [];
   const last = units[to - 1]?.end ?? 0;
@@ -44,17 +46,17 @@ export function cutUnits(text: string, units: readonly Unit[], from: number, to:
   return cuts;
 }
 
-/** Where the passage ends that starts at `start`, in the unit `index`: after it, at most MAX away, at no white space. */
+/** The end of the passage that starts at `start` in unit `index`: at most MAX away, and not at white space. */
 function chooseEnd(text: string, units: readonly Unit[], start: number, index: number, to: number): number {
   let best = 0;
   let row = 0;
   for (let at = index; at < to; at += 1) {
     const unit = units[at];
     if (unit === undefined || unit.end - start > MAX) break;
-    // A heading stays with what follows it.
+    // A heading stays with the text that follows it.
     if (unit.kind === "heading") continue;
     const length = unit.end - start;
-    // Rather a whole paragraph too many than a piece of it; but what is left of one that was cut is cut again.
+    // Prefer one whole paragraph too many to a piece of it. The rest of a paragraph that was cut is cut again.
     if (length > TARGET) {
       if (best === 0 && unit.start >= start) return unit.end;
       break;
@@ -75,19 +77,19 @@ function endWithin(text: string, units: readonly Unit[], start: number, index: n
   );
 }
 
-/** Where the next passage starts, `index` being the unit that holds or follows what comes after `end`. */
+/** The start of the next passage. `index` is the unit that contains or follows the text after `end`. */
 function nextStart(text: string, units: readonly Unit[], start: number, end: number, index: number): number {
   const next = units[index];
   const last = next !== undefined && next.start < end ? index : index - 1;
   const before = units[last];
   const plain = Math.max(skipSpace(text, end), next?.start ?? 0);
-  // A row is a whole: half of one would be read as another.
+  // Rows are not split: half a row would be read as a different one.
   if (next?.kind === "row" || before?.kind === "row" || plain - end > GAP || end - start < LOW) return plain;
   const from = Math.max(start + 1, repeatable(units, last, end - OVERLAP));
   return overlapStart(text, from, end, before?.kind === "code") ?? plain;
 }
 
-/** The first place at or after `from` with no row and no heading between it and the end of the unit `last`. */
+/** The first position from `from` on that has no row or heading between it and the end of unit `last`. */
 function repeatable(units: readonly Unit[], last: number, from: number): number {
   for (let at = last - 1; at >= 0; at -= 1) {
     const unit = units[at];

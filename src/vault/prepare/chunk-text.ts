@@ -1,11 +1,11 @@
 import type { Block } from "../read/document.ts";
 
-/** The end of a sentence, as white space behind its mark, or with none as Chinese and Japanese write. */
+/** The end of a sentence: its mark followed by white space, or without any as in Chinese and Japanese. */
 const SENTENCE_END =
   /(?<=[.!?…][)\]"'”’»]{0,3})\s+|(?<=[。！？｡][」』）”’]{0,3})(?![」』）”’\s])|(?<=[。！？｡][」』）”’]{0,3})\s+/gu;
-/** What the pattern above looks back at. */
+/** How far the pattern above looks back. */
 const LOOK_BACK = 4;
-/** Around the place of a cut, how far the ends of words and of what readers see as one character are looked for. */
+/** Window around a cut in which the ends of words and grapheme clusters are searched. */
 const CLUSTER_WINDOW = 64;
 
 const WORDS = new Intl.Segmenter(undefined, { granularity: "word" });
@@ -18,21 +18,21 @@ function isSpace(text: string, at: number): boolean {
   return SPACE.test(text.charAt(at));
 }
 
-/** The first place from `at` on that is no white space. */
+/** The first position from `at` on that is not white space. */
 export function skipSpace(text: string, at: number): number {
   let place = at;
   while (place < text.length && isSpace(text, place)) place += 1;
   return place;
 }
 
-/** `end`, or the place before it that has no white space before it. */
+/** `end` without the white space before it. */
 export function trimmedEnd(text: string, start: number, end: number): number {
   let place = end;
   while (place > start && isSpace(text, place - 1)) place -= 1;
   return place;
 }
 
-/** The part of `text` without white space around it; null where there is nothing else. */
+/** The part of `text` without surrounding white space; null if there is nothing else. */
 export function trimmed(
   text: string,
   start: number,
@@ -43,8 +43,8 @@ export function trimmed(
 }
 
 /**
- * The last place between `from` and `to` where text of this kind may be cut: at the end of a sentence, else of a line, of a
- * word, of a character as readers see it; never inside of a surrogate pair. Code and records are cut by lines first.
+ * The last position between `from` and `to` at which text of this kind may be cut: the end of a sentence, otherwise
+ * of a line, a word, or a grapheme cluster; never inside a surrogate pair. Code and records are cut at lines first.
  */
 export function endBefore(text: string, from: number, to: number, kind: Block["kind"]): number {
   const sentence = () => sentenceEnd(text, from, to);
@@ -54,8 +54,8 @@ export function endBefore(text: string, from: number, to: number, kind: Block["k
 }
 
 /**
- * Where a passage that repeats the end of the one before may start, at or after `from` and before `end`: with a sentence
- * (of code, a line), else with a word. Null where neither starts there.
+ * Where a passage that repeats the end of the previous one may start, from `from` on and before `end`: at a sentence
+ * (at a line in code), otherwise at a word. Null if neither starts there.
  */
 export function overlapStart(text: string, from: number, end: number, code: boolean): number | null {
   if (code) {
@@ -77,7 +77,7 @@ export function overlapStart(text: string, from: number, end: number, code: bool
 function sentenceEnd(text: string, from: number, to: number): number | null {
   const base = Math.max(0, from - LOOK_BACK);
   let last: number | null = null;
-  // One more, so that white space right behind `to` counts.
+  // One more, so that white space right after `to` counts.
   for (const match of text.slice(base, to + 1).matchAll(SENTENCE_END)) {
     const place = base + match.index;
     if (place >= from && place <= to) last = place;
@@ -86,7 +86,7 @@ function sentenceEnd(text: string, from: number, to: number): number | null {
 }
 
 function lineEnd(text: string, from: number, to: number): number | null {
-  // Not beyond `from`: a search to the text's start for each cut would take time by its square.
+  // Not before `from`: searching back to the start of the text for each cut would take quadratic time.
   const at = text.slice(from, to + 1).lastIndexOf("\n");
   return at === -1 ? null : from + at;
 }
@@ -105,13 +105,13 @@ function clusterEnd(text: string, to: number): number {
       if (base + index > to) break;
       last = index;
     }
-    // Characters before the window may belong to its first one: its own start says nothing.
+    // Characters before the window may belong to its first cluster, so the window's own start does not count.
     if (last > 0) return base + last;
   }
   return wholePair(text, to);
 }
 
-/** `at`, or the place before it where that is inside of a surrogate pair. */
+/** `at`, or the position before it if that would split a surrogate pair. */
 function wholePair(text: string, at: number): number {
   const place = Math.min(at, text.length);
   const low = text.charCodeAt(place);

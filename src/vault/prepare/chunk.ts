@@ -2,18 +2,18 @@ import { type ReadDocument, titleOf } from "../read/document.ts";
 import { cutUnits, MAX, MIN, type Span, TARGET, type Unit } from "./chunk-cut.ts";
 import { trimmed } from "./chunk-text.ts";
 
-/** A passage: `text.slice(start, end)`, which starts and ends with something that is no white space. */
+/** A passage: `text.slice(start, end)`, without white space at either end. */
 export interface Chunk {
   readonly start: number;
   readonly end: number;
-  /** Titles of the headings above it, outermost first. Those that stand in the passage itself are not among them. */
+  /** Titles of the headings above it, outermost first, without those inside the passage itself. */
   readonly headings: readonly string[];
 }
 
-/** A section shorter than this may share a passage with its neighbour, in UTF-16 code units. */
+/** A section shorter than this may share a passage with its neighbour. UTF-16 code units. */
 const SMALL = 400;
 
-/** Places in the list of units, `from` included and `to` not. */
+/** Indices into the list of units, `from` inclusive and `to` exclusive. */
 interface Section {
   readonly level: number;
   readonly from: number;
@@ -22,9 +22,9 @@ interface Section {
 }
 
 /**
- * Cuts a document into passages along its structure: a section that fits stays whole, small neighbours share a passage, a
- * long one is cut between paragraphs, sentences or words, its passages overlapping a little. Together they hold all text
- * from the first block on. Passages ascend by start and by end. Takes time in proportion to the text.
+ * Cuts a document into passages along its structure: a section that fits stays whole, small neighbours share a
+ * passage, and long sections are cut between paragraphs, sentences or words, with a little overlap. Together the
+ * passages contain all text from the first block on, in ascending order of start and end. Takes linear time.
  */
 export function chunkDocument(document: ReadDocument): readonly Chunk[] {
   const units = unitsOf(document);
@@ -33,7 +33,7 @@ export function chunkDocument(document: ReadDocument): readonly Chunk[] {
   return withHeadings(document.text, units, cuts);
 }
 
-/** The blocks without white space around them, and as paragraphs what stands between them and behind the last. */
+/** The blocks without surrounding white space, and the text between and after them as paragraphs. */
 function unitsOf({ text, blocks }: ReadDocument): readonly Unit[] {
   const units: Unit[] = [];
   const add = (kind: Unit["kind"], level: number, from: number, to: number) => {
@@ -69,14 +69,14 @@ function close(open: Section[], to: number): void {
 }
 
 /**
- * The passages of a section and of those in it. It begins at the unit `first`, which stands before the section where what
- * came before is too small for a passage of its own. As deep as headings have levels.
+ * The passages of a section and its subsections. It begins at unit `first`, which is before the section if the
+ * preceding units are too short for a passage of their own. Recurses as deep as there are heading levels.
  */
 function cutSection(text: string, units: readonly Unit[], section: Section, first: number): Span[] {
   const whole = spanOf(units, first, section.to);
   if (lengthOf(whole) <= MAX) return [whole];
   const cuts: Span[] = [];
-  /** Units from here on wait for a neighbour that they may share a passage with. */
+  /** Units from here on may still share a passage with a neighbour. */
   let waiting = first;
   for (const { from, to, ...child } of section.sections) {
     const before = waiting < from ? spanOf(units, waiting, from) : null;
@@ -94,7 +94,7 @@ function cutSection(text: string, units: readonly Unit[], section: Section, firs
   return cuts;
 }
 
-/** Is this no more than headings, or too short to stand alone before a section that is too long to join? */
+/** Whether the units are only headings, or too short to stand alone before a section too long to join. */
 function isLead(units: readonly Unit[], from: number, to: number): boolean {
   if (lengthOf(spanOf(units, from, to)) < MIN) return true;
   for (let index = from; index < to; index += 1) if (units[index]?.kind !== "heading") return false;
@@ -133,7 +133,7 @@ function withHeadings(text: string, units: readonly Unit[], cuts: readonly Span[
       heading = headings[next];
     }
     const titles = above.flatMap(({ title }) => (title === null ? [] : [title]));
-    // Passages of one section share their list: a document may have a million of them.
+    // Passages of one section share their list of titles: a document may have a million passages.
     if (titles.length !== shared.length || titles.some((title, index) => title !== shared[index])) {
       shared = titles;
     }

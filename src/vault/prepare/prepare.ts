@@ -10,12 +10,12 @@ import { wordsOf } from "../terms/words.ts";
 import { analysePassage } from "./analyse.ts";
 import { chunkDocument } from "./chunk.ts";
 
-/** Passages of a document's own segments: each is written in a transaction of its own, where there are several. */
+/** Passages in each segment of a new document. Each segment is written in its own transaction. */
 const SEGMENT_PASSAGES = 256;
 const HASH_BYTES = 16;
 
 /**
- * Reads a document, cuts it into passages and makes their index: all the heavy work of writing one, in a worker.
+ * Reads a document, cuts it into passages and builds their index: all the expensive work of writing one, in a worker.
  * @throws UnreadableDocument
  */
 export async function prepareDocument(request: PrepareRequest): Promise<PreparedDocument> {
@@ -58,9 +58,9 @@ export async function prepareDocument(request: PrepareRequest): Promise<Prepared
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Line breaks are taken, as MIME has them (RFC 2045), and a missing end of `=` signs; a digit too few is not. */
+/** Accepts line breaks, as MIME has them (RFC 2045), and missing `=` padding, but not a missing digit. */
 function decode(data: string): Uint8Array {
-  // White space goes first: in the pattern it would be matched in two places, in time by the square of its length.
+  // White space is removed first: the pattern would match it in two places, in quadratic time.
   const digits = data.replace(/\s+/g, "");
   const isPadded = digits.endsWith("=");
   if (!BASE64.test(digits) || (isPadded ? digits.length % 4 !== 0 : digits.length % 4 === 1)) {

@@ -2,7 +2,7 @@ import { type Block, MAX_BLOCKS, MAX_TEXT, type ReadDocument } from "./document.
 import { Fault } from "./fault.ts";
 
 /**
- * Text that is put together from pieces, each a block. It grows within the caps only: a small input that unfolds (a long
+ * Builds a text from pieces, each a block. Limits are checked while it grows, so a small input that expands (a long
  * header repeated in every record) is refused before it fills the memory.
  */
 export class DocumentBuilder {
@@ -10,7 +10,7 @@ export class DocumentBuilder {
   readonly #blocks: Block[] = [];
   #length = 0;
 
-  /** Adds a block, `separator` between it and the one before. Nothing happens where `text` is blank. */
+  /** Adds a block after `separator`. Blank text is ignored. */
   add(kind: Block["kind"], text: string, { level = 0, separator = "\n\n" } = {}): void {
     const piece = withoutControls(text);
     if (piece.trim() === "") return;
@@ -32,20 +32,20 @@ export class DocumentBuilder {
   }
 }
 
-/** @throws Fault where a text of this length is too long. */
+/** @throws Fault if a text of this length is too long */
 export function checkLength(length: number): void {
   if (length > MAX_TEXT)
     throw new Fault(`holds more than ${MAX_TEXT.toLocaleString("en")} characters of text`);
 }
 
-/** @throws Fault where these are too many blocks. */
+/** @throws Fault if there are too many blocks */
 export function checkBlocks(blocks: readonly Block[]): void {
   if (blocks.length > MAX_BLOCKS) {
     throw new Fault(`falls into more than ${MAX_BLOCKS.toLocaleString("en")} paragraphs or rows`);
   }
 }
 
-/** Drops control characters other than tab and line ends; those that part lines or pages become a space. */
+/** Removes control characters except tabs and line ends. Those that separate lines or pages become a space. */
 export function withoutControls(text: string): string {
   return text
     .toWellFormed()

@@ -3,14 +3,14 @@ import { DocumentBuilder } from "./builder.ts";
 import type { ReadDocument } from "./document.ts";
 import { Fault } from "./fault.ts";
 
-/** In order of preference where they tie. */
+/** In order of preference if several fit equally. */
 const DELIMITERS = [",", ";", "\t", "|"];
 const SNIFF_LENGTH = 65_536;
 const SNIFF_LINES = 50;
 
 /**
- * CSV (RFC 4180, with any of four delimiters): the first record names the columns, each other one becomes a row
- * "column: value; column: value" with its values as they are, empty ones left out.
+ * CSV (RFC 4180, with any of four delimiters): the first record names the columns, and each other record becomes a
+ * row "column: value; column: value" with values unchanged and empty ones left out.
  * @throws Fault for a broken quote, with its line
  */
 export function readCsv(text: string): ReadDocument {
@@ -23,7 +23,7 @@ export function readCsv(text: string): ReadDocument {
       builder.add("row", rowText(header, record), { separator: "\n" });
       rows += 1;
     }
-    // Rendered already: the parser needs to keep nothing.
+    // Already rendered, so the parser need not keep it.
     return null;
   };
   try {
@@ -33,7 +33,7 @@ export function readCsv(text: string): ReadDocument {
       record_delimiter: ["\r\n", "\n", "\r"],
       relax_column_count: true,
       skip_empty_lines: true,
-      // Without bound: the text itself is bounded, and a long value is no mistake.
+      // Unlimited: the text itself is limited, and a long value is not an error.
       max_record_size: 0,
       on_record: take,
     });
@@ -45,7 +45,7 @@ export function readCsv(text: string): ReadDocument {
   return builder.finish();
 }
 
-/** Values beyond the header are named by their place. */
+/** Values beyond the header are named by their position. */
 function rowText(header: readonly string[], record: readonly string[]): string {
   return record
     .map((value, index) => (value.trim() === "" ? "" : `${header[index] || `column ${index + 1}`}: ${value}`))
@@ -53,7 +53,7 @@ function rowText(header: readonly string[], record: readonly string[]): string {
     .join("; ");
 }
 
-/** The delimiter that the first line has, and most of the first lines have equally often. */
+/** The delimiter that occurs in the first line, and equally often in most of the first lines. */
 function sniffDelimiter(text: string): string {
   const lines = unquoted(text.slice(0, SNIFF_LENGTH))
     .split(/\r\n|\n|\r/u)
@@ -70,7 +70,7 @@ function sniffDelimiter(text: string): string {
   return best.delimiter;
 }
 
-/** The text without what stands in quotes, and without a last quote that the sample cut off. */
+/** The text without quoted parts, and without a final quote that the sample cut off. */
 function unquoted(sample: string): string {
   return sample
     .split('"')

@@ -1,21 +1,24 @@
-/** One piece of a document's own structure, in order, not overlapping. Offsets are UTF-16 code units in `text`. */
+/**
+ * A block of a document's own structure. Blocks are in order and do not overlap. Offsets are UTF-16 code units in
+ * `text`.
+ */
 export interface Block {
-  /** `row` is one record of CSV or JSON, or one row of a table. */
+  /** `row` is a record of CSV or JSON, or a row of a table. */
   readonly kind: "heading" | "paragraph" | "code" | "row";
-  /** 1 to 6 for headings, else 0. */
+  /** 1 to 6 for headings, otherwise 0. */
   readonly level: number;
   readonly start: number;
   readonly end: number;
 }
 
-/** What stands before the first block (a Markdown file's front matter) belongs to the text but is not searched. */
+/** Text before the first block (a Markdown file's front matter) belongs to the document but is not searched. */
 export interface ReadDocument {
-  /** What is stored and searched; well-formed (no lone surrogates). */
+  /** The text that is stored and searched. Well-formed: no lone surrogates. */
   readonly text: string;
   readonly blocks: readonly Block[];
 }
 
-/** The media types that can be read. */
+/** The supported media types. */
 export const CONTENT_TYPES = [
   "text/plain",
   "text/markdown",
@@ -29,12 +32,12 @@ export const CONTENT_TYPES = [
 
 export type ContentType = (typeof CONTENT_TYPES)[number];
 
-/** UTF-16 code units that a document's text may have. */
+/** The most UTF-16 code units in a document's text. */
 export const MAX_TEXT = 20_000_000;
 export const MAX_BLOCKS = 1_000_000;
 const MAX_TITLE = 300;
 
-/** A title on one line, without Markdown's marks of a heading; null where nothing is left. */
+/** A title on one line, without Markdown heading marks; null if nothing is left. */
 export function titleOf(heading: string): string | null {
   const line = heading
     // A heading may be as long as a document, and the patterns below look back.

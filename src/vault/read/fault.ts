@@ -1,6 +1,6 @@
 /**
- * A document that can't be read. `field` is a JSON pointer to the request's field at fault ("/content_base64", "/text" or
- * "/content_type"); the message is for the user and says what is wrong with that field ("holds no text").
+ * A document that cannot be read. `field` is a JSON pointer to the request's invalid field ("/content_base64",
+ * "/text" or "/content_type"); the message tells the user what is wrong with it ("contains no text").
  */
 export class UnreadableDocument extends Error {
   override readonly name = "UnreadableDocument";
@@ -12,7 +12,7 @@ export class UnreadableDocument extends Error {
   }
 }
 
-/** What a reader of one format finds wrong with its input. `read.ts` knows in which field that input came. */
+/** An error in the input of one format's reader. `read.ts` knows which field the input came from. */
 export class Fault extends Error {
   override readonly name = "Fault";
 }

@@ -1,23 +1,23 @@
 const words = (names: string) => new Set(names.split(" "));
 
 /**
- * Elements whose content is not the page's text: its title, code and styles, graphics, what replaces another medium, and fields of
- * forms. `nav` too, because menus repeat on each page of a site and would be found for every question. But `header`,
- * `aside` and `footer` are read: notes, warnings, authors and terms stand there, and what is left out can't be found
- * at all. `head` needs no rule: all that it holds is in this list, or empty.
+ * Elements whose content is not text of the page: title, code and styles, graphics, fallbacks for other media, and
+ * form fields. Also `nav`, because menus repeat on each page of a site and would match every question. But `header`,
+ * `aside` and `footer` are read, because they contain notes, warnings, authors and terms that could otherwise not be
+ * found. `head` needs no rule: all its content is in this list, or empty.
  */
 export const SKIPPED = words(
   "title script style template noscript nav svg iframe object canvas audio video map select datalist textarea button rp rt",
 );
 
-/** Elements that start on a line of their own. All others, also unknown ones, are part of the text around them. */
+/** Elements that start on a new line. All others, including unknown ones, are part of the surrounding text. */
 export const BLOCKS = words(
   "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure footer " +
     "form h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main menu nav ol optgroup p pre search section summary " +
     "table tbody td tfoot th thead tr ul",
 );
 
-/** 1 to 6, or 0 for what is no heading. */
+/** 1 to 6, or 0 for anything but a heading. */
 export function headingLevel(name: string): number {
   return /^h[1-6]$/u.test(name) ? Number(name[1]) : 0;
 }

@@ -4,16 +4,18 @@ import type { Block, ReadDocument } from "./document.ts";
 import { Fault } from "./fault.ts";
 import { BLOCKS, headingLevel, isHidden, SKIPPED } from "./html-elements.ts";
 
-/** Elements in each other. Browsers stop at 512; a closing tag costs as many comparisons as elements are open. */
+/**
+ * The deepest nesting. Browsers stop at 512; each closing tag costs as many comparisons as there are open elements.
+ */
 const MAX_DEPTH = 1_000;
-/** Tables in each other that are looked at as tables; deeper ones are plain text. */
+/** The deepest nesting of tables read as tables. Deeper ones are plain text. */
 const MAX_TABLES = 16;
 
 interface Piece {
   readonly kind: Block["kind"];
   readonly level: number;
   readonly text: string;
-  /** Of a list: stands close to the piece before it. */
+  /** A list item, which is placed close to the previous piece. */
   readonly item: boolean;
 }
 
@@ -23,9 +25,9 @@ export interface HtmlOptions {
 }
 
 /**
- * The text of a page that a reader would see, one block for each heading, paragraph, list item, row of a table and piece
- * of code. Tag soup is read as browsers do, and never refused except for its depth.
- * @throws Fault where elements stand too deep in each other, or the text is too long
+ * The text of a page as a reader would see it, one block for each heading, paragraph, list item, table row and piece
+ * of code. Invalid HTML is read as browsers do, and refused only for its depth.
+ * @throws Fault if it is nested too deeply, or the text is too long
  */
 export function readHtml(html: string, options: HtmlOptions = {}): ReadDocument {
   const page = new HtmlText();
@@ -41,15 +43,15 @@ export function readHtml(html: string, options: HtmlOptions = {}): ReadDocument 
   return page.finish();
 }
 
-/** Gathers the text of elements as they open and close; also of other formats whose elements mean the same. */
+/** Collects the text of elements as they open and close. Also used for other formats with equivalent elements. */
 export class HtmlText {
   readonly #builder = new DocumentBuilder();
-  /** Cells of the rows that are open, innermost last. */
+  /** Cells of the open rows, innermost last. */
   readonly #rows: Piece[][][] = [];
-  /** Which open `tr` has a row in `#rows`. */
+  /** For each open `tr`, whether it has a row in `#rows`. */
   readonly #tracked: boolean[] = [];
   #depth = 0;
-  /** Depth of the element whose content is not read; 0 where there is none. */
+  /** Depth of the element being skipped; 0 if none. */
   #skippedFrom = 0;
   #pre = 0;
   #level = 0;
@@ -63,7 +65,7 @@ export class HtmlText {
     if (this.#depth > MAX_DEPTH) throw new Fault(`has more than ${MAX_DEPTH} elements in each other`);
     if (this.#skippedFrom > 0) return;
     if (SKIPPED.has(name) || isHidden(attributes)) {
-      // A form's field or an inline picture doesn't part what stands around it, a hidden block does.
+      // A form field or inline picture does not separate the surrounding text; a hidden block does.
       if (BLOCKS.has(name)) this.#flush();
       this.#skippedFrom = this.#depth;
       return;
@@ -113,8 +115,8 @@ export class HtmlText {
   }
 
   /**
-   * A row of a table is one block. Tables are also used to lay out a page: where cells hold headings, code or further
-   * rows, or all the text stands in one cell, the pieces stay what they are.
+   * A table row is one block. Tables are also used for layout: if cells contain headings, code or further rows, or
+   * only one cell has text, the pieces stay separate.
    */
   #closeRow(cells: readonly (readonly Piece[])[]): void {
     const filled = cells.filter((cell) => cell.length > 0);
@@ -137,7 +139,7 @@ export class HtmlText {
     }
   }
 
-  /** Ends the paragraph that was gathered, if there is one. */
+  /** Ends the current paragraph, if there is one. */
   #flush(): void {
     if (this.#line === "" && this.#lines.length === 0) return;
     const text = this.#gathered();
@@ -146,7 +148,7 @@ export class HtmlText {
     if (text === "") return;
     const [item, level] = [this.#item, this.#level];
     this.#item = false;
-    // A heading is one block: a closing tag that is wrong doesn't make headings of all that follows.
+    // A heading is one block, so a wrong closing tag does not turn all following text into headings.
     this.#level = 0;
     const kind = level > 0 ? "heading" : this.#pre > 0 ? "code" : "paragraph";
     this.#emit({ kind, level, text: item ? `- ${text}` : text, item });

@@ -1,26 +1,26 @@
 import { Fault } from "./fault.ts";
 
-/** How deep objects and arrays may stand in each other. */
+/** The deepest nesting of objects and arrays. */
 export const MAX_DEPTH = 100;
 
-/** A value that is no object and no array, and where it stands. Numbers are as they were written, strings decoded. */
+/** A value that is neither object nor array, with its path. Numbers are as written, strings decoded. */
 export interface JsonLeaf {
-  /** Keys and indices from the top. Valid during the call only: the reader goes on changing it. */
+  /** Keys and indices from the top. Valid only during the call: the reader reuses it. */
   readonly path: readonly string[];
   readonly value: string;
 }
 
 interface Container {
   readonly close: "}" | "]";
-  /** Of the member that is being read, from 0. */
+  /** Index of the current member, from 0. */
   index: number;
 }
 
 const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * Calls `leaf` for each value of a JSON text (RFC 8259), in its order. Unlike JSON.parse it says where a text goes wrong,
- * keeps numbers exact and twice-used keys, and doesn't move keys that look like numbers to the front.
+ * Calls `leaf` for each value of a JSON text (RFC 8259), in order. Unlike JSON.parse it reports where a text is
+ * invalid, keeps numbers exact and duplicate keys, and does not move integer-like keys to the front.
  * @throws Fault with line and column
  */
 export function eachLeaf(text: string, leaf: (leaf: JsonLeaf) => void): void {

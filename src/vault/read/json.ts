@@ -3,9 +3,9 @@ import { MAX_TEXT, type ReadDocument } from "./document.ts";
 import { eachLeaf } from "./json-leaves.ts";
 
 /**
- * JSON as lines "path.to.key: value". The items of a top-level array are a row each, their paths within the item; so are
- * the members of a top-level object, and of those that hold an array, its items.
- * @throws Fault where it is not valid, with line and column
+ * JSON as lines "path.to.key: value". Each item of a top-level array is a row with paths relative to the item; so is
+ * each member of a top-level object, and each item of a member that is an array.
+ * @throws Fault if it is invalid, with line and column
  */
 export function readJson(text: string): ReadDocument {
   const builder = new DocumentBuilder();
@@ -27,7 +27,7 @@ export function readJson(text: string): ReadDocument {
     const line = name === "" ? value : `${name}: ${value}`;
     lines.push(line);
     length += line.length;
-    // Long paths repeat in each line: what is too long is refused before it is put together.
+    // Long paths repeat on each line, so an overlong row is refused before it is built.
     if (length > MAX_TEXT) flush();
   });
   flush();

@@ -1,12 +1,12 @@
 import type { Block } from "./document.ts";
 
-/** Longer lines are no rule, no underline and no head of a table, whatever they are made of. */
+/** Longer lines are not treated as rules, underlines or table heads. */
 const MAX_MARKS = 1_000;
 
 const HEADING = /(#{1,6})(?=[ \t\r\n]|$)/y;
 const FENCE = /(`{3,}(?=[^`\r\n]*(?:[\r\n]|$))|~{3,})/y;
 const ITEM = /(?:[-+*]|(\d{1,9})[.)])(?=[ \t\r\n]|$)[ \t]{0,4}/y;
-/** What quotes and lists put before their content. */
+/** Prefixes of block quotes and list items. */
 const MARKERS = /(?:[ \t>]|(?:[-+*]|\d{1,9}[.)])(?=[ \t])){0,100}/y;
 const RAW_HTML = /<(?:!--|(?:script|pre|style|textarea)(?=[\s>]))/iy;
 const RAW_HTML_END = /-->|<\/(?:script|pre|style|textarea)>/iu;
@@ -16,9 +16,9 @@ const TABLE_RULE = /^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/u;
 
 interface Line {
   readonly start: number;
-  /** Before the line's end. */
+  /** Offset of the line's end. */
   readonly end: number;
-  /** Its first character that is no space or tab. */
+  /** Offset of the first character that is not a space or tab. */
   readonly text: number;
   /** Columns before that, with tab stops of 4. */
   readonly indent: number;
@@ -35,16 +35,17 @@ interface Open {
   readonly start: number;
   end: number;
   lines: number;
-  /** Can an underline make it a heading? */
+  /** Whether an underline can turn it into a heading. */
   readonly plain: boolean;
 }
 
 /**
- * The blocks of CommonMark (0.31, section 4) and the tables of GitHub's Markdown, as far as passages need them: headings
- * that part the document, code, items of lists, rows, paragraphs. Inline markup stays text.
+ * The blocks of CommonMark (0.31, section 4) and the tables of GitHub's Markdown, as far as passages need them:
+ * headings, code, list items, rows, paragraphs. Inline markup stays text.
  *
- * One pass over the lines. Full parsers keep some hundred bytes a character and take a second for some hundred thousand
- * characters of ordinary text, and minutes for a line of list markers; a test holds this one against such a parser.
+ * A single pass over the lines. Full parsers use some hundred bytes per character and take a second for some hundred
+ * thousand characters of ordinary text, and minutes for a line of list markers. A test compares this scanner with
+ * such a parser.
  */
 export class MarkdownScanner {
   readonly #text: string;
@@ -53,12 +54,12 @@ export class MarkdownScanner {
   #open: Open | null = null;
   #fence: Fence | null = null;
   #rawHtml = false;
-  /** Where the content of the outermost list item begins; 0 outside of lists. */
+  /** Column where the outermost list item's content begins; 0 outside lists. */
   #item = 0;
-  /** And of the one that began last, which may stand in that. */
+  /** The same for the most recent list item, which may be nested. */
   #innerItem = 0;
   #afterBlank = true;
-  /** Would a line of text go on with what stands in the quote or item above, though it has no such mark itself? */
+  /** Whether a line of text without markers would continue the quote or item above (lazy continuation). */
   #goesOn = false;
 
   constructor(text: string, start: number) {
@@ -106,7 +107,7 @@ export class MarkdownScanner {
     this.#afterBlank = blank;
   }
 
-  /** Code in a list item ends where the item does. */
+  /** Code in a list item ends with the item. */
   #leavesItem(line: Line, blank: boolean): boolean {
     if (this.#fence === null || blank || line.indent >= this.#item) return false;
     this.#push("code", this.#fence.start, line.start - 1);
@@ -153,7 +154,7 @@ export class MarkdownScanner {
 
   #takeInItem(line: Line): void {
     if (line.indent < this.#innerItem + 4 && this.#startsFence(line, line.text)) return;
-    // Items within an item are blocks too, or a long nested list would be one.
+    // Nested items are blocks too; otherwise a long nested list would be a single block.
     const marker = this.#match(ITEM, line.text);
     if (marker !== null) {
       this.#innerItem = line.indent + marker[0].length;
@@ -187,7 +188,7 @@ export class MarkdownScanner {
     this.#fence = null;
   }
 
-  /** A line of "=" or "-" makes the paragraph above it a heading. */
+  /** A line of "=" or "-" turns the paragraph above it into a heading. */
   #underlines(line: Line): boolean {
     const open = this.#open;
     if (open === null || !open.plain || open.kind !== "paragraph") return false;
@@ -211,7 +212,7 @@ export class MarkdownScanner {
     return true;
   }
 
-  /** The second line of a table decides. Each further line is a row. */
+  /** The second line of a table identifies it. Each further line is a row. */
   #startsTable(line: Line): boolean {
     const open = this.#open;
     if (open?.kind === "table") {
@@ -240,7 +241,7 @@ export class MarkdownScanner {
     }
     this.#open.end = line.end;
     this.#open.lines += 1;
-    // So far indented, marks are text.
+    // At this indentation, markers are plain text.
     this.#goesOn = line.indent >= (this.#item > 0 ? this.#innerItem : 0) + 4 || this.#isText(line);
   }
 
@@ -263,7 +264,7 @@ export class MarkdownScanner {
     return line.end - line.text <= MAX_MARKS && pattern.test(this.#text.slice(line.text, line.end).trimEnd());
   }
 
-  /** Behind the marks of quotes and items, is this the text of a paragraph? */
+  /** Whether the text after quote and list markers belongs to a paragraph. */
   #isText(line: Line): boolean {
     const at = line.text + (this.#match(MARKERS, line.text)?.[0].length ?? 0);
     if (at >= line.end || this.#match(HEADING, at) !== null || this.#match(FENCE, at) !== null) return false;

@@ -3,21 +3,20 @@ import type { ReadDocument } from "./document.ts";
 import { MarkdownScanner } from "./markdown-scanner.ts";
 import { plainBlocks } from "./plain.ts";
 
-/** Front matter is looked for in the first characters of a file. */
+/** Front matter is only recognised within the first characters of a file. */
 const FRONT_MATTER = 65_536;
 
-/** Markdown, stored as it is. Front matter belongs to the text but to no block. */
+/** Markdown, stored unchanged. Front matter belongs to the text but to no block. */
 export function readMarkdown(text: string): ReadDocument {
   const front = frontMatter(text);
   const blocks = new MarkdownScanner(text, front.end).blocks();
   checkBlocks(blocks);
-  // Nothing but front matter: then that is what there is to search.
+  // If there is only front matter, that is what can be searched.
   return { text, blocks: blocks.length > 0 ? blocks : plainBlocks(text) };
 }
 
 /**
- * YAML between two lines "---" at the very top, which starts with a key, and where it ends. (A line "---" alone may also be
- * a rule.)
+ * YAML between two lines "---" at the very top, starting with a key, and its end. (A lone "---" may also be a rule.)
  */
 export function frontMatter(text: string): { readonly yaml: string; readonly end: number } {
   const start = text.startsWith("\uFEFF") ? 1 : 0;

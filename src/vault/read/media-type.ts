@@ -7,8 +7,8 @@ export interface MediaType {
 }
 
 /**
- * Reads a Content-Type (RFC 9110, section 8.3.1): parameters and any case are understood, only `charset` is kept.
- * @throws UnreadableDocument for a type that can't be read
+ * Parses a Content-Type (RFC 9110, section 8.3.1), with parameters and in any case. Only `charset` is kept.
+ * @throws UnreadableDocument for an unsupported type
  */
 export function parseContentType(value: string): MediaType {
   const [essence = "", ...parameters] = value.split(";");
@@ -29,12 +29,16 @@ export function parseContentType(value: string): MediaType {
   return { type, charset: null };
 }
 
-/** A byte order mark states the encoding better than any header does; of an HTML page, the first 1,024 bytes may. */
+/**
+ * A byte order mark identifies the encoding more reliably than any header. For HTML, the first 1,024 bytes may name
+ * it.
+ */
 const HTML_CHARSET = /<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w:-]{1,40})/iu;
 
 /**
- * The text of bytes in the charset named, else in the one they state themselves, else in UTF-8; without byte order mark.
- * @throws Fault where the bytes are not in that charset, UnreadableDocument where it is unknown
+ * Decodes bytes in the named charset, otherwise in the one they declare, otherwise as UTF-8. Removes the byte order
+ * mark.
+ * @throws Fault if the bytes are invalid in that charset, UnreadableDocument if it is unknown
  */
 export function decodeText(bytes: Uint8Array, { type, charset }: MediaType): string {
   const html = type === "text/html" || type === "application/xhtml+xml";
@@ -58,7 +62,8 @@ function byteOrderMark([first, second]: Uint8Array): string | null {
 function metaCharset(bytes: Uint8Array): string | null {
   const head = new TextDecoder("windows-1252").decode(bytes.subarray(0, 1_024));
   const label = HTML_CHARSET.exec(head)?.[1] ?? null;
-  // A page whose <meta> could be read byte by byte is not in UTF-16, whatever it says (HTML, "prescan a byte stream").
+  // A page whose <meta> could be read byte by byte is not in UTF-16, whatever it declares (HTML, "prescan a byte
+  // stream").
   return label === null || /^utf-?16/iu.test(label) || !isKnown(label) ? null : label;
 }
 

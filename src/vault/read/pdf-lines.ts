@@ -1,9 +1,9 @@
-/** A run of text as it stands on a page, of what the parser says. */
+/** A run of text on a page, as the parser reports it. */
 export interface PdfItem {
   readonly str: string;
   readonly width: number;
   readonly height: number;
-  /** [a, b, c, d, x, y]: the last two are where its baseline starts, in points from the page's lower left. */
+  /** [a, b, c, d, x, y]: x and y are the start of the baseline, in points from the page's lower left corner. */
   readonly transform: readonly unknown[];
   readonly hasEOL: boolean;
 }
@@ -17,14 +17,14 @@ interface Line {
   height: number;
 }
 
-/** Baselines further apart than this many heights part paragraphs. */
+/** Baselines further apart than this many heights separate paragraphs. */
 const PARAGRAPH_GAP = 1.8;
-/** A line that reaches this far across the text is taken to go on in the next. */
+/** A line that spans this part of the text's width is assumed to continue on the next. */
 const FULL_LINE = 0.85;
 
 /**
- * The paragraphs of a page, in the order in which it was written. A PDF knows no paragraphs and no lines, only where text
- * stands: a wide gap parts paragraphs, a line that reaches the right edge goes on in the next one, a shorter one ends.
+ * The paragraphs of a page, in the order in which they were written. A PDF has no paragraphs or lines, only positions
+ * of text: a wide gap separates paragraphs, a line that reaches the right edge continues, and a shorter one ends.
  */
 export function paragraphsOf(items: readonly PdfItem[]): readonly string[] {
   const lines = linesOf(items);
@@ -51,7 +51,8 @@ export function paragraphsOf(items: readonly PdfItem[]): readonly string[] {
 function isApart(before: Line, line: Line): boolean {
   const height = Math.max(before.height, line.height, 1);
   const down = before.y - line.y;
-  // Upwards is the next column, which may go on in the middle of a sentence; so may the next page, but that is not seen.
+  // Upwards means the next column, which may continue in the middle of a sentence. So may the next page, but that
+  // cannot be seen here.
   return down > PARAGRAPH_GAP * height;
 }
 
@@ -83,12 +84,12 @@ function numberOf(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
-/** Lines of scripts that don't part words with spaces are joined without one. */
+/** Scripts without spaces between words: their lines are joined without one. */
 const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}、。]$/u;
 
 /**
- * Joins a line to what stands above. A word that was divided is put together: a hyphen behind a letter, before a small
- * letter. ("well-" and "known" are taken for one divided word too: nothing on the page says which it is.)
+ * Appends a line to the text above. A divided word is joined: a hyphen after a letter and before a lower-case letter.
+ * ("well-" and "known" are joined too: nothing on the page tells the difference.)
  */
 function joinLines(above: string, line: string, goesOn: boolean): string {
   if (/\p{L}[-\u2010\u00AD]$/u.test(above.slice(-3)) && /^\p{Ll}/u.test(line)) {

@@ -5,16 +5,16 @@ import { Fault, messageOf } from "./fault.ts";
 import { type PdfItem, paragraphsOf } from "./pdf-lines.ts";
 
 const MAX_PAGES = 20_000;
-/** Pieces of text on one page: a densely set one has some thousands. */
+/** The most pieces of text on a page. A densely set page has a few thousand. */
 const MAX_ITEMS = 200_000;
 
 /**
- * The text of a PDF, page by page. It runs no script and renders nothing; where a file is damaged in part, the rest is
+ * The text of a PDF, page by page. Runs no scripts and renders nothing. If parts of a file are damaged, the rest is
  * read.
- * @throws Fault for a file that is encrypted, damaged as a whole, beyond the bounds, or made of pictures only
+ * @throws Fault for a file that is encrypted, entirely damaged, beyond the limits, or made of pictures only
  */
 export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
-  // The parser takes its input's memory away, so it MUST be a copy.
+  // The parser detaches its input's memory, so it MUST be a copy.
   const pdf = await open(new Uint8Array(bytes));
   try {
     if (pdf.numPages > MAX_PAGES) throw new Fault(`has more than ${MAX_PAGES.toLocaleString("en")} pages`);
@@ -27,7 +27,7 @@ export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
         builder.add("paragraph", paragraph);
         if (paragraph.trim() !== "") filled += 1;
       }
-      // One page at a time in memory.
+      // Keep only one page in memory.
       page.cleanup();
     }
     if (filled === 0)
@@ -44,7 +44,7 @@ export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
 type Page = Awaited<ReturnType<Pdf["getPage"]>>;
 type Content = Awaited<ReturnType<Page["getTextContent"]>>;
 
-/** The pieces of a page, which come as they are found: each takes many times the few bytes that may draw it. */
+/** The pieces of a page, as they are found: each takes far more memory than the few bytes that may draw it. */
 async function itemsOf(page: Page): Promise<PdfItem[]> {
   const items: PdfItem[] = [];
   const reader = page.streamTextContent().getReader();

@@ -1,10 +1,10 @@
 import { checkBlocks } from "./builder.ts";
 import type { Block } from "./document.ts";
 
-/** Paragraphs: runs of lines that are not blank. */
+/** Paragraphs: runs of non-blank lines. */
 export function plainBlocks(text: string): readonly Block[] {
   const blocks: Block[] = [];
-  /** Of the paragraph that is open; -1 where none is. */
+  /** Start of the current paragraph; -1 if there is none. */
   let start = -1;
   let end = 0;
   const close = () => {

@@ -12,7 +12,7 @@ import { plainBlocks } from "./plain.ts";
 
 export { UnreadableDocument } from "./fault.ts";
 
-/** How a text becomes a document; the types that are missing here are made of bytes. */
+/** Readers of textual types. The types missing here are read from bytes. */
 const TEXTS: Partial<Record<ContentType, (text: string) => ReadDocument>> = {
   "text/plain": (text) => ({ text, blocks: plainBlocks(text) }),
   "text/markdown": readMarkdown,
@@ -22,12 +22,12 @@ const TEXTS: Partial<Record<ContentType, (text: string) => ReadDocument>> = {
   "application/json": readJson,
 };
 
-/** Both are stored exactly as they came. */
+/** Stored exactly as received. */
 const EXACT: readonly ContentType[] = ["text/plain", "text/markdown"];
 
 /**
- * Reads a document that came as text. Plain text and Markdown are stored as they are (lone surrogates replaced), of HTML,
- * CSV and JSON what is read from them.
+ * Reads a document received as text. Plain text and Markdown are stored unchanged (lone surrogates replaced); for
+ * HTML, CSV and JSON, the text read from them is stored.
  * @throws UnreadableDocument
  */
 export async function readText(text: string, contentType = "text/plain"): Promise<ReadDocument> {
@@ -42,7 +42,7 @@ export async function readText(text: string, contentType = "text/plain"): Promis
 }
 
 /**
- * Reads a document that came as bytes, which are left as they are.
+ * Reads a document received as bytes, which are not modified.
  * @throws UnreadableDocument
  */
 export async function readBytes(bytes: Uint8Array, contentType: string): Promise<ReadDocument> {
@@ -58,7 +58,7 @@ export async function readBytes(bytes: Uint8Array, contentType: string): Promise
 function fromText(text: string, type: ContentType): ReadDocument {
   if (EXACT.includes(type)) {
     checkLength(text.length);
-    // No text has NUL in it, while most files that are called text by mistake do.
+    // Text contains no NUL, but most files mistakenly declared as text do.
     const at = text.indexOf("\0");
     if (at !== -1) throw new Fault(`has a NUL character at offset ${at}: it is not text`);
   }
@@ -67,7 +67,7 @@ function fromText(text: string, type: ContentType): ReadDocument {
   return read(text.toWellFormed());
 }
 
-/** Runs a reader whose input came in `field`, and refuses a document that holds nothing to search. */
+/** Runs a reader whose input came in `field`, and refuses documents without text. */
 async function inField(
   field: string,
   read: () => ReadDocument | Promise<ReadDocument>,

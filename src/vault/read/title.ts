@@ -5,9 +5,9 @@ import { readHtml } from "./html.ts";
 import { frontMatter, readMarkdown } from "./markdown.ts";
 
 /**
- * The title that a text of this type states (in its front matter or `<title>`, else in its first heading), on one line; null
- * where it states none. The vault asks its writers for a title: this is for those who have only a file.
- * @throws Fault for a text that can't be read
+ * The title that a text declares (in its front matter or `<title>`, otherwise in its first heading), on one line;
+ * null if there is none. The vault requires a title from its writers: this is for those who only have a file.
+ * @throws Fault for a text that cannot be read
  */
 export function statedTitle(text: string, type: ContentType): string | null {
   if (type === "text/markdown") return markdownTitle(text);

@@ -5,7 +5,7 @@ import type { Metadata, PreparedPassage, SegmentBytes, SegmentChange } from "../
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
 import { cutPages, type Page, pageKeys } from "./pages.ts";
 
-/** The vault's rows. Every query of what is answered names its workspace, and a boundary where there is one. */
+/** The vault's rows. Every query that produces an answer names its workspace, and its boundary if there is one. */
 
 interface DocumentRow {
   readonly key: number;
@@ -47,7 +47,7 @@ export async function findDocument(
   return row && fromRow(row);
 }
 
-/** The scope of a live document: all that is read of one before it is known whether the caller may see it. */
+/** The scope of a live document: all that is read before it is known whether the caller may see the document. */
 export async function findScope(sql: Sql, workspaceId: number, id: string): Promise<string | undefined> {
   const row = await sql.get<{ path: string }>(
     `SELECT s.path FROM vault_documents AS d JOIN vault_scopes AS s ON s.id = d.scope_id
@@ -62,7 +62,7 @@ export interface DocumentFilter {
   readonly source?: Uint8Array | undefined;
 }
 
-/** Newest first, after the id `before`; one more than `limit` when there are more. */
+/** Newest first, after the id `before`. Returns one more than `limit` if there are more. */
 export async function listDocuments(
   sql: Sql,
   workspaceId: number,
@@ -75,7 +75,7 @@ export async function listDocuments(
   if (boundary.length === 0) return [];
   const params: SqlValue[] = [workspaceId, space];
   const param = (value: SqlValue) => `$${params.push(value)}`;
-  // A workspace's whole is read in the order of the ids. Everything else goes by scope.
+  // A whole workspace is read in id order; everything else by scope.
   const isWhole = boundary.includes(ROOT_SCOPE) && filter.source === undefined;
   const from = isWhole ? `${BY_DOCUMENT} WHERE 1 = 1` : byScope(boundary, param);
   const source = filter.source === undefined ? "" : ` AND d.source_hash = ${param(filter.source)}`;
@@ -88,8 +88,8 @@ export async function listDocuments(
 }
 
 /**
- * The documents of a boundary's scopes. SQLite keeps the order of a cross join, and each scope is looked up by a range: what
- * lies outside is not read, and no time tells of it.
+ * The documents of a boundary's scopes. SQLite keeps the order of a cross join, and looks each scope up by a range:
+ * rows outside are not read, so timing reveals nothing about them.
  */
 function byScope(boundary: Boundary, param: (value: SqlValue) => string): string {
   const scopes = boundary.flatMap((path) => {
@@ -101,12 +101,12 @@ function byScope(boundary: Boundary, param: (value: SqlValue) => string): string
       `${select} AND path > ${param(first)} AND path < ${param(last)}`,
     ];
   });
-  // With the unary plus the engine can't take the index of all ids, which would lead past what lies outside.
+  // The unary plus keeps SQLite from using the index of all ids, which would read rows outside the boundary.
   return `FROM (${scopes.join(" UNION ALL ")}) AS s CROSS JOIN vault_documents AS d
     WHERE d.scope_id = s.id AND +d.workspace_id = $1 AND d.state = 'live'`;
 }
 
-/** A stretch of a document's text, whole where no end is given. */
+/** A range of a document's text, to its end if `end` is not given. */
 export async function readText(sql: Sql, document: number, start: number, end: number): Promise<string> {
   const pages = await sql.all<Page>(
     'SELECT "start", text FROM vault_pages WHERE key BETWEEN $1 AND $2 ORDER BY key',
@@ -115,7 +115,7 @@ export async function readText(sql: Sql, document: number, start: number, end: n
   return cutPages(pages, start, end);
 }
 
-/** The row of a scope, made where there is none. */
+/** The key of a scope, which is created if missing. */
 export async function scopeIdOf(tx: Tx, workspaceId: number, path: string): Promise<number> {
   const known = await tx.get<{ id: number }>(
     "SELECT id FROM vault_scopes WHERE workspace_id = $1 AND path = $2",
@@ -140,7 +140,7 @@ export interface NewDocument {
   readonly sourceUri: string | null;
   readonly sourceHash: Uint8Array | null;
   readonly metadata: Metadata;
-  /** One for each name and value. */
+  /** One hash for each name and value. */
   readonly metadataHashes: readonly Uint8Array[];
   readonly contentType: string;
   readonly contentHash: Uint8Array;
@@ -152,7 +152,7 @@ export interface NewDocument {
   readonly updatedAt: number;
 }
 
-/** Makes the row, not yet to be seen by anybody. */
+/** Inserts the row, invisible to everybody so far. */
 export async function insertDocument(tx: Tx, document: NewDocument): Promise<void> {
   await tx.run(
     `INSERT INTO vault_documents (key, workspace_id, id, scope_id, state, title, source_uri, source_hash, metadata,
@@ -179,7 +179,7 @@ export async function insertDocument(tx: Tx, document: NewDocument): Promise<voi
   );
 }
 
-/** Shows a document that is whole: from here on it is read, listed and found. */
+/** Makes a completely written document visible to reads, lists and searches. */
 export async function showDocument(
   tx: Tx,
   document: NewDocument,
@@ -203,7 +203,7 @@ export async function showDocument(
   }
 }
 
-/** Hides a document. What it leaves behind is removed afterwards (`remove.ts`). */
+/** Hides a document. Its remains are removed afterwards (`remove.ts`). */
 export async function hideDocument(
   tx: Tx,
   key: number,
@@ -224,7 +224,7 @@ export async function swapSegments(
   for (const segment of added) await insertSegment(tx, scopeId, null, segment);
 }
 
-/** `document` null: to be searched at once; else once that document is shown. */
+/** `document` null: searchable at once; otherwise once that document is visible. */
 export async function insertSegment(
   tx: Tx,
   scopeId: number,

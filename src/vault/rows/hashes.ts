@@ -6,15 +6,15 @@ const KEY_BYTES = 32;
 const HASH_BYTES = 16;
 
 /**
- * What stands in an index in place of a text: a keyed hash (HMAC-SHA-256, its first 16 bytes), which says nothing of a text
- * that could be guessed to whoever has the index alone.
+ * A keyed hash that replaces text in an index (HMAC-SHA-256, first 16 bytes), so that the index alone does not reveal
+ * guessable texts.
  */
 export interface Hashes {
   source(uri: string): Uint8Array;
   metadata(name: string, value: MetadataValue): Uint8Array;
 }
 
-/** With the store's own key, made at the first start. */
+/** Uses the store's own key, created at the first start. */
 export async function openHashes(db: Db, random: RandomSource): Promise<Hashes> {
   const fresh = new Uint8Array(KEY_BYTES);
   random(fresh);

@@ -1,7 +1,6 @@
 /**
- * Documents, their passages and their pages are rows under whole numbers: a document's key times 65,536, plus the place of
- * the passage or page within it. Keys grow with each writing and never come back, so that what is kept under a key in
- * memory is what is in the store, or gone from it.
+ * Documents, passages and pages have integer keys: a document's key times 65,536, plus the index of the passage or
+ * page. Keys grow with each write and are never reused, so a cached row is either current or deleted.
  */
 export const PER_DOCUMENT = 65_536;
 

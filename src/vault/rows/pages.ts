@@ -1,17 +1,17 @@
 import { keyOf } from "./keys.ts";
 
-/** UTF-16 code units of a page: a passage is read from one or two of them, however long its document is. */
+/** UTF-16 code units in a page. A passage is read from one or two pages, however long its document is. */
 export const PAGE_LENGTH = 8_192;
 
 export interface Page {
-  /** Offset of its first code unit in the document's text. */
+  /** Offset of the page in the document's text. */
   readonly start: number;
   readonly text: string;
 }
 
 /**
- * A text in pages. A page begins at a multiple of the page length, or one code unit before it where a surrogate pair
- * stands across.
+ * Splits a text into pages. A page begins at a multiple of the page length, or one code unit earlier if that would
+ * split a surrogate pair.
  */
 export function pagesOf(text: string): Page[] {
   const pages: Page[] = [];
@@ -24,7 +24,10 @@ export function pagesOf(text: string): Page[] {
   return pages;
 }
 
-/** Keys of the pages that hold a stretch of a document's text: a page may begin one code unit early, so as not to part a pair. */
+/**
+ * Keys of the pages that contain a range of a document's text. A page may begin one code unit early, to keep a
+ * surrogate pair together.
+ */
 export function pageKeys(document: number, start: number, end: number): [first: number, last: number] {
   return [
     keyOf(document, Math.floor(start / PAGE_LENGTH)),
@@ -32,7 +35,7 @@ export function pageKeys(document: number, start: number, end: number): [first: 
   ];
 }
 
-/** The stretch itself, of the pages that hold it, in order. */
+/** Extracts a range from the pages that contain it, in order. */
 export function cutPages(pages: readonly Page[], start: number, end: number): string {
   const first = pages[0];
   if (!first) return "";

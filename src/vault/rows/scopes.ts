@@ -1,13 +1,13 @@
 import { type Boundary, ROOT_SCOPE, rangeBelow } from "../../access/memory-scope.ts";
 import type { Sql, SqlValue } from "../../store/db.ts";
 
-/** A scope that documents lie in, itself: what is below it is counted there. */
+/** A scope with documents, not counting scopes below it. */
 export interface VaultScope {
   readonly path: string;
   readonly documents: number;
-  /** Of all their texts, in UTF-16 code units. */
+  /** Total length of their texts, in UTF-16 code units. */
   readonly characters: number;
-  /** When the last of them was written. */
+  /** When the latest of them was written. */
   readonly updatedAt: number;
 }
 
@@ -18,12 +18,13 @@ interface ScopeRow {
   readonly updated_at: number;
 }
 
-/** A part of a boundary: one path, or all that lie between two. */
+/** A part of a boundary: one path, or all paths between two. */
 type Range = { readonly path: string } | { readonly above: string; readonly below: string };
 
 /**
- * Scopes of a boundary in which a document lies, by path, after the path `after`; one more than `limit` when there are more.
- * Each part of the boundary is looked up by a range: what lies outside is not read, and no time tells of it.
+ * Scopes of a boundary that contain documents, by path, after the path `after`. Returns one more than `limit` if
+ * there are more. Each part of the boundary is looked up by a range: rows outside are not read, so timing reveals
+ * nothing about them.
  */
 export async function listScopes(
   sql: Pick<Sql, "all">,
@@ -44,8 +45,8 @@ export async function listScopes(
 }
 
 /**
- * No path is in two of them, and all of one are before all of the next: of `a`, `a-b` and `a/c`, that which is below `a` comes
- * last. The boundary's paths MUST NOT cover each other.
+ * Disjoint ranges in ascending order: of `a`, `a-b` and `a/c`, paths below `a` come last. Paths of the boundary MUST
+ * NOT cover each other.
  */
 function rangesOf(boundary: Boundary): Range[] {
   if (boundary.includes(ROOT_SCOPE)) return [{ above: "", below: "\u{10ffff}" }];
@@ -65,7 +66,7 @@ function endOf(range: Range): string {
   return "path" in range ? range.path : range.below;
 }
 
-/** The engine keeps the order of a cross join: scopes by their path, and of each its documents out of an index of sizes. */
+/** SQLite keeps the order of a cross join: scopes by path, and the documents of each from an index on sizes. */
 function selectIn(range: Range, after: string, values: SqlValue[]): string {
   const param = (value: SqlValue) => `$${values.push(value)}`;
   const inside =

@@ -3,13 +3,16 @@ import type { Db, Sql, SqlValue, Tx } from "../../store/db.ts";
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
 import { vectorTable } from "./vector-table.ts";
 
-/** Vectors that may be compared: of one model, with one dimension and one way of asking it. */
+/** A set of comparable vectors: of one model, one dimension and one way of prompting it. */
 export interface Space {
   readonly id: number;
   readonly name: string;
-  /** Zero as long as the model has not answered yet: there is no table then. */
+  /** Zero until the model has answered for the first time; there is no table until then. */
   readonly dimensions: number;
-  /** `active` is searched, `filling` is on its way to be, `kept` is the way back, `dropped` goes slice by slice. */
+  /**
+   * `active` is searched, `filling` will replace it, `kept` is the previous one for a way back, and `dropped` is
+   * being removed.
+   */
   readonly state: "active" | "filling" | "kept" | "dropped";
 }
 
@@ -20,26 +23,28 @@ interface Row {
   readonly state: Space["state"];
 }
 
-/** Vectors a vec0 block holds: more would reserve megabytes for every small scope and make single ones slow to read. */
+/**
+ * Vectors in a vec0 block. Larger blocks would reserve megabytes for every small scope and slow down single reads.
+ */
 export const BLOCK = 32;
-/** Passages that are put down as missing in one transaction. */
+/** Passages marked as missing in one transaction. */
 const SLICE = 2_000;
-/** Vectors of a space that nobody wants any more, removed in one transaction. */
+/** Vectors of an obsolete space removed in one transaction. */
 const DROPPED_AT_ONCE = 64;
 
-/** A model's vectors have another length than those that are stored: somebody changed the model behind its name. */
+/** A model's vectors differ in length from those stored: the model behind the name was changed. */
 export class WrongDimension extends Error {
   override readonly name = "WrongDimension";
 }
 
 /**
- * The spaces of this node. A change of model makes a new one, which is filled while the old one answers; then they change
- * places at once. The one before stays, so that there is a way back.
+ * The vector spaces of this node. A new embedding model creates a new space, which is filled while the old one
+ * answers; then they are swapped. The previous space is kept, so that the change can be undone.
  */
 export class Spaces {
   readonly #db: Db;
   readonly #clock: Clock;
-  /** Whether sqlite-vec is there. Without it passages are put down as missing, for a later start to fill in. */
+  /** Whether sqlite-vec is available. Without it, passages are marked as missing, for a later start to fill in. */
   readonly isAvailable: boolean;
   #spaces: Space[] = [];
 
@@ -49,7 +54,7 @@ export class Spaces {
     this.isAvailable = isAvailable;
   }
 
-  /** Takes up the spaces of the store, with `name` as the one to be searched, now or once it is filled. */
+  /** Loads the stored spaces, with `name` as the one to search, now or once it is filled. */
   async open(name: string, dimensions: number): Promise<void> {
     await this.#read();
     const active = this.#spaces.find(({ state }) => state === "active");
@@ -65,7 +70,7 @@ export class Spaces {
       );
     });
     await this.#read();
-    // Also those that an earlier start, without sqlite-vec, could make no table for.
+    // Including spaces for which an earlier start without sqlite-vec could not create tables.
     for (const space of this.#spaces) {
       if (space.dimensions > 0) await this.dimension(space, space.dimensions);
     }
@@ -77,22 +82,22 @@ export class Spaces {
     return this.#spaces;
   }
 
-  /** What is searched. */
+  /** The space being searched. */
   get active(): Space | undefined {
     return this.#spaces.find(({ state }) => state === "active");
   }
 
-  /** What a new passage gets vectors in. */
+  /** The spaces in which new passages get vectors. */
   get written(): readonly Space[] {
     return this.#spaces.filter(({ state }) => state === "active" || state === "filling");
   }
 
-  /** The space as it is by now: its dimension may have become known. */
+  /** The current state of a space: its dimension may have become known. */
   fresh(space: Space): Space {
     return this.#spaces.find(({ id }) => id === space.id) ?? space;
   }
 
-  /** Makes the space's table, now that its dimension is known. @throws WrongDimension where it has another one */
+  /** Creates the space's table once its dimension is known. @throws WrongDimension if it has a different one */
   async dimension(space: Space, dimensions: number): Promise<void> {
     const known = this.fresh(space).dimensions;
     if (known !== 0 && known !== dimensions) {
@@ -106,13 +111,13 @@ export class Spaces {
         `CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING vec0 (passage INTEGER PRIMARY KEY,
          scope INTEGER PARTITION KEY, embedding FLOAT[${dimensions}] DISTANCE_METRIC=cosine, chunk_size=${BLOCK})`,
       );
-      // Without it each insertion reads through the blocks of all partitions.
+      // Without it, each insert reads the blocks of all partitions.
       await tx.run(`CREATE INDEX IF NOT EXISTS ${table}_scopes ON ${table}_chunks (partition00)`);
     });
     await this.#read();
   }
 
-  /** Puts the filled space in the place of the one that was searched. Of those before, the last one stays. */
+  /** Makes the filled space active. Only the latest of the previous ones is kept. */
   async swap(filled: Space): Promise<void> {
     await this.#db.tx(async (tx) => {
       await tx.run("UPDATE vault_spaces SET state = 'dropped' WHERE state = 'kept'");
@@ -122,7 +127,7 @@ export class Spaces {
     await this.#read();
   }
 
-  /** Takes a slice of what is dropped out of the store. @returns whether there is more */
+  /** Removes a slice of the dropped spaces. @returns whether there is more */
   async drop(): Promise<boolean> {
     const space = this.#spaces.find(({ state }) => state === "dropped");
     if (!space || !this.isAvailable) return false;
@@ -143,7 +148,7 @@ export class Spaces {
         [space.id, SLICE],
       );
       if (pending === 0) await tx.run("DELETE FROM vault_spaces WHERE id = $1", [space.id]);
-      // Without its table it must not be deleted from.
+      // Without a table there is nothing to delete from.
       else await tx.run("UPDATE vault_spaces SET dimensions = 0 WHERE id = $1", [space.id]);
       return pending > 0;
     });
@@ -156,7 +161,7 @@ export class Spaces {
     this.#spaces = rows.map((row) => ({ ...row }));
   }
 
-  /** Every passage is to get a vector. Those that have one are passed over when their turn comes. */
+  /** Marks every passage as missing a vector. Those that have one are skipped later. */
   async #putDownMissing(space: Space): Promise<void> {
     for (let after = 0; ; ) {
       const last = await this.#db.tx(async (tx) => {
@@ -199,7 +204,7 @@ export async function hasVector(sql: Sql, space: Space, key: number): Promise<bo
   return row !== undefined;
 }
 
-/** A passage's vector is to come. */
+/** Marks a passage's vector as missing. */
 export async function putDown(tx: Tx, space: Space, key: number): Promise<void> {
   await tx.run("INSERT INTO vault_pending (space_id, chunk_key, retry_at) VALUES ($1, $2, 0)", [
     space.id,
@@ -220,8 +225,8 @@ export async function deletePending(tx: Tx, space: Space, document: number): Pro
 }
 
 /**
- * The passages whose vectors stand in blocks that are at most half full, where more than half of the partition's places
- * are free; none otherwise. The newest block is left out: it is the one that vectors are written into.
+ * Passages whose vectors are in blocks at most half full, if more than half of the partition's places are free;
+ * otherwise none. The newest block, which receives new vectors, is excluded.
  */
 export async function sparsePassages(sql: Sql, space: Space, scopeId: number): Promise<readonly number[]> {
   const rows = await sql.all<{ validity: Uint8Array; rowids: Uint8Array }>(
@@ -234,7 +239,7 @@ export async function sparsePassages(sql: Sql, space: Space, scopeId: number): P
   return blocks.slice(0, -1).flatMap((block) => (block.length * 2 <= BLOCK ? block : []));
 }
 
-/** A block's passages: a bit for each place that is taken, lowest first, and 64 bits of its passage's key. */
+/** A block's passages: one bit for each place in use, lowest first, and a 64-bit passage key for each place. */
 function passagesOf({ validity, rowids }: { validity: Uint8Array; rowids: Uint8Array }): number[] {
   const keys = new DataView(rowids.buffer, rowids.byteOffset, rowids.byteLength);
   const held: number[] = [];
@@ -245,7 +250,7 @@ function passagesOf({ validity, rowids }: { validity: Uint8Array; rowids: Uint8A
   return held;
 }
 
-/** Writes vectors anew, into the partition's newest block. Those that are gone meanwhile stay gone. */
+/** Rewrites vectors into the partition's newest block. Deleted ones stay deleted. */
 export async function moveVectors(
   tx: Tx,
   space: Space,

@@ -3,19 +3,19 @@ import type { Segment } from "../segments/segment.ts";
 import type { Question } from "./query.ts";
 import { type Placed, TopK } from "./top-k.ts";
 
-/** BM25 (Robertson and Walker 1994). Of the usual values those that did best on two collections together. */
+/** BM25 (Robertson and Walker 1994). The usual parameters that did best on two collections together. */
 const K1 = 1.2;
 const B = 0.6;
 
 /**
- * BM25 of every passage of these segments. The statistics are theirs alone: how many passages there are, how long they
- * are, and how many hold a word. What lies outside of the boundary has no part in any number here.
+ * BM25 scores of every passage in these segments. The statistics (number of passages, lengths, document frequencies)
+ * come only from these segments, so nothing outside the boundary affects any score.
  */
 export class WordRanking {
   readonly #segments: readonly Segment[];
   readonly #scores: readonly Float64Array[];
 
-  /** `room` makes an array of so many zeros: whoever ranks time and again may use the same one. */
+  /** `room` returns an array of zeros, which repeated rankings may share. */
   constructor(
     question: Question,
     segments: readonly Segment[],
@@ -35,7 +35,7 @@ export class WordRanking {
       from += keys.length;
       return scores;
     });
-    // K1 * (1 - B + B * length / average) as a line over the length.
+    // K1 * (1 - B + B * length / average) as a linear function of length.
     const base = K1 * (1 - B);
     const slope = words === 0 ? 0 : (K1 * B * passages) / words;
     for (const { term, weight, count } of question.terms) {
@@ -46,7 +46,7 @@ export class WordRanking {
     }
   }
 
-  /** The best passages, of the documents in `only` where that is given. */
+  /** The best passages, within the documents in `only` if given. */
   best(limit: number, only: ReadonlySet<number> | null): Placed[] {
     const best = new TopK(limit);
     let from = 0;

@@ -3,33 +3,34 @@ import { byScore, type Placed, type Scored } from "./top-k.ts";
 import type { VectorSource } from "./vector-source.ts";
 
 /**
- * How near a passage that shares no word with the question comes by its spelling: 0.42 at most in 1.3 million pairs of two
- * collections, with and without typing errors. Results that are better than such a one spare the search through all vectors.
+ * The highest spelling similarity of a passage that shares no word with the question: 0.42 in 1.3 million pairs of
+ * two collections, with and without typing errors. If all results are better than this, the search through all
+ * vectors can be skipped.
  */
 const MOST_WITHOUT_SHARED_WORD = 0.5;
-/** What is nearer than chance makes two texts (of 256 numbers: 0.06 in two of three) where they share no word at all. */
+/** Above chance similarity: two texts without a common word (256 dimensions) reach 0.06 in two of three cases. */
 const LEAST_SIMILARITY = 0.15;
 
-/** A passage with what each part of the search says of it. */
+/** A passage with its partial scores. */
 export interface Candidate extends Scored {
   readonly keyword: number;
-  /** Cosine; null where its vector was not looked at, or it has none. */
+  /** Cosine similarity; null if not compared or if it has no vector. */
   readonly vector: number | null;
-  /** What the score was multiplied with for the document's age. */
+  /** The factor applied for the document's age. */
   readonly recency: number | null;
 }
 
 export interface FuseOptions {
-  /** Results that are asked for. */
+  /** The number of results requested. */
   readonly topK: number;
-  /** Passages that are looked at. */
+  /** The number of passages considered. */
   readonly pool: number;
   readonly only: ReadonlySet<number> | null;
 }
 
 /**
- * Joins the best passages by words with what vectors say: each passage's share of the best keyword score, and its similarity,
- * weighted (a convex combination, Bruch et al. 2023).
+ * Combines keyword and vector results: each passage's share of the best keyword score and its similarity, weighted (a
+ * convex combination, Bruch et al. 2023).
  */
 export function fuse(
   byWords: readonly Placed[],
@@ -41,7 +42,7 @@ export function fuse(
   const similar = vectors.similarities(byWords);
   const candidates = combine(words, similar, vectors);
   const last = candidates[topK - 1];
-  // What words have not found can only get among the results where these are weak. With a model's vectors it always can.
+  // Passages not found by words can only become results if these are weak. With a model's vectors they always can.
   const isSure = last !== undefined && last.score >= vectors.weight * MOST_WITHOUT_SHARED_WORD;
   if (isSure && !vectors.isModel) return candidates;
   for (const { key, score } of vectors.nearest(pool, only)) {
@@ -60,7 +61,7 @@ function combine(
 ): Candidate[] {
   let highest = 0;
   for (const score of words.values()) highest = Math.max(highest, score);
-  // A model's similarities are close together: they are stretched over what was found.
+  // A model's similarities are close together, so they are scaled to the range found.
   const [low, high] = isModel ? rangeOf(similar.values()) : [0, 1];
   return [...words]
     .map(([key, keyword]) => {

@@ -4,10 +4,10 @@ import { documentOf } from "../rows/keys.ts";
 import type { Candidate } from "./fuse.ts";
 import { NearDuplicates } from "./near-duplicates.ts";
 
-/** Passages read at once while results are gathered. */
+/** Passages read at a time while results are collected. */
 const BATCH = 12;
 
-/** The passages to answer with, of candidates in order: without those that say what a better one says, within the budget. */
+/** Selects results from candidates in order, without near-duplicates of better ones, within the character budget. */
 export function gather(
   index: IndexReader,
   request: SearchRequest,
@@ -52,7 +52,7 @@ export function gather(
   return found;
 }
 
-/** Whole passages as long as they fit. The first one is cut where it alone is too long, so that there is an answer. */
+/** Whole passages as long as they fit. If the first is too long by itself, it is cut, so that there is an answer. */
 function withinBudget(text: string, left: number, isFirst: boolean): string {
   if (text.length <= left) return text;
   if (!isFirst) return "";
@@ -75,7 +75,7 @@ function view(row: PassageRow, text: string): Omit<FoundPassage, "score" | "expl
   };
 }
 
-/** Where each candidate stands by words alone and by vectors alone. */
+/** The rank of each candidate by words alone and by vectors alone. */
 function ranksOf(candidates: readonly Candidate[]) {
   const rank = (part: "keyword" | "vector") => {
     const held = candidates.filter((candidate) => (candidate[part] ?? 0) > 0);

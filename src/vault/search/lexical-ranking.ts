@@ -2,11 +2,11 @@ import { documentOf } from "../rows/keys.ts";
 import type { Segment } from "../segments/segment.ts";
 import { type Placed, TopK } from "./top-k.ts";
 
-/** How near passages are to a question by their spelling: `builtin/lexical`'s vectors, as the segments hold them. */
+/** Similarity of passages to a question by spelling: the `builtin/lexical` vectors in the segments. */
 export class LexicalRanking {
   readonly #vector: Float32Array;
   readonly #segments: readonly Segment[];
-  /** Where each segment's passages begin among those of all. */
+  /** Index of each segment's first passage among all passages. */
   readonly #starts: readonly number[];
 
   constructor(vector: Float32Array, segments: readonly Segment[]) {
@@ -21,7 +21,7 @@ export class LexicalRanking {
     this.#starts = starts;
   }
 
-  /** Of a passage by its place among all. */
+  /** The similarity of a passage by its index among all. */
   similarity(at: number): number {
     let low = 0;
     let high = this.#starts.length - 1;
@@ -34,7 +34,7 @@ export class LexicalRanking {
     return segment ? segment.similarity(at - (this.#starts[low] as number), this.#vector) : 0;
   }
 
-  /** The nearest passages, of the documents in `only` where that is given. */
+  /** The nearest passages, within the documents in `only` if given. */
   best(limit: number, only: ReadonlySet<number> | null): Placed[] {
     const best = new TopK(limit);
     for (const [index, segment] of this.#segments.entries()) {

@@ -1,18 +1,18 @@
-/** Passages of one document among the results, as long as there are others. */
+/** Passages per document among the results, as long as there are other documents. */
 const PER_DOCUMENT = 2;
-/** Of the shorter passage, how much may stand in another one of the same document before it says nothing new. */
+/** If this part of the shorter passage also occurs in another passage of the same document, it adds nothing new. */
 const OVERLAP = 0.5;
-/** Of all that two passages hold, how much is in both when they say the same. */
+/** The Jaccard similarity from which two passages count as the same. */
 const SAME = 0.7;
-/** Letters of a shingle, white space aside. */
+/** Characters of a shingle, without white space. */
 const SHINGLE = 16;
-/** One shingle in so many is looked at first, by its hash: the same ones in every text. */
+/** One shingle in this many is sampled, selected by hash, so the same shingles are sampled in every text. */
 const SAMPLE = 16;
-/** And of so much of a passage. */
+/** The part of a passage that is sampled. */
 const SAMPLED = 512;
 const FACTOR = 0x01000193;
 
-/** A passage that may be shown. */
+/** A candidate result. */
 export interface Foldable {
   readonly document: number;
   readonly start: number;
@@ -23,21 +23,20 @@ export interface Foldable {
 interface Taken {
   readonly passage: Foldable;
   readonly sample: ReadonlySet<number>;
-  /** All shingles, once they were needed. */
+  /** All shingles, once computed. */
   all: ReadonlySet<number> | null;
   readonly duplicates: number[];
 }
 
-/** Which passages to show, in order, by their places in what was offered, and which each of them stands for. */
+/** The passages to show, in order, as indices into the candidates, with the candidates that each represents. */
 export interface Folded {
   readonly index: number;
   readonly duplicates: readonly number[];
 }
 
 /**
- * Chooses among passages, offered best first, until there are `limit`: one that says what a better one says already is
- * left out (near-duplicates, by the Jaccard similarity of sampled shingles, Broder 1997), and no document crowds out the
- * others.
+ * Selects up to `limit` passages from candidates offered best first: near-duplicates of better ones are left out (by
+ * the Jaccard similarity of sampled shingles, Broder 1997), and no document crowds out the others.
  */
 export class NearDuplicates {
   readonly #limit: number;
@@ -74,7 +73,7 @@ export class NearDuplicates {
     this.#taken.set(index, candidate);
   }
 
-  /** In the order offered. What a crowded document had to hold back is among them where there was room. */
+  /** In the order offered. Passages held back because their document had too many are included if there is room. */
   chosen(): Folded[] {
     const chosen = [...this.#taken.keys(), ...this.#waiting].slice(0, this.#limit);
     return chosen
@@ -91,7 +90,8 @@ function saysTheSame(taken: Taken, candidate: Taken): boolean {
     if (shared > OVERLAP * Math.min(a.end - a.start, b.end - b.start)) return true;
   }
   if (taken.sample.size + candidate.sample.size === 0) return a.text.trim() === b.text.trim();
-  // A sample only rules out: of a short text it is a handful, which two invoices share that differ in their numbers.
+  // A sample can only rule similarity out: a short text has only a handful, which two invoices with different numbers
+  // share.
   return areAlike(taken.sample, candidate.sample) && areAlike(allOf(taken), allOf(candidate));
 }
 
@@ -102,7 +102,7 @@ function allOf(taken: Taken): ReadonlySet<number> {
 
 function areAlike(left: ReadonlySet<number>, right: ReadonlySet<number>): boolean {
   const [fewer, more] = left.size < right.size ? [left, right] : [right, left];
-  // Jaccard's both / (fewer + more - both) >= SAME, solved for what may be missing.
+  // Jaccard's both / (fewer + more - both) >= SAME, solved for the shingles that may be missing.
   let misses = fewer.size - (SAME * (fewer.size + more.size)) / (1 + SAME);
   for (const shingle of fewer) {
     if (misses < 0) return false;
@@ -111,10 +111,10 @@ function areAlike(left: ReadonlySet<number>, right: ReadonlySet<number>): boolea
   return misses >= 0;
 }
 
-/** `FACTOR` to the power of a shingle's length: what its first letter has grown to when it leaves. */
+/** `FACTOR` to the power of a shingle's length: the weight of the character that leaves the window. */
 const LEAVING = Array.from({ length: SHINGLE }).reduce<number>((power) => Math.imul(power, FACTOR), 1);
 
-/** Hashes of every run of letters, one in `sample`, rolled along the text (Karp and Rabin 1987): 12 µs for a sample. */
+/** Hashes of one in `sample` of all shingles, by a rolling hash (Karp and Rabin 1987): 12 µs for a sample. */
 function shinglesOf(text: string, sample: number): ReadonlySet<number> {
   const lower = text.toLowerCase();
   const window = new Uint16Array(SHINGLE);

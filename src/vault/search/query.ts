@@ -3,34 +3,34 @@ import type { Segment } from "../segments/segment.ts";
 import { hash53, isStopWord, termOf, wordsOf } from "../terms/words.ts";
 import { spellingsNear, termsNear } from "./spelling.ts";
 
-/** Different words of a question that are looked up: a whole page pasted as a question costs no more than this. */
+/** The most distinct words of a question that are looked up, even if a whole page is pasted. */
 const WORD_LIMIT = 256;
-/** UTF-16 code units of a question that are read. */
+/** The most UTF-16 code units of a question that are read. */
 const LENGTH_LIMIT = 16_384;
-/** Unknown words whose neighbours in spelling are looked for: some 400 look-ups in each segment for each of them. */
+/** The most unknown words that are corrected, at about 400 look-ups in each segment for each word. */
 const CORRECTION_LIMIT = 8;
 const SPELLINGS = 3;
-/** What a corrected word counts for, against one that was found as it stands: nDCG@10 with typing errors, measured. */
+/** The weight of a corrected word relative to an exact one: nDCG@10 measured with typing errors. */
 const CORRECTION_WEIGHT = 0.8;
 
 export interface QuestionTerm {
   readonly term: number;
   readonly weight: number;
-  /** Passages of the boundary that hold it; more than none. */
+  /** Number of passages inside the boundary that contain it; at least one. */
   readonly count: number;
 }
 
 export interface Question {
-  /** As they stand in the question, for vectors. */
+  /** In their original form, for vectors. */
   readonly words: readonly string[];
   readonly terms: readonly QuestionTerm[];
-  /** Words that the boundary does not know, and the terms that were taken for them. */
+  /** Words unknown within the boundary, and the terms used instead. */
   readonly corrected: ReadonlyMap<string, readonly number[]>;
 }
 
 /**
- * The terms of a question that these segments know. Stop words are left out where there are others. A word that none of
- * them knows counts as the words it may have been meant for, of which they know most passages.
+ * The terms of a question that these segments contain. Stop words are left out if there are other words. An unknown
+ * word is replaced by the similar words that occur in most passages.
  */
 export function readQuestion(text: string, segments: readonly Segment[]): Question {
   const words = wordsOf(text.slice(0, LENGTH_LIMIT));
@@ -80,7 +80,7 @@ function correct(word: string, segments: readonly Segment[]): readonly Meant[] {
     .slice(0, SPELLINGS);
 }
 
-/** What was taken for the words that the boundary does not know, as people read it. For `explain` alone: it costs 0.5 ms. */
+/** The corrections in readable form. Only for `explain`: it costs 0.5 ms. */
 export function correctionsOf({ corrected }: Question): Readonly<Record<string, readonly string[]>> {
   return Object.fromEntries([...corrected].map(([word, terms]) => [word, spell(word, terms)]));
 }

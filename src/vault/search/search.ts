@@ -7,10 +7,10 @@ import { gather } from "./gather.ts";
 import { correctionsOf, type Question, readQuestion } from "./query.ts";
 import { lexicalSource, modelSource, type VectorSource } from "./vector-source.ts";
 
-/** Passages that are looked at more closely: at least so many, and so many for each that is asked for. */
+/** The number of candidate passages: at least this many, or this factor times the results requested. */
 const POOL = 100;
 const POOL_FOR_EACH = 4;
-/** One search, on one state of the store. Nothing outside of the request's boundary is read. */
+/** Runs one search on a single snapshot of the store. Reads nothing outside the request's boundary. */
 export function search(index: IndexReader, request: SearchRequest): SearchAnswer {
   return index.snapshot(() => {
     const reach = index.reach(request.workspaceId, request.boundary);
@@ -53,7 +53,7 @@ class Search {
     return { passages: gather(this.#index, this.#request, ranked, mode), mode };
   }
 
-  /** Null where the question has no vector (it has no words), undefined where there are no vectors to search. */
+  /** Null if the question has no vector (it contains no words); undefined if there are no vectors to search. */
   #vectors(): VectorSource | null | undefined {
     const { mode, vectors } = this.#request;
     if (mode === "keyword" || vectors === null) return undefined;
@@ -80,7 +80,7 @@ class Search {
     return fuse(byWords, this.#words, vectors, { topK, pool: this.#pool, only: this.#only });
   }
 
-  /** Older documents count less, where that is asked for. */
+  /** Reduces the scores of older documents, if requested. */
   #aged(candidates: readonly Candidate[]): readonly Candidate[] {
     const { recency } = this.#request;
     if (recency === null) return candidates;
@@ -92,7 +92,7 @@ class Search {
         return { ...candidate, score: Math.max(0, candidate.score) * factor, recency: factor };
       })
       .sort(
-        // A similarity may be below zero, and is none then: among those the newer comes first.
+        // A negative similarity becomes zero, and then newer documents come first.
         (left, right) => right.score - left.score || right.recency - left.recency || left.key - right.key,
       );
   }

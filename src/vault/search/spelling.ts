@@ -2,24 +2,24 @@ import { stemmer } from "stemmer";
 import { detached, hash53, isStopWord } from "../terms/words.ts";
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
-/** Shorter words are one edit away from too many others, longer ones are no words. */
+/** Shorter words are one edit away from too many others, and longer ones are not words. */
 const SHORTEST = 4;
 const LONGEST = 24;
 const CORRECTABLE = /^[a-z]+$/;
 const NONE = new Float64Array(0);
-/** Words whose neighbours are remembered, 4 kB each: stemming them all takes 0.5 ms, and people ask with the same words. */
+/** Words whose neighbours are cached, 4 kB each: stemming them all takes 0.5 ms, and questions repeat words. */
 const CACHE_LIMIT = 1_024;
 const remembered = new Map<string, Float64Array>();
 
 /**
- * Every spelling that is one slip of the fingers away from a word: a letter left out, two swapped, one for another, one too
- * many (Damerau 1964; generated as by Norvig 2007). Some 54 for each letter; none for a word that is no plain word.
+ * All spellings one edit away from a word: a letter deleted, two swapped, one replaced, one inserted (Damerau 1964;
+ * generated as by Norvig 2007). About 54 for each letter; none for anything but a plain word.
  */
 export function* spellingsNear(word: string): Generator<string> {
   if (isCorrectable(word)) yield* edits(word);
 }
 
-/** The terms of all those spellings, ascending, each once. */
+/** The terms of all those spellings, ascending, without duplicates. */
 export function termsNear(word: string): Float64Array {
   if (!isCorrectable(word)) return NONE;
   const known = remembered.get(word);
@@ -27,9 +27,9 @@ export function termsNear(word: string): Float64Array {
   const terms = new Set<number>();
   for (const spelling of edits(word)) {
     const stem = stemmer(spelling);
-    // A stop word is not meant by way of its stem either: "nothing" is one slip from "notting", which is "not".
+    // A stop word is not matched through its stem either: "nothing" is one edit from "notting", whose stem is "not".
     if (stem.length < 2 || isStopWord(spelling) || isStopWord(stem)) continue;
-    // Not by `termOf`: hundreds of spellings that are no words would push the words out of its memory.
+    // Not by `termOf`: hundreds of spellings that are not words would evict real words from its cache.
     terms.add(hash53(stem));
   }
   const near = Float64Array.from(terms).sort();

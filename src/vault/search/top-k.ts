@@ -1,22 +1,22 @@
-/** A passage and how good it is. */
+/** A passage and its score. */
 export interface Scored {
   readonly key: number;
   readonly score: number;
 }
 
-/** With its place among all passages of the search's segments; -1 where it was offered without one. */
+/** With its index among all passages of the search's segments; -1 if unknown. */
 export interface Placed extends Scored {
   readonly at: number;
 }
 
-/** Better first; of equals the older key, so that the order is always the same. */
+/** Orders better scores first, and equal ones by key, so that the order is deterministic. */
 export function byScore(left: Scored, right: Scored): number {
   return right.score - left.score || left.key - right.key;
 }
 
 /**
- * Keeps the `limit` best of whatever is offered, in a binary heap with the worst of them on top. Numbers in typed arrays:
- * with objects the choice among 1,000 passages took as long as scoring them.
+ * Keeps the `limit` best items in a binary heap with the worst on top. Uses typed arrays: with objects, selecting
+ * among 1,000 passages took as long as scoring them.
  */
 export class TopK {
   readonly #keys: Float64Array;
@@ -30,7 +30,7 @@ export class TopK {
     this.#places = new Float64Array(limit);
   }
 
-  /** What scores less than this is not taken any more. */
+  /** Lower scores are no longer accepted. */
   get threshold(): number {
     return this.#size < this.#keys.length ? Number.NEGATIVE_INFINITY : (this.#scores[0] as number);
   }
@@ -40,7 +40,7 @@ export class TopK {
     else if (this.#isWorse(0, key, score)) this.#sink(key, score, place);
   }
 
-  /** TopK first. */
+  /** Best first. */
   sorted(): Placed[] {
     return Array.from({ length: this.#size }, (_, at) => ({
       key: this.#keys[at] as number,
@@ -49,7 +49,7 @@ export class TopK {
     })).sort(byScore);
   }
 
-  /** Whether what stands at `at` is worse than this. */
+  /** Whether the item at `at` is worse than this. */
   #isWorse(at: number, key: number, score: number): boolean {
     const other = this.#scores[at] as number;
     return other < score || (other === score && (this.#keys[at] as number) > key);

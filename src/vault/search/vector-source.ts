@@ -3,29 +3,31 @@ import { documentOf } from "../rows/keys.ts";
 import { LexicalRanking } from "./lexical-ranking.ts";
 import { byScore, type Placed, type Scored } from "./top-k.ts";
 
-/** sqlite-vec answers no more at once. */
+/** The most results of one sqlite-vec query. */
 const NEAREST_LIMIT = 4_096;
 
 /**
- * What vectors count for beside words. Hashed spellings only mend what words miss: 0.2 (nDCG@10 on two collections, design
- * section 3). A model's vectors are worth as much as words.
+ * The weight of vectors relative to words. Spelling vectors only supplement words: 0.2 (nDCG@10 on two collections,
+ * design section 3). A model's vectors weigh as much as words.
  */
 const LEXICAL_WEIGHT = 0.2;
 const MODEL_WEIGHT = 0.5;
 
-/** Vectors of passages, as a search asks for them. Similarities are cosines. */
+/** Vectors of passages, as needed by a search. Similarities are cosines. */
 export interface VectorSource {
-  /** What its similarities count for in hybrid search, of one; words count for the rest. */
+  /** Its weight in hybrid search, from 0 to 1. Words have the rest. */
   readonly weight: number;
-  /** It knows what a text means, and not only how it is spelled. */
+  /** Whether the vectors reflect meaning rather than only spelling. */
   readonly isModel: boolean;
-  /** Of these passages, by their keys; those without a vector are left out. */
+  /** Similarities by passage key, without passages that have no vector. */
   similarities(passages: readonly Placed[]): Map<number, number>;
-  /** The nearest passages of the boundary, best first; of the documents in `only` where that is given. */
+  /** The nearest passages of the boundary, best first, within the documents in `only` if given. */
   nearest(limit: number, only: ReadonlySet<number> | null): Scored[];
 }
 
-/** `builtin/lexical`: compared by the rounded copies in the segments. The nearest are put in order by the exact vectors. */
+/**
+ * `builtin/lexical`: compares the quantised copies in the segments, and orders the nearest by their exact vectors.
+ */
 export function lexicalSource(
   index: IndexReader,
   space: number,
@@ -39,7 +41,7 @@ export function lexicalSource(
     similarities: (passages) => new Map(passages.map(({ key, at }) => [key, ranking.similarity(at)])),
     nearest(limit, only) {
       const near = ranking.best(limit, only);
-      // The others are there to take the place of what is folded: none of them comes among the first by rounding alone.
+      // The rest only replaces near-duplicates: quantisation alone does not move any of it to the front.
       const first = near.slice(0, Math.ceil(limit / 2));
       const keys = first.map(({ key }) => key);
       const exact = index.similarities(space, vector, keys);
@@ -49,7 +51,7 @@ export function lexicalSource(
   };
 }
 
-/** A model's vectors, in sqlite-vec's table: a search in the partition of each scope. */
+/** A model's vectors, from sqlite-vec's table: one search in each scope's partition. */
 export function modelSource(
   index: IndexReader,
   space: number,
@@ -63,7 +65,7 @@ export function modelSource(
     similarities: (passages) => similarities(passages.map(({ key }) => key)),
     nearest(limit, only) {
       if (only === null) return nearestShown(index, space, vector, reach, limit);
-      // Every passage of the filtered documents is compared, so that a rare value is found however far away it lies.
+      // Every passage of the filtered documents is compared, so that rare values are found however distant they are.
       const keys = reach.segments.flatMap((segment) =>
         Array.from(segment.keys).filter((key) => only.has(documentOf(key))),
       );
@@ -76,8 +78,8 @@ export function modelSource(
 }
 
 /**
- * A document's vectors are in the table before it is shown, and still after it is hidden: only passages that a segment
- * holds count. Where others took their places among the nearest, more are asked for.
+ * A document's vectors exist before it becomes visible and after it is hidden, so only passages contained in a
+ * segment count. If others are among the nearest, more are requested.
  */
 function nearestShown(
   index: IndexReader,

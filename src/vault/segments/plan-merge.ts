@@ -4,7 +4,7 @@ import { documentOf } from "../rows/keys.ts";
 import { SEGMENT_LIMIT, type Segment } from "./segment.ts";
 import { mergeSegments } from "./segment-writer.ts";
 
-/** Segments of about one size that a scope may have before they are merged into one. */
+/** Segments of similar size that a scope may have before they are merged. */
 export const SEGMENTS_OF_A_SIZE = 8;
 
 const NO_CHANGE: SegmentChange = { removed: [], added: [] };
@@ -14,7 +14,7 @@ interface Live {
   readonly segment: Segment;
 }
 
-/** The segments of a scope as they are without one document: those that held it, made anew. */
+/** A scope's segments without one document: those that contained it, rebuilt. */
 export function withoutDocument(index: IndexReader, scopeId: number, document: number): SegmentChange {
   const removed: number[] = [];
   const added: Uint8Array[] = [];
@@ -28,8 +28,8 @@ export function withoutDocument(index: IndexReader, scopeId: number, document: n
 }
 
 /**
- * The next merge that a scope needs, or none. While documents come in, sizes go in steps of eight, so that each passage is
- * merged three or four times in all, however many there are. Once it is quiet (`isQuiet`), whatever fits together is one.
+ * The next merge that a scope needs, or none. While documents arrive, sizes grow in steps of eight, so each passage
+ * is merged three or four times in all. Once the scope is quiet (`isQuiet`), everything that fits is merged into one.
  */
 export function nextMerge(index: IndexReader, scopeId: number, isQuiet: boolean): SegmentChange {
   const small = index.segmentsOf(scopeId).filter(({ segment }) => segment.keys.length * 2 <= SEGMENT_LIMIT);
@@ -80,7 +80,7 @@ function passagesIn(bytes: Uint8Array): number {
   return new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true);
 }
 
-/** Vectors of `builtin/lexical` as the scope's segments hold them; undefined for a passage that none of them holds. */
+/** The `builtin/lexical` vectors stored in the scope's segments; undefined for passages that are in none. */
 export function lexicalVectors(
   index: IndexReader,
   scopeId: number,

@@ -3,7 +3,7 @@ import { type PassageTerms, SEGMENT_LIMIT, Segment, sizesOf, VERSION, WORDS_AT }
 const INT8 = 127;
 const MOST_FREQUENT = 0xff;
 const LONGEST = 0xffff;
-/** Passages MUST come in ascending order of their keys, `SEGMENT_LIMIT` at most. */
+/** Passages MUST be in ascending order of their keys, at most `SEGMENT_LIMIT`. */
 export function encodeSegment(passages: readonly PassageTerms[]): Uint8Array {
   const postings = new Map<number, number[]>();
   for (const [place, { terms }] of passages.entries()) {
@@ -33,8 +33,8 @@ export function encodeSegment(passages: readonly PassageTerms[]): Uint8Array {
 }
 
 /**
- * One segment of several, without the passages that `drop` names; null where none is left. The segments' keys may be in
- * any order among one another.
+ * Merges segments into one, without the passages in `drop`; null if none are left. The keys of different segments may
+ * interleave.
  */
 export function mergeSegments(
   segments: readonly Segment[],
@@ -71,7 +71,7 @@ export function mergeSegments(
   return writer.bytes;
 }
 
-/** The terms that are left, ascending, and how many postings they have together. */
+/** The remaining terms, ascending, and their total number of postings. */
 function unite(segments: readonly Segment[], places: readonly Int32Array[]) {
   const left = new Set<number>();
   let postings = 0;
@@ -116,7 +116,7 @@ class SegmentWriter {
     this.#words = new Float64Array(this.bytes.buffer, WORDS_AT, 1);
   }
 
-  /** The vector of the passage that comes next. */
+  /** Writes the next passage's vector. */
   vector(vector: Float32Array): void {
     const { vectors, scales, dimensions } = this.#segment;
     let largest = 0;

@@ -1,40 +1,40 @@
 import { placeOf } from "./sorted.ts";
 
 /**
- * A segment: the index of some passages of one scope, in one piece of bytes that never changes. Adding a document
- * adds a segment, merging makes one of several, deleting makes one anew without the document: what a segment says is
- * always exactly what is in it, and a copy in memory never goes stale.
+ * A segment: the index of some passages of one scope, as a single immutable sequence of bytes. Adding a document adds
+ * a segment, merging combines several, and deleting rebuilds one without the document. So a segment always describes
+ * exactly its content, and a cached copy never becomes stale.
  *
- * Layout, little-endian, each part aligned to its numbers:
+ * Layout, little-endian, each part aligned to its element size:
  * ```
  * u32 version  u32 passages  u32 terms  u32 postings  u32 dimensions  u32 (none)  f64 words
  * f64[passages]   keys of the passages, ascending
  * f64[terms]      terms (53-bit hashes), ascending
- * u32[terms + 1]  where each term's postings begin
- * f32[passages]   what a vector's numbers are to be multiplied with; 0 for a passage that has none
+ * u32[terms + 1]  index of each term's first posting
+ * f32[passages]   scale of each vector's numbers; 0 for a passage without a vector
  * u16[passages]   lengths in words
- * u16[postings]   passage (its place among the keys)
- * u8[postings]    weighted frequency of the term in it, 255 at most
- * i8[passages * dimensions]  vectors of `builtin/lexical`, each number to 1/127 of the vector's largest
+ * u16[postings]   index of the passage
+ * u8[postings]    weighted frequency of the term in it, at most 255
+ * i8[passages * dimensions]  vectors of `builtin/lexical`, each number in 1/127 of the vector's largest
  * ```
- * The vectors are a copy, to be scanned: exact ones are in sqlite-vec's table. Reading 50 single vectors out of that took
- * 0.5 ms, here it takes 0.01; comparing 100,000 took 95 ms there, here 13.
+ * The vectors are a copy for scanning; the exact ones are in sqlite-vec's table. Reading 50 single vectors from there
+ * took 0.5 ms, here 0.01; comparing 100,000 took 95 ms there, here 13.
  */
 export const VERSION = 1;
 const HEADER_BYTES = 32;
 export const WORDS_AT = 24;
 
-/** Passages in a segment at most: bounds what a merge or a deletion rewrites at once (about a megabyte). */
+/** The most passages in a segment. Bounds what a merge or deletion rewrites at a time, to about a megabyte. */
 export const SEGMENT_LIMIT = 1_024;
 
-/** One passage before it is in a segment. */
+/** A passage to be indexed. */
 export interface PassageTerms {
   readonly key: number;
-  /** Words, title and headings included. */
+  /** Number of words, including title and headings. */
   readonly length: number;
   /** Weighted frequency of each term. */
   readonly terms: ReadonlyMap<number, number>;
-  /** Of unit length, all of one dimension; null or left out for a passage without words. */
+  /** A unit vector; all have the same dimension. Null or absent for a passage without words. */
   readonly vector?: Float32Array | null;
 }
 
@@ -48,11 +48,11 @@ export class Segment {
   readonly dimensions: number;
   readonly scales: Float32Array;
   readonly vectors: Int8Array;
-  /** Of all passages together. */
+  /** Total words of all passages. */
   readonly words: number;
   readonly byteLength: number;
 
-  /** @throws Error for bytes that are no segment: a fault of the program or of the disk */
+  /** @throws Error for invalid bytes: a fault of the program or the disk */
   constructor(bytes: Uint8Array) {
     const aligned = bytes.byteOffset % 8 === 0 ? bytes : bytes.slice();
     const { buffer, byteOffset } = aligned;
@@ -76,19 +76,19 @@ export class Segment {
     this.byteLength = aligned.byteLength;
   }
 
-  /** The term's place, or -1. */
+  /** The term's index, or -1. */
   find(term: number): number {
     return placeOf(this.terms, term);
   }
 
-  /** The passage's place, or -1. */
+  /** The passage's index, or -1. */
   placeOf(key: number): number {
     return placeOf(this.keys, key);
   }
 
   /**
-   * Cosine similarity of a passage, by its place, with a unit vector; to about 1/100, since the copy is rounded. Four sums
-   * side by side take half the time of one.
+   * Cosine similarity of the passage at an index with a unit vector, accurate to about 1/100 because the copy is
+   * quantised. Four parallel sums take half the time of one.
    */
   similarity(place: number, vector: Float32Array): number {
     const { vectors, dimensions } = this;
@@ -106,7 +106,7 @@ export class Segment {
     return (first + second + third + fourth) * (this.scales[place] as number);
   }
 
-  /** A passage's vector, by its place, of unit length again; null for one that has none. */
+  /** A passage's vector by index, normalised to unit length; null if it has none. */
   vector(place: number): Float32Array | null {
     if (this.scales[place] === 0) return null;
     const from = place * this.dimensions;
@@ -115,12 +115,15 @@ export class Segment {
     return Float32Array.from(rounded, (number) => number / length);
   }
 
-  /** Adds to `counts` how many passages hold each of these terms, which MUST be ascending; those that none holds stay out. */
+  /**
+   * Adds to `counts` the number of passages containing each of these terms, which MUST be ascending. Absent terms are
+   * not added.
+   */
   countAll(wanted: Float64Array, counts: Map<number, number>): void {
     const { terms, offsets } = this;
     let from = 0;
     for (const term of wanted) {
-      // Galloping: the next one is seldom far from the last.
+      // Galloping search: the next term is seldom far from the last.
       let step = 1;
       while (from + step < terms.length && (terms[from + step] as number) < term) step *= 2;
       let low = from + (step >> 1);
@@ -138,7 +141,7 @@ export class Segment {
     }
   }
 
-  /** How many passages hold the term. */
+  /** The number of passages that contain the term. */
   count(term: number): number {
     const at = this.find(term);
     return at < 0 ? 0 : (this.offsets[at + 1] as number) - (this.offsets[at] as number);

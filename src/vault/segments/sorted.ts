@@ -1,4 +1,4 @@
-/** The place of a number among ascending ones, or -1. */
+/** The index of a number in an ascending array, or -1. */
 export function placeOf(sorted: Float64Array, wanted: number): number {
   let low = 0;
   let high = sorted.length - 1;

@@ -1,35 +1,36 @@
 import { detached, hash53, isStopWord } from "./words.ts";
 
 /**
- * `builtin/lexical`: a text as the character n-grams of its words, hashed into a vector (the "hashing trick", Weinberger et
- * al. 2009). Texts with like spellings are near one another, whatever they mean: lexical, never semantic.
+ * `builtin/lexical`: a text as the character n-grams of its words, hashed into a vector (the "hashing trick",
+ * Weinberger et al. 2009). Texts with similar spelling are near each other, whatever their meaning: lexical, never
+ * semantic.
  */
 export const LEXICAL_DIMENSIONS = 256;
-/** MUST change with everything that changes the vectors; the segments, which hold copies of them, have to be made anew then. */
+/** MUST change whenever the vectors change. The segments contain copies of them and must then be rebuilt. */
 export const LEXICAL_SPACE = "builtin/lexical|256|3-5|1";
 
 const SHORTEST = 3;
 const LONGEST = 5;
-/** A run of a thousand letters is no word, and has a thousand n-grams. */
+/** A run of a thousand letters is not a word, and has a thousand n-grams. */
 const WORD_LIMIT = 40;
-/** Words whose n-grams are remembered: a collection repeats a few ten thousand, and hashing one costs some 3 µs. */
+/** Words whose n-grams are cached: a collection repeats some ten thousand words, and hashing one takes about 3 µs. */
 const CACHE_LIMIT = 20_000;
 const grams = new Map<string, Float64Array>();
 
-/** The words of a passage, as they count for its vector. */
+/** The texts that make up a passage's vector. */
 export interface PassageWords {
   readonly title: readonly string[];
-  /** Of the headings above it that do not stand in it. */
+  /** Headings above the passage that do not occur in it. */
   readonly headings: readonly string[];
   readonly text: readonly string[];
 }
 
-/** The one formula of a passage's vector: the title counts twice. */
+/** Computes a passage's vector. The title counts twice. */
 export function passageVector({ title, headings, text }: PassageWords): Float32Array | null {
   return lexicalVector([...title, ...title, ...headings, ...text]);
 }
 
-/** The unit vector of words, or null where there is nothing to hash. */
+/** The unit vector of words; null if there is nothing to hash. */
 export function lexicalVector(words: readonly string[]): Float32Array | null {
   const counts = new Map<number, number>();
   for (const word of words) {

@@ -1,4 +1,4 @@
-/** Words that say nothing of a document's matter. They are indexed, for questions that hold nothing else. */
+/** Words that do not indicate a document's subject. They are indexed, for questions that contain no others. */
 const STOP_WORDS = new Set(
   (
     "a about above after again all also am an and any are as at be because been before being below between both but by " +

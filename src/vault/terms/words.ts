@@ -2,7 +2,7 @@ import { stemmer } from "stemmer";
 
 export { isStopWord } from "./stop-words.ts";
 
-/** Letters and digits of one word; a script that is written without spaces makes one run of it all. */
+/** A run of letters and digits. Scripts without spaces form a single run. */
 const RUN = /[\p{L}\p{N}]+/gu;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
@@ -11,18 +11,18 @@ const UNSPACED_PARTS =
 const PLAIN = /^[\0-\x7f]*$/;
 const MARKS = /\p{M}/gu;
 /**
- * Normalising takes the square of a run of marks: 100,000 of them took 18 seconds. No word has more than a few. The last two
- * become marks by it.
+ * Normalising takes quadratic time in a run of combining marks: 100,000 took 18 seconds. No word has more than a few.
+ * The last two characters become marks when normalised.
  */
 const MARK_RUN = /([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+/gu;
 
 /**
- * The words of a text, in order: lower case, without accents. What is written without spaces (Chinese, Japanese, Thai …)
- * becomes its characters and its pairs of them.
+ * The words of a text, in order, in lower case and without accents. Text without spaces (Chinese, Japanese, Thai …)
+ * is split into characters and pairs of characters.
  */
 export function wordsOf(text: string): string[] {
   const lower = text.toLowerCase();
-  // Lower case again: what is taken apart may hold capitals (𝐀, ℡).
+  // Lower case again: decomposition may produce capitals (𝐀, ℡).
   const folded = PLAIN.test(lower)
     ? lower
     : lower.replace(MARK_RUN, "$1").normalize("NFKD").toLowerCase().replace(MARKS, "").normalize("NFC");
@@ -48,21 +48,21 @@ function splitUnspaced(run: string): string[] {
   return words;
 }
 
-/** Words whose terms are remembered: stemming one costs 1 µs, and a collection repeats a few ten thousand. */
+/** Words whose terms are cached: stemming one takes 1 µs, and a collection repeats some ten thousand words. */
 const CACHE_LIMIT = 50_000;
-/** A run of a thousand letters is no word that comes back. */
+/** A run of a thousand letters is unlikely to repeat. */
 const CACHED_LENGTH = 64;
 const terms = new Map<string, number>();
 
 /**
- * The same string in memory of its own. A word that was cut out of a text keeps the whole text in memory for as long as it
- * is remembered itself: thousands of remembered words kept as many documents.
+ * A copy of the string with its own memory. A substring keeps the whole text in memory as long as it lives: thousands
+ * of cached words retained as many documents.
  */
 export function detached(word: string): string {
   return Buffer.from(word, "utf16le").toString("utf16le");
 }
 
-/** The term of a word: a number of 53 bits made from its stem (Porter 1980, as FTS5's `porter`). */
+/** A word's term: a 53-bit number computed from its stem (Porter 1980, like FTS5's `porter`). */
 export function termOf(word: string): number {
   const known = terms.get(word);
   if (known !== undefined) return known;
@@ -74,8 +74,8 @@ export function termOf(word: string): number {
 }
 
 /**
- * 53 bits of two FNV-1a hashes with a final mix (murmur3's): an index holds these in place of words. Among 100,000
- * different terms the chance that any two are taken for each other is one in two million.
+ * A 53-bit hash from two FNV-1a hashes with murmur3's final mix. Indexes contain these hashes in place of words.
+ * Among 100,000 different terms, the chance of any collision is one in two million.
  */
 export function hash53(text: string): number {
   let low = 0x811c9dc5;

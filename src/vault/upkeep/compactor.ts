@@ -3,20 +3,20 @@ import { swapSegments } from "../rows/documents.ts";
 import { BLOCK, moveVectors, sparsePassages } from "../rows/spaces.ts";
 import { SEGMENTS_OF_A_SIZE } from "../segments/plan-merge.ts";
 
-/** A scope that got no document for so long is merged as far as it goes. */
+/** A scope without new documents for this long is merged completely. */
 const QUIET_MS = 2_000;
 
 interface Scope {
   readonly workspaceId: number;
-  /** Segments since it was looked at last. */
+  /** Segments added since the last check. */
   added: number;
   lastAt: number;
 }
 
-/** Merges the small segments of scopes into larger ones, in the background: a search reads every segment there is. */
+/** Merges the small segments of scopes into larger ones in the background, because a search reads every segment. */
 export class Compactor {
   readonly #parts: VaultParts;
-  /** Scopes that got segments and are not merged as far as it goes. */
+  /** Scopes with new segments that are not completely merged. */
   readonly #scopes = new Map<number, Scope>();
   readonly #running = new Map<number, Promise<void>>();
   #cancel: (() => void) | null = null;
@@ -26,7 +26,7 @@ export class Compactor {
     this.#parts = parts;
   }
 
-  /** Takes up what an earlier process had not merged. */
+  /** Continues the merges of an earlier process. */
   async start(): Promise<void> {
     const scopes = await this.#parts.db.all<{ id: number; workspace_id: number }>(
       `SELECT s.id, s.workspace_id FROM vault_scopes AS s JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1
@@ -47,7 +47,7 @@ export class Compactor {
     this.#start(scopeId, workspaceId, false);
   }
 
-  /** Resolves when nothing is written any more. */
+  /** Resolves when the last write has finished. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel?.();
@@ -88,16 +88,16 @@ export class Compactor {
   }
 }
 
-/** Vectors that are moved in one transaction. */
+/** Vectors moved in one transaction. */
 const SLICE = 32;
 
 /**
- * Brings together the vectors of scopes from which many were removed. sqlite-vec gives up a block when its last vector
- * goes, and fills none but the newest one: a scope that changes for years would become a row of almost empty blocks.
+ * Compacts the vectors of scopes from which many were removed. sqlite-vec frees a block only with its last vector,
+ * and fills only the newest one, so a scope that changes for years would become a series of almost empty blocks.
  */
 export class Tidier {
   readonly #parts: VaultParts;
-  /** Passages that scopes lost since they were looked at last. */
+  /** Passages removed from each scope since the last check. */
   readonly #freed = new Map<number, number>();
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -118,7 +118,7 @@ export class Tidier {
       });
   }
 
-  /** Resolves when nothing is written any more. */
+  /** Resolves when the last write has finished. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#running;

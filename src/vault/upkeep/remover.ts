@@ -3,7 +3,7 @@ import type { VaultParts } from "../parts.ts";
 import { keyOf } from "../rows/keys.ts";
 import { deletePending, deleteVector } from "../rows/spaces.ts";
 
-/** Passages or pages taken out in one transaction: some 2 ms, with vectors in two spaces. */
+/** Passages or pages removed in one transaction: about 2 ms, with vectors in two spaces. */
 const SLICE = 32;
 const RETRY_MS = 5_000;
 
@@ -15,12 +15,12 @@ export interface Leftover {
 }
 
 /**
- * Takes what documents left behind out of every file of the store: a deletion is acknowledged after that, and what could
- * not be taken out then is tried again until it is, also by the next start.
+ * Removes the remains of deleted documents from every file of the store. A deletion is acknowledged afterwards;
+ * whatever could not be removed is tried again, also by the next start.
  */
 export class Remover {
   readonly #parts: VaultParts;
-  /** Told how many passages of a scope are gone. */
+  /** Called with the number of passages removed from a scope. */
   readonly #freed: (scopeId: number, passages: number) => void;
   #waiting: Leftover[] = [];
   #retrying: Promise<void> = Promise.resolve();
@@ -32,21 +32,21 @@ export class Remover {
     this.#freed = freed;
   }
 
-  /** Takes up what an earlier process had begun to write or to remove. */
+  /** Continues the writes and removals of an earlier process. */
   async start(): Promise<void> {
     const rest = await unfinishedDocuments(this.#parts.db);
     for (const document of rest) await this.remove(document);
     if (rest.length > 0) this.#parts.forgetting.forgetSoon();
   }
 
-  /** Resolves when nothing is removed any more. */
+  /** Resolves when the last removal has finished. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRetry?.();
     await this.#retrying;
   }
 
-  /** Takes out a document that is hidden already. Never throws: where the store fails, it is tried again. */
+  /** Removes a document that is already hidden. Never throws: if the store fails, it tries again. */
   async remove(document: Leftover): Promise<void> {
     try {
       await removeRest(this.#parts, document);
@@ -74,9 +74,9 @@ export class Remover {
 }
 
 /**
- * Takes what a document left behind out of the store, slice by slice, so that other calls get in between: text, passages,
- * vectors, and what stood of an index that was never shown. Its row goes last, and with the last one of its scope the
- * scope's: what is broken off here, by a crash too, is taken up again.
+ * Removes a document's remains from the store slice by slice, so that other calls can run in between: text, passages,
+ * vectors, and index parts that never became visible. Its row is deleted last, together with its scope's row if it
+ * was the last. Interrupted removals, including by a crash, are continued.
  */
 async function removeRest(parts: VaultParts, document: Leftover): Promise<void> {
   const { db, spaces } = parts;
@@ -105,7 +105,7 @@ async function removeRest(parts: VaultParts, document: Leftover): Promise<void> 
     for (const space of spaces.all) await deletePending(tx, space, document.key);
     await tx.run("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     if (hasUnreachableVectors(parts)) {
-      // They are removed by the first start that can; until then the row says which they are, and nothing else.
+      // They are removed by the first start that can do so; until then, only the row identifies them.
       await tx.run(
         "UPDATE vault_documents SET title = '', source_uri = NULL, source_hash = NULL, metadata = '{}' WHERE key = $1",
         [document.key],
@@ -121,7 +121,7 @@ function hasUnreachableVectors({ spaces }: VaultParts): boolean {
   return !spaces.isAvailable && spaces.all.some(({ dimensions }) => dimensions > 0);
 }
 
-/** A path may say something too. A document that is being written holds its scope by its own row. */
+/** A path may be confidential too. A document being written keeps its scope alive through its own row. */
 async function deleteUnusedScope(tx: Tx, scopeId: number): Promise<void> {
   await tx.run(
     `DELETE FROM vault_scopes WHERE id = $1

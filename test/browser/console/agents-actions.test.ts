@@ -19,7 +19,7 @@ test("an agent is stopped and resumed behind a question, and not where the quest
   await gateway.agent("brakes");
   const { page } = await stage.open("/agents/brakes");
   await button(page, "Stop").click();
-  await button(page, "Keep as it is").click();
+  await button(page, "Cancel").click();
   expect(await status("brakes")).toBe("active");
   await button(page, "Stop").click();
   await button(page, "Stop the agent").click();
@@ -54,6 +54,6 @@ test("an agent is archived once its name is typed, by keyboard alone, and a page
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "Agents" }).waitFor();
   expect((await gateway.call("GET", "/v1/agents/doomed")).status).toBe(404);
-  await watcher.page.getByText("This agent was archived.").waitFor();
+  await watcher.page.getByText("This agent has been archived.").waitFor();
   expect(await button(watcher.page, "Stop").count()).toBe(0);
 });

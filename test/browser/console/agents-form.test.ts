@@ -53,8 +53,8 @@ test("what the server refuses stands at its field, and what was typed stays", as
   await field(page, "Memory scope").fill("legal\n/Legal/");
   await field(page, "Credits a day").fill("0.00000001");
   await button(page, "Create the agent").click();
-  await page.getByText("must be small letters").waitFor();
-  await page.getByText("/Legal/ is no path").waitFor();
+  await page.getByText("must be lower-case letters").waitFor();
+  await page.getByText("/Legal/ is not a path").waitFor();
   await becomes(field(page, "Name"), "[aria-invalid=true]");
   await becomes(field(page, "Name"), ":focus");
   await field(page, "Name").fill("a-name");
@@ -116,7 +116,7 @@ test("an agent is created with every field, while the matrix and the tools follo
   await field(page, "Tools").fill("vault.*\nvalt.*");
   await page.getByText("3 of 4 tools allowed").waitFor();
   await page.getByText("No tool of the workspace matches valt.*").waitFor();
-  await page.getByLabel("The tools that match these patterns").check();
+  await page.getByLabel("Tools that match these patterns").check();
   await field(page, "Tools that need approval").fill("vault.write");
   await page.getByText("1 needs approval").waitFor();
   await page.getByRole("listitem").filter({ hasText: "vault.write" }).getByText("needs approval").waitFor();
@@ -156,7 +156,7 @@ test("a change sends what was changed, and no more", async () => {
   await field(page, "Owner").fill("tests");
   expect(await button(page, "Save changes").isDisabled()).toBe(true);
   await field(page, "Description").fill("");
-  await page.getByLabel("Every tool that its connector marks destructive").check();
+  await page.getByLabel("Tools that their connector marks as destructive").check();
   await page.getByLabel("Tier 2").uncheck();
   await field(page, "Allowed models").fill("up/*\n");
   await field(page, "Credits a day").fill("");
@@ -227,9 +227,9 @@ test("a change from elsewhere is followed while nothing is typed, and told of wh
   await field(page, "Description").fill("mine");
   await field(page, "Owner").fill("mine as well");
   await elsewhere({ max_steps: 9, owner: "Linus" });
-  await page.getByText("This agent was changed elsewhere meanwhile.").waitFor();
+  await page.getByText("Somebody else has changed this agent.").waitFor();
   await page.getByText("Changed here as well, and overwritten when you save: owner.").waitFor();
-  await button(page, "Load it, keep my changes on top").click();
+  await button(page, "Load it, keep my changes").click();
   expect(await field(page, "Steps of a task").inputValue()).toBe("9");
   expect(await field(page, "Description").inputValue()).toBe("mine");
   expect(await field(page, "Owner").inputValue()).toBe("mine as well");

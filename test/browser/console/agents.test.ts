@@ -19,7 +19,7 @@ const row = (page: Page, name: string) =>
 
 test("without an agent the list says what one is, and where the first is made", async () => {
   const { page, complaints } = await stage.open("/agents");
-  await page.getByRole("heading", { name: "There is no agent yet" }).waitFor();
+  await page.getByRole("heading", { name: "There are no agents yet" }).waitFor();
   await page.getByRole("link", { name: "Create an agent" }).last().click();
   await page.getByRole("heading", { name: "Create an agent" }).waitFor();
   expect(page.url()).toBe(stage.at("/agents/-/new"));
@@ -41,7 +41,7 @@ test("who may not read agents is not shown what the server would refuse, and who
   await page.getByText("tasks:read").waitFor();
   await page.getByText("connectors:read").waitFor();
   for (const name of ["Stop", "Archive …", "Save changes"]) expect(await button(page, name).count()).toBe(0);
-  for (const name of ["Run a task", "Search the vault as it", "Its ledger", "Edit"]) {
+  for (const name of ["Run a task", "Search the vault as this agent", "Its ledger", "Edit"]) {
     expect(await page.getByRole("link", { name, exact: true }).count()).toBe(0);
   }
   expect(requests.filter((address) => /\/v1\/(tasks|connectors)/.test(address))).toEqual([]);
@@ -105,21 +105,21 @@ test("signed out, an agent's address shows where to sign in, and then the agent"
   await page.getByText("Has an address").waitFor();
   for (const [name, href] of [
     ["Run a task", "/console/tasks?new=addressed"],
-    ["Search the vault as it", "/console/vault?agent=addressed"],
+    ["Search the vault as this agent", "/console/vault?agent=addressed"],
     ["Its ledger", "/console/ledger?agent=addressed"],
-    ["All of its tasks", "/console/tasks?agent=addressed"],
+    ["All its tasks", "/console/tasks?agent=addressed"],
   ] as const) {
     expect(await page.getByRole("link", { name, exact: true }).getAttribute("href")).toBe(href);
   }
   await page.goto(stage.at("/agents/nobody"));
-  await page.getByRole("heading", { name: "There is no agent of this name" }).waitFor();
+  await page.getByRole("heading", { name: "There is no agent with this name" }).waitFor();
 });
 
 test("an agent's tasks appear and end as they do, and another agent's reading costs nothing", async () => {
   const { gateway, model } = stage;
   await gateway.agent("worker");
   const { page, requests } = await stage.open("/agents/worker");
-  await page.getByText("It has done nothing yet").waitFor();
+  await page.getByText("No tasks yet").waitFor();
   const { script, asked, open } = held();
   model.script("small", script);
   await gateway.call("POST", "/v1/tasks", { body: { agent: "worker", prompt: `Say ${MARKUP}` } });
@@ -147,7 +147,7 @@ test("what a busy agent begins is read together", async () => {
   const { gateway } = stage;
   await gateway.agent("busy");
   const { page, requests, close } = await stage.open("/agents/busy");
-  await page.getByText("It has done nothing yet").waitFor();
+  await page.getByText("No tasks yet").waitFor();
   await page.clock.install();
   const reads = () => requests.filter((address) => address.includes("/v1/tasks?")).length;
   const before = reads();

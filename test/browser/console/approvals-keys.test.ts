@@ -132,9 +132,9 @@ test("the keys are listed, and can be turned off for good", async () => {
   await bar(page).waitFor();
   await page.keyboard.press("?");
   const dialog = page.getByRole("dialog", { name: "Keys" });
-  await dialog.getByText("Deny: goes to the reason").waitFor();
+  await dialog.getByText("Deny, after entering a reason").waitFor();
   expect(await axe(page)).toEqual([]);
-  await dialog.getByLabel("Use single keys on this page").uncheck();
+  await dialog.getByLabel("Use keyboard shortcuts on this page").uncheck();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await page.reload();

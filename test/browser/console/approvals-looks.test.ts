@@ -63,7 +63,7 @@ for (const scheme of ["light", "dark"] as const) {
       }
       const leave = page.getByRole("button", { name: "Leave without saving" });
       if (width === 390) {
-        await page.getByRole("link", { name: "All that wait" }).click();
+        await page.getByRole("link", { name: "All waiting" }).click();
         await leave.click();
         await rows(page).first().waitFor();
         await page.getByRole("link", { name: "Decided" }).click();

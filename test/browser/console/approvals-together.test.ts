@@ -98,7 +98,7 @@ test("arguments that somebody changes are shown before they can be approved", as
   await bar(page).getByRole("button", { name: "Approve the call" }).waitFor();
   const changed = { decision: "approve", arguments: { to: "after" }, arguments_hash: asked.arguments_hash };
   expect((await stage.decide(asked, changed, bo)).status).toBe(200);
-  await page.getByRole("alert").getByText("The arguments were changed while you had this open.").waitFor();
+  await page.getByRole("alert").getByText("The arguments were changed while this page was open.").waitFor();
   expect(await bar(page).getByRole("button", { name: "Approve the call" }).count()).toBe(0);
   expect(await argumentsOf(page).textContent()).toContain('"after"');
   await page.getByText("Changed by Bo Okonkwo: not what the agent had asked for").waitFor();

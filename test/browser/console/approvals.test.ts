@@ -115,7 +115,7 @@ test("a denial without a reason is not sent; with one it is recorded, and the ne
   const { page } = await stage.open(asked.page, { secret: await stage.person("Ann Lee") });
   await bar(page).getByRole("button", { name: "Deny …" }).click();
   await bar(page).getByRole("button", { name: "Deny the call" }).click();
-  await bar(page).getByText("Say why").waitFor();
+  await bar(page).getByText("Enter a reason").waitFor();
   expect((await stage.now(asked)).status).toBe("pending");
   await page.getByLabel("Why is desk.send denied?").fill("x".repeat(10_001));
   await bar(page).getByRole("button", { name: "Deny the call" }).click();
@@ -141,7 +141,7 @@ test("other arguments are checked here, then by the tool's schema, and approved 
   const approve = bar(page).getByRole("button", { name: "Approve these arguments" });
   expect(await approve.isDisabled()).toBe(true);
   await box.fill('{ "to": ');
-  await bar(page).getByText("This is no JSON").waitFor();
+  await bar(page).getByText("This is not valid JSON").waitFor();
   expect(await approve.isDisabled()).toBe(true);
   await box.fill('{ "to": "two", "copies": "many" }');
   await approve.click();
@@ -174,7 +174,7 @@ test("what was decided is found by decision, agent and tool, at an address that 
   await page.getByRole("button", { name: "Filter" }).click();
   await page.waitForURL(/agent=pair/);
   await page.getByLabel("Decision", { exact: true }).selectOption("approved");
-  await page.getByRole("heading", { name: "None is like that" }).waitFor();
+  await page.getByRole("heading", { name: "No matches" }).waitFor();
   await page.getByLabel("Decision", { exact: true }).selectOption("denied");
   await listed.getByText("found again").click();
   await page.reload();
@@ -183,3 +183,34 @@ test("what was decided is found by decision, agent and tool, at an address that 
   await listed.getByText("found again").waitFor();
   expect(await listed.getByRole("link", { name: /clerk/ }).count()).toBe(0);
 });
+
+test.each([
+  { width: 1440, height: 900 },
+  { width: 1024, height: 700 },
+  { width: 390, height: 800 },
+])(
+  "$width pixels wide, the second step moves nothing, and the news of the last decision covers no button",
+  async (size) => {
+    const asked = await stage.ask({ arguments: { to: "in sight" }, looks: true });
+    const following = await stage.ask({ arguments: { to: "next" }, looks: true });
+    const { page, close } = await stage.open(asked.page, size);
+    await argumentsOf(page).scrollIntoViewIfNeeded();
+    for (const key of ["a", "d"]) {
+      const before = await argumentsOf(page).boundingBox();
+      await page.keyboard.press(key);
+      await bar(page).getByRole("textbox").waitFor();
+      expect(await argumentsOf(page).boundingBox()).toEqual(before);
+      await page.keyboard.press("Escape");
+      await bar(page).getByRole("button", { name: "Approve …" }).waitFor();
+    }
+    await page.keyboard.press("a");
+    await bar(page).getByRole("button", { name: "Approve the call" }).click();
+    await page.waitForURL(stage.at(following.page));
+    const news = await page.locator(".toast").boundingBox();
+    const buttons = await bar(page).boundingBox();
+    if (!news || !buttons) throw new Error("both are to be shown");
+    expect(news.y + news.height).toBeLessThan(buttons.y);
+    await stage.decide(following, { decision: "deny" });
+    await close();
+  },
+);

@@ -45,7 +45,7 @@ const PAGES = [
   ["/connectors", "gone"],
   ["/connectors/one", "MCP server"],
   [`/connectors/one?tool=${LONG.slice(0, 60)}_3`, "Try this tool"],
-  ["/connectors/nobody", "There is no connector of this name"],
+  ["/connectors/nobody", "There is no connector with this name"],
 ] as const;
 const FORMS = ["program", "server", "openapi", "paste"] as const;
 
@@ -73,7 +73,7 @@ test.each([
   await page
     .getByRole("textbox", { name: "Configuration" })
     .fill(JSON.stringify({ [LONG]: server, b: server }));
-  await page.getByRole("button", { name: "Show what it would add" }).click();
+  await page.getByRole("button", { name: "Review" }).click();
   await page.getByRole("heading", { name: "2 servers found" }).waitFor();
   expect(await axe(page)).toEqual([]);
   await noSidewaysScroll(page);

@@ -104,7 +104,7 @@ test("a server is let in with its headers; what is refused stands at its field, 
   await field(page, "Header 1: name").fill("bad header");
   await field(page, "Header 1: value").fill("x");
   await button(page, "Add the connector").click();
-  await page.getByText("needs small letters").waitFor();
+  await page.getByText("needs lower-case letters").waitFor();
   await becomes(field(page, "Name"), ":focus");
   await field(page, "Name").fill("remote");
   await button(page, "Add the connector").click();
@@ -163,7 +163,7 @@ test("a pasted configuration is shown first, filled in, and each server added wi
   const { page, complaints, context } = await stage.open("/connectors/-/new?kind=paste");
   const text = page.getByRole("textbox", { name: "Configuration" });
   await text.fill('{"mcpServers": {');
-  await button(page, "Show what it would add").click();
+  await button(page, "Review").click();
   await page.getByText("That is not JSON").waitFor();
   expect(await text.inputValue()).toBe('{"mcpServers": {');
   const servers = {
@@ -173,9 +173,9 @@ test("a pasted configuration is shown first, filled in, and each server added wi
     wrong: { command: "x", args: 7.5, env: [] },
   };
   await text.fill(JSON.stringify({ mcpServers: servers }));
-  await button(page, "Show what it would add").click();
+  await button(page, "Review").click();
   await page.getByRole("heading", { name: "3 servers found" }).waitFor();
-  await page.getByText("wrong: its args are no list of texts.").waitFor();
+  await page.getByText("wrong: its args are not a list of strings.").waitFor();
   expect(await page.locator("main").textContent()).not.toContain(SECRET);
   expect(await page.locator("main img").count()).toBe(0);
   expect(await connector("far")).toBeUndefined();
@@ -222,7 +222,7 @@ test("a form of any kind that was typed into, and servers that were pasted, are 
     expect(await field(page, label).inputValue()).toBe(typed);
     expect(page.url()).toBe(address);
   }
-  await button(page, "Show what it would add").click();
+  await button(page, "Review").click();
   await page.getByRole("heading", { name: "1 server found" }).waitFor();
   await all.click();
   await button(page, "Leave without saving").click();

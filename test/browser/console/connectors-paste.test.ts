@@ -35,7 +35,7 @@ describe("is refused with words", () => {
     ["a list", '[{"command":"x"}]', "not an object"],
     ["null", "null", "not an object"],
     ["an object of something else", '{"mcpServers": {"a": {"name": "x"}}}', "no server"],
-    ["too much text", `{"a":"${"x".repeat(1_000_001)}"}`, "over a million"],
+    ["too much text", `{"a":"${"x".repeat(1_000_001)}"}`, "longer than a million"],
     [
       "too many servers",
       JSON.stringify(Object.fromEntries(Array.from({ length: 201 }, (_, n) => [`s${n}`, { command: "x" }]))),
@@ -121,15 +121,15 @@ describe("a server is read", () => {
       '{"good":{"command":"x"},"bad":{"command":"x","args":{"0":"y"}},"worse":{"command":"x","env":{"A":{}}}}';
     expect(read(text)).toEqual([["good", "stdio", "x"]]);
     expect(notesOf(text)).toEqual([
-      "bad: its args are no list of texts.",
-      "worse: its env is no object of texts.",
+      "bad: its args are not a list of strings.",
+      "worse: its env is not an object of strings.",
     ]);
   });
 
   test("and what is not taken over is said", () => {
     expect(notesOf('{"a":{"command":"x","cwd":"/","envFile":".env","disabled":true}}')).toEqual([
-      "It is switched off where it comes from.",
-      "Not taken over: cwd, envFile.",
+      "It is disabled in its client.",
+      "Ignored: cwd, envFile.",
     ]);
   });
 
@@ -217,7 +217,7 @@ test("nothing that is pasted throws", () => {
   );
 });
 
-describe("what is left to be filled in", () => {
+describe("what is left incomplete", () => {
   const openOf = (server: object, inputs: object[] = []) => {
     const pasted = readPaste(JSON.stringify({ inputs, servers: { a: server } }));
     const [first] = "message" in pasted ? [] : pasted.servers;

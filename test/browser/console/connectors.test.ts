@@ -64,12 +64,12 @@ test("who is signed out signs in first, and is then at the same address; where n
   await button(page, "Sign in").waitFor();
   expect(await page.getByRole("heading", { name: "Connectors" }).count()).toBe(0);
   await stage.signIn(page);
-  await page.getByRole("heading", { name: "No connector was added yet" }).waitFor();
+  await page.getByRole("heading", { name: "No connectors have been added yet" }).waitFor();
   expect(page.url()).toBe(stage.at("/connectors"));
   await card(page, "vault").waitFor();
   await card(page, "time").getByText("Built in").waitFor();
   expect(await card(page, "time").getByRole("button").count()).toBe(0);
-  await page.getByRole("link", { name: "Paste an mcpServers JSON" }).click();
+  await page.getByRole("link", { name: "Paste mcpServers JSON" }).click();
   await page.getByRole("textbox", { name: "Configuration" }).waitFor();
   expect(complaints).toEqual([]);
   await context.close();
@@ -79,7 +79,7 @@ test("a token that may only read is shown no action that it would be refused", a
   await letIn("readable", up.url);
   const secret = await stage.gateway.token({ name: "reader", scopes: ["connectors:read", "tools:time.*"] });
   const { page, context } = await stage.open("/connectors", { secret });
-  await card(page, "readable").getByText("need a token with the scope connectors:write").waitFor();
+  await card(page, "readable").getByText("you need the scope connectors:write").waitFor();
   expect(await page.getByRole("link", { name: "Add a connector" }).count()).toBe(0);
   expect(await button(page, "Remove readable").count()).toBe(0);
   await page.goto(stage.at("/connectors/-/new"));
@@ -138,7 +138,7 @@ test("a connector is removed once that is confirmed, and not before", async () =
   const { page, context } = await stage.open("/connectors");
   await letIn("brief", up.url);
   await button(page, "Remove brief").click();
-  await button(page, "Keep as it is").click();
+  await button(page, "Cancel").click();
   await card(page, "brief").waitFor();
   const names = async () =>
     (await rest("GET", "/v1/connectors")).body.data.map(({ name }: { name: string }) => name);
@@ -205,12 +205,12 @@ test("a tool is shown with its arguments and called with what was typed, which i
   const { body: ledger } = await rest("GET", "/v1/ledger?action=tool.call&order=desc&limit=2");
   expect(ledger.data[0]).toMatchObject({ tool: "rooms.book", outcome: "succeeded", channel: "rest" });
 
-  await button(page, "Fill in as JSON").click();
+  await button(page, "Edit as JSON").click();
   const json = field(page, "Arguments as JSON");
   expect(JSON.parse(await json.inputValue())).toEqual(input);
   await json.fill("[1]");
   await button(page, "Call it").click();
-  await page.getByText("is no JSON object").waitFor();
+  await page.getByText("is not a JSON object").waitFor();
   expect(up.calls).toHaveLength(1);
   expect(complaints.filter((complaint) => !complaint.includes("422"))).toEqual([]);
   await context.close();
@@ -224,7 +224,7 @@ test("a destructive tool is called once that is confirmed, and a tool that fails
   await page.getByText("It takes no arguments.").waitFor();
   await button(page, "Call it").click();
   await page.getByRole("dialog").getByText("marks this tool as destructive").waitFor();
-  await button(page, "Keep as it is").click();
+  await button(page, "Cancel").click();
   expect(up.calls).toHaveLength(before);
   await button(page, "Call it").click();
   await page.getByRole("dialog").getByRole("button", { name: "Call it" }).click();
@@ -248,8 +248,8 @@ test("a call that takes too long can be given up", async () => {
   await button(page, "Call it").click();
   await asked.promise;
   expect(await button(page, "Waiting for the answer …").isDisabled()).toBe(true);
-  await button(page, "Give up").click();
-  await page.getByText("The call was given up.").waitFor();
+  await button(page, "Stop waiting").click();
+  await page.getByText("The call was cancelled").waitFor();
   const outcome = async () =>
     (await rest("GET", "/v1/ledger?action=tool.call&order=desc&limit=1")).body.data[0];
   await eventually(async () => (await outcome()).outcome === "cancelled");
@@ -266,7 +266,7 @@ test("a call that needs a person becomes a task, to which there is a way", async
     scopes: ["connectors:read", "tasks:read", "approvals:write", "tools:*"],
   });
   const { page, context } = await stage.open("/connectors/rooms_four?tool=any", { secret });
-  await page.getByText("needs a person's approval").waitFor();
+  await page.getByText("needs approval").waitFor();
   await button(page, "Call it").click();
   await page.getByText("The call waits for a person to approve it.").waitFor();
   await page.getByRole("link", { name: "Open the approval" }).waitFor();

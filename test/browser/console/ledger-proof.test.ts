@@ -95,8 +95,8 @@ describe("a tampered answer shows as broken", () => {
     const page = await tampered(proof, (body) => {
       body.inclusion[1] = other(body.inclusion[1]);
     });
-    await page.getByText("The hashes lead to another root than the one that the checkpoint names.").waitFor();
-    await page.getByText("The checkpoint names another root").waitFor();
+    await page.getByText("The hashes lead to a different root than the checkpoint's.").waitFor();
+    await page.getByText("The checkpoint has a different root").waitFor();
     expect(await ticks(page)).toBe(0);
     expect(await page.locator(".proof-cross").count()).toBe(1);
     expect(await page.locator(".proof-node-own").count()).toBeGreaterThan(3);
@@ -104,7 +104,7 @@ describe("a tampered answer shows as broken", () => {
 
   test("in the number of hashes", async () => {
     const page = await tampered(proof, (body) => body.inclusion.pop());
-    await page.getByText("The proof has more or fewer hashes than its place in the tree takes").waitFor();
+    await page.getByText("The proof has too many or too few hashes for its position in the tree").waitFor();
     await page.getByText("there is nothing to draw").waitFor();
   });
 
@@ -137,7 +137,7 @@ describe("an entry", () => {
     const { body } = await stage.gateway.call("GET", `/v1/ledger/${seq}/proof`);
     const own = await page.locator(".proof-node-own").count();
     expect(await ticks(page)).toBe(own);
-    const table = page.getByRole("table", { name: "The way from the leaf up to the root" });
+    const table = page.getByRole("table", { name: "The path from the leaf to the root" });
     expect(await table.textContent()).toContain(leaf);
     expect(await page.locator(".proof-node title").first().textContent()).toContain(leaf);
     // The tree has grown since, and perhaps by a level.
@@ -189,9 +189,9 @@ describe.each(["light", "dark"] as const)("%s", (scheme) => {
     for (const [path, sign] of [
       ["/ledger", "signature good"],
       ["/ledger?agent=nobody", "No entry matches"],
-      ["/ledger?tab=verify", "What this shows, and what it cannot"],
+      ["/ledger?tab=verify", "What this shows, and what it cannot show"],
       ["/ledger?tab=export", "CSV"],
-      [`/ledger/${entryOf("model.call", "intent").seq}`, "Every hash of it"],
+      [`/ledger/${entryOf("model.call", "intent").seq}`, "All hashes"],
     ] as const) {
       await page.goto(stage.at(path));
       await page.getByText(sign, { exact: true }).first().waitFor();

@@ -46,7 +46,7 @@ test("what was pasted and is no checkpoint is said at its field, and nothing can
   const { page } = await stage.open("/ledger?tab=verify");
   await page.getByText("What you know from elsewhere").click();
   await page.getByLabel("Checkpoints, one after another").fill("<script>alert(1)</script>");
-  await page.getByText(/^It cannot be read: /).waitFor();
+  await page.getByText(/^It could not be read: /).waitFor();
   expect(await page.getByRole("button", { name: "Verify", exact: true }).isDisabled()).toBe(true);
 });
 
@@ -118,14 +118,14 @@ test("the ledger is followed from visit to visit, while the server goes and come
   await page.getByText("The ledger has fewer entries now").waitFor();
   await write(60);
   await page.reload();
-  await page.getByText("Today’s ledger does not begin with those").waitFor();
+  await page.getByText("Today’s ledger does not begin with them").waitFor();
   await page.getByRole("link", { name: "Verify in this browser" }).click();
   await page.getByRole("button", { name: "Verify", exact: true }).click();
   await page.getByText("checkpoint_contradicts").first().waitFor();
   // It stays so until its reader decides to forget.
   await page.reload();
-  await page.getByText("Today’s ledger does not begin with those").waitFor();
-  await page.getByRole("button", { name: "Forget what was seen …" }).click();
+  await page.getByText("Today’s ledger does not begin with them").waitFor();
+  await page.getByRole("button", { name: "Forget earlier visits …" }).click();
   await page.getByRole("button", { name: "Forget it", exact: true }).click();
   await page.getByText("This browser sees the ledger for the first time.").waitFor();
 });

@@ -198,7 +198,7 @@ describe("export", () => {
     await page.getByRole("link", { name: "Export", exact: true }).click();
     await page.getByRole("heading", { name: "Article 14 bundle" }).waitFor();
     expect(await page.getByLabel("Agent", { exact: true }).inputValue()).toBe("clerk");
-    await page.getByText("A bundle is not made of one task").waitFor();
+    await page.getByText("A bundle cannot be limited to one task").waitFor();
     await page.getByLabel("Task", { exact: true }).fill("");
     for (const [title, extension, begins] of [
       ["CSV", "csv", "seq,"],
@@ -219,7 +219,7 @@ describe("export", () => {
     const { page } = await stage.open("/ledger?tab=export");
     await page.getByLabel("From").fill("2026-02-01T00:00");
     await page.getByLabel("To (before)").fill("2026-01-01T00:00");
-    await page.getByText("It has to be later than the beginning.").waitFor();
+    await page.getByText("It must be later than the start.").waitFor();
     expect(await page.getByRole("link", { name: /^Download/ }).count()).toBe(0);
   });
 });

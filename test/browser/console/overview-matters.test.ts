@@ -27,7 +27,7 @@ const unexpected = (complaints: readonly string[]) => complaints.filter((one) =>
 
 test("a stopped agent needs a person until it is resumed, without a reload", async () => {
   const { page } = await stage.open();
-  await needs(page).getByText("Nothing needs you.").waitFor();
+  await needs(page).getByText("Nothing needs attention.").waitFor();
   await call("POST", "/v1/agents/helper/stop");
   const matter = needs(page).getByRole("link", { name: "Agent helper is stopped" });
   await matter.waitFor();
@@ -36,7 +36,7 @@ test("a stopped agent needs a person until it is resumed, without a reload", asy
   await call("POST", "/v1/workspace/stop");
   await needs(page).getByText("The workspace is stopped").waitFor();
   await call("POST", "/v1/workspace/resume");
-  await needs(page).getByText("Nothing needs you.").waitFor();
+  await needs(page).getByText("Nothing needs attention.").waitFor();
 });
 
 test("a call that waits is counted and told of, and what was decided shows as it was written", async () => {
@@ -49,14 +49,14 @@ test("a call that waits is counted and told of, and what was decided shows as it
   const id = await dispatch(gateway, { agent: "asker", prompt: MARKUP, tools: ["time.now"] });
   await needs(page).getByRole("link", { name: "1 call waits for a person" }).waitFor();
   await needs(page).getByText("the oldest for").waitFor();
-  await figure(page, "Waiting for a person").getByText("1", { exact: true }).waitFor();
+  await figure(page, "Waiting for approval").getByText("1", { exact: true }).waitFor();
   await card(page, "Recent tasks").getByText("awaiting approval").waitFor();
   const [{ call_id }] = (await call("GET", "/v1/approvals")).body.data;
   await call("POST", `/v1/tasks/${id}/approvals/${call_id}`, { decision: "deny", reason: MARKUP }, ada);
   await card(page, "Recent decisions").getByText(MARKUP).waitFor();
   await card(page, "Recent decisions").getByText("Ada").waitFor();
-  await needs(page).getByText("Nothing needs you.").waitFor();
-  await figure(page, "Waiting for a person").getByText("0", { exact: true }).waitFor();
+  await needs(page).getByText("Nothing needs attention.").waitFor();
+  await figure(page, "Waiting for approval").getByText("0", { exact: true }).waitFor();
   await page.reload();
   await card(page, "Recent tasks").getByText(MARKUP).waitFor();
   expect(await page.locator("main img, main script").count()).toBe(0);
@@ -66,7 +66,7 @@ test("a call that waits is counted and told of, and what was decided shows as it
 test("failed tasks are told of by their error, with what to do", async () => {
   const { gateway, model } = stage;
   const { page } = await stage.open();
-  await needs(page).getByText("Nothing needs you.").waitFor();
+  await needs(page).getByText("Nothing needs attention.").waitFor();
   for (const name of ["small", "spare"]) model.script(name, { status: 500 });
   const failed = await run(gateway, { agent: "helper" });
   expect(failed.error.code).toBe("model_unavailable");
@@ -108,7 +108,7 @@ test("budgets that run out, and exceeded limits, are told of as they come", asyn
     .waitFor();
   await call("PATCH", "/v1/workspace", { budget: { credits_per_month: null } });
   await needs(page).getByText("This month's budget").waitFor({ state: "detached" });
-  await figure(page, "Credits this month").getByText("no budget is set").waitFor();
+  await figure(page, "Credits this month").getByText("no budget set").waitFor();
 
   await call("PATCH", "/v1/workspace", { limits: { requests_per_minute: 1 } });
   await until(async () => (await call("GET", "/v1/agents")).headers.has("gatehouse-limit-exceeded"));

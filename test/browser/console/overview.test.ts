@@ -52,7 +52,7 @@ test("where nothing has happened yet three steps lead on, and each is ticked whe
   for (const name of ["Create an agent", "Run a task", "Connect a tool"]) {
     await step(name).getByText("to do").waitFor({ state: "attached" });
   }
-  await needs(page).getByText("Nothing needs you.").waitFor();
+  await needs(page).getByText("Nothing needs attention.").waitFor();
   await stage.gateway.agent("helper", { approvals: [] });
   await step("Create an agent").getByText("done").waitFor({ state: "attached" });
   const document = { title: "Terms", text: "Fourteen days.", scope: "support" };
@@ -70,12 +70,12 @@ test("who lacks a scope is not shown what the server would refuse, and the page 
   const { page, requests, complaints } = await stage.open("", { secret });
   await card(page, "Recent tasks").getByText("the first of all tasks").waitFor();
   // What it cannot know it does not say.
-  await needs(page).getByText("Nothing that you may see needs you.").waitFor();
-  await needs(page).getByText("calls that wait for a person: approvals:write").waitFor();
+  await needs(page).getByText("Nothing that you may see needs attention.").waitFor();
+  await needs(page).getByText("calls waiting for approval: approvals:write").waitFor();
   await needs(page).getByText("connectors that cannot be reached: connectors:read").waitFor();
   expect(await needs(page).getByText("failed tasks").count()).toBe(0);
-  expect(await needs(page).getByText("Nothing needs you.").count()).toBe(0);
-  for (const name of ["Waiting for a person", "Credits this month", "Ledger entries"]) {
+  expect(await needs(page).getByText("Nothing needs attention.").count()).toBe(0);
+  for (const name of ["Waiting for approval", "Credits this month", "Ledger entries"]) {
     expect(await figure(page, name).count()).toBe(0);
   }
   expect(await page.getByRole("heading", { name: "Over time" }).count()).toBe(0);

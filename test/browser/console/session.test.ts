@@ -110,7 +110,7 @@ test("everything is stopped and resumed from any page, behind a question, and ev
   const one = await stage.open("/vault");
   const other = await stage.open("/ledger");
   await button(one.page, "Stop all").click();
-  await button(one.page, "Keep as it is").click();
+  await button(one.page, "Cancel").click();
   expect((await gateway.call("GET", "/v1/workspace")).body.status).toBe("active");
   await button(one.page, "Stop all").click();
   await button(one.page, "Stop all agents").click();

@@ -70,9 +70,9 @@ for (const scheme of ["light", "dark"] as const) {
       await page.getByRole("region", { name: "Secret", exact: true }).waitFor();
       await isWell(page);
       await page.getByRole("button", { name: "Done" }).click();
-      await page.getByRole("button", { name: "I have kept it" }).click();
+      await page.getByRole("button", { name: "I have saved it" }).click();
       await page.getByRole("button", { name: "Revoke admin" }).click();
-      await page.getByText("You are signed in by this token.").waitFor();
+      await page.getByText("You are signed in with this token.").waitFor();
       await isWell(page);
       expect(complaints).toEqual([]);
       await close();

@@ -80,15 +80,15 @@ test("limits that were typed and not saved are left after a question alone", asy
 test("what was changed is saved, and nothing else", async () => {
   const { page, complaints, close } = await stage.open("/settings/limits");
   const save = page.getByRole("button", { name: "Save changes" });
-  await page.getByLabel("Tasks at the same time").fill("7");
+  await page.getByLabel("Concurrent tasks").fill("7");
   // Meanwhile somebody else changes another limit: its field follows, and is not written over.
   await change({ limits: { requests_per_minute: 2_500 } });
   await eventually(async () => (await page.getByLabel("Requests per minute").inputValue()) === "2500");
-  expect(await page.getByLabel("Tasks at the same time").inputValue()).toBe("7");
+  expect(await page.getByLabel("Concurrent tasks").inputValue()).toBe("7");
   await page.getByLabel("Enforced").check();
   await page.getByLabel("Credits per month").fill("12.5");
   await save.click();
-  await page.getByText("The limits are changed.").waitFor();
+  await page.getByText("The limits have been changed.").waitFor();
   expect(await workspace()).toMatchObject({
     limits: { requests_per_minute: 2_500, concurrent_tasks: 7, enforcement: "enforced" },
     budget: { credits_per_month: 12.5 },
@@ -120,7 +120,7 @@ test("what is in use follows the tasks without a reading, and credits are counte
     async () => (await stage.gateway.call("GET", `/v1/tasks/${asked.body.id}`)).body.status === "succeeded",
   );
   expect(read()).toBe(before);
-  await page.getByRole("button", { name: "Count them again" }).click();
+  await page.getByRole("button", { name: "Refresh" }).click();
   await page.getByText("5 used, of no budget").waitFor();
   await close();
 });
@@ -139,12 +139,12 @@ test("the webhook is shown without its credential, and a delivery can be posted 
   const { id } = await failing();
   const { page, complaints, close } = await stage.open("/settings/notifications");
   await page.getByText(`http://127.0.0.1:${receiver.port}/…`).waitFor();
-  await page.getByText("A call waits for a person").waitFor();
+  await page.getByText("A call is waiting for approval").waitFor();
   const delivery = page.getByRole("row").filter({ has: page.getByTitle(id) });
   await delivery.getByText("it answered 503").waitFor();
   const before = posts;
   await delivery.getByRole("button", { name: /^Post again/ }).click();
-  await page.getByText("is posted again.").waitFor();
+  await page.getByText("will be posted again.").waitFor();
   await eventually(() => posts > before);
   await eventually(async () => {
     await page.getByRole("button", { name: "Read again" }).click();
@@ -157,11 +157,11 @@ test("the webhook is shown without its credential, and a delivery can be posted 
 
 test("a budget that is spent is told of while the page is open", async () => {
   const { page, close } = await stage.open("/settings/notifications");
-  await page.getByText("No limit was exceeded so far").waitFor();
+  await page.getByText("No limit has been exceeded").waitFor();
   await change({ budget: { credits_per_month: 10 } });
   await stage.gateway.call("POST", "/v1/tasks", { body: { agent: "clerk", prompt: "hello", tier: 2 } });
   const notices = page.getByRole("list", { name: "Notices" });
-  await notices.getByText("The workspace's budget of this month is spent.").waitFor();
+  await notices.getByText("The workspace's budget for this month is spent.").waitFor();
   await change({ budget: { credits_per_month: null } });
   await close();
 });

@@ -43,7 +43,7 @@ test("a token without tokens:write is told so, and is not shown what it would be
   await page.goto(stage.at("/settings"));
   await page.getByRole("heading", { name: "This server" }).waitFor();
   await page.goto(stage.at("/settings/nothing"));
-  await page.getByRole("heading", { name: "There are no such settings" }).waitFor();
+  await page.getByRole("heading", { name: "There is no such section" }).waitFor();
   await close();
 });
 
@@ -93,7 +93,7 @@ test("what is wrong stands at its field, and what was typed stays", async () => 
 test("a token that is half typed is thrown away after a question alone", async () => {
   const { page, close } = await stage.open("/settings/developers?issue=1");
   const form = page.getByRole("dialog", { name: "Issue a token" });
-  const ask = page.getByRole("dialog", { name: "Throw away what you typed?" });
+  const ask = page.getByRole("dialog", { name: "Discard your input?" });
   await page.getByLabel("tasks:read").check();
   // The browser closes a dialog by itself at a second Escape: neither of them throws anything away.
   for (let times = 0; times < 4; times++) await page.keyboard.press("Escape");
@@ -105,7 +105,7 @@ test("a token that is half typed is thrown away after a question alone", async (
   });
   expect(await page.getByLabel("tasks:read").isChecked()).toBe(true);
   await form.getByRole("button", { name: "Cancel" }).click();
-  await ask.getByRole("button", { name: "Throw it away" }).click();
+  await ask.getByRole("button", { name: "Discard" }).click();
   await form.waitFor({ state: "detached" });
   await close();
 });
@@ -113,7 +113,7 @@ test("a token that is half typed is thrown away after a question alone", async (
 test("a token is issued with all that was chosen", async () => {
   const { page, close } = await stage.open("/settings/developers?issue=1&agent=clerk");
   await page.getByLabel("Name", { exact: true }).fill("whole");
-  await page.getByLabel("What is chosen here").check();
+  await page.getByLabel("Only the scopes chosen here").check();
   await page.getByLabel("tasks:read").check();
   await page.getByLabel("approvals:write").check();
   await page.getByLabel("Tools", { exact: true }).fill("vault.*\n\n time.now");
@@ -147,19 +147,19 @@ test("a rotated token's old secret ends at once, or works for as long as was cho
     ["goes on", "1h"],
   ] as const) {
     await page.getByRole("button", { name: `Rotate ${name}` }).click();
-    if (grace !== null) await page.getByLabel("The old secret works for").selectOption(grace);
+    if (grace !== null) await page.getByLabel("The old secret stays valid for").selectOption(grace);
     await page.getByRole("button", { name: "Rotate", exact: true }).click();
     await page.getByRole("heading", { name: `Secret of ${name}` }).waitFor();
     const secret = await page.getByRole("region", { name: "Secret", exact: true }).textContent();
     expect(await statusOf(secret ?? "")).toBe(200);
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
   }
   expect(await statusOf(ended.secret)).toBe(401);
   expect(await statusOf(works.secret)).toBe(200);
 
   await page.getByRole("button", { name: "Rotate ends" }).click();
-  await page.getByLabel("The old secret works for").selectOption("other");
+  await page.getByLabel("The old secret stays valid for").selectOption("other");
   await page.getByLabel("Time", { exact: true }).fill("a while");
   await page.getByRole("button", { name: "Rotate", exact: true }).click();
   await page
@@ -173,7 +173,7 @@ test("a token is revoked once that is confirmed", async () => {
   const { secret } = await issued({ name: "leaver", scopes: ["tasks:read"] });
   const { page, close } = await stage.open("/settings");
   await page.getByRole("button", { name: "Revoke leaver" }).click();
-  await page.getByRole("button", { name: "Keep as it is" }).click();
+  await page.getByRole("button", { name: "Cancel" }).click();
   expect(await statusOf(secret)).toBe(200);
   await page.getByRole("button", { name: "Revoke leaver" }).click();
   await page.getByRole("button", { name: "Revoke", exact: true }).click();
@@ -187,11 +187,11 @@ test("who revokes the token that they are signed in by is warned, and is signed 
   const { page, close } = await stage.open("/settings", { secret });
   await row(page, "my own").getByText("you, now").waitFor();
   await page.getByRole("button", { name: "Rotate my own" }).click();
-  const graces = await page.getByLabel("The old secret works for").locator("option").allTextContents();
+  const graces = await page.getByLabel("The old secret stays valid for").locator("option").allTextContents();
   expect(graces).toEqual(["10 minutes", "1 hour", "24 hours"]);
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Revoke my own" }).click();
-  await page.getByText("You are signed in by this token.").waitFor();
+  await page.getByText("You are signed in with this token.").waitFor();
   await page.getByRole("button", { name: "Revoke", exact: true }).click();
   await page.getByRole("button", { name: "Sign in", exact: true }).waitFor();
   expect(page.url()).toBe(stage.at("/settings"));
@@ -220,7 +220,7 @@ test("a token of an agent issues tokens for that agent alone", async () => {
   expect(await acts.inputValue()).toBe("clerk");
   expect(await acts.isDisabled()).toBe(true);
   await page.getByLabel("Name", { exact: true }).fill("narrower");
-  await page.getByLabel("What is chosen here").check();
+  await page.getByLabel("Only the scopes chosen here").check();
   await page.getByLabel("tasks:read").check();
   await page.getByRole("button", ISSUE).click();
   await page.getByRole("heading", { name: "Secret of narrower" }).waitFor();

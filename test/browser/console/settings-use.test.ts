@@ -63,7 +63,7 @@ test("a token is issued, kept and revoked by the keyboard alone", async () => {
   await page.getByRole("region", { name: "MCP client example" }).waitFor();
   await reach("Done");
   await keyboard.press("Enter");
-  await reach("I have kept it");
+  await reach("I have saved it");
   await keyboard.press("Enter");
   await page.getByRole("button", { name: "Revoke by keys" }).waitFor();
   await reach("Revoke by keys");
@@ -84,11 +84,11 @@ test("without webhook, and with a server that goes and comes back, the page says
   await page.getByText("GATEHOUSE_NOTIFY_WEBHOOK").waitFor();
   expect(page.url()).toBe(`${first.url}/console/settings/notifications`);
   await page.getByRole("link", { name: "Limits", exact: true }).click();
-  await page.getByLabel("Tasks at the same time").fill("5");
+  await page.getByLabel("Concurrent tasks").fill("5");
   await first.stop();
   await page.getByRole("button", { name: "Save changes" }).click();
   await page.getByRole("alert").filter({ hasText: "The server does not answer." }).first().waitFor();
-  expect(await page.getByLabel("Tasks at the same time").inputValue()).toBe("5");
+  expect(await page.getByLabel("Concurrent tasks").inputValue()).toBe("5");
 
   const { config } = loadConfig({
     flags: { data: dataDir, listen: new URL(first.url).host },
@@ -98,9 +98,9 @@ test("without webhook, and with a server that goes and comes back, the page says
   const second = await openGateway(config, { log: silentLog, handOverAdmin: () => {} });
   await second.start();
   await page.getByText("Live", { exact: true }).waitFor();
-  expect(await page.getByLabel("Tasks at the same time").inputValue()).toBe("5");
+  expect(await page.getByLabel("Concurrent tasks").inputValue()).toBe("5");
   await page.getByRole("button", { name: "Save changes" }).click();
-  await page.getByText("The limits are changed.").waitFor();
+  await page.getByText("The limits have been changed.").waitFor();
   await close();
   await second.stop();
   rmSync(dataDir, { recursive: true, force: true });

@@ -143,7 +143,7 @@ const KEPT = `JSON.stringify({
 test("the secret is left only once its reader says that it is kept, and then nothing of it stays", async () => {
   const { page, close } = await openTokens();
   const secret = await issue(page, "kept");
-  const question = page.getByRole("heading", { name: "Have you kept the secret?" });
+  const question = page.getByRole("heading", { name: "Have you saved the secret?" });
   const shown = page.getByRole("region", { name: "Secret", exact: true });
 
   await page.getByRole("button", { name: "Done" }).click();
@@ -158,7 +158,7 @@ test("the secret is left only once its reader says that it is kept, and then not
   expect(await page.evaluate<string>(KEPT)).toContain(secret);
 
   await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("button", { name: "I have kept it" }).click();
+  await page.getByRole("button", { name: "I have saved it" }).click();
   await question.waitFor({ state: "detached" });
   await page.getByRole("heading", { name: "kept" }).waitFor();
   expect(await page.evaluate<string>(KEPT)).not.toContain(secret);

@@ -33,3 +33,18 @@ test("the menu takes the focus when it opens, and gives it back when it closes",
   await eventually(() => hasFocus("#content"));
   await close();
 });
+
+test("a page whose script fails to load says so; the menu goes on working, and the page opens the next time", async () => {
+  const { page, close } = await stage.open("/settings/about");
+  await page.route("**/*.js", (route) => route.abort());
+  const open = (name: string) =>
+    page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
+  await open("Agents");
+  await page.getByRole("heading", { name: "This page could not be loaded" }).waitFor();
+  await page.unroute("**/*.js");
+  await open("Vault");
+  await page.getByRole("heading", { level: 1, name: "Vault" }).waitFor();
+  await open("Agents");
+  await page.getByRole("heading", { level: 1, name: "Agents" }).waitFor();
+  await close();
+});

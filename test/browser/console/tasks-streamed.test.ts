@@ -69,7 +69,7 @@ test("two hundred words a second arrive whole, while the page does what it is as
   await page.evaluate(PROBE);
   await activity(page).getByText("word1").first().waitFor();
   await button(page, "Cancel …").click();
-  await button(page, "Keep as it is").click();
+  await button(page, "Cancel").click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.getByText("succeeded", { exact: true }).first().waitFor();
   expect(await lastText(page)).toBe(WORDS.join(""));
@@ -139,7 +139,7 @@ test("the server goes in the middle of a stream and comes back: the whole text i
   const pages = [plain.page, again.page];
   for (const page of pages) await activity(page).getByText("word99").waitFor();
   await gateway.stop();
-  for (const page of pages) await page.getByText("The connection is lost.").waitFor();
+  for (const page of pages) await page.getByText("The connection was lost.").waitFor();
   const { config } = loadConfig({
     flags: { data: dataDir, listen: new URL(gateway.url).host },
     env: { GATEHOUSE_ADMIN_TOKEN: gateway.admin },
@@ -150,7 +150,7 @@ test("the server goes in the middle of a stream and comes back: the whole text i
   for (const page of pages) {
     // The feed may tell of the end before the browser has taken up the task's own stream.
     await page.getByText("succeeded", { exact: true }).first().waitFor();
-    await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+    await page.getByText("The connection was lost.").waitFor({ state: "detached" });
     await activity(page).getByText("word799").waitFor();
     expect(await page.locator(".live-text").allTextContents()).toEqual([WORDS.join("")]);
     expect(await activity(page).getByText("Started with").count()).toBe(2);

@@ -137,12 +137,12 @@ test("a task is cancelled while it streams, after the question, and says that it
   const { page } = await open(`/tasks/${id}`);
   await activity(page).getByText("half a sent").waitFor();
   await button(page, "Cancel …").press("Enter");
-  await button(page, "Keep as it is").click();
+  await button(page, "Cancel").click();
   expect((await read(id)).status).toBe("running");
   await button(page, "Cancel …").click();
   await button(page, "Cancel the task").press("Enter");
   await page.getByText("cancelled", { exact: true }).first().waitFor();
-  await activity(page).getByText("What stands above is no output").waitFor();
+  await activity(page).getByText("The text above is not its output").waitFor();
   expect((await read(id)).status).toBe("cancelled");
   await eventually(() => model.requests.at(-1)?.aborted === true);
   await timeline(page).getByText("Cancelled by").waitFor();

@@ -53,15 +53,15 @@ test("without the scope nothing is asked for, and without the right to run there
   const reader = await open("/tasks?new", {
     secret: await stage.gateway.token({ scopes: ["tasks:read", "agents:read"] }),
   });
-  await reader.page.getByRole("heading", { name: "First make an agent" }).waitFor();
+  await reader.page.getByRole("heading", { name: "Create an agent first" }).waitFor();
   expect(await link(reader.page, "New task").count()).toBe(0);
-  expect(await link(reader.page, "Make an agent").count()).toBe(0);
+  expect(await link(reader.page, "Create an agent").count()).toBe(0);
   expect(await reader.page.getByRole("dialog").count()).toBe(0);
 });
 
 test("an empty list leads to the first agent, and then to the first task", async () => {
   const { page, complaints } = await open("/tasks");
-  await link(page, "Make an agent").waitFor();
+  await link(page, "Create an agent").waitFor();
   await stage.gateway.agent("helper");
   await link(page, "Run the first task").click();
   await page.getByRole("dialog", { name: "New task" }).waitFor();
@@ -87,7 +87,7 @@ test("a task is run by keyboard alone, with all that its form offers, and its pa
   expect(await offered.count()).toBe(2);
   await page.getByLabel("vault.write needs approval").waitFor();
   const tiers = await field(page, "Tier").locator("option").allTextContents();
-  expect(tiers).toEqual(["The lowest that the agent may use", expect.stringContaining("up/large")]);
+  expect(tiers).toEqual(["The agent's lowest", expect.stringContaining("up/large")]);
   await field(page, "Tier").focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Tab");
@@ -120,7 +120,7 @@ test("what the server refuses stands at its field, and what was typed stays", as
   await stage.gateway.call("POST", "/v1/agents/helper/stop");
   await field(page, "Value 1").fill("y");
   await button(page, "Run the task").click();
-  await page.getByRole("alert").getByText("Resume the agent first.").waitFor();
+  await page.getByRole("alert").getByText("Resume the agent or its workspace first.").waitFor();
   await becomes(field(page, "Agent").last(), "[aria-invalid=true]");
   await stage.gateway.call("POST", "/v1/agents/helper/resume");
   expect(await tasks("&agent=helper")).toEqual([]);
@@ -136,7 +136,7 @@ test("a prompt is thrown away after a question alone: by Escape, by Cancel, by g
   await form.waitFor({ state: "detached" });
   await page.getByRole("link", { name: "New task" }).first().click();
   await field(page, "Prompt").fill("keep me");
-  const ask = page.getByRole("dialog", { name: "Throw away what you typed?" });
+  const ask = page.getByRole("dialog", { name: "Discard your input?" });
   await page.keyboard.press("Escape");
   await ask.getByRole("button", { name: "Keep editing" }).click();
   await ask.waitFor({ state: "detached" });
@@ -148,7 +148,7 @@ test("a prompt is thrown away after a question alone: by Escape, by Cancel, by g
     .click();
   expect(await field(page, "Prompt").inputValue()).toBe("keep me");
   await button(page, "Cancel").click();
-  await button(page, "Throw it away").click();
+  await button(page, "Discard").click();
   await form.waitFor({ state: "detached" });
 });
 

@@ -14,20 +14,20 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const text = (page: Page) => page.getByRole("region", { name: "The document’s text" });
+const text = (page: Page) => page.getByRole("region", { name: "Text of the document" });
 const dialog = (page: Page) => page.getByRole("dialog");
 const read = async (id: string) => stage.gateway.call("GET", `/v1/vault/documents/${id}`);
 
 test("a document that is not there says so, and one that is deleted elsewhere says it at once", async () => {
   const { id } = await write(stage.gateway, { text: "Soon gone." });
   const { page } = await stage.open("/vault/documents/doc_none");
-  await page.getByRole("heading", { name: "This document is not here" }).waitFor();
+  await page.getByRole("heading", { name: "There is no such document" }).waitFor();
   await page.goto(stage.at(`/vault/documents/${id}`));
   await text(page).getByText("Soon gone.").waitFor();
   const { title } = (await read(id)).body;
   await page.getByRole("heading", { level: 1, name: title, exact: true }).waitFor();
   await remove(stage.gateway, id);
-  await page.getByRole("heading", { name: "This document is not here" }).waitFor();
+  await page.getByRole("heading", { name: "There is no such document" }).waitFor();
   expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Document");
   expect(await page.title()).toBe("Document · Gatehouse");
 });
@@ -76,7 +76,7 @@ test("a passage far down a long text is marked and in sight, and survives a relo
     await page.reload();
   }
   await page.goto(stage.at(`/vault/documents/${id}?start=9000000&end=9000001`));
-  await page.getByText("The text ends before this passage.").waitFor();
+  await page.getByText("The text ends before this passage:").waitFor();
   expect(await marked.count()).toBe(0);
 });
 
@@ -111,8 +111,8 @@ test("a replacement that is half typed is thrown away after a question alone", a
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Keep editing" }).click();
   expect(await form.getByLabel("Text", { exact: true }).inputValue()).toBe("Half of the new");
-  await form.getByRole("button", { name: "Keep as it is" }).click();
-  await page.getByRole("button", { name: "Throw it away" }).click();
+  await form.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Discard" }).click();
   await form.waitFor({ state: "detached" });
   expect((await read(id)).body.text).toBe("The old text.");
 });
@@ -143,14 +143,14 @@ test("who may not erase is not offered it; who may deletes a document with its q
   await writer.page.getByRole("button", { name: "Delete" }).click();
   await dialog(writer.page).getByText("settings:write").waitFor();
   expect(await dialog(writer.page).getByRole("checkbox").count()).toBe(0);
-  await dialog(writer.page).getByRole("button", { name: "Keep as it is" }).click();
+  await dialog(writer.page).getByRole("button", { name: "Cancel" }).click();
   expect((await read(id)).status).toBe(200);
 
   const { page, requests } = await stage.open(`/vault/documents/${id}`);
   await page.getByRole("button", { name: "Delete" }).click();
   await dialog(page).getByLabel("Also erase what tasks have quoted from it").check();
   await dialog(page).getByRole("button", { name: "Delete the document" }).click();
-  await page.getByRole("heading", { name: "No document lies here" }).waitFor();
+  await page.getByRole("heading", { name: "No documents here" }).waitFor();
   expect(page.url()).toBe(stage.at("/vault?scope=bin"));
   expect(requests.some((address) => address.endsWith(`${id}?payloads=true`))).toBe(true);
   expect((await read(id)).status).toBe(404);

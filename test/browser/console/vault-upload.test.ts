@@ -59,7 +59,7 @@ describe("a file is refused", () => {
     const { page } = await stage.open("/vault");
     await input(page).setInputFiles([file("a.txt", "text")]);
     await dialog(page).getByRole("button", { name: "Add 1 document" }).click();
-    await dialog(page).getByText("Name the scope that it is to lie in").waitFor();
+    await dialog(page).getByText("Enter a scope").waitFor();
     await dialog(page).getByLabel("Scope").fill("Legal Contracts");
     await dialog(page).getByRole("button", { name: "Add 1 document" }).click();
     await dialog(page).getByText("Use a path such as legal/contracts").waitFor();
@@ -84,7 +84,7 @@ describe("a file is refused", () => {
 
 test("files of every kind are added to the chosen scope, under their names, and their scripts stay text", async () => {
   const { page } = await stage.open("/vault?scope=kinds");
-  await page.getByRole("heading", { name: "No document lies here" }).waitFor();
+  await page.getByRole("heading", { name: "No documents here" }).waitFor();
   await input(page).setInputFiles([
     file("plain.txt", `Plain ${SCRIPT}`),
     file(`${IMAGE}.md`, `# Heading\n\n${IMAGE}`),
@@ -112,7 +112,7 @@ test("files of every kind are added to the chosen scope, under their names, and 
   expect(await textOf(stored.get("paper"))).toBe("A printed line");
   expect(await textOf(stored.get("letter"))).toBe("A written line");
   await upload(page, "plain").getByRole("link", { name: "plain" }).click();
-  const text = page.getByRole("region", { name: "The document’s text" });
+  const text = page.getByRole("region", { name: "Text of the document" });
   await text.waitFor();
   expect(await text.textContent()).toBe(`Plain ${SCRIPT}`);
   expect(await page.evaluate<boolean>(HAS_RUN)).toBe(false);
@@ -146,7 +146,7 @@ test("two files are sent at a time, and one that is cancelled is not added", asy
   await input(page).setInputFiles(["one", "two", "three"].map((name) => file(`${name}.txt`, `Text ${name}`)));
   await dialog(page).getByRole("button", { name: "Add 3 documents" }).click();
   await eventually(() => held.length === 2);
-  await upload(page, "three.txt").getByText("Waits for those before it").waitFor();
+  await upload(page, "three.txt").getByText("Waiting").waitFor();
   await page.getByRole("button", { name: "Cancel one.txt" }).click();
   await upload(page, "one.txt").getByText("Cancelled. Nothing was added").waitFor();
   await eventually(() => held.length === 3);
@@ -192,7 +192,7 @@ describe("a pasted text", () => {
     await page.getByRole("button", { name: "Keep editing" }).click();
     expect(await form.getByLabel("Text", { exact: true }).inputValue()).toBe("Long in the making.");
     await form.getByRole("button", { name: "Cancel" }).click();
-    await page.getByRole("button", { name: "Throw it away" }).click();
+    await page.getByRole("button", { name: "Discard" }).click();
     await form.waitFor({ state: "detached" });
   });
 

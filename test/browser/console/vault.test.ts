@@ -93,14 +93,14 @@ test("a scope that is chosen narrows the list, and stands in the address", async
 
 test("documents come and go as they are written and deleted elsewhere", async () => {
   const { page } = await stage.open("/vault?scope=live");
-  await page.getByRole("heading", { name: "No document lies here" }).waitFor();
+  await page.getByRole("heading", { name: "No documents here" }).waitFor();
   const { id } = await write(stage.gateway, { title: "Just written", scope: "live/deep", text: "new" });
   await listed(page, "Just written").waitFor();
   await page.getByRole("link", { name: "live 1 document" }).waitFor();
   await write(stage.gateway, { id, title: "Written anew", scope: "live/deep", text: "newer" });
   await listed(page, "Written anew").waitFor();
   await remove(stage.gateway, id);
-  await page.getByRole("heading", { name: "No document lies here" }).waitFor();
+  await page.getByRole("heading", { name: "No documents here" }).waitFor();
   await eventually(async () => (await page.getByRole("link", { name: /^live/ }).count()) === 0);
 });
 
@@ -115,17 +115,17 @@ describe("a search", () => {
     expect(new URL(page.url()).searchParams.get("q")).toBe("who approves a refnd?");
     expect(await found.locator("p mark").allTextContents()).toEqual(["Refunds", "approval"]);
     await page.getByText("No document that was searched holds refnd; it was taken for refund.").waitFor();
-    await found.getByText("Why it ranked here").click();
+    await found.getByText("Why this rank").click();
     const { body } = await stage.gateway.call("POST", "/v1/vault/search", {
       body: { query: "who approves a refnd?", explain: true },
     });
     const { score, explain } = body.results[0];
     expect(body.results[0].title).toBe("Refund approvals");
-    await found.getByText(`${score.toFixed(3)}, of words and vectors together`).waitFor();
+    await found.getByText(`${score.toFixed(3)}, of words and vectors`).waitFor();
     await found.getByText(`Number 1 by its words, which count ${explain.keyword.score.toFixed(3)}`).waitFor();
     await found.getByText(`similarity ${explain.vector.score.toFixed(3)}`).waitFor();
     await found.getByRole("link", { name: "Refund approvals", exact: true }).click();
-    await page.getByRole("region", { name: "The document’s text" }).locator("mark").waitFor();
+    await page.getByRole("region", { name: "Text of the document" }).locator("mark").waitFor();
     expect(await page.locator(".vault-text mark").textContent()).toContain("Refunds of more than 500 euros");
     await page.goBack();
     await found.waitFor();
@@ -157,7 +157,7 @@ describe("a search", () => {
   test("keeps a filter that it cannot read, and takes one that it can", async () => {
     const { page } = await stage.open("/vault?q=refund");
     await result(page, "Severance").waitFor();
-    await page.getByText("How it searches").click();
+    await page.getByText("Search options").click();
     const filter = page.getByLabel("Metadata");
     await filter.fill("year");
     await page.getByRole("button", { name: "Search", exact: true }).click();
@@ -170,15 +170,15 @@ describe("a search", () => {
     await filter.fill('year="2026"');
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByRole("heading", { name: "Nothing was found" }).waitFor();
-    await page.getByRole("link", { name: "Search without the metadata" }).click();
+    await page.getByRole("link", { name: "Search without the metadata filter" }).click();
     await result(page, "Severance").waitFor();
   });
 
   test("by words alone does not speak of vectors, and says when documents have changed", async () => {
     const { page } = await stage.open("/vault?q=approval&mode=keyword&scope=support&newer=30d");
     const found = result(page, "Refund approvals");
-    await found.getByText("Why it ranked here").click();
-    await found.getByText("of words alone").waitFor();
+    await found.getByText("Why this rank").click();
+    await found.getByText("of words").waitFor();
     await found.getByText("The score was multiplied by 1.000").waitFor();
     await page.getByText("Narrowed to support and what is below it.").waitFor();
     await write(stage.gateway, {
@@ -186,7 +186,7 @@ describe("a search", () => {
       scope: "support/more",
       text: "Approval, again.",
     });
-    await page.getByText("Documents have changed since.").waitFor();
+    await page.getByText("Documents have changed since this search.").waitFor();
     await page.getByRole("button", { name: "Search again" }).click();
     await result(page, "A second approval").waitFor();
   });
@@ -199,7 +199,7 @@ test("markup in titles, texts, sources and metadata is text, and a script's addr
   expect(await found.textContent()).toContain(SCRIPT);
   expect(await page.getByRole("link", { name: "javascript:" }).count()).toBe(0);
   await found.getByRole("link", { name: `${IMAGE} minutes` }).click();
-  const text = page.getByRole("region", { name: "The document’s text" });
+  const text = page.getByRole("region", { name: "Text of the document" });
   await text.waitFor();
   expect(await text.textContent()).toBe(`The markup ${SCRIPT} and ${IMAGE} was a parcel.`);
   expect(await page.locator("main img, main script").count()).toBe(0);
@@ -213,7 +213,7 @@ describe.each(["light", "dark"] as const)("in %s", (scheme) => {
     await noSidewaysScroll(page);
     expect(await axe(page)).toEqual([]);
     await page.goto(stage.at("/vault?q=refund&filter=year%3D2026"));
-    await result(page, "Refund approvals").getByText("Why it ranked here").click();
+    await result(page, "Refund approvals").getByText("Why this rank").click();
     await noSidewaysScroll(page);
     expect(await axe(page)).toEqual([]);
     expect(complaints).toEqual([]);

@@ -18,7 +18,7 @@ interface ActionProps {
   readonly changed: (agent: Agent) => void;
 }
 
-/** Stop, resume, archive: each behind a question, and shown to who may. */
+/** Stop, resume and archive. Each asks for confirmation and is shown only to users who may do it. */
 export function AgentActions({ agent, changed }: ActionProps): JSX.Element {
   const [asked, setAsked] = useState<Asked | null>(null);
   const action = useAction();
@@ -81,10 +81,10 @@ function StopAgent({ agent: { name }, changed, action, close }: QuestionProps): 
       }}
     >
       <p>
-        Its queued, running and waiting tasks are cancelled, calls that are out are broken off, and new tasks
-        are refused until somebody resumes it.
+        Its queued, running and waiting tasks are cancelled, calls in progress are aborted, and new tasks are
+        refused until somebody resumes it.
       </p>
-      <p class="muted">What was cancelled does not come back. The stop is recorded with your name.</p>
+      <p class="muted">Cancelled tasks cannot be restored. The stop is recorded with your name.</p>
     </Confirm>
   );
 }
@@ -92,17 +92,17 @@ function StopAgent({ agent: { name }, changed, action, close }: QuestionProps): 
 function ResumeAgent({ agent: { name }, changed, action, close }: QuestionProps): JSX.Element {
   return (
     <Confirm
-      title={`Let ${name} work again?`}
+      title={`Resume ${name}?`}
       confirm="Resume the agent"
       isBad={false}
       action={action}
       close={close}
       work={async () => {
         changed(await call("POST /v1/agents/:name/resume", { params: { name } }));
-        notify(`${name} works again.`);
+        notify(`${name} is active again.`);
       }}
     >
-      <p>It takes new tasks again. Those that were cancelled do not come back.</p>
+      <p>It accepts new tasks again. Cancelled tasks are not restored.</p>
     </Confirm>
   );
 }

@@ -8,13 +8,13 @@ import { useAction } from "../../state/use-action.ts";
 import { AgentForm } from "./agent-form.tsx";
 import { changeBody, type Draft, differences, draftOf, PART_NAMES, type Part, rebased } from "./draft.ts";
 
-/** The form over an agent as it was when the form was opened, and what has happened to it since. */
+/** The edit form, based on the agent as it was when the form was opened, with later changes by others. */
 export function AgentEdit({
   agent,
   isArchived,
   saved,
 }: {
-  /** As it is now. */
+  /** The agent as it is now. */
   readonly agent: Agent;
   readonly isArchived: boolean;
   readonly saved: (agent: Agent) => void;
@@ -34,7 +34,7 @@ export function AgentEdit({
     action.clear();
   }
 
-  // Nothing is typed that could be lost, or what changed is nothing that stands here: the form follows by itself.
+  // If no input can be lost, or the change concerns no field of the form, the form follows by itself.
   const follows = isBehind && (!isDirty || theirs.length === 0);
   useEffect(() => {
     if (follows) begin(agent, rebased(draftOf(base), draft, draftOf(agent)));
@@ -96,7 +96,7 @@ function namesOf(parts: readonly Part[]): string {
   return parts.map((part) => PART_NAMES[part]).join(", ");
 }
 
-/** Somebody else has saved while something is typed here. Saving would send what was changed here alone. */
+/** Shown when somebody else has saved while the reader is typing. Saving sends only the fields changed here. */
 function ChangedElsewhere({
   agent: { version },
   from,
@@ -115,17 +115,17 @@ function ChangedElsewhere({
   const both = theirs.filter((part) => mine.includes(part));
   return (
     <div class="note stack-small" role="alert">
-      <strong>This agent was changed elsewhere meanwhile.</strong>
+      <strong>Somebody else has changed this agent.</strong>
       <span>
-        Version {version} is there now, and you began with version {from}. Changed there: {namesOf(theirs)}.
-        {both.length > 0 && ` Changed here as well, and overwritten when you save: ${namesOf(both)}.`}
+        You started from version {from}; the current version is {version}. Changed there: {namesOf(theirs)}.
+        {both.length > 0 && ` Also changed here, and overwritten when you save: ${namesOf(both)}.`}
       </span>
       <div class="row">
         <button type="button" class="button-small" onClick={load}>
-          Load version {version}, drop my changes
+          Load version {version}, discard my changes
         </button>
         <button type="button" class="button-small" onClick={keep}>
-          Load it, keep my changes on top
+          Load it, keep my changes
         </button>
       </div>
     </div>

@@ -7,7 +7,7 @@ import { PolicyFields } from "./form-policy.tsx";
 import { FormProblem } from "./form-problem.tsx";
 import { ToolFields } from "./form-tools.tsx";
 
-/** Every field of an agent, to create it (`isNew`) or to change it. What was typed stays when it is refused. */
+/** The form for creating (`isNew`) or changing an agent. Keeps the input if the server refuses it. */
 export function AgentForm({
   isNew,
   save,
@@ -17,9 +17,9 @@ export function AgentForm({
 }: FormPart & {
   readonly isNew: boolean;
   readonly save: () => void;
-  /** The buttons, one of which submits, and how it stands. */
+  /** The submit button and the state of saving. */
   readonly actions: ComponentChildren;
-  /** What is to be known before it is saved. */
+  /** Shown above the buttons, before saving. */
   readonly notes?: ComponentChildren;
 }): JSX.Element {
   const form = useRef<HTMLFormElement>(null);

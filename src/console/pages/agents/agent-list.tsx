@@ -70,14 +70,14 @@ function Agents(): JSX.Element {
             </button>
           }
         >
-          Neither a name nor an owner contains what you have typed.
+          No name or owner contains your search text.
         </Empty>
       )}
     </div>
   );
 }
 
-/** Whether each word stands in the name or in the owner. */
+/** Whether every search word occurs in the name or the owner. */
 function matches({ name, owner }: Agent, search: string): boolean {
   const text = `${name} ${owner}`.toLowerCase();
   return search
@@ -90,7 +90,7 @@ function NoAgents(): JSX.Element {
   const mayChange = useMayChange();
   return (
     <Empty
-      title="There is no agent yet"
+      title="There are no agents yet"
       action={
         mayChange ? (
           <a class="button button-main" href="/console/agents/-/new">
@@ -99,10 +99,10 @@ function NoAgents(): JSX.Element {
         ) : undefined
       }
     >
-      An agent is a named worker with an owner who answers for it. It sees a part of the vault, may use
-      certain models and tools, and asks a person where you want it to. Programs give it tasks, and everything
-      that it does stands in the ledger.
-      {mayChange ? "" : " Creating one takes a token with the scope agents:write."}
+      An agent is a named worker with an accountable owner. It sees a part of the vault, may use certain
+      models and tools, and asks a person when you want it to. Programs give it tasks, and everything it does
+      is recorded in the ledger.
+      {mayChange ? "" : " To create one, you need a token with the scope agents:write."}
     </Empty>
   );
 }

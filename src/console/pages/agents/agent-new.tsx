@@ -15,7 +15,7 @@ export function AgentNew(): JSX.Element {
   return (
     <Page
       title="Create an agent"
-      lead="Name, owner and memory scope are enough to begin with. Everything else has a default, and can be changed later."
+      lead="Name, owner and memory scope are enough to start. Everything else has a default and can be changed later."
     >
       {mayChange ? <NewAgent /> : <Lacking scope="agents:write" what="create agents" />}
     </Page>

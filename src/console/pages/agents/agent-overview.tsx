@@ -9,7 +9,7 @@ import { PolicySection } from "./policy-section.tsx";
 import { RecentTasks } from "./recent-tasks.tsx";
 import { ToolSection } from "./tool-section.tsx";
 
-/** How an agent stands: everything that is set, and what comes of it. */
+/** An agent's settings and their effects. */
 export function AgentOverview({ agent }: { readonly agent: Agent }): JSX.Element {
   const { models, tiers } = agent.tier_policy;
   const workspace = useWorkspaceStatus();
@@ -27,7 +27,7 @@ export function AgentOverview({ agent }: { readonly agent: Agent }): JSX.Element
             ["Created", <Time at={agent.created_at} whole />],
             ["Changed", <Time at={agent.updated_at} whole />],
             workspace === "stopped"
-              ? ["Status", "Stopped with the whole workspace, which has to be resumed first"]
+              ? ["Status", "Stopped with the whole workspace; resume the workspace first"]
               : null,
           ]}
         />
@@ -59,7 +59,7 @@ export function AgentOverview({ agent }: { readonly agent: Agent }): JSX.Element
       </Card>
       <Card title="Instructions">
         {agent.instructions === null ? (
-          <p class="muted">None: the model is given a task's prompt alone.</p>
+          <p class="muted">None: the model is given only the task's prompt.</p>
         ) : (
           <Code text={agent.instructions} label="Instructions" />
         )}

@@ -11,7 +11,7 @@ import { AgentOverview } from "./agent-overview.tsx";
 import { Lacking, useMayChange } from "./rights.tsx";
 import { type LiveAgent, useAgent } from "./use-agent.ts";
 
-/** One agent: how it stands, and, in a tab of its own, what can be changed. */
+/** One agent: an overview, and a tab for changing it. */
 export function AgentPage(): JSX.Element {
   const { name = "" } = useRoute().params;
   const { can } = useSession();
@@ -22,7 +22,7 @@ export function AgentPage(): JSX.Element {
       </Page>
     );
   }
-  // What is typed for one agent is not shown for another.
+  // Keyed, so input for one agent is never shown for another.
   return <LoadedAgent key={name} name={name} />;
 }
 
@@ -45,8 +45,8 @@ function LoadedAgent({ name }: { readonly name: string }): JSX.Element {
     <Page title={agent.name} actions={<Links agent={agent} live={live} />}>
       {live.isArchived ? (
         <div class="problem" role="alert">
-          <strong>This agent was archived.</strong>
-          <span>Its tasks have ended, and nothing more can be saved. Its history stays in the ledger.</span>
+          <strong>This agent has been archived.</strong>
+          <span>Its tasks have ended and it can no longer be changed. Its history stays in the ledger.</span>
         </div>
       ) : (
         <ProblemNote problem={problem} retry={reload} />
@@ -92,7 +92,11 @@ function Links({ agent, live }: { readonly agent: Agent; readonly live: LiveAgen
       `/console/tasks?new=${agent.name}`,
       "Run a task",
     ],
-    [can("vault:read") && !live.isArchived, `/console/vault?agent=${agent.name}`, "Search the vault as it"],
+    [
+      can("vault:read") && !live.isArchived,
+      `/console/vault?agent=${agent.name}`,
+      "Search the vault as this agent",
+    ],
     [can("ledger:read"), `/console/ledger?agent=${agent.name}`, "Its ledger"],
   ];
   return (
@@ -115,7 +119,7 @@ function Unknown({ name }: { readonly name: string }): JSX.Element {
   const { can } = useSession();
   return (
     <Empty
-      title="There is no agent of this name"
+      title="There is no agent with this name"
       action={
         <div class="row">
           <a class="button" href="/console/agents">
@@ -129,7 +133,7 @@ function Unknown({ name }: { readonly name: string }): JSX.Element {
         </div>
       }
     >
-      It was never created, or was archived since. What an archived agent has done stays in the ledger.
+      It was never created, or it has been archived. An archived agent's history stays in the ledger.
     </Empty>
   );
 }

@@ -4,7 +4,7 @@ import { Status } from "../../parts/badge.tsx";
 import { creditsText, Time } from "../../parts/text.tsx";
 import { Chips } from "./chips.tsx";
 
-/** Entries of a list that a cell shows; the rest is counted. */
+/** Entries of a list that a cell shows. The rest is counted. */
 const SHOWN = 2;
 const COLUMNS = [
   "Agent",
@@ -18,7 +18,7 @@ const COLUMNS = [
   "Changed",
 ];
 
-/** Agents as rows; on a narrow page each is a card, whose cells name their column. */
+/** Agents as rows. On a narrow page each is a card whose cells are labelled. */
 export function AgentTable({ agents }: { readonly agents: readonly Agent[] }): JSX.Element {
   return (
     <div class="table-frame agent-table">

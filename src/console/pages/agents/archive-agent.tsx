@@ -6,7 +6,7 @@ import { TextField } from "../../parts/field.tsx";
 import { ProblemNote } from "../../parts/problem.tsx";
 import type { Action } from "../../state/use-action.ts";
 
-/** Asks for the name, since an archived agent does not come back. */
+/** Asks for the agent's name, because archiving cannot be undone. */
 export function ArchiveAgent({
   name,
   action,
@@ -31,8 +31,8 @@ export function ArchiveAgent({
   return (
     <Dialog title={`Archive ${name}?`} close={close}>
       <p>
-        Its tasks end, tokens that act as it stop working, and it is in no list any more. Its tasks and its
-        entries in the ledger stay. It does not come back; its name becomes free.
+        Its tasks end, tokens that act as it stop working, and it disappears from lists. Its tasks and ledger
+        entries stay. Archiving cannot be undone; the name becomes free.
       </p>
       <form
         class="stack"
@@ -45,7 +45,7 @@ export function ArchiveAgent({
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
           <button type="button" onClick={close}>
-            Keep as it is
+            Cancel
           </button>
           <button type="submit" class="button-bad" disabled={action.isBusy || typed.trim() !== name}>
             Archive the agent

@@ -4,19 +4,19 @@ import { linesOf, numberOf } from "../../parts/field.tsx";
 export type AgentCreateBody = Api["POST /v1/agents"]["body"];
 export type AgentChangeBody = Api["PATCH /v1/agents/:name"]["body"];
 
-/** An agent as it stands in the form: lists are texts, one entry a line, and numbers as they were typed. */
+/** An agent as edited in the form: lists are texts with one entry on each line, numbers are as typed. */
 export interface Draft {
   readonly name: string;
   readonly owner: string;
   readonly description: string;
   readonly instructions: string;
   readonly memoryScope: string;
-  /** Null: all that are configured. */
+  /** Null: all configured tiers. */
   readonly tiers: readonly number[] | null;
   readonly allow: string;
   readonly deny: string;
   readonly tools: string;
-  /** `destructive`: what connectors mark so. `patterns`: what `approvals` matches. */
+  /** `destructive`: tools that connectors mark as destructive. `patterns`: tools that match `approvals`. */
   readonly approvalsBy: "destructive" | "patterns";
   readonly approvals: string;
   readonly approvalsRequired: string;
@@ -24,7 +24,7 @@ export interface Draft {
   readonly creditsPerDay: string;
 }
 
-/** What the contract says of an agent of which only name, owner and memory scope are given. */
+/** The contract's defaults for an agent with only a name, an owner and a memory scope. */
 export const NEW_DRAFT: Draft = {
   name: "",
   owner: "",
@@ -61,7 +61,7 @@ export function draftOf(agent: Agent): Draft {
   };
 }
 
-/** What of the draft says something: patterns do where they are asked for. */
+/** The effective values of a draft: patterns count only if approvals go by patterns. */
 function meaning(draft: Draft) {
   return {
     owner: draft.owner.trim(),
@@ -84,7 +84,7 @@ export function approvalsOf(draft: Draft): string[] | null {
 }
 
 type Meaning = ReturnType<typeof meaning>;
-/** A part of an agent that changes as one. */
+/** A part of an agent that is compared and changed as a whole. */
 export type Part = keyof Meaning;
 
 export const PART_NAMES: Readonly<Record<Part, string>> = {
@@ -103,13 +103,13 @@ export const PART_NAMES: Readonly<Record<Part, string>> = {
 };
 const PARTS = Object.keys(PART_NAMES) as readonly Part[];
 
-/** In what two drafts differ, however it is spelled. */
+/** The parts in which two drafts differ in meaning, however they are spelled. */
 export function differences(before: Draft, after: Draft): readonly Part[] {
   const [old, now] = [meaning(before), meaning(after)];
   return PARTS.filter((part) => JSON.stringify(old[part]) !== JSON.stringify(now[part]));
 }
 
-/** What to send so that `before` becomes `after`: the parts that differ, and no others. */
+/** The body of a change from `before` to `after`: only the parts that differ. */
 export function changeBody(before: Draft, after: Draft): AgentChangeBody {
   const parts = new Set(differences(before, after));
   const now = meaning(after);
@@ -135,13 +135,13 @@ export function changeBody(before: Draft, after: Draft): AgentChangeBody {
   };
 }
 
-/** What to send to create it: the three fields that are needed, and what differs from the defaults. */
+/** The body that creates the agent: the three required fields, and whatever differs from the defaults. */
 export function createBody(draft: Draft): AgentCreateBody {
   const { owner, memory_scope } = meaning(draft);
   return { ...changeBody(NEW_DRAFT, draft), name: draft.name.trim(), owner, memory_scope };
 }
 
-/** The fields of a draft that hold a part. */
+/** The draft fields that make up each part. */
 const FIELDS: Readonly<Record<Part, readonly Exclude<keyof Draft, "name">[]>> = {
   owner: ["owner"],
   description: ["description"],
@@ -157,7 +157,7 @@ const FIELDS: Readonly<Record<Part, readonly Exclude<keyof Draft, "name">[]>> = 
   credits_per_day: ["creditsPerDay"],
 };
 
-/** `draft`, which began from `before`, on top of what is there now: what it has not changed is taken from `now`. */
+/** Applies the changes from `before` to `draft` to `now`: unchanged parts are taken from `now`. */
 export function rebased(before: Draft, draft: Draft, now: Draft): Draft {
   const fields = differences(before, draft).flatMap((part) => FIELDS[part]);
   return { ...now, ...Object.fromEntries(fields.map((field) => [field, draft[field]])) };

@@ -1,7 +1,7 @@
 import type { ApiProblem } from "../../api/problem.ts";
 import { linesOf } from "../../parts/field.tsx";
 
-/** The parts of an agent that have a field in the form, which shows what is wrong with them. */
+/** The parts that have a field in the form to show their errors. */
 const FIELDS = [
   "/name",
   "/owner",
@@ -18,11 +18,12 @@ const FIELDS = [
   "/budget/credits_per_day",
 ];
 
-/** What a pattern asks for, for who does not read regular expressions. */
+/** Patterns in words, for readers who do not know regular expressions. */
 const PATTERNS: Readonly<Record<string, string>> = {
-  "/name": "must be small letters, digits, - and _, beginning with a letter or a digit, at most 63",
+  "/name":
+    "must be lower-case letters, digits, - and _, starting with a letter or digit, at most 63 characters",
   "/memory_scope":
-    "is no path: small letters, digits, . _ and -, in parts that / separates, with none at the beginning or the end",
+    "is not a path: use lower-case letters, digits, . _ and -, separated by /, without / at the start or end",
 };
 
 export function hasField(path: string): boolean {
@@ -33,15 +34,15 @@ function inWords(field: string, message: string): string {
   return message.startsWith("must match pattern") ? (PATTERNS[field] ?? message) : message;
 }
 
-/** What the server has against a field. */
+/** The server's error for a field. */
 export function errorAt(problem: ApiProblem | null, path: string): string | undefined {
   const message = problem?.fields.get(path);
   return message && inWords(path, message);
 }
 
 /**
- * What the server has against a list: against each entry by the entry itself, or else against the list as a whole, of which
- * it says little where it has named an entry.
+ * The server's error for a list: the errors of its entries, named by the entry; otherwise the error of the whole
+ * list.
  */
 export function errorInList(problem: ApiProblem | null, path: string, text: string): string | undefined {
   if (problem === null) return undefined;

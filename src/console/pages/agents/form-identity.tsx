@@ -4,7 +4,7 @@ import { Card } from "../../parts/page.tsx";
 import { errorAt, errorInList } from "./field-errors.ts";
 import type { FormPart } from "./form-part.ts";
 
-/** Who it is and who answers for it. A name is given once. */
+/** Name and owner. The name cannot be changed later. */
 export function IdentityFields({
   draft,
   change,
@@ -20,7 +20,7 @@ export function IdentityFields({
             required
             value={draft.name}
             change={(name) => change({ name })}
-            hint="Small letters, digits, - and _, such as claims-assistant. It stays for good: tasks and the ledger refer to it."
+            hint="Lower-case letters, digits, - and _, such as claims-assistant. It cannot be changed: tasks and the ledger refer to it."
             error={errorAt(problem, "/name")}
           />
         )}
@@ -29,7 +29,7 @@ export function IdentityFields({
           required
           value={draft.owner}
           change={(owner) => change({ owner })}
-          hint="The person or team who answers for this agent."
+          hint="The person or team accountable for this agent."
           error={errorAt(problem, "/owner")}
         />
       </div>
@@ -38,7 +38,7 @@ export function IdentityFields({
         rows={2}
         value={draft.description}
         change={(description) => change({ description })}
-        hint="What it is for, in a sentence. Shown in lists, and to clients over MCP."
+        hint="Its purpose, in a sentence. Shown in lists and to MCP clients."
         error={errorAt(problem, "/description")}
       />
     </Card>
@@ -62,7 +62,7 @@ export function InstructionFields({ draft, change, problem }: FormPart): JSX.Ele
         rows={3}
         values={draft.memoryScope}
         change={(memoryScope) => change({ memoryScope })}
-        hint="Which documents of the vault it sees: these paths and everything below them, one a line, such as legal/contracts. / is the whole workspace."
+        hint="The vault documents it can see: these paths and everything below them, one per line, such as legal/contracts. / is the whole workspace."
         error={errorInList(problem, "/memory_scope", draft.memoryScope)}
       />
     </Card>

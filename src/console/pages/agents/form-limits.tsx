@@ -15,7 +15,7 @@ export function LimitFields({ draft, change, problem }: FormPart): JSX.Element {
           max={1_000}
           value={draft.maxSteps}
           change={(maxSteps) => change({ maxSteps })}
-          hint="A task that has called the model so often fails. From 1 to 1,000."
+          hint="A task fails after this many model calls. From 1 to 1,000."
           error={errorAt(problem, "/max_steps")}
         />
         <NumberField
@@ -24,7 +24,7 @@ export function LimitFields({ draft, change, problem }: FormPart): JSX.Element {
           value={draft.creditsPerDay}
           change={(creditsPerDay) => change({ creditsPerDay })}
           placeholder="No budget"
-          hint="What it may spend in a day (UTC), exact to a millionth. Empty: no budget."
+          hint="What it may spend per day (UTC), with up to six decimals. Empty: no budget."
           error={errorAt(problem, "/budget/credits_per_day")}
         />
       </div>

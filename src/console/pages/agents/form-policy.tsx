@@ -5,7 +5,7 @@ import { errorInList } from "./field-errors.ts";
 import type { FormPart } from "./form-part.ts";
 import { PolicySection } from "./policy-section.tsx";
 
-/** Tiers are ticked in the matrix itself, which follows what is typed. */
+/** Tiers and models. Tiers are ticked in the matrix, which follows the patterns being typed. */
 export function PolicyFields({ draft, change, problem }: FormPart): JSX.Element {
   const tierError = errorInList(problem, "/tier_policy/tiers", "");
   return (
@@ -16,7 +16,7 @@ export function PolicyFields({ draft, change, problem }: FormPart): JSX.Element 
           rows={3}
           values={draft.allow}
           change={(allow) => change({ allow })}
-          hint="Patterns, one a line. * stands for anything: local/* is every model of local."
+          hint="Patterns, one per line. * matches anything: local/* is every model of the provider local."
           error={errorInList(problem, "/tier_policy/models/allow", draft.allow)}
         />
         <Lines
@@ -24,11 +24,11 @@ export function PolicyFields({ draft, change, problem }: FormPart): JSX.Element 
           rows={3}
           values={draft.deny}
           change={(deny) => change({ deny })}
-          hint="Patterns, one a line. They win over what is allowed."
+          hint="Patterns, one per line. They override what is allowed."
           error={errorInList(problem, "/tier_policy/models/deny", draft.deny)}
         />
       </div>
-      <p>Tick the tiers that it may use.</p>
+      <p>Tick the tiers it may use.</p>
       {tierError && <p class="warning">{tierError}</p>}
       <PolicySection
         policy={{ tiers: draft.tiers, allow: linesOf(draft.allow), deny: linesOf(draft.deny) }}
@@ -41,7 +41,7 @@ export function PolicyFields({ draft, change, problem }: FormPart): JSX.Element 
         }
       />
       {draft.tiers === null && (
-        <p class="muted small">All are ticked: tiers that are configured later are allowed as well.</p>
+        <p class="muted small">All are ticked, so tiers configured later are allowed too.</p>
       )}
     </Card>
   );

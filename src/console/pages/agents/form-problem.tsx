@@ -3,14 +3,14 @@ import type { ApiProblem } from "../../api/problem.ts";
 import { ProblemNote } from "../../parts/problem.tsx";
 import { hasField } from "./field-errors.ts";
 
-/** Why it was not saved: in full, or, where each fault stands at its field, only that it was not. */
+/** Why saving failed. If every error is shown at its field, only that it failed. */
 export function FormProblem({ problem }: { readonly problem: ApiProblem | null }): JSX.Element | null {
   const paths = problem === null ? [] : [...problem.fields.keys()];
   if (problem === null || paths.length === 0 || !paths.every(hasField))
     return <ProblemNote problem={problem} />;
   return (
     <div class="problem" role="alert">
-      <strong>Not saved: what is wrong stands at the fields that are marked.</strong>
+      <strong>Not saved. Correct the marked fields.</strong>
       <span class="muted small">
         {problem.code}
         {problem.requestId && ` · ${problem.requestId}`}

@@ -7,7 +7,7 @@ import { errorAt, errorInList } from "./field-errors.ts";
 import type { FormPart } from "./form-part.ts";
 import { ToolSection } from "./tool-section.tsx";
 
-/** What it may call, what of that waits for a person, and what comes of both for the tools there are. */
+/** The tools that the agent may call, those that need approval, and the effect on existing tools. */
 export function ToolFields({ draft, change, problem }: FormPart): JSX.Element {
   return (
     <Card title="Tools and approvals">
@@ -18,7 +18,7 @@ export function ToolFields({ draft, change, problem }: FormPart): JSX.Element {
             rows={4}
             values={draft.tools}
             change={(tools) => change({ tools })}
-            hint="Patterns of tools that it may call, one a line, such as vault.search or github.*. A task still names those that it uses."
+            hint="Patterns of tools it may call, one per line, such as vault.search or github.*. Each task still names the tools it uses."
             error={errorInList(problem, "/tools", draft.tools)}
           />
           <ApprovalChoice draft={draft} change={change} />
@@ -28,7 +28,7 @@ export function ToolFields({ draft, change, problem }: FormPart): JSX.Element {
               rows={3}
               values={draft.approvals}
               change={(approvals) => change({ approvals })}
-              hint="Patterns, one a line. With none, no call waits for a person."
+              hint="Patterns, one per line. Without any, no call needs approval."
               error={errorInList(problem, "/approvals", draft.approvals)}
             />
           )}
@@ -50,15 +50,15 @@ export function ToolFields({ draft, change, problem }: FormPart): JSX.Element {
 }
 
 const CHOICES: readonly (readonly [Draft["approvalsBy"], string])[] = [
-  ["destructive", "Every tool that its connector marks destructive"],
-  ["patterns", "The tools that match these patterns"],
+  ["destructive", "Tools that their connector marks as destructive"],
+  ["patterns", "Tools that match these patterns"],
 ];
 
 function ApprovalChoice({ draft, change }: Pick<FormPart, "draft" | "change">): JSX.Element {
   const name = useId();
   return (
     <fieldset>
-      <legend>What a person has to approve</legend>
+      <legend>What needs approval</legend>
       {CHOICES.map(([choice, text]) => (
         <label key={choice} class="check">
           <input

@@ -3,14 +3,14 @@ import type { Model, Tier } from "../../../http/api.ts";
 import { creditsText } from "../../parts/text.tsx";
 import { modelsOf, type Policy, routeOf, type Verdict, verdictOn } from "./policy.ts";
 
-/** Which tiers the reader may tick, and how. */
+/** Lets the reader tick tiers. */
 export interface TierChoice {
   readonly toggle: (tier: number) => void;
 }
 
 /**
- * Tiers against models: what an agent may use, where each model stands in a tier's route, and why one is left out. With
- * `choice` its tiers are ticked here.
+ * Tiers by models: which models an agent may use, each model's place in the tier's route, and why a model is
+ * excluded. With `choice`, the tiers can be ticked.
  */
 export function PolicyMatrix({
   policy,
@@ -57,15 +57,15 @@ export function PolicyMatrix({
         </table>
       </section>
       <p class="muted small">
-        The number is the model's place in the tier's route: the first one is tried first, the next one where
-        it fails. What a pattern denies stays denied, whatever another one allows.
+        The number is the model's place in the tier's route: if a model fails, the next one is tried. A denied
+        model stays denied, even if another pattern allows it.
       </p>
       <Routes policy={policy} tiers={tiers} />
     </div>
   );
 }
 
-/** It may be broken behind its provider, and nowhere else in a word. */
+/** May only be broken after the provider. */
 function ModelName({ name }: { readonly name: string }): JSX.Element {
   const end = name.indexOf("/") + 1;
   return (
@@ -130,7 +130,7 @@ function Cell({ verdict }: { readonly verdict: Verdict }): JSX.Element {
   );
 }
 
-/** What a task of each tier would do, in words, for the tiers that the agent may use. */
+/** The models that a task of each allowed tier would try, in words. */
 function Routes({
   policy,
   tiers,
@@ -156,7 +156,7 @@ function Routes({
         );
       })}
       {unknown.length > 0 && (
-        <p class="warning">Allowed, and not configured on this server: tier {unknown.join(", ")}.</p>
+        <p class="warning">Allowed, but not configured on this server: tier {unknown.join(", ")}.</p>
       )}
     </div>
   );

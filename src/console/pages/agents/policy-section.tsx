@@ -4,13 +4,13 @@ import type { Policy } from "./policy.ts";
 import { PolicyMatrix, type TierChoice } from "./policy-matrix.tsx";
 import { useModels, useTiers } from "./use-whole.ts";
 
-/** The matrix over the tiers and models of this server. `tiers` null: all of them. */
+/** The matrix for this server's tiers and models. `tiers` null: all tiers. */
 export function PolicySection({
   policy,
   toggle,
 }: {
   readonly policy: Omit<Policy, "tiers"> & { readonly tiers: readonly number[] | null };
-  /** Given the tiers that are ticked now, for who may tick them. */
+  /** Called with the tiers that are ticked, if the reader may tick them. */
   readonly toggle?: (tier: number, ticked: readonly number[]) => void;
 }): JSX.Element {
   const tiers = useTiers();

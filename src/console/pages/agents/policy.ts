@@ -1,23 +1,23 @@
 import { matchesAny, restrictsModel } from "../../../base/glob.ts";
 import type { Tier } from "../../../http/api.ts";
 
-/** Of an agent: the tiers it may use, and globs of the models that it may. */
+/** The tiers and model patterns of an agent. */
 export interface Policy {
   readonly tiers: readonly number[];
   readonly allow: readonly string[];
   readonly deny: readonly string[];
 }
 
-/** What becomes of a model in a tier. `place` is its place in the tier's route, from 1. */
+/** Whether a tier's model may be used. `place` is the model's place in the route, from 1. */
 export type Verdict =
   | { readonly kind: "absent" }
   | { readonly kind: "allowed"; readonly place: number }
   /** The agent may not use the tier. */
   | { readonly kind: "tier"; readonly place: number }
-  /** The pattern that denies it; null where none allows it. */
+  /** The pattern that denies the model; null if no pattern allows it. */
   | { readonly kind: "pattern"; readonly place: number; readonly pattern: string | null };
 
-/** The server's rule (`src/access/policy.ts`), with its reason: what is denied stays denied, whatever is allowed. */
+/** The server's rule (`src/access/policy.ts`) with its reason: denials win over permissions. */
 export function verdictOn(policy: Policy, { tier, models }: Tier, model: string): Verdict {
   const place = models.findIndex(({ name }) => name === model) + 1;
   if (place === 0) return { kind: "absent" };
@@ -35,7 +35,7 @@ export function routeOf(policy: Policy, tier: Tier): readonly string[] {
     .filter((name) => verdictOn(policy, tier, name).kind === "allowed");
 }
 
-/** Every model of the tiers, in the order in which the routes name them. */
+/** All models of the tiers, in route order. */
 export function modelsOf(tiers: readonly Tier[]): readonly string[] {
   return [...new Set(tiers.flatMap(({ models }) => models.map(({ name }) => name)))];
 }

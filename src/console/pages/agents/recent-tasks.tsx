@@ -7,7 +7,7 @@ import { Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useRecentTasks } from "./use-recent-tasks.ts";
 
-/** What an agent has done last, as it happens. */
+/** The agent's latest tasks, updated live. */
 export function RecentTasks({ agent }: { readonly agent: string }): JSX.Element {
   const { can } = useSession();
   const isReadable = can("tasks:read");
@@ -15,15 +15,13 @@ export function RecentTasks({ agent }: { readonly agent: string }): JSX.Element 
   return (
     <Card
       title="Recent tasks"
-      actions={isReadable && <a href={`/console/tasks?agent=${agent}`}>All of its tasks</a>}
+      actions={isReadable && <a href={`/console/tasks?agent=${agent}`}>All its tasks</a>}
     >
       {isReadable ? (
         <Show of={tasks}>
           {({ data }) =>
             data.length === 0 ? (
-              <p class="muted">
-                It has done nothing yet. Run a task, or give a client a token that acts as it.
-              </p>
+              <p class="muted">No tasks yet. Run one, or give a client a token that acts as this agent.</p>
             ) : (
               <ul class="task-rows">
                 {data.map((task) => (
@@ -35,7 +33,7 @@ export function RecentTasks({ agent }: { readonly agent: string }): JSX.Element 
         </Show>
       ) : (
         <p class="muted">
-          Its tasks are shown to who has the scope <code>tasks:read</code>.
+          To see its tasks, you need the scope <code>tasks:read</code>.
         </p>
       )}
     </Card>

@@ -1,22 +1,22 @@
 import { matchesAny, restrictsTool } from "../../../base/glob.ts";
 import type { Tool } from "../../../http/api.ts";
 
-/** Of an agent: globs of the tools that it may use, and of those that need approval; null: all that are destructive. */
+/** Patterns of the tools an agent may use, and of those that need approval; null: all destructive tools. */
 export interface ToolPolicy {
   readonly tools: readonly string[];
   readonly approvals: readonly string[] | null;
 }
 
-/** A tool as an agent stands to it. */
+/** A tool, and what the agent may do with it. */
 export interface ToolAccess {
   readonly name: string;
   readonly isAllowed: boolean;
   readonly needsApproval: boolean;
-  /** As its connector marks it. */
+  /** As marked by its connector. */
   readonly isDestructive: boolean;
 }
 
-/** The server's rule (`src/connectors/registry.ts`) for every tool, by name. */
+/** The server's rule (`src/connectors/registry.ts`) applied to every tool, sorted by name. */
 export function accessTo(tools: readonly Tool[], policy: ToolPolicy): readonly ToolAccess[] {
   return tools
     .map(({ name, destructive }) => ({
@@ -28,7 +28,7 @@ export function accessTo(tools: readonly Tool[], policy: ToolPolicy): readonly T
     .sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Patterns that match none of the names: often mistyped. */
+/** Patterns that match no name, often because of a typing error. */
 export function unmatched(patterns: readonly string[], names: readonly string[]): readonly string[] {
   return patterns.filter((pattern) => !names.some((name) => matchesAny([pattern], name)));
 }

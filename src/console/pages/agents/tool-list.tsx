@@ -4,7 +4,7 @@ import { Badge } from "../../parts/badge.tsx";
 import { plural } from "../../parts/text.tsx";
 import { accessTo, type ToolAccess, type ToolPolicy, unmatched } from "./tool-access.ts";
 
-/** Which of the workspace's tools a policy allows, and which of them wait for a person. */
+/** The workspace's tools: which of them a policy allows, and which need approval. */
 export function ToolList({
   connectors,
   policy,

@@ -5,14 +5,14 @@ import type { ToolPolicy } from "./tool-access.ts";
 import { ToolList } from "./tool-list.tsx";
 import { useConnectors } from "./use-whole.ts";
 
-/** The list of tools for who may read connectors; else, why there is none. */
+/** The list of tools for readers who may see connectors, or the reason why it is missing. */
 export function ToolSection({ policy }: { readonly policy: ToolPolicy }): JSX.Element {
   const { session, can } = useSession();
   const { items, problem, isLoading, reload } = useConnectors();
   if (!can("connectors:read")) {
     return (
       <p class="muted">
-        Which tools these patterns match is shown to who has the scope <code>connectors:read</code>.
+        To see which tools these patterns match, you need the scope <code>connectors:read</code>.
       </p>
     );
   }
@@ -22,7 +22,9 @@ export function ToolSection({ policy }: { readonly policy: ToolPolicy }): JSX.El
       {items.length > 0 && <ToolList connectors={items} policy={policy} />}
       {items.length === 0 && isLoading && <p class="muted">Loading …</p>}
       {session.agent !== null && (
-        <p class="muted small">Of the tools that {session.agent} may use, as which you are signed in.</p>
+        <p class="muted small">
+          Only tools that {session.agent} may use, because you are signed in as that agent.
+        </p>
       )}
     </div>
   );

@@ -5,13 +5,13 @@ import { useWorkspaceStatus } from "../../state/usage.ts";
 import { type Loaded, useData } from "../../state/use-data.ts";
 import { useSoon } from "../../state/use-soon.ts";
 
-/** One agent as it changes. */
+/** An agent, updated live. */
 export interface LiveAgent extends Loaded<Agent> {
-  /** It was archived after it had been read. */
+  /** Whether it was archived after it was read. */
   readonly isArchived: boolean;
 }
 
-/** Reads an agent, and again when it has changed: not when another one has. */
+/** Reads an agent, and reads it again when this agent changes. */
 export function useAgent(name: string): LiveAgent {
   const { feed } = useSession();
   const loaded = useData("GET /v1/agents/:name", { params: { name } });
@@ -27,7 +27,7 @@ export function useAgent(name: string): LiveAgent {
         if (told.name !== name) return;
         setArchived(told.status === "archived" ? name : null);
         if (told.status === "archived") return;
-        // What this page has done itself it knows from the answer.
+        // Changes made by this page are known from the answer.
         if (known.current?.version === told.version && known.current.status === told.status) return;
         soon();
       }),

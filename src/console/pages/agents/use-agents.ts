@@ -8,10 +8,10 @@ import type { Pages } from "../../state/use-pages.ts";
 import { useSoon } from "../../state/use-soon.ts";
 import { useWhole } from "./use-whole.ts";
 
-/** More agents than this that have changed at once are read as a list. */
+/** If more agents than this change at once, the list is read instead. */
 const MOST_ALONE = 3;
 
-/** All agents by name, as they change. */
+/** All agents by name, updated live. */
 export function useAgents(): Pages<Agent> {
   const { feed } = useSession();
   const pages = useWhole<Agent>("agents", (query, signal) => call("GET /v1/agents", { query, signal }));
@@ -32,7 +32,7 @@ export function useAgents(): Pages<Agent> {
       const agent = await call("GET /v1/agents/:name", { params: { name } });
       change((before) => [...before.filter((other) => other.name !== name), agent]);
     } catch (error) {
-      // Archived meanwhile, which an event of its own tells; everything else shows when the list is read.
+      // An archived agent has its own event. Any other failure shows when the list is read.
       if (asProblem(error).status !== 404) reload();
     }
   }
@@ -52,7 +52,7 @@ export function useAgents(): Pages<Agent> {
     [feed, change, soon],
   );
 
-  // A workspace that stops takes all agents with it, of which none is told of by itself.
+  // Stopping the workspace changes all agents, without an event for each.
   const status = useWorkspaceStatus();
   const last = useRef(status);
   useEffect(() => {
@@ -60,7 +60,7 @@ export function useAgents(): Pages<Agent> {
     last.current = status;
   }, [status, reload]);
 
-  // One that has come while pages were being read may stand in two of them.
+  // An agent created while pages were being read may be on two of them.
   const sorted = useMemo(() => {
     const byName = new Map(items.map((agent) => [agent.name, agent]));
     return [...byName.values()].sort((one, other) => (one.name < other.name ? -1 : 1));

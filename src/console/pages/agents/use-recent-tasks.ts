@@ -5,10 +5,10 @@ import { type Loaded, useData } from "../../state/use-data.ts";
 import { useSoon } from "../../state/use-soon.ts";
 
 const SHOWN = 10;
-/** What a busy agent begins is read so often at most: each reading is an entry in the ledger. */
+/** The shortest time between two reads for a busy agent: each read is a ledger entry. */
 const SHORTEST_MS = 10_000;
 
-/** An agent's newest tasks. What the feed tells of them needs no reading; a task that has come does. */
+/** An agent's newest tasks. Events update the ones shown; a new task causes a read. */
 export function useRecentTasks(agent: string, isReadable: boolean): Loaded<List<Task>> {
   const { feed } = useSession();
   const loaded = useData("GET /v1/tasks", isReadable ? { query: { agent, limit: SHOWN } } : null);
@@ -25,7 +25,7 @@ export function useRecentTasks(agent: string, isReadable: boolean): Loaded<List<
           change((list) => ({ ...list, data: list.data.map((task) => asTold(task, told)) }));
           return;
         }
-        // An older one than all that are shown changes nothing here.
+        // Ignore tasks older than those shown.
         const oldest = tasks.at(-1);
         if (tasks.length < SHOWN || oldest === undefined || told.created_at > oldest.created_at) soon();
       }),

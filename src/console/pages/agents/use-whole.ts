@@ -8,7 +8,7 @@ import { useSoon } from "../../state/use-soon.ts";
 const MOST = 200;
 type Read<Item> = (query: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<List<Item>>;
 
-/** A list to its end: for what is compared as a whole, and is short. */
+/** A whole list, for short lists that are compared as a whole. */
 export function useWhole<Item>(key: string, read: Read<Item>, on: FeedEventName | null = null): Pages<Item> {
   const { feed } = useSession();
   const pages = usePages<Item>(key, (cursor, signal) =>
@@ -34,7 +34,7 @@ export function useModels(): Pages<Model> {
 
 const NONE: List<Connector> = { data: [], next_cursor: null };
 
-/** Connectors with their tools; none for who may not read them. */
+/** Connectors with their tools; empty if the reader may not see them. */
 export function useConnectors(): Pages<Connector> {
   const { can } = useSession();
   return useWhole(

@@ -1,15 +1,15 @@
 import type { Approval } from "../../../http/api.ts";
 
-/** What names one approval in its workspace. */
+/** Identifies an approval within its workspace. */
 export interface ApprovalName {
   readonly task: string;
   readonly call: string;
 }
 
-/** What the list is of. The address holds it, so that it survives a reload. */
+/** What the list shows. Kept in the address, so that it survives a reload. */
 export interface View {
   readonly tab: "waiting" | "decided";
-  /** Of what was decided alone; empty: any. */
+  /** Filter for decided approvals; empty: any agent. */
   readonly agent: string;
   readonly tool: string;
   readonly decision: Decision;
@@ -30,7 +30,7 @@ export function viewOf(query: Readonly<Record<string, string>>): View {
   };
 }
 
-/** Where a list stands, or one of its approvals beside it. */
+/** The address of a list, or of one of its approvals. */
 export function addressOf(view: View, name: ApprovalName | null = null): string {
   const place = name === null ? "" : `/${encodeURIComponent(name.task)}/${encodeURIComponent(name.call)}`;
   const search = new URLSearchParams();
@@ -47,7 +47,7 @@ export function nameOf({ task, call_id }: Pick<Approval, "task" | "call_id">): A
   return { task, call: call_id };
 }
 
-/** One text for a name. */
+/** A unique text for an approval's name. */
 export function keyOf({ task, call_id }: Pick<Approval, "task" | "call_id">): string {
   return `${task} ${call_id}`;
 }

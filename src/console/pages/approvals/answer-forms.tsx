@@ -12,7 +12,7 @@ export interface FormParts {
   readonly send: (decision: Decision) => Promise<void>;
 }
 
-/** The second step of a decision: Escape leaves it, Ctrl and Enter send it from any of its fields. */
+/** The second step of a decision. Escape leaves it; Ctrl+Enter submits it from any field. */
 export function DecisionForm({
   label,
   leave,
@@ -41,7 +41,7 @@ export function DecisionForm({
           event.preventDefault();
           if (!event.repeat) event.currentTarget.requestSubmit();
         } else if (event.key === "Enter" && event.repeat && !(event.target instanceof HTMLTextAreaElement)) {
-          // The key that has opened this is still down: that says yes to nothing.
+          // Ignore the repeats of the key that opened this form.
           event.preventDefault();
         }
       }}
@@ -80,7 +80,7 @@ export function ApproveForm({
   return (
     <DecisionForm label="Approve" leave={leave} submit={() => void send({ decision: "approve", reason })}>
       <p>
-        Let <strong>{agent}</strong> call <strong>{tool}</strong> with the arguments above?
+        Allow <strong>{agent}</strong> to call <strong>{tool}</strong> with the arguments above?
       </p>
       <TextField
         label="Reason (optional)"
@@ -121,10 +121,10 @@ export function DenyForm({
         rows={2}
         value={reason}
         change={setReason}
-        hint="The model is told, and goes on without the call. Ctrl and Enter send it."
+        hint="The model is told, and continues without the call. Press Ctrl+Enter to send."
         error={
           isMissing && reason.trim() === ""
-            ? "Say why: the model and whoever reads the ledger are told."
+            ? "Enter a reason: it is shown to the model and recorded in the ledger."
             : action.problem?.fields.get("/reason")
         }
       />

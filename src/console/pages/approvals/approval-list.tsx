@@ -5,10 +5,10 @@ import { keyOf, type View } from "./address.ts";
 import { ApprovalRow } from "./approval-row.tsx";
 
 const ROW_HEIGHT = 82;
-/** The height of what stands above and below of the list in its window: of what was decided, the filters as well. */
+/** Height of everything around the list in the window; decided approvals have filters as well. */
 const AROUND = { waiting: "15rem", decided: "26rem" } as const;
 
-/** The list of a view, with the chosen one in sight. */
+/** The list of a view, scrolled to the chosen approval. */
 export function ApprovalList({
   label,
   items,

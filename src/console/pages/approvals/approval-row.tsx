@@ -8,7 +8,7 @@ import { TimeLeft } from "./time-left.tsx";
 
 const PREVIEW_LENGTH = 160;
 
-/** One approval in a list: what is asked, by whom, and how long there is left or what was said. */
+/** An approval in a list: the call, its agent, and the time left or the decision. */
 export function ApprovalRow({
   approval,
   view,

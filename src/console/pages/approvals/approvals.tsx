@@ -3,15 +3,15 @@ import { Empty, Page } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
 import { Desk } from "./desk.tsx";
 
-/** `/console/approvals`, and with one of them beside the list `/console/approvals/:task/:call`. */
+/** `/console/approvals`, and `/console/approvals/:task/:call` with one approval beside the list. */
 export function Approvals(): JSX.Element {
   const { can } = useSession();
   if (can("approvals:write")) return <Desk />;
   return (
     <Page title="Approvals">
       <Empty title="Your token may not see this">
-        It needs the scope <code>approvals:write</code>: whoever sees what waits can decide on it. Sign in
-        with a token that has it, or ask who issued yours.
+        It needs the scope <code>approvals:write</code>, because everyone who can see waiting calls can decide
+        on them. Sign in with a token that has it, or ask the person who issued yours.
       </Empty>
     </Page>
   );

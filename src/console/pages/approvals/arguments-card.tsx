@@ -5,7 +5,7 @@ import { JsonDiff } from "./diff-view.tsx";
 import { ExactJson } from "./exact.tsx";
 import { isSameJson } from "./json.ts";
 
-/** What the tool would be called with, to the last character; and what of that the agent had not asked for. */
+/** The exact arguments of the call, and how they differ from what the agent asked for. */
 export function ArgumentsCard({
   approval,
   asked,
@@ -13,9 +13,9 @@ export function ArgumentsCard({
   acknowledge,
 }: {
   readonly approval: Approval;
-  /** As the model had asked for them; undefined where that is not known. */
+  /** The model's original arguments; undefined if unknown. */
   readonly asked: unknown;
-  /** As they were when the reader opened this. */
+  /** The approval as it was when the reader opened it. */
   readonly seen: Approval;
   readonly acknowledge: () => void;
 }): JSX.Element {
@@ -26,32 +26,32 @@ export function ArgumentsCard({
     <Card title="Arguments">
       {isOther && (
         <div class="note-warn stack-small" role="alert">
-          <strong>The arguments were changed while you had this open.</strong>
+          <strong>The arguments were changed while this page was open.</strong>
           <JsonDiff before={seen.arguments} after={given} label="What has changed since you opened this" />
           <span>
             <button type="button" class="button-small" onClick={acknowledge}>
-              I have seen the change
+              I have reviewed the change
             </button>
           </span>
         </div>
       )}
       {given === null ? (
         <p class="note-warn">
-          The arguments were erased from the ledger. What cannot be seen cannot be approved here; it can be
-          denied.
+          The arguments were erased from the ledger. A call whose arguments cannot be seen cannot be approved,
+          but it can be denied.
         </p>
       ) : (
         <ExactJson value={given} label={`Arguments of ${approval.tool}`} />
       )}
       <p class="muted small break">
-        A decision counts for exactly these arguments. Their hash: <code>{hash}</code>
+        A decision applies to exactly these arguments. Their hash: <code>{hash}</code>
       </p>
       {isChanged && (
         <>
           <h3>
             Changed{approved_by[0] ? ` by ${approved_by[0].person}` : ""}: not what the agent had asked for
           </h3>
-          <JsonDiff before={asked} after={given} label="What the agent asked for, and what it became" />
+          <JsonDiff before={asked} after={given} label="The agent's request, and how it was changed" />
         </>
       )}
     </Card>

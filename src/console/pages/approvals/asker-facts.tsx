@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import type { Loaded } from "../../state/use-data.ts";
 import { VotesText } from "./votes.tsx";
 
-/** Which agent asks, what it may reach, and who has to say yes. */
+/** The asking agent, its rights, and whose approval is needed. */
 export function AskerFacts({
   approval,
   agent: { data: agent, problem },
@@ -50,9 +50,7 @@ export function AskerFacts({
           ["Approvals", <VotesText key="votes" approval={approval} />],
         ]}
       />
-      {!mayRead && (
-        <p class="muted small">Your token lacks the scope agents:read, so that no more is shown of it.</p>
-      )}
+      {!mayRead && <p class="muted small">To see more about the agent, you need the scope agents:read.</p>}
       {mayRead && !agent && problem && (
         <p class="muted small">The agent could not be read: {problem.message}</p>
       )}

@@ -6,7 +6,7 @@ import { isSameJson, prettyJson, readArguments } from "./json.ts";
 
 const MOST_ROWS = 16;
 
-/** Other arguments in place of those that were asked for: checked as they are typed, and by the tool's schema when sent. */
+/** Replaces the arguments. Checked as JSON while typing, and against the tool's schema when sent. */
 export function ChangeForm({
   before,
   draft,
@@ -18,7 +18,7 @@ export function ChangeForm({
   send,
 }: FormParts & {
   readonly before: unknown;
-  /** What was typed; null where nothing was. */
+  /** The text as typed; null if untouched. */
   readonly draft: string | null;
   readonly setDraft: (draft: string) => void;
 }): JSX.Element {
@@ -51,7 +51,7 @@ export function ChangeForm({
       />
       {given !== null && !isSame && (
         <>
-          <h3>What you change</h3>
+          <h3>Your changes</h3>
           <JsonDiff before={before} after={given} label="Your changes" />
         </>
       )}
@@ -76,7 +76,7 @@ export function ChangeForm({
             Undo my changes
           </button>
         )}
-        {isSame && <span class="small muted">Nothing is changed yet.</span>}
+        {isSame && <span class="small muted">Nothing has been changed yet.</span>}
       </FormEnd>
     </DecisionForm>
   );

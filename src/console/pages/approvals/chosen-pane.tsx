@@ -9,10 +9,10 @@ import type { DecisionAnswer } from "./decide.tsx";
 import { DecisionView } from "./decision-view.tsx";
 import type { Chosen } from "./use-chosen.ts";
 
-/** Connectors that are read to say what a tool does. */
+/** Connectors read to describe the tool. */
 const MOST_CONNECTORS = 200;
 
-/** The approval that the address names, beside the list; on a small screen in place of it. */
+/** The approval named in the address, beside the list, or in its place on a small screen. */
 export function ChosenPane({
   view,
   name,
@@ -25,7 +25,7 @@ export function ChosenPane({
   readonly view: View;
   readonly name: ApprovalName | null;
   readonly chosen: Chosen;
-  /** Of the list. */
+  /** The first approval of the list. */
   readonly first: Approval | undefined;
   readonly areKeysOn: boolean;
   readonly decided: (answer: DecisionAnswer, approval: Approval) => void;
@@ -33,7 +33,7 @@ export function ChosenPane({
 }): JSX.Element {
   const { can } = useSession();
   const isNamed = name !== null;
-  // Here and not in the view of one approval: going from one to the next reads neither of them again.
+  // Read here rather than in the view of an approval, so that moving between approvals reads neither again.
   const connectors = useData(
     "GET /v1/connectors",
     isNamed && can("connectors:read") ? { query: { limit: MOST_CONNECTORS } } : null,
@@ -48,7 +48,7 @@ export function ChosenPane({
     <article class="approvals-detail">
       {isNamed && (
         <a class="only-narrow" href={addressOf(view)}>
-          ← {view.tab === "waiting" ? "All that wait" : "All that were decided"}
+          ← {view.tab === "waiting" ? "All waiting" : "All decided"}
         </a>
       )}
       {!isNamed && first && <Begin view={view} first={first} />}
@@ -59,11 +59,11 @@ export function ChosenPane({
           title="There is no such approval"
           action={
             <a class="button" href={addressOf(WAITING)}>
-              Show what waits
+              Show waiting calls
             </a>
           }
         >
-          The address may have been mistyped, or its records were removed.
+          The address may be mistyped, or its records were removed.
         </Empty>
       )}
       {approval && (
@@ -89,13 +89,13 @@ function Begin({ view, first }: { readonly view: View; readonly first: Approval 
       title={isWaiting ? "Choose a call to decide on" : "Choose a call to see what was decided"}
       action={
         <a class="button" href={addressOf(view, nameOf(first))}>
-          {isWaiting ? "Begin with the most urgent" : "Open the newest"}
+          {isWaiting ? "Start with the most urgent" : "Open the newest"}
         </a>
       }
     >
       {isWaiting
-        ? "Whose time runs out first stands first. Nothing is approved by waiting: what nobody decides on counts as denied."
-        : "Each one stands there with its arguments, who decided, when and why."}{" "}
+        ? "The earliest deadline comes first. Nothing is approved by waiting: calls that nobody decides on count as denied."
+        : "Each has its arguments, who decided, when and why."}{" "}
       Or press <kbd>j</kbd>.
     </Empty>
   );

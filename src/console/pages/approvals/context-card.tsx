@@ -11,7 +11,7 @@ import { ExactJson, ExactText } from "./exact.tsx";
 import type { Step, StoryCall } from "./story.ts";
 import type { ReadStory } from "./use-story.ts";
 
-/** How it came to the call: what the task was told to do, and what it has said and done until it asked. */
+/** What led to the call: the task's prompt, and everything the task said and did until it asked. */
 export function ContextCard({
   approval,
   task,
@@ -26,8 +26,8 @@ export function ContextCard({
     return (
       <Card title="What led here">
         <p class="muted">
-          Your token lacks the scope <code>tasks:read</code>: the task's prompt and its steps are not shown.
-          Ask who issued it before you decide on what you cannot judge.
+          Your token lacks the scope <code>tasks:read</code>, so the task's prompt and steps are not shown.
+          Ask the person who issued it before you decide on something you cannot judge.
         </p>
       </Card>
     );
@@ -61,10 +61,10 @@ export function ContextCard({
           )}
         </>
       )}
-      <h3>Steps until it asked</h3>
+      <h3>Steps before the request</h3>
       {isRefused && <p class="muted">The task's events could not be read.</p>}
       {story.steps.length === 0 && !isRefused && (
-        <p class="muted">{story.isWhole ? "Nothing is recorded before the call." : "Reading …"}</p>
+        <p class="muted">{story.isWhole ? "Nothing was recorded before the call." : "Reading …"}</p>
       )}
       <ol class="story">
         {story.steps.map((step, index) => (
@@ -82,7 +82,7 @@ function StepItem({
 }: {
   readonly step: Step;
   readonly number: number;
-  /** Id of the call that a person is asked about. */
+  /** Id of the call that needs approval. */
   readonly asking: string;
 }): JSX.Element {
   return (

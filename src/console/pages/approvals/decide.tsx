@@ -23,12 +23,12 @@ export interface Decision {
   readonly arguments?: Arguments;
 }
 
-/** Refusals after which the approval is another than the one that is shown. */
+/** Refusals that mean the shown approval is out of date. */
 const STALE: readonly string[] = ["approval_decided", "approval_changed", "not_found"];
 
 /**
- * Where a person decides. Each of the three ways has a second step, so that no stray key or click decides anything. What is
- * sent names the arguments that are shown: others are not decided on.
+ * Where a person decides. Each decision takes two steps, so a stray key or click decides nothing. The decision names
+ * the hash of the shown arguments, so it cannot apply to others.
  */
 export function Decide({
   approval,
@@ -41,7 +41,7 @@ export function Decide({
   readonly areKeysOn: boolean;
   readonly decided: (answer: DecisionAnswer, approval: Approval) => void;
   readonly refresh: () => void;
-  /** Opens the next one that waits; null where there is none. */
+  /** Opens the next waiting approval; null if there is none. */
   readonly next: (() => void) | null;
 }): JSX.Element {
   const { session } = useSession();
@@ -50,13 +50,13 @@ export function Decide({
     stage: "none",
     hash,
   });
-  // What was about to be approved may not be what stands there now.
+  // A half-made decision must not carry over to changed arguments.
   const stage = begun.hash === hash && status === "pending" ? begun.stage : "none";
   const setStage = (next: Stage) => setBegun({ stage: next, hash });
   /** Kept while the reader looks elsewhere on the page. */
   const [reason, setReason] = useState("");
   const [draft, setDraft] = useState<string | null>(null);
-  // What was typed for an approval that somebody else has decided meanwhile is of no use any more.
+  // Once somebody else has decided, unsent input no longer matters.
   const isDirty =
     status === "pending" &&
     (reason.trim() !== "" || (draft !== null && draft !== prettyJson(approval.arguments)));
@@ -69,12 +69,17 @@ export function Decide({
   const canApprove = isOpen && canSee && !mine;
 
   const wasOpened = useRef(false);
-  // Before the next key is heard: who presses `a` and Enter at once means what the first has opened.
+  // A layout effect, so that focus is set before the next key press: `a` followed at once by Enter must reach the
+  // opened form.
   useLayoutEffect(() => {
     const root = element.current;
-    if (stage !== "none") root?.querySelector<HTMLElement>("[data-begin], textarea")?.focus();
+    // The card is fixed to the bottom of the window: scrolling to it would move the arguments out of view. The form
+    // for changed arguments is long and scrolls with the page.
+    const preventScroll = stage !== "change";
+    if (stage !== "none")
+      root?.querySelector<HTMLElement>("[data-begin], textarea")?.focus({ preventScroll });
     else if (wasOpened.current && document.activeElement === document.body) {
-      // What had the focus is gone.
+      // The focused element is gone.
       root?.querySelector("button")?.focus({ preventScroll: true });
     }
     wasOpened.current = stage !== "none";
@@ -132,7 +137,7 @@ export function Decide({
           <Outcome approval={approval} />
           {next && (
             <button type="button" onClick={next}>
-              Next that waits
+              Next waiting call
             </button>
           )}
         </div>
@@ -175,14 +180,14 @@ export function Decide({
 
 function noteOf(agent: string | null, person: string, mine: boolean, canSee: boolean): string {
   if (agent !== null) {
-    return `Your token acts as ${agent}, and a person has to decide. Sign in with a token that acts as no agent.`;
+    return `Your token acts as ${agent}, but a person has to decide. Sign in with a token that does not act as an agent.`;
   }
-  if (mine) return `You have approved it as ${person}. Another person has to as well.`;
-  if (!canSee) return "Nobody can see the arguments any more: it can be denied alone.";
-  return `It is recorded as decided by ${person}.`;
+  if (mine) return `You approved it as ${person}. Another person must approve it too.`;
+  if (!canSee) return "The arguments can no longer be seen, so the call can only be denied.";
+  return `Your decision is recorded as made by ${person}.`;
 }
 
-/** Whether all that is wrong stands at fields that are shown. */
+/** Whether every error is shown at a visible field. */
 function isShownAtFields(stage: Stage, fields: ReadonlyMap<string, string>): boolean {
   if (fields.size === 0) return false;
   return [...fields.keys()].every(

@@ -14,7 +14,7 @@ import { TimeLeft } from "./time-left.tsx";
 import { ToolFacts } from "./tool-facts.tsx";
 import { useStory } from "./use-story.ts";
 
-/** One approval with all that a person needs to decide on it. Made anew for each. */
+/** An approval with everything needed to decide on it. Mounted afresh for each approval. */
 export function DecisionView({
   approval,
   agent,
@@ -40,7 +40,7 @@ export function DecisionView({
   const { reload } = task;
   const status = useRef(approval.status);
   useEffect(() => {
-    // With the decision the task goes on, or ends.
+    // After the decision the task continues or ends.
     if (status.current !== approval.status) reload();
     status.current = approval.status;
   }, [approval.status, reload]);

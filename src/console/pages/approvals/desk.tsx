@@ -19,7 +19,7 @@ import { useKeys, useKeysSetting } from "./use-keys.ts";
 import { useWaiting } from "./use-waiting.ts";
 import { hasApproved } from "./votes.tsx";
 
-/** The list, and the approval that is chosen in it. */
+/** The list of approvals, and the chosen one. */
 export function Desk(): JSX.Element {
   const { feed, session } = useSession();
   const { query, route } = useLocation();
@@ -42,13 +42,15 @@ export function Desk(): JSX.Element {
   const [areKeysShown, showKeys] = useState(false);
   const [areKeysOn, setKeysOn] = useKeysSetting();
 
-  /** Who was moved to in the list keeps the focus there; anybody else who is chosen has it in the title. */
+  /**
+   * An approval reached by moving through the list keeps the focus in the list; otherwise its title takes the focus.
+   */
   const movedTo = useRef<string | null>(null);
   const shownKey = useRef(chosenKey);
   useEffect(() => {
     if (shownKey.current === chosenKey) return;
     shownKey.current = chosenKey;
-    // Whoever was faster than this, and has begun to decide, goes on with that.
+    // Do not take the focus from a reader who has already begun to decide.
     if (document.activeElement?.closest(".decide form")) return;
     const isMoved = movedTo.current === chosenKey;
     const place = isMoved ? '.approvals-list [aria-current="true"]' : ".decision-title";
@@ -56,7 +58,7 @@ export function Desk(): JSX.Element {
   }, [chosenKey]);
 
   function open(approval: Approval): void {
-    // One step back leads to the list, however many were looked at.
+    // One step back returns to the list, however many approvals were opened.
     route(addressOf(view, nameOf(approval)), name !== null);
   }
 
@@ -87,7 +89,7 @@ export function Desk(): JSX.Element {
 
   const person = session.person ?? session.token?.name ?? "";
   const waitingItems = waiting.items ?? [];
-  /** The next in the order of the list, from its top again at its end, that waits for the reader. */
+  /** The next approval that waits for the reader, in list order, wrapping around at the end. */
   function after(key: string | null): Approval | undefined {
     const index = waitingItems.findIndex((one) => keyOf(one) === key);
     return [...waitingItems.slice(index + 1), ...waitingItems.slice(0, Math.max(index, 0))].find(

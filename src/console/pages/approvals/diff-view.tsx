@@ -5,7 +5,7 @@ import { prettyJson } from "./json.ts";
 const MARKS = { same: " ", removed: "−", added: "+" } as const;
 const WORDS = { same: "", removed: "Removed: ", added: "Added: " } as const;
 
-/** What has become of a value, line by line as JSON. */
+/** How a value has changed, as a line diff of its JSON. */
 export function JsonDiff({
   before,
   after,

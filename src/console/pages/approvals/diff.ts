@@ -3,10 +3,10 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Texts whose changed middles have more pairs of lines than this are shown as one replaced by the other. */
+/** If the changed middles have more pairs of lines than this, the diff replaces one middle with the other. */
 const MOST_PAIRS = 1_000_000;
 
-/** Two texts line by line: the longest common subsequence of their lines stays. */
+/** A line diff by longest common subsequence. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const old = before.split("\n");
   const now = after.split("\n");
@@ -33,7 +33,7 @@ function diffMiddle(old: readonly string[], now: readonly string[]): DiffLine[] 
   const added = (text: string): DiffLine => ({ kind: "added", text });
   if (old.length * now.length > MOST_PAIRS) return [...old.map(removed), ...now.map(added)];
   const width = now.length + 1;
-  /** At `i * width + j`: how many lines the rests behind `i` and `j` have in common. */
+  /** At `i * width + j`: the length of the longest common subsequence of the lines from `i` and from `j` on. */
   const common = new Uint32Array((old.length + 1) * width);
   const at = (i: number, j: number): number => common[i * width + j] ?? 0;
   for (let i = old.length - 1; i >= 0; i--) {

@@ -4,11 +4,11 @@ import { CopyButton } from "../../parts/code.tsx";
 import { countText, plural } from "../../parts/text.tsx";
 import { countHidden, escaped, escapeOf, hiddenNames, partsOf } from "./hidden.ts";
 
-/** A text in more pieces than this is drawn as one: the escapes are there all the same. */
+/** A text in more pieces than this is drawn as one piece. Its escapes stay. */
 const MOST_PIECES = 4_000;
 const STRING = /"(?:[^"\\]|\\.)*"/g;
 
-/** A text in which nothing is out of sight: what fonts do not draw stands there as an escape. */
+/** A text with invisible characters shown as escapes. */
 export function Exact({ text }: { readonly text: string }): JSX.Element {
   const parts = partsOf(text);
   if (parts.length > MOST_PIECES) return <>{escaped(text)}</>;
@@ -27,7 +27,7 @@ export function Exact({ text }: { readonly text: string }): JSX.Element {
   );
 }
 
-/** A value as JSON, to its last character; a long one scrolls. */
+/** A value as complete JSON. Long values scroll. */
 export function ExactJson({
   value,
   label,
@@ -58,13 +58,13 @@ export function ExactJson({
 export function HiddenNote({ count }: { readonly count: number }): JSX.Element {
   return (
     <p class="note-warn small">
-      {plural(count, "character")} that nobody sees {count === 1 ? "is" : "are"} written as escapes, such as{" "}
-      <code>\u202e</code>. What is meant to be read has few reasons to hold any.
+      {plural(count, "character")} that cannot be seen {count === 1 ? "is" : "are"} shown as escapes, such as{" "}
+      <code>\u202e</code>. Ordinary text rarely contains them.
     </p>
   );
 }
 
-/** Each string by itself, so that one that is written from right to left does not turn what stands around it. */
+/** Isolates each string, so that right-to-left text does not reorder what surrounds it. */
 function JsonPieces({ text }: { readonly text: string }): JSX.Element {
   const pieces: ComponentChildren[] = [];
   let from = 0;
@@ -86,7 +86,7 @@ function JsonPieces({ text }: { readonly text: string }): JSX.Element {
 
 const SHOWN_LENGTH = 3_000;
 
-/** What somebody wrote, at first as far as one reads at a glance. */
+/** A text written by somebody, shortened until it is expanded. */
 export function ExactText({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > SHOWN_LENGTH;

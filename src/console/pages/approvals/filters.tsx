@@ -13,13 +13,13 @@ const NAMES: Readonly<Record<Decision, string>> = {
   withdrawn: "Withdrawn: its task ended",
 };
 
-/** Which of the decided ones are listed. What is typed counts when it is sent: each list is a call. */
+/** Filters for decided approvals. Typed text takes effect on submit, because each list is a call. */
 export function Filters({
   view,
   seen,
 }: {
   readonly view: View;
-  /** Approvals whose agents and tools are offered. */
+  /** Approvals whose agents and tools are offered as suggestions. */
   readonly seen: readonly Approval[];
 }): JSX.Element {
   const { route } = useLocation();

@@ -1,7 +1,7 @@
 /**
- * What a font draws as nothing, or what changes how its neighbours are drawn: control and format characters (among them those
- * that turn the direction of writing), what has no character assigned, spaces that are no plain space, and whatever Unicode
- * lets fonts leave out (UAX #44: Default_Ignorable_Code_Point). A line's end and a tab are seen for what they are.
+ * Characters that fonts draw as nothing, or that change how their neighbours are drawn: control and format characters
+ * (including bidirectional controls), unassigned characters, spaces other than U+0020, and whatever Unicode lets
+ * fonts ignore (UAX #44: Default_Ignorable_Code_Point). Line breaks and tabs are visible and excluded.
  */
 const HIDDEN = /(?:(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{DI}\u2800]|(?! )\p{Zs})+/gu;
 
@@ -26,18 +26,18 @@ const NAMES: Readonly<Record<string, string>> = {
   "\ufeff": "byte order mark",
 };
 
-/** A part of a text: as it is, or characters that nobody sees. */
+/** A part of a text: visible text, or a run of invisible characters. */
 export interface Part {
   readonly text: string;
   readonly isHidden: boolean;
 }
 
-/** A text in parts, in order; joined they are the text. */
+/** Splits a text into parts that join to the same text. */
 export function partsOf(text: string): Part[] {
   const parts: Part[] = [];
   let from = 0;
   for (const match of text.matchAll(HIDDEN)) {
-    // The end of a line, as some systems write it.
+    // CR LF is a line break.
     if (match[0] === "\r" && text[match.index + 1] === "\n") continue;
     if (match.index > from) parts.push({ text: text.slice(from, match.index), isHidden: false });
     parts.push({ text: match[0], isHidden: true });
@@ -47,26 +47,26 @@ export function partsOf(text: string): Part[] {
   return parts;
 }
 
-/** Each UTF-16 code unit as JSON and JavaScript escape it: `\u202e`. */
+/** Escapes each UTF-16 code unit as JSON and JavaScript do: `\u202e`. */
 export function escapeOf(hidden: string): string {
   return [...Array(hidden.length).keys()]
     .map((index) => `\\u${hidden.charCodeAt(index).toString(16).padStart(4, "0")}`)
     .join("");
 }
 
-/** A text with what nobody sees as escapes. Of JSON, this is JSON of the same value. */
+/** Replaces invisible characters with escapes. For JSON, the result is JSON of the same value. */
 export function escaped(text: string): string {
   return partsOf(text)
     .map((part) => (part.isHidden ? escapeOf(part.text) : part.text))
     .join("");
 }
 
-/** How many characters of a text nobody sees. */
+/** The number of invisible characters in a text. */
 export function countHidden(text: string): number {
   return partsOf(text).reduce((count, part) => count + (part.isHidden ? [...part.text].length : 0), 0);
 }
 
-/** The characters by name, or by number where they are known to few. */
+/** Describes the characters by name, or by code point if the name is little known. */
 export function hiddenNames(hidden: string): string {
   const names = [...hidden].map(
     (character) =>

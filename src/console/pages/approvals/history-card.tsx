@@ -11,10 +11,10 @@ import { isSameJson } from "./json.ts";
 
 const SHOWN = 10;
 
-/** What people said when the same agent asked for the same tool before. */
+/** Earlier decisions about the same agent and tool. */
 export function HistoryCard({ approval }: { readonly approval: Approval }): JSX.Element {
   const { agent, tool } = approval;
-  // One more: it may be among them itself.
+  // One more, because the current approval may be among them.
   const history = useData("GET /v1/approvals", {
     query: { status: "decided", agent, tool, limit: SHOWN + 1 },
   });
@@ -45,8 +45,8 @@ function Answers({
   if (before.length === 0) {
     return (
       <p class="muted">
-        {approval.agent} has not asked for {approval.tool} before, or its records are gone: there is nothing
-        to go by.
+        There are no earlier decisions about {approval.tool} for {approval.agent}, or their records were
+        removed.
       </p>
     );
   }
@@ -110,7 +110,7 @@ function Answer({
       {!isSame && approval.arguments !== null && (
         <details>
           <summary class="small">Arguments</summary>
-          <ExactJson value={approval.arguments} label={`Arguments of ${approval.tool} then`} isShort />
+          <ExactJson value={approval.arguments} label={`Earlier arguments of ${approval.tool}`} isShort />
         </details>
       )}
       {approval.arguments === null && <span class="muted small">The arguments were erased.</span>}

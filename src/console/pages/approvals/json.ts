@@ -1,12 +1,12 @@
 import { parseJson } from "../../../base/nesting.ts";
 import { escaped } from "./hidden.ts";
 
-/** JSON to be read and edited: indented, with what nobody sees as escapes. */
+/** Indented JSON with invisible characters escaped, for reading and editing. */
 export function prettyJson(value: unknown): string {
   return escaped(JSON.stringify(value, null, 2) ?? "null");
 }
 
-/** Whether two values are the same as JSON: the order of an object's keys says nothing. */
+/** Whether two JSON values are equal. The order of keys does not matter. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   return canonical(one) === canonical(other);
 }
@@ -20,16 +20,16 @@ function canonical(value: unknown): string {
 
 export type Arguments = Record<string, unknown>;
 
-/** What was typed, as arguments, or what is wrong with it. */
+/** Parses typed arguments, or explains what is wrong with them. */
 export function readArguments(text: string): { readonly arguments: Arguments } | { readonly error: string } {
   let value: unknown;
   try {
     value = parseJson(text);
   } catch (error) {
-    return { error: `This is no JSON: ${error instanceof Error ? error.message : String(error)}` };
+    return { error: `This is not valid JSON: ${error instanceof Error ? error.message : String(error)}` };
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    return { error: "Arguments are an object: { … }" };
+    return { error: "Arguments must be an object: { … }" };
   }
   return { arguments: value as Arguments };
 }

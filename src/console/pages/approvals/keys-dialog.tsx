@@ -3,17 +3,17 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { Check } from "../../parts/field.tsx";
 
 const KEYS: readonly (readonly [keys: readonly string[], what: string])[] = [
-  [["j", "↓"], "The next call. Arrows move while the list has the focus"],
-  [["k", "↑"], "The one before"],
-  [["a"], "Approve: asks once more, Enter approves"],
-  [["e"], "Change the arguments, then approve them"],
-  [["d"], "Deny: goes to the reason"],
-  [["Ctrl", "Enter"], "While you write a reason or arguments: send the decision"],
-  [["Esc"], "Leave a decision that you have begun"],
+  [["j", "↓"], "Next call. Arrow keys work while the list has the focus"],
+  [["k", "↑"], "Previous call"],
+  [["a"], "Approve, after a confirmation with Enter"],
+  [["e"], "Change the arguments, then approve"],
+  [["d"], "Deny, after entering a reason"],
+  [["Ctrl", "Enter"], "Send the decision while writing a reason or arguments"],
+  [["Esc"], "Cancel the decision"],
   [["?"], "These keys"],
 ];
 
-/** What can be done by keys alone, and the switch that turns single keys off. */
+/** Lists the keyboard shortcuts, with a switch that turns them off. */
 export function KeysDialog({
   isOn,
   setOn,
@@ -46,8 +46,8 @@ export function KeysDialog({
         </tbody>
       </table>
       <Check
-        label="Use single keys on this page"
-        hint="They do nothing while you type. Turn them off if you speak to your browser."
+        label="Use keyboard shortcuts on this page"
+        hint="They are inactive while you type. Turn them off if you use voice control."
         checked={isOn}
         change={setOn}
       />

@@ -9,7 +9,7 @@ import { ApprovalList } from "./approval-list.tsx";
 import { Filters } from "./filters.tsx";
 import type { Waiting } from "./use-waiting.ts";
 
-/** The list of the view that is open, or what belongs there. */
+/** The list of the current view, or its loading, error or empty state. */
 export function ListPane({
   view,
   waiting,
@@ -64,13 +64,13 @@ function NothingWaits(): JSX.Element {
       action={
         can("agents:read") && (
           <a class="button" href="/console/agents">
-            Choose what agents have to ask for
+            Choose what needs approval
           </a>
         )
       }
     >
-      When an agent is about to call a tool that needs approval, its task pauses and the call stands here
-      until somebody decides or the time is up. Tools that their connector calls destructive need it by
+      When an agent wants to call a tool that needs approval, its task pauses and the call appears here until
+      somebody decides or the time is up. Tools that their connector marks as destructive need it by
       themselves; name others in the agent's approvals, such as <code>github.*</code>.
     </Empty>
   );
@@ -92,19 +92,19 @@ function DecidedList({
       {items.length === 0 && isLoading && <Loading />}
       {items.length === 0 && isWhole && isFiltered && (
         <Empty
-          title="None is like that"
+          title="No matches"
           action={
             <a class="button" href={addressOf({ ...WAITING, tab: "decided" })}>
               Show all
             </a>
           }
         >
-          Agents and tools are found by their whole names, such as <code>github.merge</code>.
+          Enter complete names of agents and tools, such as <code>github.merge</code>.
         </Empty>
       )}
       {items.length === 0 && isWhole && !isFiltered && (
         <Empty title="Nothing was decided yet">
-          What people approve, deny or let expire stands here, with who said so, when and why.
+          Approved, denied and expired calls appear here, with who decided, when and why.
         </Empty>
       )}
       {items.length > 0 && (

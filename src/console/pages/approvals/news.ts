@@ -4,24 +4,24 @@ import type { Feed } from "../../state/feed.ts";
 
 export type Change = FeedEvents["approval.changed"];
 
-/** Who is told of approvals that have changed. */
+/** Notified of changed approvals. */
 export interface NewsListener {
-  /** As the feed tells it: at once, with names and a status alone. @returns whether the whole approval is wanted */
+  /** Called at once, with only names and a status. @returns whether to read the whole approval */
   changed(change: Change): boolean;
-  /** All that a task has asked for, as it is now. */
+  /** The current approvals of a task. */
   read(approvals: readonly Approval[]): void;
-  /** So much has changed that it is to be read anew. */
+  /** Too much has changed: read everything again. */
   reload(): void;
 }
 
-/** Each reading is a call, and an entry in the ledger: changes that come closer together than this share one. */
+/** Each read is a call and a ledger entry: changes that come closer together than this share one read. */
 const SHORTEST_MS = 1_500;
 const FIRST_MS = 150;
-/** Tasks whose approvals are read one by one; of more, lists are read anew. */
+/** Up to this many tasks are read one by one; beyond it, the lists are read again. */
 const MOST_TASKS = 6;
 const PAGE = 200;
 
-/** What the feed tells of approvals, filled with what it leaves out, once for all parts of the page. */
+/** Approval events from the feed, completed with a read that all parts of the page share. */
 export class ApprovalNews {
   readonly #feed: Feed;
   readonly #listeners = new Set<NewsListener>();
@@ -33,7 +33,7 @@ export class ApprovalNews {
     this.#feed = feed;
   }
 
-  /** @returns what ends it */
+  /** @returns a function that stops it */
   start(): () => void {
     const end = this.#feed.listen("approval.changed", (change) => this.#take(change));
     return () => {
@@ -71,7 +71,7 @@ export class ApprovalNews {
         for (const listener of this.#listeners) listener.read(approvals);
       }
     } catch {
-      // Whoever reads anew meets the same problem, and shows it.
+      // Listeners that reload meet the same problem and show it.
       this.#reloadAll();
     }
   }
@@ -81,12 +81,12 @@ export class ApprovalNews {
   }
 }
 
-/** All that a task has asked for. */
+/** All approvals of a task. */
 export async function approvalsOf(task: string, signal?: AbortSignal): Promise<readonly Approval[]> {
   return allPages({ status: "all", task }, signal);
 }
 
-/** A list to its end. @throws ApiProblem */
+/** All pages of a list. @throws ApiProblem */
 export async function allPages(
   filter: { readonly status: "all" | "pending"; readonly task?: string },
   signal?: AbortSignal,

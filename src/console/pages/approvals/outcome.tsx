@@ -5,7 +5,7 @@ import { Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
 import { Exact } from "./exact.tsx";
 
-/** What became of a call that waits no more, and where that is recorded. */
+/** The outcome of a decided or expired call, with a link to its ledger entry. */
 export function Outcome({ approval }: { readonly approval: Approval }): JSX.Element {
   const { can } = useSession();
   const { status, decision_seq: seq, reason } = approval;
@@ -32,7 +32,7 @@ function wordsOf({ status, decided_by, approved_by }: Approval): string {
   switch (status) {
     case "approved": {
       const people = approved_by.map(({ person }) => person).join(", ");
-      return `by ${people === "" ? (decided_by ?? "a person") : people}: the call was let through.`;
+      return `by ${people === "" ? (decided_by ?? "a person") : people}: the call was allowed.`;
     }
     case "denied":
       return `by ${decided_by ?? "a person"}: the call was not made.`;

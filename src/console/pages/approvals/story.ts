@@ -1,14 +1,14 @@
-/** What a task's events say of how it came to a call (contract, section 4). */
+/** What led to a call, from the task's events (contract, section 4). */
 export interface Story {
   readonly steps: readonly Step[];
-  /** The arguments that the model asked for, as they were before anybody changed them; undefined until that is read. */
+  /** The arguments the model asked for, before anybody changed them; undefined until read. */
   readonly asked: unknown;
-  /** All that led to the call has been read. */
+  /** Whether everything that led to the call has been read. */
   readonly isWhole: boolean;
 }
 
 export interface Step {
-  /** Of the model. */
+  /** Text of the model. */
   readonly text: string;
   readonly calls: readonly StoryCall[];
 }
@@ -17,16 +17,16 @@ export interface StoryCall {
   readonly id: string;
   readonly tool: string;
   readonly arguments: unknown;
-  /** Of what came of it; null while nothing has. */
+  /** The call's status; null until it has one. */
   readonly status: string | null;
 }
 
 export const EMPTY_STORY: Story = { steps: [], asked: undefined, isWhole: false };
 
-/** Of a model's text in one step, in UTF-16 code units: more is left out. */
+/** Longest model text kept for a step, in UTF-16 code units. */
 const LONGEST_TEXT = 200_000;
 
-/** The events that a story is made of. Their data comes from the network: what is of another form says nothing. */
+/** The events that a story is built from. Data of an unexpected form is ignored. */
 export const STORY_EVENTS = [
   "output.delta",
   "output.reset",
@@ -37,7 +37,7 @@ export const STORY_EVENTS = [
 ] as const;
 export type StoryEvent = (typeof STORY_EVENTS)[number];
 
-/** The story with one event more, up to the moment at which a person was asked about `callId`. */
+/** Adds an event to the story, up to the request for approval of `callId`. */
 export function tell(story: Story, callId: string, name: StoryEvent, data: Record<string, unknown>): Story {
   if (story.isWhole) return story;
   const { steps } = story;
@@ -45,7 +45,7 @@ export function tell(story: Story, callId: string, name: StoryEvent, data: Recor
     case "output.delta":
       return { ...story, steps: withText(steps, String(data.text ?? "")) };
     case "output.reset":
-      // The step is being tried again: what it had said is thrown away.
+      // The step is being retried: drop its first attempt.
       return { ...story, steps: isAnswered(steps.at(-1)) ? steps : steps.slice(0, -1) };
     case "tool.call":
       return { ...story, steps: withCall(steps, data) };
@@ -79,7 +79,7 @@ function withCall(steps: readonly Step[], data: Record<string, unknown>): readon
     arguments: data.arguments,
     status: null,
   };
-  // A run that went on after a decision comes to its calls again.
+  // A run that resumes after a decision repeats its calls.
   if (steps.some(({ calls }) => calls.some(({ id }) => id === call.id))) return steps;
   const last = steps.at(-1);
   if (!last || isOver(last)) return [...steps, { text: "", calls: [call] }];

@@ -2,19 +2,19 @@ import type { Approval } from "../../../http/api.ts";
 import { plural } from "../../parts/text.tsx";
 import type { DecisionAnswer } from "./decide.tsx";
 
-/** What came of a decision, for who has made it. */
+/** The result of a decision, for the person who made it. */
 export function answerText(
   { status }: DecisionAnswer,
   { tool, agent, required, approved_by }: Approval,
 ): string {
   if (status === "approved") return `Approved: ${agent} calls ${tool}.`;
-  if (status === "denied") return `Denied: ${agent} goes on without ${tool}.`;
-  // With other arguments the earlier approvals count no more; one person is missing at least.
+  if (status === "denied") return `Denied: ${agent} continues without ${tool}.`;
+  // Changed arguments reset earlier approvals, so at least one more person is needed.
   const left = Math.max(1, required - approved_by.length - 1);
   return `Your approval of ${tool} is counted. ${plural(left, "more person has", "more people have")} to approve.`;
 }
 
-/** What has come anew, to be said to who does not see the list. */
+/** Announces new approvals to screen readers. */
 export function arrivalText(arrived: readonly Approval[]): string {
   const [first] = arrived;
   if (!first) return "";

@@ -5,11 +5,11 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** How long people still have. The server decides when the time is up: this is by the reader's clock. */
+/** The time left to decide, by the reader's clock. The server decides when time is up. */
 export function TimeLeft({ until }: { readonly until: string }): JSX.Element {
   const left = Date.parse(until) - Date.now();
   const [, tick] = useState(0);
-  // Seconds are shown at the end alone.
+  // Seconds are shown only near the end.
   const every = left < 2 * MINUTE_MS ? 1_000 : 15_000;
   const isOver = left <= 0;
   useEffect(() => {

@@ -8,7 +8,7 @@ import { ExactText } from "./exact.tsx";
 
 type Connectors = Loaded<{ readonly data: readonly Connector[] }>;
 
-/** What the tool is that would be called, as its connector says. */
+/** The tool as its connector describes it. */
 export function ToolFacts({
   name,
   connectors,
@@ -39,14 +39,14 @@ export function ToolFacts({
                 tool.destructive ? (
                   <Badge key="effect" tone="bad" text="can change or destroy" />
                 ) : (
-                  <span key="effect">The connector does not call it destructive</span>
+                  <span key="effect">Not marked as destructive by its connector</span>
                 ),
               ]
             : null,
         ]}
       />
       {tool?.description ? (
-        <ExactText text={tool.description} label="What the connector says of the tool" />
+        <ExactText text={tool.description} label="The connector's description of the tool" />
       ) : (
         <p class="muted small">{whyNothing(can("connectors:read"), connectors, tool)}</p>
       )}
@@ -55,11 +55,11 @@ export function ToolFacts({
 }
 
 function whyNothing(mayRead: boolean, { data, problem }: Connectors, tool: Tool | undefined): string {
-  if (!mayRead) return "Your token lacks the scope connectors:read, so that what the tool does is not shown.";
-  if (tool) return "Its connector says nothing of what it does.";
+  if (!mayRead) return "To see what the tool does, you need the scope connectors:read.";
+  if (tool) return "Its connector gives no description.";
   if (problem) return `The connectors could not be read: ${problem.message}`;
-  if (!data) return "Reading what it does …";
-  return "No connector offers it at present: a call would fail.";
+  if (!data) return "Loading its description …";
+  return "No connector currently offers it, so a call would fail.";
 }
 
 function find(

@@ -6,9 +6,9 @@ import { type ApprovalName, keyOf } from "./address.ts";
 import { type ApprovalNews, approvalsOf } from "./news.ts";
 
 export interface Chosen {
-  /** Undefined while it is not known, or where there is none. */
+  /** Undefined while unknown, or if there is none. */
   readonly approval: Approval | undefined;
-  /** The server knows of no such approval. */
+  /** Whether the server does not know the approval. */
   readonly isMissing: boolean;
   readonly problem: ApiProblem | null;
   reload(): void;
@@ -16,15 +16,15 @@ export interface Chosen {
 
 interface Read {
   readonly key: string;
-  /** Null: there is none. */
+  /** Null if there is none. */
   readonly approval: Approval | null;
 }
 
 const RETRY_MS = 5_000;
 
 /**
- * The approval that an address names. What stands in a list is taken from there; what does not, or has just left it, is read.
- * `areListsRead`: what is in no list by now is in none.
+ * The approval named in the address: taken from a list if one contains it, otherwise read. `areListsRead`: the lists
+ * are complete, so an approval missing from them must be read.
  */
 export function useChosen(
   news: ApprovalNews,
@@ -39,7 +39,7 @@ export function useChosen(
   const task = name?.task ?? null;
   const inList = key === null ? undefined : listed.find((one) => keyOf(one) === key);
   const own = read?.key === key ? read : null;
-  /** What was shown last: it stays until what has become of it is known. */
+  /** The last one shown. It stays until its new state is known. */
   const last = useRef<Approval | undefined>(undefined);
   if (last.current && keyOf(last.current) !== key) last.current = undefined;
   const approval = own?.approval ?? inList ?? last.current;

@@ -8,7 +8,7 @@ import type { ApprovalNews } from "./news.ts";
 const PAGE = 50;
 const NOTHING: List<Approval> = { data: [], next_cursor: null };
 
-/** What was decided, the newest first, as the view's filters have it; nothing is read for a view of what waits. */
+/** Decided approvals that match the view's filters, newest first. Reads nothing for a view of waiting approvals. */
 export function useDecided(news: ApprovalNews, view: View): Pages<Approval> {
   const isShown = view.tab === "decided";
   const { agent, tool, decision: status } = view;
@@ -45,11 +45,11 @@ export function useDecided(news: ApprovalNews, view: View): Pages<Approval> {
   return pages;
 }
 
-/** The list with approvals in their places, where they belong into the view. */
+/** Merges the read approvals that match the view into the list. */
 function merge(items: readonly Approval[], read: readonly Approval[], view: View): readonly Approval[] {
   const names = new Set(read.map(keyOf));
   const oldest = items.at(-1)?.presented_at ?? "";
-  // What is older than all that was read comes with its own page.
+  // Approvals older than the list come with a later page.
   const added = read.filter((one) => isIn(view, one) && (items.length < PAGE || one.presented_at >= oldest));
   return [...items.filter((one) => !names.has(keyOf(one))), ...added].sort((a, b) =>
     a.presented_at < b.presented_at ? 1 : a.presented_at > b.presented_at ? -1 : 0,

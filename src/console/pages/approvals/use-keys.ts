@@ -1,19 +1,19 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** By `KeyboardEvent.key`. A handler that has nothing to do answers false, and the key stays the browser's. */
+/** Handlers by `KeyboardEvent.key`. A handler returns false to leave the key to the browser. */
 export type KeyHandlers = Readonly<Record<string, () => boolean>>;
 
 const KEPT = "gatehouse-approval-keys";
 const ARROWS: readonly string[] = ["ArrowDown", "ArrowUp"];
 
 /**
- * Single keys for the page: not while somebody types, a dialog is open, or a modifier is held. Arrows move in the list alone;
- * everywhere else they scroll.
+ * Single-key shortcuts of the page. Inactive while somebody types, a dialog is open, or a modifier is held. Arrow
+ * keys work only within the list; elsewhere they scroll.
  */
 export function useKeys(handlers: KeyHandlers, isOn: boolean): void {
   const current = useRef(handlers);
   current.current = handlers;
-  // As soon as it is drawn: a key that is pressed at once is for what is shown.
+  // A layout effect, so that keys apply to what is shown.
   useLayoutEffect(() => {
     if (!isOn) return undefined;
     const press = (event: KeyboardEvent) => {
@@ -24,7 +24,7 @@ export function useKeys(handlers: KeyHandlers, isOn: boolean): void {
       if (ARROWS.includes(key) && !(target instanceof HTMLElement && target.closest(".approvals-list")))
         return;
       const handler = Object.hasOwn(current.current, key) ? current.current[key] : undefined;
-      // A key that is held down moves on; it decides nothing.
+      // A held key may repeat a move, but never a decision.
       if (!handler || (event.repeat && !MOVES.includes(key))) return;
       if (handler()) event.preventDefault();
     };
@@ -39,7 +39,7 @@ function isTyped(element: HTMLElement): boolean {
   return element.isContentEditable || element.matches("input, textarea, select");
 }
 
-/** Whether single keys do anything: who speaks to the browser, or hits keys by accident, turns them off (WCAG 2.1.4). */
+/** Whether shortcuts are on. People who use speech input or press keys by accident can turn them off (WCAG 2.1.4). */
 export function useKeysSetting(): readonly [boolean, (isOn: boolean) => void] {
   const [isOn, setOn] = useState(areKept);
   return [
@@ -50,7 +50,7 @@ export function useKeysSetting(): readonly [boolean, (isOn: boolean) => void] {
         if (next) localStorage.removeItem(KEPT);
         else localStorage.setItem(KEPT, "off");
       } catch {
-        // It holds until the page is left.
+        // Without storage, the setting lasts until the page is closed.
       }
     },
   ];

@@ -2,16 +2,16 @@ import { useEffect, useState } from "preact/hooks";
 import type { ApprovalName } from "./address.ts";
 import { EMPTY_STORY, STORY_EVENTS, type Story, tell } from "./story.ts";
 
-/** Events come by the hundred: they are drawn so often at most. */
+/** Events may come in hundreds, so they are drawn at most this often. */
 const DRAWN_EVERY_MS = 100;
 
 export interface ReadStory {
   readonly story: Story;
-  /** The events could not be read. */
+  /** Whether the events could not be read. */
   readonly isRefused: boolean;
 }
 
-/** Reads how a task came to a call, from its events, and no further. Null reads nothing. */
+/** Reads a task's events up to the request for approval. Null reads nothing. */
 export function useStory(name: ApprovalName | null): ReadStory {
   const [read, setRead] = useState<ReadStory>({ story: EMPTY_STORY, isRefused: false });
   const { task, call } = name ?? { task: null, call: null };
@@ -35,7 +35,7 @@ export function useStory(name: ApprovalName | null): ReadStory {
       });
     }
     source.addEventListener("error", () => {
-      // A connection that breaks is made anew by the browser, behind the last event that came.
+      // After a broken connection the browser reconnects, continuing after the last event.
       if (source.readyState === EventSource.CLOSED && !story.isWhole) setRead({ story, isRefused: true });
     });
     return () => {

@@ -6,17 +6,17 @@ import { keyOf } from "./address.ts";
 import { type ApprovalNews, allPages } from "./news.ts";
 
 export interface Waiting {
-  /** Whose time runs out first stands first. Undefined before the first answer. */
+  /** Ordered by deadline, earliest first. Undefined before the first answer. */
   readonly items: readonly Approval[] | undefined;
   readonly problem: ApiProblem | null;
-  /** Those that have come since the page was opened, by name; the last reading's. */
+  /** Approvals that arrived since the page was opened, sorted by name; from the last read only. */
   readonly arrived: readonly Approval[];
   reload(): void;
 }
 
 const RETRY_MS = 5_000;
 
-/** Every call that waits, as the feed tells of it. REST answers the newest first: what is most urgent comes last. */
+/** All waiting approvals, updated from the feed. REST returns the newest first, so the most urgent come last. */
 export function useWaiting(news: ApprovalNews): Waiting {
   const { feed } = useSession();
   const [items, setItems] = useState<ReadonlyMap<string, Approval> | undefined>(undefined);
@@ -24,7 +24,7 @@ export function useWaiting(news: ApprovalNews): Waiting {
   const [problem, setProblem] = useState<ApiProblem | null>(null);
   const [round, setRound] = useState(0);
   const reload = useCallback(() => setRound((before) => before + 1), []);
-  /** What has been heard since the reading that is under way began: it may be newer than what that finds. */
+  /** Changes received since the running read began, which may be newer than its result. */
   const heard = useRef(new Map<string, Approval | null>());
   const known = useRef<ReadonlySet<string> | null>(null);
 
@@ -107,7 +107,7 @@ function inOrder(approvals: Approval[]): Approval[] {
   );
 }
 
-/** RFC 3339 in UTC, to the millisecond: in the order of their letters. */
+/** Compares RFC 3339 times in UTC with milliseconds, which sort as text. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import type { Approval } from "../../../http/api.ts";
 import { plural, Time } from "../../parts/text.tsx";
 
-/** Who has to say yes, and who has. */
+/** How many approvals are needed, and who has given one. */
 export function VotesText({ approval }: { readonly approval: Approval }): JSX.Element {
   const { required, approved_by: said } = approval;
   if (said.length === 0) {
@@ -25,7 +25,7 @@ export function VotesText({ approval }: { readonly approval: Approval }): JSX.El
   );
 }
 
-/** Whether somebody has said yes already, spelled as the server compares people: two spellings of one name are one person. */
+/** Whether a person has already approved. Names are compared as the server does, ignoring differences of spelling. */
 export function hasApproved({ approved_by }: Approval, person: string): boolean {
   const key = keyOfPerson(person);
   return approved_by.some((said) => keyOfPerson(said.person) === key);

@@ -1,6 +1,6 @@
 import { parseJson } from "../../../base/nesting.ts";
 
-/** One part of what a tool answered, as it is shown: never as what it claims to be. */
+/** A part of a tool's answer, in the form it is shown. Never rendered as the type it claims to be. */
 export type AnswerPart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "json"; readonly value: unknown }
@@ -13,8 +13,8 @@ interface Block {
 }
 
 /**
- * MCP's content blocks (specification 2025-11-25, `ContentBlock`) and the structured content as parts to show. Texts that
- * are JSON are read as that; one that only repeats the structured content is left out.
+ * Converts MCP content blocks (specification 2025-11-25, `ContentBlock`) and structured content to parts. JSON texts
+ * are parsed, and a text that repeats the structured content is dropped.
  */
 export function answerParts(
   content: readonly Block[],
@@ -58,7 +58,7 @@ function wordOf(value: unknown): string {
   return typeof value === "string" ? value.slice(0, 2_000) : "";
 }
 
-/** Of base64. */
+/** Decoded length of a base64 text. */
 function bytesOf(data: unknown): number {
   if (typeof data !== "string") return 0;
   return Math.max(0, Math.floor((data.length * 3) / 4) - (/=*$/.exec(data.slice(-2))?.[0].length ?? 0));

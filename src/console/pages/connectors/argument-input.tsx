@@ -7,7 +7,7 @@ const YES_OR_NO = [
   ["false", "false"],
 ] as const;
 
-/** One argument, as its type is typed best. */
+/** An input suited to the argument's type. */
 export function ArgumentInput({
   field: { name, kind, type, isRequired, description, limits, choices },
   value,

@@ -1,13 +1,13 @@
 import type { JSX } from "preact";
 import { argumentRows, type Schema } from "./schema.ts";
 
-/** What a tool is called with, for people. */
+/** A tool's arguments as a table. */
 export function ArgumentTable({ schema }: { readonly schema: Schema }): JSX.Element {
   const rows = argumentRows(schema);
   if (rows.length === 0) {
     return (
       <p class="muted">
-        {schema.additionalProperties === false ? "It takes none." : "It names none, and takes any."}
+        {schema.additionalProperties === false ? "It takes none." : "It declares none, but accepts any."}
       </p>
     );
   }
@@ -20,7 +20,7 @@ export function ArgumentTable({ schema }: { readonly schema: Schema }): JSX.Elem
             <th scope="col">Name</th>
             <th scope="col">Type</th>
             <th scope="col">Needed</th>
-            <th scope="col">What it is</th>
+            <th scope="col">Description</th>
           </tr>
         </thead>
         <tbody>

@@ -2,13 +2,13 @@ import type { JSX } from "preact";
 import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 
-/** A call that waits for a person: it has become a task, and the way to the decision is here for who may see it. */
+/** A call that waits for approval and has become a task, with a link to the decision for readers who may see it. */
 export function AskedLink({ task }: { readonly task: string }): JSX.Element {
   const { can } = useSession();
   const approvals = useData(
     "GET /v1/approvals",
     can("approvals:write") ? { query: { task, status: "all" } } : null,
-    // The task asks once it has begun.
+    // The task asks only after it has started.
     ["approval.changed"],
   );
   const asked = approvals.data?.data[0];
@@ -16,7 +16,7 @@ export function AskedLink({ task }: { readonly task: string }): JSX.Element {
     <div class="note stack-small">
       <strong>The call waits for a person to approve it.</strong>
       <span>
-        It has become a task, and is made once somebody approves it; its answer is then the task's output.
+        It has become a task and runs once somebody approves it. Its answer will be the task's output.
       </span>
       <span class="row">
         {asked && (

@@ -7,11 +7,11 @@ const AUTHS: readonly (readonly [OpenApiDraft["auth"], string])[] = [
   ["none", "None"],
   ["bearer", "Bearer token"],
   ["basic", "User and password (Basic)"],
-  ["header", "A header of its own"],
-  ["query", "A parameter of the query"],
+  ["header", "Header"],
+  ["query", "Query parameter"],
 ];
 
-/** What an API is called with so that it knows who calls. */
+/** The credentials for calling the API. */
 export function AuthFields({
   draft,
   change,

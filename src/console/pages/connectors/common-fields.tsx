@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { TextArea, TextField } from "../../parts/field.tsx";
 import { NAME_LENGTH } from "./names.ts";
 
-/** What every kind of connector has: its name, and which of its tools it may bring. */
+/** Fields of every kind of connector: its name, and the tools it may offer. */
 export function CommonFields({
   name,
   scopes,
@@ -23,7 +23,7 @@ export function CommonFields({
         label="Name"
         required
         placeholder="github"
-        hint={`Its tools are called after it, as github.search. Small letters, digits and single underscores, ${NAME_LENGTH} at most.`}
+        hint={`The prefix of its tools, as in github.search. Lower-case letters, digits and single underscores, at most ${NAME_LENGTH}.`}
         value={name}
         change={changeName}
         error={errors.get("/name")}
@@ -33,7 +33,7 @@ export function CommonFields({
         isCode
         rows={2}
         placeholder="*"
-        hint="Globs over its own tools' names, one a line, such as search_*. A tool outside of them is neither listed nor called. Empty: all."
+        hint="Patterns of its tools' names, one per line, such as search_*. Other tools are neither listed nor called. Empty: all."
         value={scopes}
         change={changeScopes}
         error={scopeError}

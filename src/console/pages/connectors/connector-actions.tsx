@@ -9,7 +9,7 @@ import { notify } from "../../parts/toast.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useAction } from "../../state/use-action.ts";
 
-/** Asking for the tools anew and removing, for who may; nothing for builtin ones, of which neither can be done. */
+/** Refresh and remove, for readers who may. Built-in connectors have neither. */
 export function ConnectorActions({
   connector: { name, kind, tools },
   changed,
@@ -25,7 +25,7 @@ export function ConnectorActions({
   const [isAsked, setAsked] = useState(false);
   if (kind === "builtin") return null;
   if (!can("connectors:write")) {
-    return <p class="muted small">Refreshing and removing need a token with the scope connectors:write.</p>;
+    return <p class="muted small">To refresh or remove it, you need the scope connectors:write.</p>;
   }
 
   async function ask(): Promise<void> {
@@ -67,18 +67,18 @@ export function ConnectorActions({
           close={() => setAsked(false)}
           work={async () => {
             await call("DELETE /v1/connectors/:name", { params: { name } });
-            notify(`${name} is removed.`);
+            notify(`${name} has been removed.`);
             removed();
           }}
         >
           <p>
             {tools.length === 0
               ? "It has no tools at present."
-              : `Its ${plural(tools.length, "tool")} can be called no more, and calls that are out fail.`}
+              : `Its ${plural(tools.length, "tool")} can no longer be called, and calls in progress fail.`}
           </p>
           <p class="muted">
-            What it was reached with is deleted: to have it back, all of it has to be given again. What was
-            recorded of its calls stays in the ledger.
+            Its credentials are deleted: to add it again, you have to enter them again. The record of its
+            calls stays in the ledger.
           </p>
         </Confirm>
       )}

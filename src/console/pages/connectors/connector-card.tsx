@@ -4,7 +4,7 @@ import { Status } from "../../parts/badge.tsx";
 import { ConnectorActions } from "./connector-actions.tsx";
 import { ConnectorError, ConnectorFacts, kindText } from "./connector-facts.tsx";
 
-/** One connector among others. */
+/** A connector in the overview. */
 export function ConnectorCard({
   connector,
   changed,

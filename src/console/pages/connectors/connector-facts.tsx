@@ -18,7 +18,7 @@ export function isAllTools(scopes: readonly string[]): boolean {
   return scopes.includes("*");
 }
 
-/** Why a connector is not ready, and what helps. */
+/** Why a connector is not ready, and what to do about it. */
 export function ConnectorError({ connector }: { readonly connector: Connector }): JSX.Element | null {
   const { status, error, tools } = connector;
   if (status === "ready") return null;
@@ -27,10 +27,10 @@ export function ConnectorError({ connector }: { readonly connector: Connector })
       <strong class="break">{error ?? "It is not ready."}</strong>
       <span class="small">
         {status === "disabled"
-          ? "It cannot be used as the server is configured now. Change that and start again, or remove it."
+          ? "The server's configuration does not allow it. Change the configuration and restart the server, or remove the connector."
           : tools.length > 0
-            ? "The tools below are those that it offered last. Set right what it says, then refresh."
-            : "Set right what it says, then refresh."}
+            ? "The tools below are from the last successful refresh. Correct the problem, then refresh."
+            : "Correct the problem, then refresh."}
       </span>
     </div>
   );
@@ -52,7 +52,7 @@ export function ConnectorFacts({ connector }: { readonly connector: Connector })
         [
           "Scopes",
           isAllTools(scopes) ? (
-            "All of its tools"
+            "All its tools"
           ) : (
             <span key="scopes" class="row connector-chips">
               {scopes.map((scope) => (
@@ -64,7 +64,7 @@ export function ConnectorFacts({ connector }: { readonly connector: Connector })
           ),
         ],
         kind === "builtin"
-          ? ["Let in", "Always there"]
+          ? ["Added", "Always available"]
           : [
               "Let in",
               <span key="by">

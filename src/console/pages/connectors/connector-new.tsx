@@ -18,15 +18,15 @@ const KINDS = [
   ["paste", "Paste JSON"],
 ] as const;
 
-/** Lets a connector in: a form for each kind, or a configuration that is pasted. */
+/** Adds a connector: a form for each kind, or a pasted configuration. */
 export function ConnectorNew(): JSX.Element {
   const { can } = useSession();
   const { query, route } = useLocation();
   const kind = KINDS.find(([name]) => name === query.kind)?.[0] ?? "program";
 
   function added({ name, status, tools }: Connector): void {
-    if (status === "ready") notify(`${name} is added, with ${plural(tools.length, "tool")}.`);
-    else notify(`${name} is added, but cannot be reached yet.`, { isBad: true });
+    if (status === "ready") notify(`${name} was added, with ${plural(tools.length, "tool")}.`);
+    else notify(`${name} was added, but cannot be reached yet.`, { isBad: true });
     route(`/console/connectors/${encodeURIComponent(name)}`);
   }
 
@@ -40,7 +40,7 @@ export function ConnectorNew(): JSX.Element {
   return (
     <Page
       title="Add a connector"
-      lead="You let it in with your name. What it is reached with is kept encrypted, and never shown again."
+      lead="It is added in your name. Its credentials are stored encrypted and never shown again."
       actions={
         <a class="button" href="/console/connectors">
           All connectors

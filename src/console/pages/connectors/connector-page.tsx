@@ -11,7 +11,7 @@ import { ConnectorError, ConnectorFacts, kindText } from "./connector-facts.tsx"
 import { Tools } from "./tools.tsx";
 import { useConnectors } from "./use-connectors.ts";
 
-/** One connector: how it is, what it offers, and a way to try it. */
+/** A connector: its state, its tools, and a form to try them. */
 export function ConnectorPage(): JSX.Element {
   const { can } = useSession();
   const { params } = useRoute();
@@ -45,14 +45,14 @@ function OneConnector({ name }: { readonly name: string }): JSX.Element {
           />
         ) : (
           <Empty
-            title="There is no connector of this name"
+            title="There is no connector with this name"
             action={
               <a class="button" href="/console/connectors">
-                See those that there are
+                Show all connectors
               </a>
             }
           >
-            It was removed, or never added.
+            It was removed or never added.
           </Empty>
         ))}
     </>
@@ -81,7 +81,7 @@ function Present({
         <ConnectorError connector={connector} />
         <ConnectorFacts connector={connector} />
         {kind === "builtin" && (
-          <p class="muted">It is part of Gatehouse, and can be neither refreshed nor removed.</p>
+          <p class="muted">It is part of Gatehouse and cannot be refreshed or removed.</p>
         )}
         <ConnectorActions
           connector={connector}

@@ -10,16 +10,16 @@ import { useSession } from "../../state/session.tsx";
 import { ConnectorCard } from "./connector-card.tsx";
 import { type LoadedConnectors, useConnectors } from "./use-connectors.ts";
 
-/** From so many on they are looked for by name. */
+/** From this many connectors on, the page has a search field. */
 const MANY = 7;
 
-/** Where tools come from, and how each source is. */
+/** All connectors, with the state of each. */
 export function Connectors(): JSX.Element {
   const { can } = useSession();
   return (
     <Page
       title="Connectors"
-      lead="Where tools come from: MCP servers, and HTTP APIs by their OpenAPI document. Each was let in by somebody, and offers its tools to agents and to tokens that may use them."
+      lead="The sources of tools: MCP servers, and HTTP APIs described by OpenAPI documents. Each offers its tools to the agents and tokens that may use them."
       actions={
         can("connectors:write") && (
           <a class="button button-main" href="/console/connectors/-/new">
@@ -111,14 +111,14 @@ function NoneYet(): JSX.Element {
   const { can } = useSession();
   return (
     <Empty
-      title="No connector was added yet"
+      title="No connectors have been added yet"
       action={
         can("connectors:write") ? (
           <a class="button" href="/console/connectors/-/new?kind=paste">
-            Paste an mcpServers JSON
+            Paste mcpServers JSON
           </a>
         ) : (
-          <span class="muted">Adding one needs a token with the scope connectors:write.</span>
+          <span class="muted">To add one, you need the scope connectors:write.</span>
         )
       }
     >

@@ -5,14 +5,14 @@ import { bytesText } from "./answer.ts";
 import type { OpenApiDraft } from "./drafts.ts";
 
 const SOURCES: readonly (readonly [OpenApiDraft["source"], string])[] = [
-  ["url", "At an address"],
+  ["url", "From an address"],
   ["text", "As text"],
   ["file", "From a file"],
 ];
-/** A request may have 10 MiB, and text grows when it is written as JSON. */
+/** A request may have 10 MiB, and encoding a text as JSON makes it longer. */
 const MOST_BYTES = 8_000_000;
 
-/** Where an OpenAPI document comes from: an address that the server reads, a text, or a file that is dropped or chosen. */
+/** The OpenAPI document: an address for the server to read, a text, or a file. */
 export function DocumentField({
   draft,
   change,
@@ -29,7 +29,7 @@ export function DocumentField({
   async function take(file: File | undefined): Promise<void> {
     if (!file) return;
     if (file.size > MOST_BYTES) {
-      setFileError(`${file.name} has ${bytesText(file.size)}; ${bytesText(MOST_BYTES)} can be sent.`);
+      setFileError(`${file.name} has ${bytesText(file.size)}; the limit is ${bytesText(MOST_BYTES)}.`);
       return;
     }
     setFileError(undefined);

@@ -1,20 +1,20 @@
 import type { Api } from "../../../http/api.ts";
 
-/** What `POST /v1/connectors` takes. */
+/** The body of `POST /v1/connectors`. */
 export type ConnectorBody = Api["POST /v1/connectors"]["body"];
 
-/** A variable or a header as it is typed. `key` tells rows apart and means nothing else. */
+/** A variable or header as typed. `key` only identifies the row. */
 export interface Pair {
   readonly key: number;
   readonly name: string;
   readonly value: string;
 }
 
-/** How an MCP server is reached, as it is typed: fields of the other transports are kept, and not sent. */
+/** An MCP connection as typed. Fields of other transports are kept but not sent. */
 export interface McpDraft {
   readonly type: "stdio" | "http" | "sse";
   readonly command: string;
-  /** One a line. */
+  /** One argument on each line. */
   readonly args: string;
   readonly env: readonly Pair[];
   readonly url: string;
@@ -31,12 +31,12 @@ export interface OpenApiDraft {
   readonly token: string;
   readonly username: string;
   readonly password: string;
-  /** Of the header or the query's parameter. */
+  /** Name of the header or query parameter. */
   readonly name: string;
   readonly value: string;
 }
 
-/** A body, or by JSON pointer why there can be none yet. */
+/** A request body, or errors by JSON pointer. */
 export type Drafted =
   | { readonly body: ConnectorBody; readonly errors?: undefined }
   | { readonly body?: undefined; readonly errors: ReadonlyMap<string, string> };
@@ -66,24 +66,24 @@ export const EMPTY_OPENAPI: OpenApiDraft = {
   value: "",
 };
 
-/** Whether anything was typed into it. */
+/** Whether anything was typed. */
 export function isMcpTyped({ command, args, env, url, headers }: McpDraft): boolean {
   const pairs = [...env, ...headers].flatMap(({ name, value }) => [name, value]);
   return [command, args, url, ...pairs].some((text) => text !== "");
 }
 
-/** Whether anything was typed into it, or chosen. */
+/** Whether anything was typed or chosen. */
 export function isOpenApiTyped(draft: OpenApiDraft): boolean {
   const fields = Object.keys(EMPTY_OPENAPI) as (keyof OpenApiDraft)[];
   return fields.some((field) => draft[field] !== EMPTY_OPENAPI[field]);
 }
 
-/** Arguments as a program gets them: what stands in a line is one, spaces and all. */
+/** Program arguments: each line is one argument, including its spaces. */
 export function argsOf(text: string): string[] {
   return text.split(/\r?\n/).filter((line) => line !== "");
 }
 
-/** `scopes`: globs, in lines or parted by spaces and commas; none mean all tools. */
+/** `scopes`: patterns separated by lines, spaces or commas; none means all tools. */
 function common(name: string, scopes: string): Pick<ConnectorBody, "name" | "scopes"> {
   const globs = scopes.split(/[\s,]+/).filter((glob) => glob !== "");
   return globs.length === 0 ? { name: name.trim() } : { name: name.trim(), scopes: globs };
@@ -110,7 +110,7 @@ export function openApiBody(name: string, scopes: string, draft: OpenApiDraft): 
   const spec = { url: draft.url.trim(), text: draft.text, file: draft.file?.text ?? "" }[draft.source];
   if (spec.trim() === "") return { errors: new Map([["/spec", "is required"]]) };
   if (draft.source === "url" && !/^https?:\/\//i.test(spec)) {
-    return { errors: new Map([["/spec", "is no http or https address"]]) };
+    return { errors: new Map([["/spec", "is not an http or https address"]]) };
   }
   const auth = authOf(draft);
   return {
@@ -137,12 +137,12 @@ function authOf({ auth, token, username, password, name, value }: OpenApiDraft):
   }
 }
 
-/** Where the API tells of one variable or header (RFC 6901). */
+/** JSON pointer of a variable or header in the API's errors (RFC 6901). */
 export function pairPath(prefix: string, { name }: Pair): string {
   return `${prefix}/${name.trim().replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
-/** Rows without a name and a value count for nothing. */
+/** Rows without a name and a value are ignored. */
 function recordOf(
   pairs: readonly Pair[],
   prefix: string,
@@ -154,14 +154,14 @@ function recordOf(
     const name = pair.name.trim();
     if (name === "" && pair.value === "") continue;
     if (name === "") errors.set(pairPath(prefix, pair), "needs a name");
-    else if (seen.has(name)) errors.set(pairPath(prefix, pair), "stands there twice");
+    else if (seen.has(name)) errors.set(pairPath(prefix, pair), "appears twice");
     seen.add(name);
     entries.push([name, pair.value]);
   }
   return Object.fromEntries(entries);
 }
 
-/** `NAME=value` or `Name: value` a line, as files of variables and logs of requests have them; undefined where it is neither. */
+/** Parses `NAME=value` or `Name: value` lines, as in .env files and HTTP logs; undefined if a line is neither. */
 export function pairsIn(text: string, mark: "=" | ":"): Pair[] | undefined {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.trim().startsWith("#"));
   const form =

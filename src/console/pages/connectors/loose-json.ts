@@ -1,12 +1,12 @@
 import { parseJson } from "../../../base/nesting.ts";
 
 /**
- * JSON as people keep it in settings: with comments, with commas before a closing bracket, or a piece out of an object,
- * `"name": {…}`. Never throws.
+ * Parses JSON as found in settings files: with comments, trailing commas, or as a fragment of an object, `"name":
+ * {…}`. Never throws.
  */
 export function parseLoose(text: string): { readonly value: unknown } | { readonly message: string } {
   const whole = text.replace(/^\uFEFF/, "").trim();
-  if (whole === "") return { message: "There is nothing in it yet." };
+  if (whole === "") return { message: "It is empty." };
   const plain = withoutExtras(whole);
   const tries = plain.startsWith('"') ? [plain, `{${plain.replace(/,\s*$/, "")}}`] : [plain];
   let message = "";
@@ -20,7 +20,7 @@ export function parseLoose(text: string): { readonly value: unknown } | { readon
   return { message: `That is not JSON: ${message}` };
 }
 
-/** Takes out comments and commas too many, outside of texts; lines stay where they were, so that an error's place is right. */
+/** Removes comments and trailing commas outside strings. Line breaks stay, so error positions remain right. */
 function withoutExtras(text: string): string {
   let out = "";
   let at = 0;
@@ -48,7 +48,7 @@ function withoutExtras(text: string): string {
   return out;
 }
 
-/** Behind the closing quote of the text that begins at `at`. */
+/** The position after the closing quote of the string that begins at `at`. */
 function endOfText(text: string, at: number): number {
   for (let index = at + 1; index < text.length; index += 1) {
     if (text[index] === "\\") index += 1;
@@ -64,7 +64,7 @@ function endOfComment(text: string, at: number): number {
   return isLine ? end : end + 2;
 }
 
-/** The first place from `at` on that is neither space nor comment. */
+/** The first position from `at` on that is neither whitespace nor comment. */
 function skipSpace(text: string, at: number): number {
   let index = at;
   for (;;) {

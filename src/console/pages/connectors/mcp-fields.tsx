@@ -6,13 +6,13 @@ import { Pairs } from "./pairs.tsx";
 interface McpFieldsProps {
   readonly draft: McpDraft;
   readonly change: (draft: McpDraft) => void;
-  /** By JSON pointer: what the server, or this page, has against it. */
+  /** Errors by JSON pointer, from the server or this page. */
   readonly errors: ReadonlyMap<string, string>;
-  /** By JSON pointer, or `#key` of a row: what a pasted configuration has left open. */
+  /** Unfilled values of a pasted configuration, by JSON pointer or by `#key` of a row. */
   readonly open?: ReadonlyMap<string, string>;
 }
 
-/** How an MCP server is reached. */
+/** Fields of an MCP connection. */
 export function McpFields(props: McpFieldsProps): JSX.Element {
   return props.draft.type === "stdio" ? <ProgramFields {...props} /> : <RemoteFields {...props} />;
 }
@@ -24,7 +24,7 @@ function ProgramFields({ draft, change, errors, open }: McpFieldsProps): JSX.Ele
         label="Command"
         required
         placeholder="npx"
-        hint="A program on the machine that Gatehouse runs on: its name, or its whole path."
+        hint="A program on the server's machine: its name or full path."
         value={draft.command}
         change={(command) => change({ ...draft, command })}
         error={errors.get("/transport/command") ?? open?.get("/transport/command")}
@@ -34,7 +34,7 @@ function ProgramFields({ draft, change, errors, open }: McpFieldsProps): JSX.Ele
         isCode
         rows={3}
         placeholder={"-y\n@modelcontextprotocol/server-everything"}
-        hint="One a line; what stands in a line is one argument, spaces and all."
+        hint="One per line. Each line is one argument, including its spaces."
         value={draft.args}
         change={(args) => change({ ...draft, args })}
         error={under(errors, "/transport/args") ?? open?.get("/transport/args")}
@@ -43,7 +43,7 @@ function ProgramFields({ draft, change, errors, open }: McpFieldsProps): JSX.Ele
         label="Environment"
         noun="Variable"
         mark="="
-        hint="Its whole environment, beside PATH and HOME. Lines of NAME=value can be pasted into a name."
+        hint="Its environment, in addition to PATH and HOME. You can paste NAME=value lines into a name field."
         pairs={draft.env}
         change={(env) => change({ ...draft, env })}
         path="/transport/env"
@@ -80,7 +80,7 @@ function RemoteFields({ draft, change, errors, open }: McpFieldsProps): JSX.Elem
         label="Headers"
         noun="Header"
         mark=":"
-        hint="Sent with each request, such as Authorization. Lines of Name: value can be pasted into a name."
+        hint="Sent with each request, such as Authorization. You can paste Name: value lines into a name field."
         pairs={draft.headers}
         change={(headers) => change({ ...draft, headers })}
         path="/transport/headers"
@@ -91,7 +91,7 @@ function RemoteFields({ draft, change, errors, open }: McpFieldsProps): JSX.Elem
   );
 }
 
-/** What is wrong with a field, or with one of its items. */
+/** The error of a field or of one of its items. */
 function under(errors: ReadonlyMap<string, string>, path: string): string | undefined {
   const found = [...errors].filter(([at]) => at === path || at.startsWith(`${path}/`));
   if (found.length === 0) return undefined;

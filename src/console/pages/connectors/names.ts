@@ -1,20 +1,20 @@
-/** As the contract has it (section 6). */
+/** The contract's limit (section 6). */
 export const NAME_LENGTH = 24;
 const NAME = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/;
-/** Builtin connectors, and what agents are called over MCP. */
+/** Names of built-in connectors, and the prefix of agents over MCP. */
 const RESERVED: readonly string[] = ["agents", "time", "vault"];
 
-/** What is wrong with a connector's name; undefined where nothing is. */
+/** What is wrong with a connector's name; undefined if it is valid. */
 export function nameError(name: string): string | undefined {
   if (name === "") return "is required";
   if (name.length > NAME_LENGTH) return `is longer than ${NAME_LENGTH} characters`;
-  if (!NAME.test(name)) return "needs small letters, digits and single underscores, with a letter first";
+  if (!NAME.test(name))
+    return "needs lower-case letters, digits and single underscores, starting with a letter";
   return undefined;
 }
 
 /**
- * What a connector may be called that is called `title` elsewhere: of a package or an address its last part. With a number
- * where that is taken.
+ * Derives a free connector name from a package name, an address or another client's name, adding a number if needed.
  */
 export function fitName(title: string, taken: ReadonlySet<string>): string {
   const last =

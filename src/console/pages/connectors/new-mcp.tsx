@@ -9,7 +9,7 @@ import { McpFields } from "./mcp-fields.tsx";
 import { useAdding } from "./use-adding.ts";
 import { useFirstFault } from "./use-first-fault.ts";
 
-/** Adds an MCP server: a program here, or one over HTTP. */
+/** Adds an MCP server: a program on this machine, or a server over HTTP. */
 export function NewMcp({
   type,
   added,
@@ -36,8 +36,8 @@ export function NewMcp({
       <Unsaved isDirty={name !== "" || scopes !== "" || isMcpTyped(draft)} />
       {type === "stdio" && (
         <p class="note">
-          The program runs on the server's machine with the rights of Gatehouse, from now until the connector
-          is removed. Add only what you trust.
+          The program runs on the server's machine until the connector is removed. Add only programs you
+          trust.
         </p>
       )}
       <CommonFields
@@ -51,11 +51,9 @@ export function NewMcp({
       <ProblemNote problem={action.problem} />
       <div class="row">
         <button type="submit" class="button-main" disabled={action.isBusy}>
-          {action.isBusy ? "Asking for its tools …" : "Add the connector"}
+          {action.isBusy ? "Reading its tools …" : "Add the connector"}
         </button>
-        <span class="muted small">
-          It is added also where it cannot be reached yet, and can be refreshed then.
-        </span>
+        <span class="muted small">It is added even if it cannot be reached yet; refresh it later.</span>
       </div>
     </form>
   );

@@ -11,7 +11,7 @@ import { EMPTY_OPENAPI, isOpenApiTyped, openApiBody } from "./drafts.ts";
 import { useAdding } from "./use-adding.ts";
 import { useFirstFault } from "./use-first-fault.ts";
 
-/** Adds an HTTP API by the document that describes it. */
+/** Adds an HTTP API from its OpenAPI document. */
 export function NewOpenApi({ added }: { readonly added: (connector: Connector) => void }): JSX.Element {
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState("");
@@ -42,7 +42,7 @@ export function NewOpenApi({ added }: { readonly added: (connector: Connector) =
         label="Base URL"
         type="url"
         placeholder="https://api.example.com/v1"
-        hint="Where requests go. Empty: to the first server that the document names."
+        hint="The API's address. Empty: the first server named in the document."
         value={draft.baseUrl}
         change={(baseUrl) => setDraft({ ...draft, baseUrl })}
         error={errors.get("/base_url")}

@@ -4,7 +4,7 @@ import { Icon } from "../../parts/icons.tsx";
 import { newPair, type Pair, pairPath, pairsIn } from "./drafts.ts";
 import { SecretInput } from "./secret-input.tsx";
 
-/** Variables or headers, a row each: values may be secrets, and are hidden as such. Many lines can be pasted at once. */
+/** Rows of variables or headers. Values may be secrets and are hidden. Several lines can be pasted at once. */
 export function Pairs({
   label,
   noun,
@@ -17,17 +17,17 @@ export function Pairs({
   open,
 }: {
   readonly label: string;
-  /** What one is: `Variable`. */
+  /** What a row is called: `Variable`. */
   readonly noun: string;
-  /** What stands between name and value where they are pasted. */
+  /** Separates name and value in pasted lines. */
   readonly mark: "=" | ":";
   readonly hint: string;
   readonly pairs: readonly Pair[];
   readonly change: (pairs: readonly Pair[]) => void;
-  /** JSON pointer of them all. */
+  /** JSON pointer of the whole record. */
   readonly path: string;
   readonly errors: ReadonlyMap<string, string>;
-  /** What is left to be filled in, by `#key`. */
+  /** Values still incomplete, by `#key`. */
   readonly open?: ReadonlyMap<string, string> | undefined;
 }): JSX.Element {
   const id = useId();

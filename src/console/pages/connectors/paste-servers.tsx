@@ -13,14 +13,14 @@ import { openFields } from "./placeholders.ts";
 import { errorsOf, localErrors } from "./use-adding.ts";
 import { useConnectors } from "./use-connectors.ts";
 
-/** A server that was pasted, on its way to being a connector. */
+/** A pasted server, before and after it is added. */
 export interface Item {
   readonly key: number;
   readonly title: string;
   readonly name: string;
   readonly notes: readonly string[];
   readonly inputs: PastedServer["inputs"];
-  /** Null once it was let in: nothing of it is kept then. */
+  /** Null once added, so that no secret is kept. */
   readonly draft: McpDraft | null;
   readonly isBusy: boolean;
   readonly problem: ApiProblem | null;
@@ -28,7 +28,7 @@ export interface Item {
   readonly connector: Connector | null;
 }
 
-/** How many are asked for their tools at once: each may take its time, and browsers have six connections to one host. */
+/** How many connectors are added at once: each may take a while, and browsers open six connections to a host. */
 const AT_ONCE = 3;
 const NONE: ReadonlyMap<string, string> = new Map();
 const EXAMPLE = `{
@@ -41,7 +41,7 @@ const EXAMPLE = `{
   }
 }`;
 
-/** Reads a configuration of Claude, Cursor, VS Code and the like, shows what it would add, and adds that. */
+/** Reads a configuration of Claude, Cursor, VS Code and similar clients, shows what it contains, and adds it. */
 export function PasteServers(): JSX.Element {
   const connectors = useConnectors();
   const [text, setText] = useState("");
@@ -66,7 +66,7 @@ export function PasteServers(): JSX.Element {
       setError(pasted.message);
       return;
     }
-    // It may hold secrets: from here on they stand in fields that hide them.
+    // It may contain secrets, which are now in hidden fields.
     setText("");
     setError(undefined);
     setRefused(pasted.refused);
@@ -127,14 +127,14 @@ export function PasteServers(): JSX.Element {
           isCode
           rows={14}
           placeholder={EXAMPLE}
-          hint="As Claude, Cursor, VS Code and others keep it: mcpServers or servers, with or without the outer key. Nothing is added before you have seen what it would be."
+          hint="The configuration of Claude, Cursor, VS Code or a similar client: mcpServers or servers, with or without the outer key. You can review it before anything is added."
           value={text}
           change={setText}
           error={error}
         />
         <div class="row">
           <button type="submit" class="button-main" disabled={text.trim() === ""}>
-            Show what it would add
+            Review
           </button>
         </div>
       </form>
@@ -160,7 +160,7 @@ export function PasteServers(): JSX.Element {
       </div>
       <p class="muted" role="status">
         {added > 0 && `${added} added. `}
-        {unfilled > 0 && `${unfilled} with something to fill in.`}
+        {unfilled > 0 && `${unfilled} with missing values.`}
       </p>
       {refused.length > 0 && (
         <div class="problem" role="alert">

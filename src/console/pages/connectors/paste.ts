@@ -2,31 +2,31 @@ import { type McpDraft, newPair, type Pair } from "./drafts.ts";
 import { parseLoose } from "./loose-json.ts";
 import { fitName } from "./names.ts";
 
-/** A server as a pasted configuration names it, ready to be looked through. */
+/** A server of a pasted configuration, ready for review. */
 export interface PastedServer {
-  /** What the configuration calls it. */
+  /** Its name in the configuration. */
   readonly title: string;
-  /** The same, as a connector may be called. */
+  /** A valid connector name derived from it. */
   readonly name: string;
   readonly draft: McpDraft;
-  /** What the reader should know: fields that mean nothing here. */
+  /** Notes for the reader, such as fields without meaning here. */
   readonly notes: readonly string[];
-  /** What the configuration says of the values that it leaves open, by the name of each. */
+  /** Descriptions of the values that the configuration leaves open, by name. */
   readonly inputs: ReadonlyMap<string, string>;
 }
 
 export type Pasted =
   | {
       readonly servers: readonly PastedServer[];
-      /** Of those that could not be taken, one sentence each. */
+      /** One sentence for each server that could not be read. */
       readonly refused: readonly string[];
     }
   | { readonly message: string };
 
 const MOST_CHARACTERS = 1_000_000;
-/** As many connectors as a workspace may have. */
+/** The most connectors that a workspace may have. */
 const MOST_SERVERS = 200;
-/** Where clients keep their servers, in the order in which they are looked for. */
+/** Keys under which clients keep their servers, in order of preference. */
 const OUTER = ["mcpServers", "servers", "mcp_servers", "mcp", "context_servers"];
 const READ_FIELDS = new Set([
   "type",
@@ -44,22 +44,21 @@ const READ_FIELDS = new Set([
 type Fields = ReadonlyMap<string, unknown>;
 
 /**
- * The servers of a configuration as Claude, Cursor, VS Code and their like write it: with or without the outer key, with
- * comments and commas too many, a single server, or a piece out of the middle. Never throws.
- * @param taken names that are not free any more
+ * Reads the servers of a configuration as written by Claude, Cursor, VS Code and similar clients: with or without the
+ * outer key, with comments and trailing commas, a single server, or a fragment. Never throws.
+ * @param taken names already in use
  */
 export function readPaste(text: string, taken: Iterable<string> = []): Pasted {
-  if (text.length > MOST_CHARACTERS)
-    return { message: "That is over a million characters: it is something else." };
+  if (text.length > MOST_CHARACTERS) return { message: "The text is longer than a million characters." };
   const parsed = parseLoose(text);
   if ("message" in parsed) return parsed;
   const root = fieldsOf(parsed.value);
-  if (!root) return { message: "That is JSON, but not an object that holds servers." };
+  if (!root) return { message: "This is JSON, but not an object that contains servers." };
   const servers = serversIn(root);
   if (servers.size === 0) {
-    return { message: "There is no server in it. Each has a command, or a url." };
+    return { message: "It contains no servers. Each needs a command or a url." };
   }
-  if (servers.size > MOST_SERVERS) return { message: `It holds over ${MOST_SERVERS} servers.` };
+  if (servers.size > MOST_SERVERS) return { message: `It contains more than ${MOST_SERVERS} servers.` };
   const inputs = inputsOf(root);
   const used = new Set(taken);
   const found: PastedServer[] = [];
@@ -81,7 +80,7 @@ function serversIn(root: Fields): Fields {
   if (isServer(root)) return new Map([[titleOf(root), Object.fromEntries(root)]]);
   for (const key of OUTER) {
     const inner = fieldsOf(root.get(key));
-    // VS Code's settings hold them as `mcp.servers`.
+    // VS Code's settings have them under `mcp.servers`.
     if (inner) return serversIn(inner);
   }
   return new Map([...root].filter(([, value]) => isServer(fieldsOf(value))));
@@ -95,7 +94,7 @@ function isServer(fields: Fields | undefined): boolean {
   });
 }
 
-/** Of a server that came without a name: the program's, or the host's. */
+/** A name for a server without one: the program's or the host's name. */
 function titleOf(server: Fields): string {
   const name = server.get("name");
   if (typeof name === "string") return name;
@@ -115,7 +114,7 @@ function titleOf(server: Fields): string {
   );
 }
 
-/** @returns why it cannot be taken */
+/** @returns the reason if the server cannot be read */
 function readServer(fields: Fields | undefined): string | Pick<PastedServer, "draft" | "notes"> {
   if (!fields) return "it is not an object.";
   const command = listOf(fields.get("command"));
@@ -125,19 +124,19 @@ function readServer(fields: Fields | undefined): string | Pick<PastedServer, "dr
   const notes = notesOn(fields);
   if (command?.[0] !== undefined && command[0] !== "") {
     const args = fields.get("args") === undefined ? [] : listOf(fields.get("args"));
-    if (!args) return "its args are no list of texts.";
+    if (!args) return "its args are not a list of strings.";
     const env = pairsOf(fields.get("env") ?? fields.get("environment"));
-    if (!env) return "its env is no object of texts.";
+    if (!env) return "its env is not an object of strings.";
     const all = [...command.slice(1), ...args];
     if (all.some((argument) => /[\r\n]/.test(argument))) {
-      return "an argument has more than one line: add it over REST.";
+      return "an argument has more than one line: add the server over REST.";
     }
-    if (all.includes("")) notes.push("An argument is empty: it is left out.");
+    if (all.includes("")) notes.push("An empty argument is left out.");
     return { draft: { ...base("stdio"), command: command[0], args: all.join("\n"), env }, notes };
   }
   if (typeof url !== "string") return "it has neither a command nor a url.";
   const headers = pairsOf(fields.get("headers"));
-  if (!headers) return "its headers are no object of texts.";
+  if (!headers) return "its headers are not an object of strings.";
   return { draft: { ...base(transportOf(fields, url)), url, headers }, notes };
 }
 
@@ -155,16 +154,16 @@ function transportOf(fields: Fields, url: string): "http" | "sse" {
 function notesOn(fields: Fields): string[] {
   const notes: string[] = [];
   if (fields.get("disabled") === true || fields.get("enabled") === false) {
-    notes.push("It is switched off where it comes from.");
+    notes.push("It is disabled in its client.");
   }
   const left = [...fields.keys()].filter(
     (key) => !READ_FIELDS.has(key) && !["disabled", "enabled", "name", "description"].includes(key),
   );
-  if (left.length > 0) notes.push(`Not taken over: ${left.slice(0, 10).join(", ").slice(0, 200)}.`);
+  if (left.length > 0) notes.push(`Ignored: ${left.slice(0, 10).join(", ").slice(0, 200)}.`);
   return notes;
 }
 
-/** VS Code's: what it would ask its user for. */
+/** VS Code's `inputs`: the values that it would ask for. */
 function inputsOf(root: Fields): ReadonlyMap<string, string> {
   const inputs = root.get("inputs") ?? fieldsOf(root.get("mcp"))?.get("inputs");
   if (!Array.isArray(inputs)) return new Map();
@@ -180,7 +179,7 @@ function inputsOf(root: Fields): ReadonlyMap<string, string> {
   );
 }
 
-/** One text, or several; undefined where it is something else. */
+/** One string or several; undefined for anything else. */
 function listOf(value: unknown): string[] | undefined {
   if (typeof value === "string") return [value];
   if (!Array.isArray(value)) return undefined;

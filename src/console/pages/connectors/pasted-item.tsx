@@ -10,7 +10,7 @@ import { openFields } from "./placeholders.ts";
 
 const TYPES = { stdio: "program", http: "Streamable HTTP", sse: "HTTP+SSE" } as const;
 
-/** One server of a configuration: what it would be, or what became of it. */
+/** A server of a pasted configuration: its fields, or its result. */
 export function PastedItem({
   item,
   change,
@@ -38,7 +38,7 @@ export function PastedItem({
         <h3 class="break">{title}</h3>
         <span class="row">
           <Badge tone="plain" text={TYPES[draft.type]} />
-          {open.size > 0 && <Badge tone="warn" text="to be filled in" />}
+          {open.size > 0 && <Badge tone="warn" text="incomplete" />}
         </span>
       </div>
       {notes.map((note) => (
@@ -57,7 +57,7 @@ export function PastedItem({
       <ProblemNote problem={connector ? null : problem} />
       <div class="row">
         <button type="submit" disabled={isBusy}>
-          {isBusy ? "Asking for its tools …" : open.size > 0 ? "Add it as it is" : "Add it"}
+          {isBusy ? "Reading its tools …" : open.size > 0 ? "Add as it is" : "Add it"}
         </button>
         <button type="button" class="button-plain" disabled={isBusy} onClick={leave}>
           Leave it out

@@ -1,15 +1,15 @@
 import type { McpDraft } from "./drafts.ts";
 
-/** `${VAR}`, `${input:id}`, `{{VAR}}`, `<your token>`, `YOUR_API_KEY`: what a client would have put something else for. */
+/** `${VAR}`, `${input:id}`, `{{VAR}}`, `<your token>`, `YOUR_API_KEY`: placeholders that a client would replace. */
 const MARKS =
   /\$\{([^{}]{1,100})\}|\{\{([^{}]{1,100})\}\}|<([^<>]{1,100})>|\b(your[_-][\w-]{1,80}|xxxx+)\b/gi;
 
-/** What stands in `text` in place of a value, each once. */
+/** The distinct placeholders in `text`. */
 export function placeholdersIn(text: string): string[] {
   return [...new Set([...text.matchAll(MARKS)].map(([whole]) => whole))];
 }
 
-/** What is wrong with a value that was not filled in, in words; undefined where nothing is. */
+/** Asks for the missing value in words; undefined if nothing is missing. */
 export function fillIn(text: string, inputs: ReadonlyMap<string, string>): string | undefined {
   const found = placeholdersIn(text);
   if (found.length === 0) return undefined;
@@ -21,7 +21,7 @@ export function fillIn(text: string, inputs: ReadonlyMap<string, string>): strin
   return `Fill in: ${words.join(", ")}`;
 }
 
-/** By JSON pointer of the request, or its like: where something is left to be filled in. */
+/** Unfilled fields, by JSON pointer of the request. */
 export function openFields(
   draft: McpDraft,
   inputs: ReadonlyMap<string, string>,

@@ -1,18 +1,21 @@
-/** What a tool is called with, read from its JSON Schema. A schema is an upstream's: it may be anything, and nothing here throws. */
+/**
+ * Reads a tool's arguments from its JSON Schema. Schemas come from upstreams and may be anything, so nothing here
+ * throws.
+ */
 
 export interface ArgumentRow {
-  /** `filter.tags[]`: where it stands in the arguments. */
+  /** Path of the argument: `filter.tags[]`. */
   readonly path: string;
   readonly type: string;
   readonly isRequired: boolean;
   readonly description: string;
-  /** What else it must be: its values, its bounds, its default. */
+  /** Further constraints: allowed values, bounds, default. */
   readonly limits: readonly string[];
 }
 
 export type FieldKind = "string" | "text" | "number" | "integer" | "boolean" | "choice" | "json";
 
-/** One argument as a form asks for it. */
+/** An argument as a form field. */
 export interface ArgumentField {
   readonly name: string;
   readonly kind: FieldKind;
@@ -20,7 +23,7 @@ export interface ArgumentField {
   readonly isRequired: boolean;
   readonly description: string;
   readonly limits: readonly string[];
-  /** Of a choice: the values as JSON, each with what it is called. */
+  /** For a choice: pairs of JSON value and label. */
   readonly choices: readonly (readonly [string, string])[];
 }
 
@@ -31,7 +34,7 @@ const MOST_ROWS = 300;
 const MOST_CHOICES = 200;
 const LONGEST_LINE = 200;
 
-/** Every argument, those inside of objects and lists below what they are in. */
+/** All arguments, each followed by its nested arguments. */
 export function argumentRows(schema: Schema): readonly ArgumentRow[] {
   const rows: ArgumentRow[] = [];
   addRows(rows, resolve(schema, schema), schema, "", 0);
@@ -57,7 +60,7 @@ function addRows(rows: ArgumentRow[], at: Schema, root: Schema, prefix: string, 
   }
 }
 
-/** What a form asks for; null where the schema names no arguments and yet allows some. */
+/** The form fields of a schema; null if it names no arguments but allows some. */
 export function argumentFields(schema: Schema): readonly ArgumentField[] | null {
   const root = resolve(schema, schema);
   const named = properties(root);
@@ -78,7 +81,7 @@ export function argumentFields(schema: Schema): readonly ArgumentField[] | null 
   });
 }
 
-/** The arguments that were typed; by name, what is wrong with some. What is empty is left out. */
+/** The typed arguments, and errors by name. Empty fields are left out. */
 export function readArguments(
   fields: readonly ArgumentField[],
   typed: ReadonlyMap<string, string>,
@@ -95,9 +98,9 @@ export function readArguments(
       entries.push([name, text]);
     } else if (kind === "number" || kind === "integer") {
       if (Number.isFinite(Number(text))) entries.push([name, Number(text)]);
-      else errors.set(name, "is no number");
+      else errors.set(name, "is not a number");
     } else {
-      // A choice, and yes or no, are JSON as well.
+      // Choices and booleans are JSON too.
       const parsed = parseJson(text);
       if ("message" in parsed) errors.set(name, `is not JSON: ${parsed.message}`);
       else entries.push([name, parsed.value]);
@@ -106,7 +109,7 @@ export function readArguments(
   return { input: Object.fromEntries(entries), errors };
 }
 
-/** Arguments that were typed as JSON. */
+/** Parses arguments typed as JSON. */
 export function readObject(
   text: string,
 ): { readonly input: Record<string, unknown> } | { readonly message: string } {
@@ -114,10 +117,10 @@ export function readObject(
   const parsed = parseJson(text);
   if ("message" in parsed) return { message: `is not JSON: ${parsed.message}` };
   const fields = asSchema(parsed.value);
-  return fields ? { input: Object.fromEntries(Object.entries(fields)) } : { message: "is no JSON object" };
+  return fields ? { input: Object.fromEntries(Object.entries(fields)) } : { message: "is not a JSON object" };
 }
 
-/** The same as a form's texts, as far as it has fields for them. */
+/** Converts arguments to form texts, as far as the form has fields for them. */
 export function typedFrom(
   fields: readonly ArgumentField[],
   input: Readonly<Record<string, unknown>>,
@@ -158,7 +161,7 @@ function requiredOf(schema: Schema): ReadonlySet<unknown> {
   return new Set(Array.isArray(required) ? required : []);
 }
 
-/** Follows references inside of the document, and looks through "this or null". Always an object. */
+/** Resolves references within the document, and unwraps "this or null". Always returns an object. */
 function resolve(given: unknown, root: Schema): Schema {
   let at = asSchema(given) ?? {};
   for (let steps = 0; steps < 8; steps += 1) {
@@ -187,7 +190,7 @@ function follow(reference: string, root: Schema): unknown {
   return at;
 }
 
-/** Names of types without `null`. */
+/** Type names without `null`. */
 function typesOf(schema: Schema): string[] {
   const type = own(schema, "type");
   const types = Array.isArray(type) ? type : [type];
@@ -247,7 +250,7 @@ function choicesOf(schema: Schema): (readonly [string, string])[] {
   });
 }
 
-/** What a bound says, `#` being the bound. */
+/** Descriptions of bounds; `#` is replaced by the bound. */
 const BOUNDS: readonly (readonly [string, string])[] = [
   ["minimum", "# at least"],
   ["exclusiveMinimum", "over #"],

@@ -5,7 +5,7 @@ import { Field } from "../../parts/field.tsx";
 interface InputProps {
   readonly value: string;
   readonly change: (value: string) => void;
-  /** What it is, in the name of its button. */
+  /** Names the value in the label of its button. */
   readonly name: string;
   readonly described?: {
     readonly id: string;
@@ -14,7 +14,7 @@ interface InputProps {
   };
 }
 
-/** A value that is hidden from who looks over a shoulder, until its reader wants to see it. */
+/** A value hidden from onlookers until the reader reveals it. */
 export function SecretInput({ value, change, name, described }: InputProps): JSX.Element {
   const [isShown, setShown] = useState(false);
   return (
@@ -24,10 +24,10 @@ export function SecretInput({ value, change, name, described }: InputProps): JSX
           ...(described ?? { "aria-label": name }),
           type: isShown ? "text" : "password",
           value,
-          // Browsers fill in a kept password where this is `off`.
+          // Browsers ignore `off` and fill in saved passwords.
           autocomplete: "new-password",
           spellcheck: false,
-          // Their types are of one kind of input each; this is either.
+          // Each input kind has its own attribute type; this is their union.
         } as JSX.IntrinsicElements["input"])}
         onInput={(event: InputEvent) => {
           if (event.currentTarget instanceof HTMLInputElement) change(event.currentTarget.value);

@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import { type AnswerPart, answerParts, bytesText } from "./answer.ts";
 import { AskedLink } from "./asked-link.tsx";
 
-/** What came of a call: the tool's answer, its refusal, or that a person is asked first. */
+/** The result of a call: the tool's answer, a refusal, or a pending approval. */
 export function ToolAnswer({
   answer,
 }: {
@@ -28,10 +28,10 @@ export function ToolAnswer({
       {status === "failed" && (
         <p>
           The call was made and failed; below is why. If the connector could not be reached, refresh it above;
-          otherwise look at the arguments.
+          otherwise check the arguments.
         </p>
       )}
-      {parts.length === 0 && <p class="muted">It answered with nothing.</p>}
+      {parts.length === 0 && <p class="muted">The answer is empty.</p>}
       {parts.map((part, index) => (
         <Part key={index} part={part} label={`Part ${index + 1} of the answer`} />
       ))}

@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import { ArgumentTable } from "./argument-table.tsx";
 import { TryTool } from "./try-tool.tsx";
 
-/** What a tool says of itself, and a form that calls it. */
+/** A tool's description, and a form that calls it. */
 export function ToolView({ tool }: { readonly tool: Tool }): JSX.Element {
   const { session } = useSession();
   const { name, description, destructive, approval, input_schema } = tool;
@@ -20,17 +20,15 @@ export function ToolView({ tool }: { readonly tool: Tool }): JSX.Element {
           ) : (
             <Badge tone="plain" text="not marked destructive" />
           )}
-          {approval && <Badge tone="info" text="needs a person's approval" />}
+          {approval && <Badge tone="info" text="needs approval" />}
         </div>
         {description === "" ? (
-          <p class="muted">It does not say what it does.</p>
+          <p class="muted">It has no description.</p>
         ) : (
           <p class="tool-description break">{description}</p>
         )}
         {approval && session.agent === null && (
-          <p class="muted small">
-            Agents wait for a person before they call it, unless their own settings name other tools.
-          </p>
+          <p class="muted small">Agents need approval to call it, unless their settings name other tools.</p>
         )}
         <h3>Arguments</h3>
         <ArgumentTable schema={input_schema} />

@@ -8,10 +8,10 @@ import { Empty } from "../../parts/page.tsx";
 import { isAllTools } from "./connector-facts.tsx";
 import { ToolView } from "./tool-view.tsx";
 
-/** From so many on they are looked for by name. */
+/** From this many tools on, the list has a search field. */
 const MANY = 12;
 
-/** A connector's tools, one of them open: on a wide screen beside the list, on a narrow one in its place. */
+/** A connector's tools with one of them open: beside the list on a wide screen, in its place on a narrow one. */
 export function Tools({ connector }: { readonly connector: Connector }): JSX.Element {
   const { query } = useLocation();
   const { name, tools, scopes } = connector;
@@ -45,11 +45,9 @@ export function Tools({ connector }: { readonly connector: Connector }): JSX.Ele
             </li>
           ))}
         </ul>
-        {shown.length === 0 && <p class="muted">No tool fits.</p>}
+        {shown.length === 0 && <p class="muted">No tool matches.</p>}
         {!isAllTools(scopes) && (
-          <p class="muted small">
-            What else it offers is outside of its scopes, and can be neither seen nor called.
-          </p>
+          <p class="muted small">Other tools are outside its scopes, and can neither be seen nor called.</p>
         )}
       </section>
       <div class="tools-open stack">
@@ -68,15 +66,15 @@ function NoTools({ connector: { status, scopes } }: { readonly connector: Connec
   return (
     <Empty title="No tools">
       {status !== "ready"
-        ? "It has told of none yet. Once it can be reached, refresh it."
+        ? "Its tools are not known yet. Refresh it once it can be reached."
         : isAllTools(scopes)
-          ? "It offers none that you may use."
-          : "It offers none that its scopes let through. To change them, remove it and add it again."}
+          ? "It offers no tools that you may use."
+          : "None of its tools match its scopes. To change the scopes, remove it and add it again."}
     </Empty>
   );
 }
 
-/** Its name without the connector's. */
+/** The tool's name without its connector. */
 export function ownName({ name }: Pick<Tool, "name">): string {
   return name.slice(name.indexOf(".") + 1);
 }

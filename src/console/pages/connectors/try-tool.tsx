@@ -20,7 +20,7 @@ type Input = Readonly<Record<string, unknown>>;
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-/** Calls a tool for real, with arguments that are filled in here. */
+/** Calls a tool with the arguments entered here. The call is real. */
 export function TryTool({ tool }: { readonly tool: Tool }): JSX.Element {
   const { session } = useSession();
   const { name } = tool;
@@ -30,14 +30,14 @@ export function TryTool({ tool }: { readonly tool: Tool }): JSX.Element {
       {may ? (
         <>
           <p class="note">
-            This is a real call: it does what the tool does, counts against limits and budgets, and is
-            recorded in the ledger with your name.
+            This is a real call: it runs the tool, counts towards limits and budgets, and is recorded in the
+            ledger with your name.
           </p>
           <TryForm tool={tool} />
         </>
       ) : (
         <p class="muted">
-          Your token may not call it. That needs the scope <code>tools:{name}</code>, or a glob that covers
+          Your token may not call it. It needs the scope <code>tools:{name}</code>, or a pattern that matches
           it.
         </p>
       )}
@@ -48,7 +48,7 @@ export function TryTool({ tool }: { readonly tool: Tool }): JSX.Element {
 function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool: Tool }): JSX.Element {
   const fields = useMemo(() => argumentFields(input_schema), [input_schema]);
   const [typed, setTyped] = useState<ReadonlyMap<string, string>>(NONE);
-  /** All arguments as one text; null while each has a field of its own. */
+  /** All arguments as one JSON text; null while each has a field. */
   const [json, setJson] = useState<string | null>(fields === null ? "{}" : null);
   const [errors, setErrors] = useState<ReadonlyMap<string, string>>(NONE);
   const [asked, setAsked] = useState<Input | null>(null);
@@ -58,7 +58,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
   const action = useAction();
   const consent = useAction();
 
-  /** What was typed; undefined where some of it cannot be sent, which is then shown. */
+  /** The entered arguments; undefined if some are invalid, which is then shown. */
   function read(): Input | undefined {
     if (json !== null || fields === null) {
       const given = readObject(json ?? "");
@@ -149,12 +149,12 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
         </button>
         {action.isBusy && (
           <button type="button" onClick={() => abort.current?.abort()}>
-            Give up
+            Stop waiting
           </button>
         )}
         {fields !== null && fields.length > 0 && (
           <button type="button" class="button-plain" onClick={json === null ? toJson : toFields}>
-            {json === null ? "Fill in as JSON" : "Fill in one by one"}
+            {json === null ? "Edit as JSON" : "Edit as a form"}
           </button>
         )}
       </div>
@@ -162,7 +162,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
       <div aria-live="polite">
         {isLeft && (
           <p class="note">
-            The call was given up. The tool was told so; what it had done by then is not undone.
+            The call was cancelled, and the tool was notified. Anything it has already done is not undone.
           </p>
         )}
         {answer && <ToolAnswer answer={answer} />}
@@ -174,13 +174,13 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
           action={consent}
           close={() => setAsked(null)}
           work={async () => {
-            // The answer may take its time: it is waited for on the page.
+            // The call may take a while; the page shows its progress.
             void send(asked);
           }}
         >
           <p>
             Its connector marks this tool as destructive: it may change or delete something that cannot be
-            brought back.
+            restored.
           </p>
           <pre class="code code-text">{JSON.stringify(asked, null, 2)}</pre>
         </Confirm>
@@ -189,7 +189,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
   );
 }
 
-/** What the server has against single arguments, by their names. */
+/** The server's errors for single arguments, by name. */
 function argumentErrors({ fields }: ApiProblem): ReadonlyMap<string, string> {
   return new Map(
     [...fields].flatMap(([path, message]) => {

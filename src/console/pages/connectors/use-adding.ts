@@ -10,13 +10,13 @@ const NONE: ReadonlyMap<string, string> = new Map();
 
 export interface Adding {
   readonly action: Action;
-  /** By JSON pointer: what is wrong with what was typed. */
+  /** Errors by JSON pointer. */
   readonly errors: ReadonlyMap<string, string>;
-  /** @returns the connector, once it was let in; undefined where that was refused, here or there */
+  /** @returns the new connector; undefined if the page or the server refused it */
   add(drafted: Drafted): Promise<Connector | undefined>;
 }
 
-/** Lets one connector in. Keeps nothing of what is sent. */
+/** Adds one connector. Keeps nothing of what is sent. */
 export function useAdding(): Adding {
   const action = useAction();
   const [errors, setErrors] = useState(NONE);
@@ -41,14 +41,14 @@ export function useAdding(): Adding {
   };
 }
 
-/** What this page itself refuses, so that no call is made for it. */
+/** Errors found by the page itself, without a call. */
 export function localErrors({ body, errors }: Drafted): ReadonlyMap<string, string> {
   if (errors) return errors;
   const wrong = nameError(body.name);
   return wrong === undefined ? NONE : new Map([["/name", wrong]]);
 }
 
-/** A name that is taken is a fault of the field, too. */
+/** A name already in use is shown as an error of the name field. */
 export function errorsOf({ code, fields }: ApiProblem): ReadonlyMap<string, string> {
   return code === "connector_exists" ? new Map([["/name", "is taken"]]) : fields;
 }

@@ -4,7 +4,7 @@ import type { ApiProblem } from "../../api/problem.ts";
 import { useConnectors as useWholeConnectors } from "../agents/use-whole.ts";
 
 export interface LoadedConnectors {
-  /** Undefined before all have been read. */
+  /** Undefined until all have been read. */
   readonly data: readonly Connector[] | undefined;
   readonly problem: ApiProblem | null;
   readonly isLoading: boolean;
@@ -13,8 +13,8 @@ export interface LoadedConnectors {
 }
 
 /**
- * All connectors of the workspace, by name, read to the end of the list. A token that may not read them asks for none. While they
- * are read again, the ones from before are shown.
+ * All connectors of the workspace, by name, to the end of the list. Reads nothing if the token may not see connectors.
+ * The previous list stays while a new one is read.
  */
 export function useConnectors(): LoadedConnectors {
   const { items, isWhole, problem, isLoading, reload, change } = useWholeConnectors();

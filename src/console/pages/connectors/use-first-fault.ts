@@ -1,7 +1,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** The form that this is given to leads its reader to the first field that something is wrong with. */
+/** Moves the focus to the first invalid field of the form with this ref. */
 export function useFirstFault(errors: ReadonlyMap<string, string>): RefObject<HTMLFormElement | null> {
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => {

@@ -11,36 +11,36 @@ import { judgeCheckpoint, type KeyAnswer, type Signed } from "./judge-head.ts";
 export type EntryAnswer = AnswerOf<"GET /v1/ledger/:seq">;
 export type ProofAnswer = AnswerOf<"GET /v1/ledger/:seq/proof">;
 
-/** A tree's node, and the entries below it, counted from 0. */
+/** A node of the Merkle tree, and the entries below it, counted from 0. */
 export interface ProofNode {
   readonly hash: Uint8Array;
   readonly range: Range;
 }
 
-/** One step up: what this browser has computed, what the server gave beside it, and what the two are hashed to. */
+/** One step of the path: the hash computed here, the sibling from the server, and the hash of both. */
 export interface ProofStep {
   readonly own: ProofNode;
   readonly sibling: ProofNode;
-  /** On which side the sibling stands. */
+  /** The side on which the sibling is. */
   readonly side: "left" | "right";
 }
 
 export interface EntryCheck {
   readonly text: string;
-  /** What the bytes hash to, here. */
+  /** The leaf hash, computed from the bytes. */
   readonly leaf: Uint8Array;
-  /** What the server said otherwise, one sentence each; none where all of it fits. */
+  /** What does not match, one sentence each; empty if everything does. */
   readonly wrong: readonly string[];
   readonly steps: readonly ProofStep[];
-  /** Where the steps lead; null where there is no way up. */
+  /** The root that the path leads to; null if the proof has no valid path. */
   readonly root: ProofNode | null;
   readonly isRootSigned: boolean;
   readonly signed: Signed;
 }
 
 /**
- * Computes again what the server says of an entry: the leaf of its bytes, each node on the way up, and whether that ends at
- * the root that was signed. Never rejects for what a server could answer.
+ * Recomputes what the server states about an entry: its leaf hash, every node of the path, and whether the path ends
+ * at the signed root. Never rejects, whatever the server answers.
  */
 export async function checkEntry(
   entry: EntryAnswer,
@@ -54,21 +54,21 @@ export async function checkEntry(
   const leaf = hash.leaf(bytes ?? new Uint8Array(0));
   const text = bytes ? new TextDecoder().decode(bytes) : "";
   const wrong = [
-    ...(bytes ? wrongFields(entry, text, seq) : ["The entry’s bytes are no base64."]),
+    ...(bytes ? wrongFields(entry, text, seq) : ["The entry’s bytes are not valid base64."]),
     ...wrongLeaf("entry", entry.leaf, leaf),
     ...wrongLeaf("proof", proof.leaf, leaf),
   ];
   const { checkpoint } = signed;
   const size = checkpoint?.size ?? proof.size;
   if (checkpoint && checkpoint.size !== proof.size) {
-    wrong.push(`The proof is of ${proof.size} entries, and its checkpoint of ${checkpoint.size}.`);
+    wrong.push(`The proof is for ${proof.size} entries, but its checkpoint is for ${checkpoint.size}.`);
   }
   const siblings = hashesOf(proof.inclusion);
   const climbed = climb(hash, leaf, seq - 1, size, siblings);
   if (climbed === null) {
-    wrong.push("The proof has more or fewer hashes than its place in the tree takes, or one that is none.");
+    wrong.push("The proof has too many or too few hashes for its position in the tree, or an invalid one.");
   }
-  // The same code as in a bundle's check has the last word; the steps above are for who looks on.
+  // The bundle verifier's code decides; the steps above only illustrate it.
   const proven = rootOfInclusion(hash, leaf, seq - 1, size, siblings);
   const isRootSigned = checkpoint !== null && proven !== null && isEqual(proven, checkpoint.root);
   return {
@@ -82,12 +82,12 @@ export async function checkEntry(
   };
 }
 
-/** Whether all of it fits together. */
+/** Whether everything matches. */
 export function doesHold({ wrong, isRootSigned, signed }: EntryCheck): boolean {
   return wrong.length === 0 && isRootSigned && signed.verdict === "good";
 }
 
-/** Each step, from the leaf to the root's child, and the root; null where the proof is not of this place. */
+/** Each step from the leaf to the root's child, and the root; null if the proof does not fit this entry's place. */
 function climb(
   hash: TreeHash,
   leaf: Uint8Array,
@@ -116,19 +116,19 @@ function climb(
 function wrongLeaf(where: string, said: string, leaf: Uint8Array): string[] {
   return said === leaf.toHex()
     ? []
-    : [`The bytes do not hash to the leaf that the ${where} names: one of them was changed.`];
+    : [`The bytes do not match the leaf hash in the ${where}: one of the two was changed.`];
 }
 
-/** What is answered beside the bytes is what stands in them, or is left out there. */
+/** Fields of the answer that differ from the entry's bytes. */
 function wrongFields({ bytes: _, leaf: __, ...fields }: EntryAnswer, text: string, seq: number): string[] {
   const inside = parseObject(text);
-  if (inside === null) return ["The entry’s bytes are no entry."];
+  if (inside === null) return ["The entry’s bytes are not a valid entry."];
   const wrong = Object.entries(fields).flatMap(([field, value]) =>
     sorted(inside[field] ?? null) === sorted(value)
       ? []
-      : [`The field ${field} is answered with another value than the one that was hashed.`],
+      : [`The field ${field} differs from the value that was hashed.`],
   );
-  return inside.seq === seq ? wrong : [...wrong, `The bytes are not of entry ${seq}.`];
+  return inside.seq === seq ? wrong : [...wrong, `The bytes do not belong to entry ${seq}.`];
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | null {
@@ -140,7 +140,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-/** As JSON with the keys of each object in order, so that two of the same content are equal. */
+/** JSON with sorted keys, so that equal content gives equal text. */
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     typeof inner === "object" && inner !== null && !Array.isArray(inner)

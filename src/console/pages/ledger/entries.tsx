@@ -27,7 +27,7 @@ import { useLedgerSize } from "./use-ledger-size.ts";
 const PAGE = 100;
 const ROW_HEIGHT = { wide: 38, narrow: 84 } as const;
 
-/** The entries, newest first. What is recorded meanwhile is counted, and shown when its reader asks for it. */
+/** The entries, newest first. New entries are counted, and shown when the reader asks for them. */
 export function Entries({
   filter,
   ownReads,
@@ -37,7 +37,7 @@ export function Entries({
 }): JSX.Element {
   const { route } = useLocation();
   const isNarrow = useNarrow();
-  /** The newest entry that the list could show when it was read. */
+  /** The newest entry at the time of the read. */
   const [newest, setNewest] = useState(0);
   const pages = usePages<LedgerEntry>(
     JSON.stringify(filter),
@@ -90,8 +90,8 @@ export function Entries({
           </Rows>
           <p class="muted small" role="status">
             {isWhole
-              ? `${plural(items.length, "entry", "entries")}: all there are.`
-              : `${plural(items.length, "entry", "entries")} read. Older ones come as you scroll.`}
+              ? `${plural(items.length, "entry", "entries")} in all.`
+              : `${plural(items.length, "entry", "entries")} loaded. Scroll for older ones.`}
           </p>
         </div>
       ) : (
@@ -125,14 +125,14 @@ function Filters({
   );
 }
 
-/** What fields were refused for stands at the fields. */
+/** Whether every error is shown at a filter field. */
 function isAtFields(problem: ApiProblem | null): boolean {
   const paths: readonly string[] = FILTER_FIELDS.map((field) => `/${field}`);
   const wrong = [...(problem?.fields.keys() ?? [])];
   return wrong.length > 0 && wrong.every((path) => paths.includes(path));
 }
 
-/** What stands in the entries that were read: nothing is asked for it. */
+/** Suggestions taken from the loaded entries, without a call. */
 function offeredBy(items: readonly LedgerEntry[]): Partial<Record<FilterField, readonly string[]>> {
   const of = (field: "agent" | "actor" | "action") =>
     [...new Set(items.flatMap((entry) => entry[field] ?? []))].sort();
@@ -160,10 +160,10 @@ function Grown({
         <>
           <span>
             {plural(added, "new entry", "new entries")}
-            {isFiltered(filter) && " in the ledger, of which some may match"}
+            {isFiltered(filter) && " in the ledger; some may match"}
           </span>
           <button type="button" class="button-small" disabled={isBusy} onClick={show}>
-            {isFiltered(filter) ? "Look again" : "Show them"}
+            {isFiltered(filter) ? "Search again" : "Show them"}
           </button>
         </>
       )}
@@ -181,7 +181,7 @@ function NoEntries(): JSX.Element {
         </a>
       }
     >
-      Names have to be whole, and are compared letter by letter. An actor is written as in an entry, such as{" "}
+      Enter complete names, with their exact spelling. Write an actor as in an entry, such as{" "}
       <code>token:tok_…</code> or <code>user:ada</code>.
     </Empty>
   );

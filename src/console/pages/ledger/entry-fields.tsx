@@ -10,7 +10,7 @@ import { channelWords, OPTIONAL_FIELDS, phaseWords } from "./entry-words.ts";
 type Row = readonly [string, ComponentChildren] | null;
 const FIRST = 1;
 
-/** Every field of an entry, with what it means; what the entry leaves out is named at the end. */
+/** All fields of an entry with their meanings. Absent fields are listed at the end. */
 export function EntryFields({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
   const missing = OPTIONAL_FIELDS.filter(([field]) => entry[field] === null).map(([, name]) => name);
   return (
@@ -18,7 +18,7 @@ export function EntryFields({ entry }: { readonly entry: LedgerEntry }): JSX.Ele
       <Facts of={[...what(entry), ...aboutWhat(entry), ...hashes(entry)]} />
       {entry.oversight !== null && (
         <>
-          <h3>What a person did</h3>
+          <h3>Decision by a person</h3>
           <Facts of={oversightRows(entry.oversight)} />
         </>
       )}
@@ -53,7 +53,7 @@ function what({
       ? null
       : [
           "Request",
-          <Hinted hint="It finds the call in the server’s log.">
+          <Hinted hint="Identifies the call in the server’s log.">
             <code>{request}</code>
           </Hinted>,
         ],
@@ -98,7 +98,7 @@ function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEnt
       ? null
       : [
           "Input hash",
-          <Hinted hint="Salted, of the prompt or the arguments: the text can be erased, and the entry stays.">
+          <Hinted hint="Salted hash of the prompt or arguments: the text can be erased while the entry stays.">
             <code>{input}</code>
           </Hinted>,
         ],
@@ -106,14 +106,14 @@ function hashes({ seq, prev, input_hash: input, output_hash: output }: LedgerEnt
       ? null
       : [
           "Output hash",
-          <Hinted hint="Salted, of the output or the result.">
+          <Hinted hint="Salted hash of the output or result.">
             <code>{output}</code>
           </Hinted>,
         ],
     [
       "Previous leaf",
       seq === FIRST ? (
-        <Hinted hint="There is none before the first entry.">
+        <Hinted hint="The first entry has none.">
           <code>{prev}</code>
         </Hinted>
       ) : (
@@ -145,7 +145,7 @@ function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): Row[] 
   ];
 }
 
-/** The name, which may be another one tomorrow, and what is hashed. */
+/** The actor's current name, and the actor as hashed. */
 function ActorRow({ actor }: { readonly actor: string }): JSX.Element {
   return (
     <>
@@ -162,7 +162,7 @@ export function EntryLink({ seq }: { readonly seq: number }): JSX.Element {
   );
 }
 
-/** A link where its reader may see what it leads to; else its text alone. */
+/** A link if the reader may open its target, otherwise plain text. */
 function ScopedLink({
   scope,
   href,

@@ -15,7 +15,7 @@ import { ExactBytes } from "./exact-bytes.tsx";
 import { NotReadable } from "./ledger.tsx";
 import { Proof } from "./proof.tsx";
 
-/** One entry: all that it says, its other half, and the proof that it is in the ledger. */
+/** An entry: its content, its other half, and the proof that the ledger contains it. */
 export function EntryPage(): JSX.Element {
   const { seq = "" } = useRoute().params;
   const { can } = useSession();
@@ -73,7 +73,7 @@ function Sections({
     <>
       <ProblemNote problem={problem} retry={reload} />
       <div class="grid ledger-columns">
-        <Card title="What it says">
+        <Card title="Content">
           <EntryFields entry={data} />
         </Card>
         <div class="stack">

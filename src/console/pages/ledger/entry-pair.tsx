@@ -6,7 +6,7 @@ import { Loading, ProblemNote } from "../../parts/problem.tsx";
 import { countText, durationText, plural, Time } from "../../parts/text.tsx";
 import { usePair } from "./use-pair.ts";
 
-/** An intent and what became of it, side by side. What happened at once has no other half. */
+/** An intent and its outcome side by side. Single entries have no other half. */
 export function EntryPair({ entry }: { readonly entry: LedgerEntry }): JSX.Element | null {
   return entry.phase === "single" ? null : <Pair entry={entry} />;
 }
@@ -30,14 +30,14 @@ function Pair({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
       {other === null && !isLoading && problem === null && (
         <p class="muted">
           {looked === 0
-            ? "Nothing of its kind has come since: it may still be under way."
-            : `No outcome is among the ${plural(looked, "entry", "entries")} of its kind that came since${further ? "" : ": it may still be under way"}.`}
+            ? "There are no later entries of its kind: it may still be in progress."
+            : `No outcome among the ${plural(looked, "later entry", "later entries")} of its kind${further ? "" : ": it may still be in progress"}.`}
         </p>
       )}
       {further && (
         <div>
           <button type="button" class="button-small" onClick={further}>
-            Look further
+            Search further
           </button>
         </div>
       )}

@@ -4,7 +4,7 @@ import { Actor } from "../../parts/actor.tsx";
 import { Status } from "../../parts/badge.tsx";
 import { countText, creditsText, shortId, Time } from "../../parts/text.tsx";
 
-/** Names of the columns, for who sees them. Each row says them for itself to who does not. */
+/** Column headings. Hidden from screen readers, which hear each cell's label instead. */
 export function EntryHead(): JSX.Element {
   return (
     <div class="entry-row entry-head muted small" aria-hidden="true">
@@ -19,7 +19,7 @@ export function EntryHead(): JSX.Element {
   );
 }
 
-/** One entry of the list. The whole row leads to the entry. */
+/** An entry of the list. The whole row links to it. */
 export function EntryRow({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
   const { seq, ts, action, outcome, code, actor, phase, ref, credits } = entry;
   return (

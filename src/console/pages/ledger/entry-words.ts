@@ -3,15 +3,15 @@ import type { LedgerEntry } from "../../../http/api.ts";
 const OUTCOMES: Readonly<Record<LedgerEntry["outcome"], string>> = {
   allowed: "It was allowed.",
   denied: "It was refused.",
-  pending: "It waits for a person.",
+  pending: "It is waiting for a person.",
   succeeded: "It succeeded.",
   failed: "It failed.",
   cancelled: "It was cancelled.",
 };
 const PHASES: Readonly<Record<LedgerEntry["phase"], string>> = {
-  single: "It happened at once, and has this entry alone.",
-  intent: "Written before it was done, so that nothing is done unrecorded.",
-  outcome: "What became of an intent.",
+  single: "It was recorded in this single entry.",
+  intent: "Recorded before the action, so that nothing happens unrecorded.",
+  outcome: "The outcome of an intent.",
 };
 const CHANNELS: Readonly<Record<string, string>> = { rest: "REST", mcp: "MCP", system: "the gateway itself" };
 
@@ -23,7 +23,7 @@ export function channelWords(channel: string): string {
   return CHANNELS[channel] ?? channel;
 }
 
-/** What an entry says, in a sentence or two: who did what, about what, and what came of it. */
+/** An entry in a sentence or two: who did what, and with what result. */
 export function sentenceOf(entry: LedgerEntry): string {
   const { action, actor, oversight, agent, tool, model, channel, code, phase } = entry;
   const who = oversight === null ? actor : oversight.person;
@@ -39,7 +39,7 @@ export function sentenceOf(entry: LedgerEntry): string {
   return `${action} by ${who}${where}${what}. ${ended.slice(0, -1)}${because}.`;
 }
 
-/** Fields that an entry of its kind may have, by what they are called here. */
+/** Optional fields with their labels. */
 export const OPTIONAL_FIELDS: readonly (readonly [keyof LedgerEntry, string])[] = [
   ["ref", "intent"],
   ["code", "code"],

@@ -5,7 +5,7 @@ import { Card } from "../../parts/page.tsx";
 import { plural } from "../../parts/text.tsx";
 import type { EntryAnswer } from "./check-entry.ts";
 
-/** What was hashed, byte for byte: text with sorted keys and no spaces, as RFC 8785 writes JSON. */
+/** The hashed bytes: JSON with sorted keys and without spaces (RFC 8785). */
 export function ExactBytes({
   entry: { bytes: encoded, leaf },
 }: {
@@ -17,11 +17,11 @@ export function ExactBytes({
       {bytes ? (
         <Code label="The entry's exact bytes" text={new TextDecoder().decode(bytes)} />
       ) : (
-        <p class="problem">What the server sent is no base64.</p>
+        <p class="problem">The server's answer is not valid base64.</p>
       )}
       <p class="muted small">
         {bytes && `${plural(bytes.length, "byte")} of UTF-8. `}
-        The entry’s leaf is the SHA-256 of a zero byte and these.
+        The entry’s leaf hash is the SHA-256 of a zero byte followed by these bytes.
       </p>
       <div class="stack-small">
         <h3>Leaf</h3>

@@ -7,19 +7,19 @@ import { FILTER_FIELDS, isFiltered, type LedgerFilter, NO_FILTER, queryOf } from
 import { zoneName } from "./local-time.ts";
 import { TimeField } from "./period-fields.tsx";
 
-/** Takes the ledger, or a part of it, away as a file: plain links, which the browser follows by itself. */
+/** Downloads of the ledger or a part of it, as plain links. */
 export function ExportTab({ filter }: { readonly filter: LedgerFilter }): JSX.Element {
   const [chosen, setChosen] = useState(filter);
   const change = (field: keyof LedgerFilter) => (value: string) =>
     setChosen((before) => ({ ...before, [field]: value }));
   const isBackwards = chosen.from !== "" && chosen.to !== "" && chosen.from >= chosen.to;
-  const wrongTime = isBackwards ? "It has to be later than the beginning." : undefined;
+  const wrongTime = isBackwards ? "It must be later than the start." : undefined;
   const tierIsWrong = chosen.tier !== "" && !/^[1-9]\d*$/.test(chosen.tier);
   const isWrong = isBackwards || tierIsWrong;
   return (
     <div class="stack">
       <Card
-        title="What to take"
+        title="What to export"
         actions={
           isFiltered(chosen) && (
             <button type="button" class="button-small" onClick={() => setChosen(NO_FILTER)}>
@@ -43,10 +43,9 @@ export function ExportTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
         </div>
         <p class="muted small">
           {isFiltered(chosen)
-            ? "Only entries that match all of it."
+            ? "Only entries that match all of these."
             : "The whole ledger, from its first entry."}{" "}
-          Times are in your zone, {zoneName()}, and are sent in UTC. Each export is recorded; nothing of it is
-          kept here.
+          Times are in your zone, {zoneName()}, and are sent in UTC. Each export is recorded in the ledger.
         </p>
       </Card>
       <div class="ledger-exports">
@@ -56,14 +55,14 @@ export function ExportTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
           format="csv"
           chosen={chosen}
           isWrong={isWrong}
-          text="A table for a spreadsheet: a row for each entry, people’s decisions in columns of their own. It proves nothing by itself."
+          text="A table for spreadsheets: one row per entry, with columns for people’s decisions. It proves nothing by itself."
         />
         <Format
           title="NDJSON"
           format="ndjson"
           chosen={chosen}
           isWrong={isWrong}
-          text="For programs: an entry a line, with every field as REST answers it. It proves nothing by itself."
+          text="For programs: one entry per line, with all fields as in REST. It proves nothing by itself."
         />
       </div>
     </div>
@@ -86,23 +85,23 @@ function Article14({
       </p>
       <ul class="ledger-list">
         <li>
-          <code>report.html</code> for people: who could oversee, what they decided, and how soon
+          <code>report.html</code> for readers: who could oversee, what they decided, and how quickly
         </li>
         <li>
           <code>entries.ndjson</code>, the exact bytes that were hashed, and <code>leaves.txt</code>, the hash
-          of every entry of the time, so that what a filter left out is counted
+          of every entry in the period, so filtered-out entries are still counted
         </li>
         <li>
-          <code>oversight.csv</code>, each decision of a person, and <code>erasures.ndjson</code>
+          <code>oversight.csv</code>, every decision by a person, and <code>erasures.ndjson</code>
         </li>
         <li>
           <code>checkpoint.txt</code>, <code>key.txt</code> and a signed manifest
         </li>
         <li>
-          <code>verify.html</code>, which checks it all in a browser
+          <code>verify.html</code>, which verifies all of it in a browser
         </li>
       </ul>
-      {task !== "" && <p class="muted">A bundle is not made of one task: that filter is left out of it.</p>}
+      {task !== "" && <p class="muted">A bundle cannot be limited to one task, so this filter is ignored.</p>}
       <Download
         title="Article 14 bundle"
         format="article14"
@@ -145,7 +144,7 @@ function Download({
   readonly filter: LedgerFilter;
   readonly isWrong: boolean;
 }): JSX.Element {
-  if (isWrong) return <p class="muted">Mend what is marked above first.</p>;
+  if (isWrong) return <p class="muted">Correct the marked fields first.</p>;
   return (
     <div>
       <a

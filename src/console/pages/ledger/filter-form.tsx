@@ -16,9 +16,7 @@ const LABELS: Readonly<Record<FilterField, string>> = {
   to: "To (before)",
 };
 
-/**
- * What the ledger is narrowed by. Nothing is asked while somebody types, since each question is an entry of the ledger.
- */
+/** The ledger's filters. Applied on submit, because each query is a ledger entry. */
 export function FilterForm({
   filter,
   apply,
@@ -27,13 +25,13 @@ export function FilterForm({
 }: {
   readonly filter: LedgerFilter;
   readonly apply: (filter: LedgerFilter) => void;
-  /** What may be meant, by field. */
+  /** Suggestions by field. */
   readonly offered: Readonly<Partial<Record<FilterField, readonly string[]>>>;
   readonly problem: ApiProblem | null;
 }): JSX.Element {
   const [draft, setDraft] = useState(filter);
   const shown = JSON.stringify(filter);
-  // The address may change without this form, by a link or the browser's own buttons.
+  // The address may change without this form, through links and the back button.
   useEffect(() => setDraft(JSON.parse(shown) as LedgerFilter), [shown]);
 
   return (

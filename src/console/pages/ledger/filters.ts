@@ -1,10 +1,10 @@
 import type { LedgerQuery } from "../../../http/api.ts";
 
-/** What a reader of the ledger can narrow it by, as REST names it. */
+/** Filter fields, named as in REST. */
 export const FILTER_FIELDS = ["agent", "actor", "action", "task", "tier", "from", "to"] as const;
 export type FilterField = (typeof FILTER_FIELDS)[number];
 
-/** By field; empty: not narrowed by it. Times are RFC 3339 in UTC, so that an address means the same to all who open it. */
+/** Values by field; empty means unfiltered. Times are RFC 3339 in UTC, so an address means the same everywhere. */
 export type LedgerFilter = Readonly<Record<FilterField, string>>;
 
 export const NO_FILTER: LedgerFilter = {
@@ -19,7 +19,7 @@ export const NO_FILTER: LedgerFilter = {
 
 export type LedgerTab = "entries" | "verify" | "export";
 
-/** What an address's query says. */
+/** Reads the filter from an address. */
 export function filterOf(query: Readonly<Record<string, string>>): LedgerFilter {
   const filter = { ...NO_FILTER };
   for (const field of FILTER_FIELDS) filter[field] = query[field] ?? "";
@@ -30,13 +30,13 @@ export function isFiltered(filter: LedgerFilter): boolean {
   return FILTER_FIELDS.some((field) => filter[field] !== "");
 }
 
-/** The filter as `GET /v1/ledger` takes it. What is not a number or a time is refused there, by name. */
+/** The filter as query of `GET /v1/ledger`. Invalid numbers and times are left to the server to refuse. */
 export function queryOf({ tier, ...texts }: LedgerFilter): LedgerQuery {
   const given = Object.entries(texts).filter(([, value]) => value !== "");
   return { ...Object.fromEntries(given), ...(tier === "" ? {} : { tier: Number(tier) }) };
 }
 
-/** Where the ledger stands in the console, narrowed so. */
+/** The console address of the filtered ledger. */
 export function ledgerAddress(filter: LedgerFilter, tab: LedgerTab = "entries"): string {
   const query = new URLSearchParams();
   if (tab !== "entries") query.set("tab", tab);

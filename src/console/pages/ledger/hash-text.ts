@@ -1,7 +1,7 @@
 import type { Range } from "../../../ledger/proof/ranges.ts";
 import { countText } from "../../parts/text.tsx";
 
-/** The beginning of a hash, which is enough to tell two of them apart. */
+/** The first digits of a hash, enough to tell hashes apart. */
 export function shortHash(hash: Uint8Array): string {
   return `${hash.toHex().slice(0, 10)}…`;
 }

@@ -10,7 +10,7 @@ import type { OwnReads } from "./own-reads.ts";
 import { type LedgerHead, useHead } from "./use-head.ts";
 import { useLedgerSize } from "./use-ledger-size.ts";
 
-/** How long the ledger is, who signs it, and whether it still begins with what this browser saw before. */
+/** The ledger's size and key, and whether it still begins with what this browser has seen. */
 export function Head({ ownReads }: { readonly ownReads: OwnReads }): JSX.Element {
   const head = useHead(ownReads);
   const told = useLedgerSize();
@@ -45,12 +45,12 @@ export function Head({ ownReads }: { readonly ownReads: OwnReads }): JSX.Element
               <code class="break">{signed.key.keyId.toHex()}</code>
               <span class="muted small">
                 {head.judgement?.isSameKey === false
-                  ? "Another key than this browser saw before. “Verify in this browser” checks whether the former one vouches for it."
-                  : "Ed25519. Compare it with what the operator prints: gatehouse ledger key"}
+                  ? "A different key than this browser saw before. “Verify in this browser” checks whether the previous key vouches for it."
+                  : "Ed25519. Compare it with the operator's output of: gatehouse ledger key"}
               </span>
             </>
           ) : (
-            <span class="muted">{signed === null ? "…" : "not known to have signed"}</span>
+            <span class="muted">{signed === null ? "…" : "signature not verified"}</span>
           )}
         </Stat>
         <Stat name="Seen before">
@@ -82,11 +82,11 @@ function Reading(): JSX.Element {
 
 function SignedBadge({ verdict }: { readonly verdict: "good" | "bad" | "undecided" }): JSX.Element {
   if (verdict === "good") return <Badge tone="good" text="signature good" />;
-  if (verdict === "bad") return <Badge tone="bad" text="signature not good" />;
+  if (verdict === "bad") return <Badge tone="bad" text="invalid signature" />;
   return <Badge tone="warn" text="not checked" />;
 }
 
-/** Whether the server has kept what it showed this browser: nobody but who kept something can say that. */
+/** Whether the ledger contains what this browser saw earlier. Only someone who kept a checkpoint can tell. */
 function SeenBefore({ head }: { readonly head: LedgerHead }): JSX.Element {
   const { seen, seenSize, judgement, isShorter } = head;
   const sawThen = seen && (
@@ -97,8 +97,7 @@ function SeenBefore({ head }: { readonly head: LedgerHead }): JSX.Element {
   if (isShorter) {
     return (
       <Rewritten head={head} saw={sawThen}>
-        The ledger has fewer entries now: some were taken away, or the server runs on an older copy of its
-        data.
+        The ledger has fewer entries now: some were removed, or the server runs on an older copy of its data.
       </Rewritten>
     );
   }
@@ -106,14 +105,14 @@ function SeenBefore({ head }: { readonly head: LedgerHead }): JSX.Element {
   if (judgement.growth === "another") {
     return (
       <Rewritten head={head} saw={sawThen}>
-        What is here now is another ledger, under another name.
+        This is a different ledger, with a different name.
       </Rewritten>
     );
   }
   if (judgement.growth === "rewritten") {
     return (
       <Rewritten head={head} saw={sawThen}>
-        Today’s ledger does not begin with those: entries were changed, added or taken away since.
+        Today’s ledger does not begin with them: entries were changed, added or removed.
       </Rewritten>
     );
   }
@@ -121,8 +120,8 @@ function SeenBefore({ head }: { readonly head: LedgerHead }): JSX.Element {
     return (
       <span class="muted small">
         {judgement.signed.verdict === "good"
-          ? "This browser sees the ledger for the first time. It keeps the checkpoint, and compares it when you come back."
-          : "Nothing is kept of a checkpoint that is not good."}
+          ? "This browser sees the ledger for the first time. It keeps the checkpoint to compare on your next visit."
+          : "An invalid checkpoint is not kept."}
       </span>
     );
   }
@@ -132,7 +131,7 @@ function SeenBefore({ head }: { readonly head: LedgerHead }): JSX.Element {
         <Badge tone={judgement.signed.verdict === "good" ? "good" : "warn"} text="nothing rewritten" />
       </span>
       {sawThen}
-      <span class="muted small">Today’s ledger begins with those: proven here, not believed.</span>
+      <span class="muted small">Today’s ledger begins with them: proven by this browser.</span>
     </>
   );
 }
@@ -151,21 +150,21 @@ function Rewritten({
   return (
     <div class="stack-small" role="alert">
       <span>
-        <Badge tone="bad" text="not what was seen" />
+        <Badge tone="bad" text="changed since last visit" />
       </span>
       {saw}
       <span>{children}</span>
       <span class="muted small">
-        Ask who runs the server. If its data were restored from a backup, the entries after that are gone.
+        Ask the server's operator. If its data was restored from a backup, later entries are gone.
       </span>
       <span>
         <button type="button" class="button-small" onClick={() => setAsked(true)}>
-          Forget what was seen …
+          Forget earlier visits …
         </button>
       </span>
       {isAsked && (
         <Confirm
-          title="Forget what this browser saw of the ledger?"
+          title="Forget what this browser has seen of the ledger?"
           confirm="Forget it"
           action={action}
           close={() => setAsked(false)}

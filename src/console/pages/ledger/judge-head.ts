@@ -9,7 +9,10 @@ import type { Seen } from "./seen.ts";
 
 export type KeyAnswer = AnswerOf<"GET /v1/ledger/key">;
 
-/** Who has signed a checkpoint; `reason` where that is nobody who should have. `undecided`: this browser can't tell. */
+/**
+ * Whether a checkpoint is signed by the ledger's key, with the reason if not. `undecided`: this browser cannot check
+ * it.
+ */
 export type Signed =
   | { readonly verdict: "good"; readonly checkpoint: Checkpoint; readonly key: VerifierKey }
   | {
@@ -18,7 +21,7 @@ export type Signed =
       readonly reason: string;
     };
 
-/** Checks the signature of a checkpoint with the keys that the server names. */
+/** Checks a checkpoint's signature with the keys that the server names. */
 export async function judgeCheckpoint(text: string, { vkey, former_vkeys = [] }: KeyAnswer): Promise<Signed> {
   const missing = missingHere();
   if (missing !== null) return { verdict: "undecided", checkpoint: null, reason: missing };
@@ -30,7 +33,11 @@ export async function judgeCheckpoint(text: string, { vkey, former_vkeys = [] }:
     const [key] = await signersOf(signed.note, keys, browserTools.verifySignature);
     if (!key) return { verdict: "bad", checkpoint, reason: "None of the ledger's keys has signed it." };
     if (key.name !== checkpoint.origin) {
-      return { verdict: "bad", checkpoint, reason: `It is signed by ${key.name}, which is another ledger.` };
+      return {
+        verdict: "bad",
+        checkpoint,
+        reason: `It is signed by ${key.name}, the key of a different ledger.`,
+      };
     }
     return { verdict: "good", checkpoint, key };
   } catch (error) {
@@ -44,25 +51,25 @@ export async function judgeCheckpoint(text: string, { vkey, former_vkeys = [] }:
   }
 }
 
-/** What a ledger is, compared with what this browser saw of it before. */
+/** A ledger compared with what this browser has seen of it. */
 export type Growth =
-  /** Nothing was seen before. */
+  /** Not seen before. */
   | "first"
-  /** It begins with the entries that were seen. */
+  /** It begins with the entries seen before. */
   | "grown"
-  /** It does not: entries were changed, added or taken away. */
+  /** It does not: entries were changed, added or removed. */
   | "rewritten"
-  /** It bears another name. */
+  /** It has a different name. */
   | "another";
 
 export interface HeadJudgement {
   readonly signed: Signed;
   readonly growth: Growth;
-  /** Whether its key is the one that was seen. */
+  /** Whether the key is the one seen before. */
   readonly isSameKey: boolean;
 }
 
-/** Judges the ledger's head, with what was seen before and the proof that the one has grown out of the other. */
+/** Judges the ledger's head by what was seen before and the consistency proof between the two. */
 export async function judgeHead(
   { consistency, checkpoint: text }: AnswerOf<"GET /v1/ledger/consistency">,
   keys: KeyAnswer,
@@ -78,7 +85,7 @@ export async function judgeHead(
   return { signed, growth: isGrown ? "grown" : "rewritten", isSameKey };
 }
 
-/** Null for what is kept in a form that is none. */
+/** Null if the stored checkpoint is malformed. */
 export function seenCheckpoint({ note }: Seen): Checkpoint | null {
   try {
     return parseSignedCheckpoint(note).checkpoint;

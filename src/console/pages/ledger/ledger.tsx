@@ -15,13 +15,13 @@ const TABS: readonly (readonly [LedgerTab, string])[] = [
   ["export", "Export"],
 ];
 
-/** The record of all that was asked, allowed, refused and done, and what proves that nobody has changed it. */
+/** The ledger: its entries, proofs, exports and verification. */
 export function Ledger(): JSX.Element {
   const { can } = useSession();
   return (
     <Page
       title="Ledger"
-      lead="What was asked, decided and done, by whom and about what. Each entry holds the hash of the one before it, so that none can be changed unseen."
+      lead="Every request, decision and action, with who made it. Each entry contains the hash of the previous one, so no entry can be changed unnoticed."
     >
       {can("ledger:read") ? <Readable /> : <NotReadable />}
     </Page>
@@ -63,8 +63,8 @@ function Tab({
 export function NotReadable(): JSX.Element {
   return (
     <Empty title="You may not read the ledger">
-      The token that you are signed in with does not have the scope <code>ledger:read</code>. Sign in with one
-      that has it, or ask who issued yours.
+      Your token lacks the scope <code>ledger:read</code>. Sign in with one that has it, or ask the person who
+      issued yours.
     </Empty>
   );
 }

@@ -1,8 +1,6 @@
-/*
- * Times as `<input type="datetime-local">` has them: in the reader's zone, without saying so. REST takes them in UTC.
- */
+/* Times of `<input type="datetime-local">` are in the reader's zone without naming it. REST expects UTC. */
 
-/** `2026-03-01T09:30`, with seconds where it has some; empty for what is no time. */
+/** `2026-03-01T09:30`, with seconds if there are any; empty for an invalid time. */
 export function localOf(time: string): string {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return "";
@@ -12,13 +10,13 @@ export function localOf(time: string): string {
   return `${day}T${minute}${seconds}`;
 }
 
-/** Empty for what is no time. */
+/** Empty for an invalid time. */
 export function utcOf(local: string): string {
   const at = new Date(local);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString();
 }
 
-/** Such as `Europe/Berlin`. */
+/** For example `Europe/Berlin`. */
 export function zoneName(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }

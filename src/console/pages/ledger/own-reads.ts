@@ -1,14 +1,14 @@
 import { useMemo } from "preact/hooks";
 
-/** Entries of what this page itself has read: each reading is one, and none of them is news to its reader. */
+/** Entries caused by this page's own reads, which are not news to its reader. */
 export interface OwnReads {
-  /** Takes the number of a call's entry from the headers of its answer. @returns it; 0 where there is none */
+  /** Notes the entry that an answer's headers name. @returns its number; 0 if there is none */
   note(headers: Headers): number;
-  /** How many entries of its own lie behind `after`, up to `upTo`. */
+  /** The number of own entries after `after`, up to `upTo`. */
   count(after: number, upTo: number): number;
 }
 
-/** Numbers that are kept: more readings than that behind one look at the list are counted as news. */
+/** The most entries remembered. Older ones count as news. */
 const MOST = 1_000;
 
 export function useOwnReads(): OwnReads {

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { TextField } from "../../parts/field.tsx";
 import { localOf, utcOf } from "./local-time.ts";
 
-/** A time that begins or ends a period: typed in the reader's zone, told in UTC. */
+/** The start or end of a period: typed in the reader's zone, reported in UTC. */
 export function TimeField({
   label,
   value,
@@ -10,7 +10,7 @@ export function TimeField({
   error,
 }: {
   readonly label: string;
-  /** RFC 3339 in UTC; empty: none. */
+  /** RFC 3339 in UTC; empty if unset. */
   readonly value: string;
   readonly change: (value: string) => void;
   readonly error?: string | undefined;

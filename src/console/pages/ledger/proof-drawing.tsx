@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import type { EntryCheck, ProofNode } from "./check-entry.ts";
 import { rangeText, shortHash } from "./hash-text.ts";
 
-/* In units of the drawing, which are pixels where there is room. */
+/* In units of the drawing, which are pixels if it is not scaled down. */
 const WIDTH = 340;
 const BOX = { width: 156, height: 44 } as const;
 const LEVEL = 78;
@@ -11,7 +11,7 @@ const LEFT = EDGE;
 const RIGHT = WIDTH - BOX.width - EDGE;
 const MIDDLE = (WIDTH - BOX.width) / 2;
 
-/** A box of the drawing, and where it stands. */
+/** A box and its position. */
 interface Box {
   readonly node: ProofNode;
   readonly x: number;
@@ -21,13 +21,13 @@ interface Box {
 }
 
 /**
- * The way from the leaf up to the root: on each level our node and the one beside it, and above them what the two are hashed
- * to. A tick says that the hash leads to the signed root: where the root does not fit, none of them is known to be right.
+ * The path from the leaf to the root: on each level our node and its sibling, and above them their common hash. Ticks
+ * appear only if the path ends at the signed root; otherwise no hash is known to be right.
  */
 export function ProofDrawing({ check }: { readonly check: EntryCheck }): JSX.Element {
   const { steps, root, isRootSigned } = check;
   if (root === null)
-    return <p class="problem">The server’s hashes make no way up: there is nothing to draw.</p>;
+    return <p class="problem">The server’s hashes form no path to the root, so there is nothing to draw.</p>;
   const height = steps.length * LEVEL + BOX.height + 2 * EDGE;
   const yOf = (level: number) => EDGE + (steps.length - level) * LEVEL;
   const boxes: Box[] = steps.flatMap(({ own, sibling, side }, level) => [
@@ -51,7 +51,7 @@ export function ProofDrawing({ check }: { readonly check: EntryCheck }): JSX.Ele
     x: MIDDLE,
     y: yOf(steps.length),
     kind: "own",
-    name: steps.length === 0 ? "Leaf, which is the root" : "Root",
+    name: steps.length === 0 ? "Leaf and root" : "Root",
   };
   const parents = [...boxes.filter(({ kind }) => kind === "own").slice(1), top];
   return (
@@ -59,7 +59,7 @@ export function ProofDrawing({ check }: { readonly check: EntryCheck }): JSX.Ele
       class="proof-drawing"
       viewBox={`0 0 ${WIDTH} ${height}`}
       role="img"
-      aria-label={`The way from the leaf up to the root in ${steps.length} steps. The table has every hash of it.`}
+      aria-label={`The path from the leaf to the root in ${steps.length} steps. The table contains every hash.`}
     >
       {boxes.map((box, at) => {
         const parent = parents[Math.floor(at / 2)];

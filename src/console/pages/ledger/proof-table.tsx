@@ -3,21 +3,21 @@ import { Card } from "../../parts/page.tsx";
 import type { EntryCheck, ProofNode } from "./check-entry.ts";
 import { rangeText } from "./hash-text.ts";
 
-/** What the drawing shows, with every hash in full. */
+/** The drawing as a table, with complete hashes. */
 export function ProofTable({ check }: { readonly check: EntryCheck }): JSX.Element | null {
   const { steps, root, isRootSigned, signed } = check;
   if (root === null) return null;
   return (
-    <Card title="Every hash of it">
+    <Card title="All hashes">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
-      <section class="table-frame" tabIndex={0} aria-label="Every hash of the proof">
+      <section class="table-frame" tabIndex={0} aria-label="All hashes of the proof">
         <table class="proof-table">
-          <caption class="unseen">The way from the leaf up to the root</caption>
+          <caption class="unseen">The path from the leaf to the root</caption>
           <thead>
             <tr>
               <th scope="col">Level</th>
-              <th scope="col">Ours, computed here</th>
-              <th scope="col">Beside it, from the server</th>
+              <th scope="col">Computed here</th>
+              <th scope="col">Sibling, from the server</th>
             </tr>
           </thead>
           <tbody>
@@ -39,10 +39,10 @@ export function ProofTable({ check }: { readonly check: EntryCheck }): JSX.Eleme
               </td>
               <td>
                 {isRootSigned ? (
-                  "It is the root that the checkpoint names."
+                  "It is the root in the checkpoint."
                 ) : (
                   <span class="proof-wrong">
-                    The checkpoint names another root
+                    The checkpoint has a different root
                     {signed.checkpoint && (
                       <>
                         : <code class="break">{signed.checkpoint.root.toHex()}</code>

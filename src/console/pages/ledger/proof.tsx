@@ -9,7 +9,7 @@ import { ProofDrawing } from "./proof-drawing.tsx";
 import { ProofTable } from "./proof-table.tsx";
 import { useProof } from "./use-proof.ts";
 
-/** The proof that an entry is in the ledger, computed again by this browser, and drawn. */
+/** The proof that the ledger contains an entry, recomputed by this browser and drawn. */
 export function Proof({ seq, entry }: { readonly seq: number; readonly entry: EntryAnswer }): JSX.Element {
   const { check, note, at, problem, reload } = useProof(seq, entry);
   return (
@@ -26,10 +26,10 @@ export function Proof({ seq, entry }: { readonly seq: number; readonly entry: En
             </Card>
             <CheckpointCard check={check} note={note} at={at} />
           </div>
-          <Card title="Way up the tree">
+          <Card title="Path to the root">
             <p class="muted small">
-              From the entry’s leaf at the bottom to the signed root. Each hash of ours is computed here from
-              the two below it; those beside them came from the server.
+              From the entry’s leaf at the bottom to the signed root. Each hash on the path is computed here
+              from the two below it; the siblings come from the server.
             </p>
             <ProofDrawing check={check} />
           </Card>
@@ -63,7 +63,7 @@ function Verdict({ check, seq }: { readonly check: EntryCheck; readonly seq: num
   return (
     <p class="row" role="alert">
       <Badge tone="bad" text="broken" />
-      <span>What the server says of this entry does not fit together.</span>
+      <span>The server’s statements about this entry contradict each other.</span>
     </p>
   );
 }
@@ -74,7 +74,7 @@ function Checks({ check, seq }: { readonly check: EntryCheck; readonly seq: numb
     <ol class="proof-checks">
       <Line
         isGood={wrong.length === 0}
-        text={`The bytes are of entry ${countText(seq)}, and hash to its leaf.`}
+        text={`The bytes belong to entry ${countText(seq)} and match its leaf hash.`}
       >
         {wrong}
       </Line>
@@ -82,11 +82,11 @@ function Checks({ check, seq }: { readonly check: EntryCheck; readonly seq: numb
         isGood={isRootSigned}
         text={
           steps.length === 0
-            ? "The leaf is the root of the tree."
+            ? "The leaf is the tree's root."
             : `${plural(steps.length, "step")} up the tree lead to the root of the checkpoint.`
         }
       >
-        {isRootSigned ? [] : ["The hashes lead to another root than the one that the checkpoint names."]}
+        {isRootSigned ? [] : ["The hashes lead to a different root than the checkpoint's."]}
       </Line>
       <Line isGood={signed.verdict === "good"} text="The checkpoint is signed by the ledger’s key.">
         {signed.verdict === "good" ? [] : [signed.reason]}
@@ -111,7 +111,7 @@ function Line({
       </span>
       <div class="stack-small">
         <span>
-          <span class="unseen">{isGood ? "Fits: " : "Does not fit: "}</span>
+          <span class="unseen">{isGood ? "Match: " : "Mismatch: "}</span>
           {text}
         </span>
         {children.map((reason) => (
@@ -138,13 +138,13 @@ function CheckpointCard({
     <Card title="Checkpoint">
       <Facts
         of={[
-          ["Ledger", checkpoint?.origin ?? "It cannot be read"],
+          ["Ledger", checkpoint?.origin ?? "It could not be read"],
           checkpoint && ["Entries", <span class="number">{countText(checkpoint.size)}</span>],
           checkpoint && ["Root", <code>{checkpoint.root.toHex()}</code>],
           [
             "Signed",
             <>
-              as this page asked for it, <Time at={at} whole />
+              requested by this page, <Time at={at} whole />
             </>,
           ],
           signed.verdict === "good"
@@ -154,7 +154,7 @@ function CheckpointCard({
       />
       <Code label="The checkpoint, a signed note" text={note} />
       <p class="muted small">
-        Whether this ledger begins with what this browser saw before is said on{" "}
+        To see whether this ledger still contains what this browser saw before, open{" "}
         <a href="/console/ledger">the ledger’s page</a>.
       </p>
     </Card>

@@ -5,14 +5,14 @@ import { browserTools, missingHere } from "../../../ledger/verify/bundle/page/to
 import { addressOf, fetchAnswer } from "../../api/client.ts";
 import { ApiProblem, offline } from "../../api/problem.ts";
 
-/** How far a check has got. */
+/** Progress of a check. */
 export type VerifyProgress =
   | { readonly step: "downloading"; readonly bytes: number }
   | { readonly step: "checking"; readonly bytes: number; readonly leaves: number };
 
-/** What is to be checked, and what is known of it from elsewhere. */
+/** What to check, and what is known from elsewhere. */
 export interface VerifyRequest {
-  /** RFC 3339; empty: from the beginning, or to the end. */
+  /** RFC 3339; empty: no bound. */
   readonly from: string;
   readonly to: string;
   readonly trust: Trust;
@@ -21,10 +21,10 @@ export interface VerifyRequest {
 const TELL_MS = 200;
 
 /**
- * Fetches the Article 14 bundle of a time and checks it here, with what `verify.html` in each bundle runs. A worker would need
- * a script's address that the page's policy trusts, and it trusts none: the check works in slices, between which the page goes on.
+ * Fetches the Article 14 bundle of a period and checks it with the code of each bundle's `verify.html`. The page's
+ * security policy permits no worker, so the check runs in slices between which the page stays responsive.
  *
- * @throws ApiProblem where the bundle is refused or breaks off; the signal's reason where that aborts
+ * @throws ApiProblem if the bundle is refused or breaks off; the signal's reason if it aborts
  */
 export async function runVerify(
   { from, to, trust }: VerifyRequest,
@@ -41,7 +41,7 @@ export async function runVerify(
   return verifyBundle(bundle, trust, {
     ...browserTools,
     sha256(data) {
-      // Every entry is hashed at least once: here it is counted, and here a check that nobody waits for ends.
+      // Each entry is hashed at least once, so this counts entries and notices an abort.
       signal.throwIfAborted();
       if (data[0] === LEAF) leaves += 1;
       if (often()) tell({ step: "checking", bytes: bundle.size, leaves });
@@ -50,7 +50,7 @@ export async function runVerify(
   });
 }
 
-/** What a leaf's bytes begin with when they are hashed, and no node's do (RFC 9162). */
+/** Prefix of a leaf's bytes when hashed; nodes have another (RFC 9162). */
 const LEAF = 0;
 
 async function fetchBundle(
@@ -76,12 +76,12 @@ async function fetchBundle(
     return await new Response(counted).blob();
   } catch (error) {
     if (signal.aborted) throw error;
-    const detail = "The bundle broke off on its way: nothing was checked.";
+    const detail = "The download of the bundle was interrupted, so nothing was checked.";
     throw new ApiProblem(0, { code: "offline", detail });
   }
 }
 
-/** True at most once in so many milliseconds. */
+/** A function that returns true at most once in `ms` milliseconds. */
 function seldom(ms: number): () => boolean {
   let last = performance.now();
   return () => {
@@ -92,7 +92,7 @@ function seldom(ms: number): () => boolean {
   };
 }
 
-/** Keys that were pasted, one a line. @throws NoteError */
+/** Pasted keys, one on each line. @throws NoteError */
 export function parseKeys(text: string): Trust["keys"] {
   return text
     .split("\n")
@@ -100,19 +100,19 @@ export function parseKeys(text: string): Trust["keys"] {
     .map((line) => parseVerifierKey(browserTools.sha256, line));
 }
 
-/** Checkpoints that were pasted, one after another. @throws NoteError */
+/** Pasted checkpoints, one after another. @throws NoteError */
 export function parsePasted(text: string): readonly SignedCheckpoint[] {
   const unix = text.replaceAll("\r\n", "\n").trim();
   return unix === "" ? [] : parseCheckpoints(`${unix}\n`);
 }
 
-/** Why what was pasted is none; undefined where it is, or is empty. */
+/** Why the pasted text is invalid; undefined if it is valid or empty. */
 export function refusal(parse: (text: string) => unknown, text: string): string | undefined {
   try {
     parse(text);
     return undefined;
   } catch (error) {
-    if (error instanceof NoteError) return `It cannot be read: ${error.message}.`;
+    if (error instanceof NoteError) return `It could not be read: ${error.message}.`;
     throw error;
   }
 }

@@ -1,22 +1,20 @@
-/** What this browser saw of a workspace's ledger when it looked last, and all of it held. */
+/** The last state of a workspace's ledger that this browser has verified. */
 export interface Seen {
-  /** The signed checkpoint, as it was answered. */
+  /** The signed checkpoint as received. */
   readonly note: string;
-  /** The key that it was checked with, as C2SP writes it. */
+  /** The key that verified it, in C2SP format. */
   readonly vkey: string;
   /** RFC 3339. */
   readonly at: string;
-  /** When it first looked: since then each checkpoint was the beginning of the next. */
+  /** Time of the first visit. Every checkpoint since then was consistent with the one before. */
   readonly since: string;
 }
 
-/*
- * Kept by the workspace's name, not by the ledger's: a server that came with another ledger under another name would be
- * believed otherwise.
- */
+/* Stored by the workspace's name rather than the ledger's: otherwise a server with a different ledger under a
+   different name would be trusted. */
 const keyOf = (workspace: string) => `gatehouse-ledger-seen:${workspace}`;
 
-/** Null where nothing was seen, or the browser keeps nothing for pages. */
+/** Null if nothing was seen, or if the browser stores nothing for this site. */
 export function readSeen(workspace: string): Seen | null {
   try {
     return parseSeen(JSON.parse(localStorage.getItem(keyOf(workspace)) ?? "null"));
@@ -29,7 +27,7 @@ export function keepSeen(workspace: string, seen: Seen): void {
   try {
     localStorage.setItem(keyOf(workspace), JSON.stringify(seen));
   } catch {
-    // Nothing can be compared next time, and the page says so then.
+    // Without storage there is nothing to compare next time, and the page says so.
   }
 }
 
@@ -37,7 +35,7 @@ export function forgetSeen(workspace: string): void {
   try {
     localStorage.removeItem(keyOf(workspace));
   } catch {
-    // Nothing is kept then.
+    // Without storage nothing is kept.
   }
 }
 

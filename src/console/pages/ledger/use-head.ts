@@ -6,26 +6,26 @@ import { type HeadJudgement, judgeHead, seenCheckpoint } from "./judge-head.ts";
 import type { OwnReads } from "./own-reads.ts";
 import { forgetSeen, keepSeen, readSeen, type Seen } from "./seen.ts";
 
-/** The ledger's head as it was when the page asked. */
+/** The ledger's head when the page asked for it. */
 export interface LedgerHead {
   readonly judgement: HeadJudgement | null;
-  /** What this browser saw before the page was opened. */
+  /** What this browser had seen before the page was opened. */
   readonly seen: Seen | null;
-  /** Entries of that. */
+  /** The number of entries seen before. */
   readonly seenSize: number;
-  /** The ledger has fewer entries than were seen. */
+  /** Whether the ledger has fewer entries than were seen before. */
   readonly isShorter: boolean;
-  /** When it was asked for, and signed. RFC 3339. */
+  /** When the checkpoint was requested and signed. RFC 3339. */
   readonly at: string | null;
   readonly problem: ApiProblem | null;
   reload(): void;
-  /** Begins anew with what the server says now. */
+  /** Starts over with the server's current state. */
   forget(): void;
 }
 
 /**
- * Reads the ledger's signed head, compares it with what this browser saw before, and keeps it for the next time where all of
- * it holds. What did not hold is never kept.
+ * Reads the signed head, compares it with what this browser has seen, and remembers it if everything holds. A head
+ * that does not hold is never remembered.
  */
 export function useHead(ownReads: OwnReads): LedgerHead {
   const { workspace } = useSession().session;

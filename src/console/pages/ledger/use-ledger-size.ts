@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useSession } from "../../state/session.tsx";
 
-/** Entries of the ledger, as the feed tells it; 0 before it has. */
+/** The ledger's size, from the feed; 0 before the first event. */
 export function useLedgerSize(): number {
   const { feed } = useSession();
   const [size, setSize] = useState(() => feed.last("ledger.grown")?.size ?? 0);

@@ -3,23 +3,23 @@ import type { LedgerEntry, LedgerQuery } from "../../../http/api.ts";
 import { call } from "../../api/client.ts";
 import { type ApiProblem, asProblem } from "../../api/problem.ts";
 
-/** What became of an intent, or the intent of an outcome. */
+/** The outcome of an intent, or the intent of an outcome. */
 export interface Pair {
   readonly other: LedgerEntry | null;
   readonly isLoading: boolean;
   readonly problem: ApiProblem | null;
-  /** Entries of the kind that were looked at, where none of them was it. */
+  /** How many entries were searched without finding it. */
   readonly looked: number;
-  /** Looks further on; null where nothing is left to look at. */
+  /** Continues the search; null if everything was searched. */
   readonly further: (() => void) | null;
 }
 
-/** Outcomes come soon behind their intent: most are among the next entries of the kind. */
+/** Most outcomes follow within this many entries of the same kind. */
 const AT_ONCE = 100;
 
 /**
- * Reads the other half of an entry. An outcome names its intent; the outcome of an intent is looked for among the later
- * entries of the same action, about the same agent and task.
+ * Reads the other half of an entry. An outcome names its intent; the outcome of an intent is searched among later
+ * entries with the same action, agent and task.
  */
 export function usePair(entry: LedgerEntry): Pair {
   const [other, setOther] = useState<LedgerEntry | null>(null);

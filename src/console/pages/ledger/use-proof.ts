@@ -5,15 +5,15 @@ import { checkEntry, type EntryAnswer, type EntryCheck } from "./check-entry.ts"
 
 export interface CheckedProof {
   readonly check: EntryCheck | null;
-  /** The checkpoint as it was answered: a signed note. */
+  /** The signed checkpoint as received. */
   readonly note: string;
-  /** When the checkpoint was asked for, and signed. RFC 3339. */
+  /** When the checkpoint was requested and signed. RFC 3339. */
   readonly at: string;
   readonly problem: ApiProblem | null;
   reload(): void;
 }
 
-/** Reads the proof of an entry, and computes it again. */
+/** Reads an entry's proof and recomputes it. */
 export function useProof(seq: number, entry: EntryAnswer): CheckedProof {
   const proof = useData("GET /v1/ledger/:seq/proof", { params: { seq: String(seq) } });
   const key = useData("GET /v1/ledger/key", {});

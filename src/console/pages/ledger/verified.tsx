@@ -5,21 +5,17 @@ import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Facts } from "../../parts/page.tsx";
 
 const WORDS: Readonly<Record<Verdict, readonly [tone: Tone, badge: string, text: string]>> = {
-  holds: [
-    "good",
-    "holds",
-    "Nothing in it contradicts anything else, and the signed checkpoint vouches for its entries.",
-  ],
-  tampered: ["bad", "tampered with", "Something was changed, added or taken away."],
-  undecided: ["warn", "cannot be decided", "Something is missing that it takes to say."],
+  holds: ["good", "holds", "Everything is consistent, and the signed checkpoint covers all entries."],
+  tampered: ["bad", "tampered with", "Something was changed, added or removed."],
+  undecided: ["warn", "cannot be decided", "Something needed for the decision is missing."],
 };
 
-/** What a check has come to. */
+/** The result of a check. */
 export function Verified({ result }: { readonly result: Verification }): JSX.Element {
   const { verdict, findings, facts } = result;
   const [tone, badge, text] = WORDS[verdict];
   const heading = useRef<HTMLHeadingElement>(null);
-  // It appears below what was pressed: whoever does not see the page is led there.
+  // The result appears below the button, so its heading takes the focus for screen readers.
   useEffect(() => heading.current?.focus(), [result]);
   return (
     <section class={`card ledger-verdict ledger-verdict-${tone}`}>

@@ -16,7 +16,7 @@ import { readSeen } from "./seen.ts";
 import { Verified } from "./verified.tsx";
 import { WhatItShows } from "./what-it-shows.tsx";
 
-/** Checks the ledger, or a time of it, with the reader's own machine. */
+/** Verifies the ledger or a period of it in the browser. */
 export function VerifyTab({ filter }: { readonly filter: LedgerFilter }): JSX.Element {
   const { workspace } = useSession().session;
   const [from, setFrom] = useState(filter.from);
@@ -77,7 +77,7 @@ export function VerifyTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
               />
             </div>
             <p class="muted small">
-              Without dates the whole ledger is checked. Times are in your zone, {zoneName()}.
+              Without dates, the whole ledger is verified. Times are in your zone, {zoneName()}.
             </p>
             {seen && seenHead && (
               <Check
@@ -92,11 +92,11 @@ export function VerifyTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
               />
             )}
             <details class="ledger-known">
-              <summary>What you know from elsewhere: the key, checkpoints that were kept</summary>
+              <summary>What you know from elsewhere: the key, earlier checkpoints</summary>
               <div class="stack">
                 <TextArea
-                  label="Verifier keys, one a line"
-                  hint="As gatehouse ledger key prints it. Without one, the key that lies in the bundle is believed."
+                  label="Verifier keys, one per line"
+                  hint="As printed by gatehouse ledger key. Without one, the key in the bundle is trusted."
                   isCode
                   rows={2}
                   value={keys}
@@ -105,7 +105,7 @@ export function VerifyTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
                 />
                 <TextArea
                   label="Checkpoints, one after another"
-                  hint="Signed notes, as they were kept in a file, or posted to your webhook."
+                  hint="Signed notes from your checkpoint file or webhook."
                   isCode
                   rows={5}
                   value={checkpoints}
@@ -142,7 +142,7 @@ export function VerifyTab({ filter }: { readonly filter: LedgerFilter }): JSX.El
 function Progress({ of }: { readonly of: VerifyProgress | null }): JSX.Element {
   return (
     <span class="muted" role="status">
-      {of?.step === "downloading" && `Getting the bundle: ${sizeText(of.bytes)} …`}
+      {of?.step === "downloading" && `Downloading the bundle: ${sizeText(of.bytes)} …`}
       {of?.step === "checking" && `Checking ${sizeText(of.bytes)}: ${countText(of.leaves)} entries hashed …`}
     </span>
   );

@@ -7,7 +7,10 @@ export function sumOf({ values }: Series): number {
   return values.reduce<number>((total, value) => total + (value ?? 0), 0);
 }
 
-/** Those that cost most, what all others cost, and what was of none of them, under the name `rest`. What cost nothing is not drawn. */
+/**
+ * The costliest series, the sum of the others, and under the name `rest` what belongs to none. Series without cost
+ * are left out.
+ */
 export function creditSeries(breakdown: Breakdown, total: readonly number[], rest: string): Series[] {
   if (breakdown === null) return [];
   const named: Series[] = breakdown.top
@@ -18,7 +21,7 @@ export function creditSeries(breakdown: Breakdown, total: readonly number[], res
   }
   const unnamed = total.map((all, slot) => {
     const left = all - named.reduce((sum, { values }) => sum + (values[slot] ?? 0), 0);
-    // Credits are exact to a millionth; a float's own dust is not a credit.
+    // Credits have six decimals; this removes floating-point error.
     return Math.max(0, Math.round(left * 1_000_000) / 1_000_000);
   });
   if (unnamed.some((value) => value > 0)) named.push({ name: rest, values: unnamed, tone: "plain" });
@@ -54,7 +57,7 @@ export function toolSeries({ tools }: UsageReport): Series[] {
   ];
 }
 
-/** The median, and what nineteen in twenty stay below. */
+/** The median and the 95th percentile. */
 export function latencySeries({ p50, p95 }: UsageReport["latency_ms"]["task"]): Series[] {
   return [
     { name: "p50", values: p50 },

@@ -9,7 +9,7 @@ import { creditSeries, errorSeries, latencySeries, sumOf, taskSeries, toolSeries
 const AMOUNTS = bars({ isWhole: false });
 const COUNTS = bars({ isWhole: true });
 
-/** A report of use, drawn. */
+/** A usage report as charts. */
 export function Charts({ report }: { readonly report: UsageReport }): JSX.Element {
   const { totals } = report;
   const tasks = totals.tasks.succeeded + totals.tasks.failed + totals.tasks.cancelled;
@@ -87,7 +87,7 @@ function Drawn({
   whole,
 }: {
   readonly title: string;
-  /** What it comes to in all. */
+  /** The total. */
   readonly sum: string;
   readonly series: readonly Series[];
   readonly report: UsageReport;
@@ -107,7 +107,7 @@ function Drawn({
   );
 }
 
-/** Not added up: a task that fails since its model did is one failure, and counted with both. */
+/** Not added up: a task that fails because of its model counts in both. */
 function errorsText({ tasks, models, tools }: UsageReport["totals"]): string {
   return [
     plural(tasks.failed, "task"),

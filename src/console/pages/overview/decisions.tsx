@@ -8,7 +8,7 @@ import { useData } from "../../state/use-data.ts";
 
 const SHOWN = 5;
 
-/** What people decided last. */
+/** The latest decisions. */
 export function Decisions(): JSX.Element {
   const decided = useData("GET /v1/approvals", { query: { status: "decided", limit: SHOWN } }, [
     "approval.changed",
@@ -19,8 +19,8 @@ export function Decisions(): JSX.Element {
         {({ data }) =>
           data.length === 0 ? (
             <p class="muted">
-              Nobody has decided anything yet. Calls wait for a person where an agent's approvals name their
-              tool, and where a tool says that it destroys something.
+              No decisions yet. A call is waiting for approval if the agent's approvals match its tool, or if
+              the tool is marked as destructive.
             </p>
           ) : (
             <ul class="matters">

@@ -6,7 +6,7 @@ import { useFeedState, useSession } from "../../state/session.tsx";
 import { useUsage } from "../../state/usage.ts";
 import { useData } from "../../state/use-data.ts";
 
-/** How things stand at this moment: what runs, what waits, what is left. */
+/** Current figures: running and waiting tasks, approvals, remaining budget. */
 export function Figures({ workspace }: { readonly workspace: Workspace | undefined }): JSX.Element {
   const { can } = useSession();
   const usage = useUsage();
@@ -27,7 +27,7 @@ export function Figures({ workspace }: { readonly workspace: Workspace | undefin
       />
       {can("approvals:write") && (
         <Figure
-          name="Waiting for a person"
+          name="Waiting for approval"
           value={usage && countText(usage.approvals_pending ?? 0)}
           note="calls to decide on"
           level={(usage?.approvals_pending ?? 0) > 0 ? "warn" : undefined}
@@ -56,7 +56,7 @@ function Credits({ workspace }: { readonly workspace: Workspace | undefined }): 
       name="Credits this month"
       value={spent === undefined ? null : creditsText(spent)}
       note={
-        workspace === undefined ? "credits" : limit === null ? "no budget is set" : `of ${creditsText(limit)}`
+        workspace === undefined ? "credits" : limit === null ? "no budget set" : `of ${creditsText(limit)}`
       }
       used={spent === undefined || limit === null ? undefined : limit === 0 ? 1 : spent / limit}
       href="/console/settings/limits"
@@ -64,7 +64,7 @@ function Credits({ workspace }: { readonly workspace: Workspace | undefined }): 
   );
 }
 
-/** How long the ledger is, and when its head was signed for this page. */
+/** The ledger's size, and when its head was signed for this page. */
 function LedgerFigure(): JSX.Element {
   const { feed } = useSession();
   const head = useData("GET /v1/ledger/consistency", { query: { from: 0 } });
@@ -95,8 +95,8 @@ function LedgerFigure(): JSX.Element {
 
 const STATES = {
   connecting: ["Connecting", "…"],
-  live: ["Live", "changes show by themselves"],
-  lost: ["Lost", "figures are those of before"],
+  live: ["Live", "updated live"],
+  lost: ["Lost", "figures may be out of date"],
 } as const;
 
 function Connection(): JSX.Element {
@@ -124,13 +124,13 @@ function Figure({
   href,
 }: {
   readonly name: string;
-  /** Null: not known yet. */
+  /** Null while unknown. */
   readonly value: string | null;
   readonly note: ComponentChildren;
-  /** The part of a limit that is used, from 0 to 1. */
+  /** The used part of a limit, from 0 to 1. */
   readonly used?: number | undefined;
   readonly level?: Level | undefined;
-  /** Null: the reader may not open it, or there is nothing to open. */
+  /** Null if there is no page to open, or the reader may not open it. */
   readonly href: string | null;
 }): JSX.Element {
   const inside = (

@@ -3,7 +3,7 @@ import { Card } from "../../parts/page.tsx";
 import { useSession } from "../../state/session.tsx";
 import { useData } from "../../state/use-data.ts";
 
-/** What to do in a workspace where nothing has happened yet; each step is ticked once it is done. */
+/** A checklist for a new workspace. */
 export function FirstSteps({
   hasAgent,
   hasTask,
@@ -28,21 +28,21 @@ export function FirstSteps({
         <Step
           isDone={hasAgent}
           title="Create an agent"
-          text="A named worker: what it may know, which models and tools it may use, and what it may spend."
+          text="A named worker, with the documents it may see, the models and tools it may use, and its budget."
           links={can("agents:write") ? [["/console/agents/-/new", "Create an agent"]] : []}
           scope="agents:write"
         />
         <Step
           isDone={hasTask}
           title="Run a task"
-          text="Give the agent something to do, and watch each step of it. The model that comes with Gatehouse needs no key."
+          text="Give the agent a task and watch each step. The built-in model needs no key."
           links={can("tasks:write") ? [["/console/tasks?new", "Run a task"]] : []}
           scope="tasks:write"
         />
         <Step
           isDone={hasTool || hasDocument}
           title="Connect a tool, or upload a document"
-          text="Tools come from MCP servers and HTTP APIs. Documents in the vault are what agents answer from."
+          text="Tools come from MCP servers and HTTP APIs. Agents answer from documents in the vault."
           links={[
             ...(can("connectors:write") ? ([["/console/connectors/-/new", "Connect a tool"]] as const) : []),
             ...(can("vault:write") ? ([["/console/vault", "Upload a document"]] as const) : []),
@@ -64,9 +64,9 @@ function Step({
   readonly isDone: boolean;
   readonly title: string;
   readonly text: string;
-  /** Addresses and what they are called; empty for who may not. */
+  /** Pairs of address and label; empty if the reader may not do it. */
   readonly links: readonly (readonly [string, string])[];
-  /** What it takes. */
+  /** The scope needed. */
   readonly scope: string;
 }): JSX.Element {
   return (
@@ -93,7 +93,7 @@ function Step({
             ))}
           </div>
         ) : (
-          !isDone && <p class="muted small">It takes a token with {scope}.</p>
+          !isDone && <p class="muted small">You need a token with {scope}.</p>
         )}
       </div>
     </li>

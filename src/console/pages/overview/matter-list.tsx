@@ -8,13 +8,15 @@ import type { Matter } from "./matters.ts";
 import type { Reads } from "./reads.ts";
 import { useMatters } from "./use-matters.ts";
 
-/** What needs a person: the worst first, each with the page where something can be done about it. */
+/** What needs attention, most serious first, each linked to the page where it can be resolved. */
 export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
   const { matters, isWhole, problem } = useMatters(reads);
   return (
     <Card title="Needs you">
       <p class="unseen" role="status">
-        {isWhole && problem === null ? `${plural(matters.length, "thing needs", "things need")} you` : ""}
+        {isWhole && problem === null
+          ? `${plural(matters.length, "thing needs", "things need")} attention`
+          : ""}
       </p>
       <ProblemNote problem={problem} />
       {matters.length > 0 ? (
@@ -32,9 +34,9 @@ export function MatterList({ reads }: { readonly reads: Reads }): JSX.Element {
   );
 }
 
-/** What the page looks at, and the scopes that it takes. */
+/** What the page checks, and the scopes needed. */
 const LOOKED_AT = [
-  ["calls that wait for a person", ["approvals:write"]],
+  ["calls waiting for approval", ["approvals:write"]],
   ["connectors that cannot be reached", ["connectors:read"]],
   ["stopped agents", ["agents:read"]],
   ["failed tasks", ["tasks:read"]],
@@ -54,8 +56,8 @@ function AllWell(): JSX.Element {
       <div class="stack-small">
         <strong>
           {unseen.length === LOOKED_AT.length
-            ? "What needs a person is not shown to you."
-            : "Nothing that you may see needs you."}
+            ? "Your token does not permit you to see what needs attention."
+            : "Nothing that you may see needs attention."}
         </strong>
         <p class="muted">Your token lacks the scopes for the rest:</p>
         <ul class="unseen-matters muted">
@@ -70,10 +72,10 @@ function AllWell(): JSX.Element {
   }
   return (
     <div class="stack-small">
-      <strong>Nothing needs you.</strong>
+      <strong>Nothing needs attention.</strong>
       <p class="muted">
         Calls that wait for a person, connectors that cannot be reached, stopped agents, exceeded limits,
-        budgets that run out and failed tasks show here by themselves.
+        budgets running out and failed tasks appear here by themselves.
       </p>
     </div>
   );

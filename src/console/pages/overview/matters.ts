@@ -2,23 +2,23 @@ import type { Agent, Connector, FeedEvents, LedgerEntry, Workspace } from "../..
 import { countText, creditsText, plural } from "../../parts/text.tsx";
 import { explained } from "./task-errors.ts";
 
-/** Something that a person should look at. */
+/** Something that needs a person's attention. */
 export interface Matter {
   readonly key: string;
   readonly tone: "warn" | "bad";
-  /** One word for the badge. */
+  /** One word, for the badge. */
   readonly kind: string;
   readonly title: string;
   /** What it means, or what to do. */
   readonly text: string;
-  /** When it began, or was so last; RFC 3339. */
+  /** When it began or last occurred; RFC 3339. */
   readonly at: string | null;
-  /** Whether it matters how long that is ago. */
+  /** Whether its age matters. */
   readonly isWaiting?: true;
   readonly href: string;
 }
 
-/** A task that has failed. */
+/** A failed task. */
 export interface Failure {
   readonly id: string;
   readonly code: string;
@@ -29,7 +29,7 @@ export const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const MICROS = 1_000_000;
 
-/** `oldest`: when the one was asked that waits longest; null where that is not known. */
+/** `oldest`: when the longest-waiting approval was requested; null if unknown. */
 export function waitingMatters(count: number, oldest: string | null): Matter[] {
   if (count === 0) return [];
   return [
@@ -38,7 +38,7 @@ export function waitingMatters(count: number, oldest: string | null): Matter[] {
       tone: "warn",
       kind: "Waiting",
       title: `${plural(count, "call waits", "calls wait")} for a person`,
-      text: "Their tasks go on once somebody has decided, or end when the time is up.",
+      text: "Their tasks continue after a decision, or when the time is up.",
       at: oldest,
       isWaiting: true,
       href: "/console/approvals",
@@ -71,7 +71,7 @@ export function stopMatters(
         tone: "bad",
         kind: "Stopped",
         title: "The workspace is stopped",
-        text: "No agent runs, and new tasks are refused, until somebody resumes it above.",
+        text: "No agent runs, and new tasks are refused until somebody resumes it above.",
         at: null,
         href: "/console/agents",
       },
@@ -90,13 +90,13 @@ export function stopMatters(
     }));
 }
 
-/** Since when entries matter: midnight UTC, or the hour before now where that is longer ago. It moves twice a day. */
+/** The earliest time of relevant entries: midnight UTC, or an hour ago if that is earlier. Changes twice a day. */
 export function noticesFrom(now: number): number {
   const midnight = now - (now % DAY_MS);
   return now - midnight < HOUR_MS ? midnight - HOUR_MS : midnight;
 }
 
-/** Of entries `limit.exceeded`, newest first: those of the last hour that are of no budget, a limit each. */
+/** From `limit.exceeded` entries, newest first: one matter for each limit other than budgets, in the last hour. */
 export function limitMatters(entries: readonly LedgerEntry[], now: number): Matter[] {
   const byLimit = new Map<string, LedgerEntry[]>();
   for (const entry of entries) {
@@ -113,7 +113,7 @@ export function limitMatters(entries: readonly LedgerEntry[], now: number): Matt
       kind: "Limit",
       title: `The limit of ${limit === "tasks" ? "concurrent tasks" : limit} was exceeded ${minutes} of the last hour`,
       text: isEnforced
-        ? "Calls were refused. Raise the limit, or find out who calls so often."
+        ? "Calls were refused. Raise the limit, or find out which caller makes so many."
         : "Enforcement is soft: everything was served.",
       at: found[0]?.ts ?? null,
       href: `/console/ledger?action=limit.exceeded`,
@@ -121,7 +121,7 @@ export function limitMatters(entries: readonly LedgerEntry[], now: number): Matt
   });
 }
 
-/** The workspace's month, as its budget stands now. */
+/** The workspace's monthly budget as it stands. */
 export function monthMatters({ budget, usage }: Workspace): Matter[] {
   const limit = budget.credits_per_month;
   if (limit === null) return [];
@@ -143,7 +143,10 @@ export function monthMatters({ budget, usage }: Workspace): Matter[] {
   ];
 }
 
-/** Of entries `budget.warn` and `limit.exceeded`: agents whose budget is as it was, the last word of each on this UTC day. */
+/**
+ * From `budget.warn` and `limit.exceeded` entries: the latest state today (UTC) of each agent whose budget has not
+ * changed since.
+ */
 export function agentBudgetMatters(
   entries: readonly LedgerEntry[],
   agents: readonly Agent[],
@@ -167,8 +170,8 @@ export function agentBudgetMatters(
       tone: isSpent ? "bad" : "warn",
       kind: "Budget",
       title: isSpent
-        ? `Agent ${name} has spent its day's budget`
-        : `Agent ${name} has spent 80 % of its day's budget`,
+        ? `Agent ${name} has spent today's budget`
+        : `Agent ${name} has spent 80 % of today's budget`,
       text: `${creditsText(budget)} credits a day, until midnight UTC. ${isSpent ? "Its tasks are refused." : ""}`.trim(),
       at: entry.ts,
       href: `/console/agents/${encodeURIComponent(name)}`,
@@ -177,7 +180,7 @@ export function agentBudgetMatters(
   return matters;
 }
 
-/** Of the last hour, by error. `isCut`: there may be more of each than these. */
+/** Failures of the last hour, by error. `isCut`: there may be more. */
 export function failureMatters(failures: readonly Failure[], now: number, isCut: boolean): Matter[] {
   const byCode = new Map<string, Failure[]>();
   for (const failure of failures) {
@@ -205,7 +208,7 @@ export function failureMatters(failures: readonly Failure[], now: number, isCut:
   });
 }
 
-/** What is worst comes first, and otherwise the order stays. */
+/** Sorted by severity; otherwise the order is kept. */
 export function inOrder(matters: readonly Matter[]): Matter[] {
   return [...matters.filter(({ tone }) => tone === "bad"), ...matters.filter(({ tone }) => tone === "warn")];
 }

@@ -1,9 +1,9 @@
 import type { FeedEvents, Task } from "../../../http/api.ts";
 
-/** So many of the newest tasks are shown. */
+/** How many tasks are shown. */
 export const NEWEST = 10;
 
-/** The list with what was told in its place; a task that is new comes first. What nobody has read of it yet is not there. */
+/** Applies an event to the list. A new task comes first, with only what the event says about it. */
 export function merged(tasks: readonly Task[], told: FeedEvents["task.changed"]): readonly Task[] {
   const { id, agent, tier, model, credits_consumed, created_by, created_at, started_at, finished_at } = told;
   const fields = {

@@ -12,7 +12,7 @@ type Charts = ComponentType<{ readonly report: UsageReport }>;
 
 const TABS = Object.entries(RANGES).map(([key, { name }]) => [`/console?range=${key}`, name] as const);
 
-/** What was used over time. What draws it is loaded after all that is above, which it would only keep waiting. */
+/** Usage charts. Their script is loaded after the rest of the page, so that it delays nothing above. */
 export function OverTime({
   range,
   usage,
@@ -50,11 +50,11 @@ function useCharts(): {
     setProblem(null);
     import("./charts.tsx").then(
       ({ Charts }) => setFound({ Charts }),
-      // A script that does not come: there is nobody who could say more of it.
+      // The script could not be loaded.
       () => setProblem(offline()),
     );
   }
-  // Once, after the page has been drawn.
+  // Once, after the page has rendered.
   useEffect(load, []);
   return { Charts: found?.Charts ?? null, problem, load };
 }

@@ -11,7 +11,7 @@ import { rangeNamed } from "./ranges.ts";
 import { useReads } from "./reads.ts";
 import { RecentTasks } from "./recent-tasks.tsx";
 
-/** Whether all is well, and what needs a person. */
+/** The workspace at a glance, and what needs attention. */
 export function Overview(): JSX.Element {
   const { query } = useLocation();
   const { can } = useSession();

@@ -1,4 +1,4 @@
-/** How far back the charts go, and in what steps. Addresses hold the key. */
+/** Periods and steps of the charts. Their keys are used in addresses. */
 export const RANGES = {
   "1h": { name: "1 hour", step: "5m", slots: 12, stepMs: 300_000 },
   "24h": { name: "24 hours", step: "1h", slots: 24, stepMs: 3_600_000 },
@@ -8,12 +8,12 @@ export const RANGES = {
 
 export type RangeName = keyof typeof RANGES;
 
-/** @returns the range that an address names; where it names none that there is, a day */
+/** @returns the range that an address names; one day if it names none */
 export function rangeNamed(name: string | undefined): RangeName {
   return name !== undefined && Object.hasOwn(RANGES, name) ? (name as RangeName) : "24h";
 }
 
-/** When so many slots begin, the present one among them; RFC 3339. */
+/** Start of the period, including the current slot; RFC 3339. */
 export function beginningOf(range: RangeName, now: number): string {
   const { slots, stepMs } = RANGES[range];
   return new Date(now - (slots - 1) * stepMs).toISOString();

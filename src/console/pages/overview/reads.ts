@@ -10,7 +10,7 @@ import { type UsageReading, useUsageReport } from "./use-usage-report.ts";
 
 const MOST = 200;
 
-/** What more than one part of the page shows. */
+/** Data shared by several parts of the page. */
 export interface Reads {
   readonly agents: Loaded<List<Agent>>;
   readonly tasks: Loaded<List<Task>>;
@@ -18,7 +18,7 @@ export interface Reads {
   readonly usage: UsageReading;
 }
 
-/** Reads what the reader's token may read; what moves with every task at most once a minute. */
+/** Reads what the reader's token permits. Data that changes with every task is read at most once a minute. */
 export function useReads(range: RangeName): Reads {
   const { can, feed } = useSession();
   const agents = useData("GET /v1/agents", can("agents:read") ? { query: { limit: MOST } } : null, [

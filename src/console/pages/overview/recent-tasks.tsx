@@ -6,7 +6,7 @@ import { Show } from "../../parts/problem.tsx";
 import { creditsText, Lasting, shortId, Time } from "../../parts/text.tsx";
 import type { Loaded } from "../../state/use-data.ts";
 
-/** The newest tasks as they go. */
+/** The newest tasks, updated live. */
 export function RecentTasks({ tasks }: { readonly tasks: Loaded<List<Task>> }): JSX.Element {
   return (
     <Card title="Recent tasks" actions={<a href="/console/tasks">All tasks</a>}>

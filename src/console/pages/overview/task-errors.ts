@@ -1,4 +1,4 @@
-/** What a task's error says in words, and what one can do about it. */
+/** A task error in words, with advice. */
 interface Explained {
   readonly name: string;
   readonly advice: string;
@@ -11,24 +11,24 @@ const EXPLAINED: Readonly<Record<string, Explained>> = {
   },
   tool_loop_limit: {
     name: "too many steps",
-    advice: "Raise the agent's max steps, or say in its instructions when it is done.",
+    advice: "Raise the agent's max steps, or have its instructions say when the task is done.",
   },
   timeout: {
     name: "took too long",
-    advice: "Ask for less at once, or give the provider more time in the configuration.",
+    advice: "Split the task, or raise the provider's timeout in the configuration.",
   },
   interrupted: {
-    name: "broken off by a restart",
-    advice: "See in the task which calls were out, then run it again.",
+    name: "interrupted by a restart",
+    advice: "Check in the task which calls were in progress, then run it again.",
   },
   credits_exhausted: {
     name: "budget spent",
-    advice: "Raise the budget in Settings or in the agent, or wait until it begins anew.",
+    advice: "Raise the budget in Settings or in the agent, or wait until its next period.",
   },
   agent_stopped: { name: "its agent was stopped", advice: "Resume the agent, then run the task again." },
   internal: {
-    name: "an error of the server",
-    advice: "The server's log has the cause, under the task's id.",
+    name: "server error",
+    advice: "Look up the task's id in the server's log to find the cause.",
   },
 };
 

@@ -3,12 +3,12 @@ import { useSession } from "../../state/session.tsx";
 
 const FINAL: readonly string[] = ["succeeded", "failed", "cancelled"];
 /**
- * A page that looks on makes entries itself. When the ledger has grown by so many, others have been at work, perhaps with
- * tools alone, of which no event tells.
+ * This page causes ledger entries itself. If the ledger grows by this many, others are active, perhaps only with tool
+ * calls, which have no events.
  */
 const OTHERS_ENTRIES = 40;
 
-/** Calls `changed` whenever what was used may be more than was read. */
+/** Calls `changed` when there may be more usage than was read. */
 export function useChange(changed: () => void): void {
   const { feed } = useSession();
   const seen = useRef(feed.last("ledger.grown")?.size ?? null);

@@ -26,14 +26,14 @@ const MOST = 200;
 const LATEST = 50;
 
 export interface Matters {
-  /** Worst first. */
+  /** Most serious first. */
   readonly matters: readonly Matter[];
-  /** Whether everything that the reader may see has been read. */
+  /** Whether everything the reader may see has been read. */
   readonly isWhole: boolean;
   readonly problem: ApiProblem | null;
 }
 
-/** What needs a person, as far as the reader may see it, at every moment. */
+/** What needs attention, as far as the reader may see it, updated live. */
 export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "workspace">): Matters {
   const { can } = useSession();
   const now = useNow();
@@ -83,19 +83,19 @@ export function useMatters({ agents, workspace }: Pick<Reads, "agents" | "worksp
   };
 }
 
-/** The newest entries of an action, of this UTC day or of the last hour. */
+/** The newest entries of an action, from today (UTC) or the last hour. */
 function useNotices(action: string, now: number): Loaded<List<LedgerEntry>> {
   const { can } = useSession();
-  // An address that moved with each minute would be read again each time.
+  // A start that moved every minute would cause a read each time.
   const from = new Date(noticesFrom(now)).toISOString();
   const query = { action, from, order: "desc", limit: LATEST } as const;
   return useData("GET /v1/ledger", can("ledger:read") ? { query } : null, ["limit.exceeded", "budget.spent"]);
 }
 
-/** Tasks that have failed, of late: those that were read, and those that the feed has told of since. */
+/** Recently failed tasks: those read, and those reported by the feed since. */
 function useFailures(): {
   readonly failures: readonly Failure[];
-  /** Whether more may have failed in the last hour than were read. */
+  /** Whether more tasks may have failed in the last hour than were read. */
   readonly isCut: (now: number) => boolean;
   readonly read: Loaded<unknown>;
 } {

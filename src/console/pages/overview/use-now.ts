@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 
 const MINUTE_MS = 60_000;
 
-/** The time, in milliseconds since the Unix epoch, anew each minute: for what is of the last hour. */
+/** The current time in milliseconds since the Unix epoch, updated every minute. */
 export function useNow(): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

@@ -1,11 +1,11 @@
 import { useCallback, useEffect, useRef } from "preact/hooks";
 
-/** What many events move a little is read so often at most: each reading is an entry in the ledger. */
+/** The shortest time between two reads of data that changes often: each read is a ledger entry. */
 const SHORTEST_MS = 60_000;
 
 /**
- * Calls `work` after it was asked for, at most once a minute however often that is, and only while the page is seen.
- * @returns what asks for it
+ * Calls `work` at most once a minute, and only while the page is visible.
+ * @returns a function that requests it
  */
 export function useSparingly(work: () => void): () => void {
   const given = useRef(work);

@@ -5,18 +5,18 @@ import { useData } from "../../state/use-data.ts";
 import { beginningOf, RANGES, type RangeName } from "./ranges.ts";
 
 export interface UsageReading {
-  /** The last report of this range; undefined before the first. */
+  /** The latest report of this range; undefined before the first. */
   readonly report: UsageReport | undefined;
-  /** When it was asked for, in milliseconds since the Unix epoch. */
+  /** When it was requested, in milliseconds since the Unix epoch. */
   readonly readAt: number;
   readonly problem: ApiProblem | null;
   reload(): void;
 }
 
-/** What was used in a range that ends now. While it is read again, what was read before stays. */
+/** Usage of a range that ends now. The previous report stays while a new one is read. */
 export function useUsageReport(range: RangeName, mayRead: boolean): UsageReading {
   const [asked, setAsked] = useState({ range, at: Date.now() });
-  // Another range is asked for at once; the same one when its reader says so.
+  // A new range is read at once; the same range on request.
   const current = asked.range === range ? asked : { range, at: Date.now() };
   if (current !== asked) setAsked(current);
   const { step } = RANGES[range];

@@ -7,7 +7,7 @@ import { useSession } from "../../state/session.tsx";
 import { useWorkspaceStatus } from "../../state/usage.ts";
 import { useData } from "../../state/use-data.ts";
 
-/** What this server is, where its doors are, and by which key its ledger is checked. */
+/** The server's version, its addresses, and the key that verifies its ledger. */
 export function About(): JSX.Element {
   const { session, can } = useSession();
   const document = useData("GET /openapi.json", {});
@@ -23,7 +23,7 @@ export function About(): JSX.Element {
             [
               "Reference",
               <a key="docs" href="/docs" target="_blank" rel="noreferrer">
-                Every route, with its fields
+                All routes and their fields
               </a>,
             ],
             [
@@ -34,9 +34,7 @@ export function About(): JSX.Element {
             ],
           ]}
         />
-        <p class="small muted">
-          This console uses nothing but what is described there: whatever it does, a program can do as well.
-        </p>
+        <p class="small muted">This console uses only this API: a program can do everything it does.</p>
       </Card>
       <StopCard />
       {can("ledger:read") && <KeyCard />}
@@ -61,18 +59,18 @@ function StopCard(): JSX.Element {
     <Card title="Stopping everything">
       {status !== null && <Facts of={[["Now", <Status key="status" status={status} />]]} />}
       <Sentence>
-        <strong>Stop all</strong>, at the top of every page, cancels every task of the workspace that runs,
-        waits or is queued, breaks off the calls that are out, and refuses new ones until somebody resumes. It
-        works on a full disk as well.
+        <strong>Stop all</strong>, at the top of every page, cancels all running, waiting and queued tasks of
+        the workspace, aborts calls in progress, and refuses new ones until somebody resumes it. It works even
+        if the disk is full.
       </Sentence>
       <Sentence>
-        <strong>Resume</strong> lets agents take new tasks. What was cancelled does not come back; an agent
-        that was stopped by itself stays so.
+        <strong>Resume</strong> lets agents accept new tasks. Cancelled tasks are not restored, and agents
+        stopped individually stay stopped.
       </Sentence>
       <p class="small muted">
         {mayStop
           ? "Both are recorded with your name."
-          : "Your token may do neither: that needs the scope approvals:write, and no agent."}
+          : "Your token may do neither: it needs the scope approvals:write and must not act as an agent."}
       </p>
     </Card>
   );
@@ -87,8 +85,8 @@ function KeyCard(): JSX.Element {
   return (
     <Card title="The ledger's key">
       <p>
-        Whoever has this line can check every checkpoint, proof and export of this workspace's ledger without
-        this server. Keep a copy elsewhere: <code>gatehouse ledger verify --key</code> takes it.
+        With this line, anyone can verify every checkpoint, proof and export of this workspace's ledger
+        without this server. Keep a copy elsewhere, for <code>gatehouse ledger verify --key</code>.
       </p>
       <Show of={key}>{({ vkey }) => <Code label="Verifier key" text={vkey} />}</Show>
     </Card>

@@ -4,11 +4,11 @@ import { useId } from "preact/hooks";
 interface Option<Value extends string> {
   readonly value: Value;
   readonly name: string;
-  /** What it means, in words. */
+  /** Explains the option. */
   readonly hint: ComponentChildren;
 }
 
-/** One of a few, each with what it means. */
+/** Radio buttons with explanations. */
 export function Choice<Value extends string>({
   label,
   value,

@@ -2,10 +2,10 @@ import { useEffect } from "preact/hooks";
 import type { FeedEventName } from "../../../http/api.ts";
 import { useSession } from "../../state/session.tsx";
 
-/** Each reading is an entry in the ledger: events that come closer together than this share one. */
+/** Each read is a ledger entry: events that come closer together than this share one read. */
 const SHORTEST_MS = 1_500;
 
-/** Reads a list again when an event has come that says no more than that it is another one now. */
+/** Reads a list again after an event that only says that the list has changed. */
 export function useReadAgain(on: FeedEventName, reload: () => void): void {
   const { feed } = useSession();
   useEffect(() => {

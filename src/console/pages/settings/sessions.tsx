@@ -16,7 +16,7 @@ import { browserName } from "./user-agent.ts";
 
 const PAGE_SIZE = 100;
 
-/** Who is signed in to the console, and an end to it. */
+/** Console sessions, and a way to end them. */
 export function Sessions(): JSX.Element {
   const { signOut } = useSession();
   const [ending, setEnding] = useState<SignedInBrowser | null>(null);
@@ -27,14 +27,14 @@ export function Sessions(): JSX.Element {
       signal,
     }),
   );
-  // Those of a token end with it. Of who signs in no event tells: the button reads again.
+  // A token's sessions end with it. There is no event for new sessions, so a button reads them again.
   useReadAgain("token.changed", sessions.reload);
 
   async function end({ id, current }: SignedInBrowser): Promise<void> {
     if (current) return signOut();
     await call("DELETE /v1/sessions/:id", { params: { id } });
     sessions.change((items) => items.filter((item) => item.id !== id));
-    notify("The session is ended.");
+    notify("The session has ended.");
     return undefined;
   }
 
@@ -48,8 +48,8 @@ export function Sessions(): JSX.Element {
       }
     >
       <p class="muted">
-        A browser that is signed in may do what its token may. It is signed out when the token ends, and after
-        the time that <code>console.session_hours</code> gives it.
+        A signed-in browser may do what its token may. It is signed out when the token ends, or after{" "}
+        <code>console.session_hours</code>.
       </p>
       <ProblemNote problem={sessions.problem} retry={sessions.reload} />
       {sessions.items.length === 0 && sessions.isLoading && <Loading />}
@@ -103,7 +103,7 @@ function SessionRow({ of, end }: { readonly of: SignedInBrowser; readonly end: (
         </span>
       </div>
       <span class="small break" title={of.user_agent ?? undefined}>
-        {of.user_agent === null ? "A browser that did not name itself" : browserName(of.user_agent)}
+        {of.user_agent === null ? "Unknown browser" : browserName(of.user_agent)}
       </span>
       <dl class="facts small">
         <dt>Signed in</dt>

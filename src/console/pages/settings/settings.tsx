@@ -12,7 +12,7 @@ import { Sessions } from "./sessions.tsx";
 interface Section {
   readonly path: string;
   readonly name: string;
-  /** The token's scope without which there is nothing to see. */
+  /** Scope that a token needs to see the section. */
   readonly scope: string | null;
   readonly component: () => JSX.Element;
 }
@@ -26,7 +26,7 @@ const SECTIONS: readonly Section[] = [
   { path: "about", name: "About", scope: null, component: About },
 ];
 
-/** `/console/settings/:section`; without one the first that the reader may see. */
+/** `/console/settings/:section`, or the first section that the reader may see. */
 export function Settings(): JSX.Element {
   const { params } = useRoute();
   const { can } = useSession();
@@ -49,16 +49,16 @@ function Content({ section }: { readonly section: Section | undefined }): JSX.El
   const { can } = useSession();
   if (!section) {
     return (
-      <Empty title="There are no such settings">
-        The address may have been mistyped. Choose one of the sections above.
+      <Empty title="There is no such section">
+        The address may be mistyped. Choose one of the sections above.
       </Empty>
     );
   }
   if (section.scope !== null && !can(section.scope)) {
     return (
       <Empty title="Your token may not see this">
-        It needs the scope <code>{section.scope}</code>. Sign in with a token that has it, or ask who issued
-        yours.
+        It needs the scope <code>{section.scope}</code>. Sign in with a token that has it, or ask the person
+        who issued yours.
       </Empty>
     );
   }

@@ -14,7 +14,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, "Linux"],
 ];
 
-/** A browser as people call it, of what it says of itself; that as it is where it is none that is known here. */
+/** A browser's common name from its User-Agent header; the header itself if the browser is unknown. */
 export function browserName(userAgent: string): string {
   const system = SYSTEMS.find(([form]) => form.test(userAgent))?.[1];
   for (const [form, name] of BROWSERS) {

@@ -13,19 +13,19 @@ import { useActivity, type Watched } from "./use-activity.ts";
 import { useFollow } from "./use-follow.ts";
 import { elementPlace, type WrittenText } from "./written-text.ts";
 
-/** What the task's models say and call, as it comes. */
+/** The task's model text and tool calls, live. */
 export function ActivityCard({
   task,
   round,
   finished,
 }: {
   readonly task: Task;
-  /** Another number reads it anew. */
+  /** Changing it starts the stream over. */
   readonly round: number;
-  /** Called with the whole task when it has ended. */
+  /** Called with the final task. */
   readonly finished: (task: Task) => void;
 }): JSX.Element {
-  // Who opens a finished task begins at its beginning.
+  // A finished task is shown from its start.
   const { frame, follow } = useFollow(!isFinal(task.status));
   const watched = useActivity(task.id, round, follow);
   const tell = useRef(finished);
@@ -33,7 +33,7 @@ export function ActivityCard({
   useEffect(() => {
     if (watched.finished) tell.current(watched.finished);
   }, [watched.finished]);
-  // More pieces make it longer.
+  // Each new piece makes the list longer.
   useLayoutEffect(follow, [watched.pieces, follow]);
   const waiting = new Set(
     watched.pieces.flatMap((piece) =>
@@ -49,7 +49,7 @@ export function ActivityCard({
     >
       {watched.isLost && (
         <p class="note" role="status">
-          The connection is lost. The page takes it up again by itself where it ended.
+          The connection was lost. The page reconnects by itself.
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1). */}
@@ -74,7 +74,7 @@ function PieceView({
 }: {
   readonly piece: Piece;
   readonly task: Task;
-  /** Ids of the calls that a person is still to decide on. */
+  /** Ids of the calls that wait for a decision. */
   readonly waiting: ReadonlySet<string>;
 }): JSX.Element {
   switch (piece.kind) {
@@ -87,9 +87,7 @@ function PieceView({
     case "text":
       return <LiveText text={piece.text} />;
     case "reset":
-      return (
-        <p class="activity-note">What had come of this answer was thrown away: it is being tried again.</p>
-      );
+      return <p class="activity-note">The answer so far was discarded, and the step is being retried.</p>;
     case "fallback":
       return (
         <p class="activity-note activity-warn">
@@ -104,13 +102,13 @@ function PieceView({
   }
 }
 
-/** How a call stands that has no result. */
+/** The status of a call without a result. */
 function meanwhile(call: string, task: Task, waiting: ReadonlySet<string>): string {
   if (isFinal(task.status)) return task.tools_called.find(({ id }) => id === call)?.status ?? "cancelled";
   return waiting.has(call) ? "awaiting_approval" : "running";
 }
 
-/** The element is written to directly: at two hundred words a second nothing is drawn anew for it. */
+/** Writes to the element directly, without rendering: text may come at two hundred tokens a second. */
 function LiveText({ text }: { readonly text: WrittenText }): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -139,8 +137,7 @@ function ApprovalView({
   }
   return (
     <p class="activity-note activity-warn">
-      {isFinal(task.status) ? "A person was asked about" : "Waiting for a person to decide on"}{" "}
-      <code>{tool}</code>
+      {isFinal(task.status) ? "Approval was requested for" : "Waiting for approval of"} <code>{tool}</code>
       {can("approvals:write") && (
         <>
           {" · "}
@@ -151,7 +148,7 @@ function ApprovalView({
   );
 }
 
-/** Where it stands: an end without a text has to be told from one that is still to come. */
+/** The state at the end of the activity, which tells an empty output from one still to come. */
 function Ending({ task, watched }: { readonly task: Task; readonly watched: Watched }): JSX.Element | null {
   if (task.status === "queued") return <p class="activity-note">Waiting in the queue for its turn.</p>;
   if (!isFinal(task.status)) {
@@ -160,12 +157,12 @@ function Ending({ task, watched }: { readonly task: Task; readonly watched: Watc
   if (task.prompt === null) return <p class="activity-note">The texts of this task were erased.</p>;
   const hasText = watched.pieces.some(({ kind }) => kind === "text");
   if (task.status === "succeeded") {
-    return task.output === "" ? <p class="activity-note">It answered with an empty text.</p> : null;
+    return task.output === "" ? <p class="activity-note">The output is empty.</p> : null;
   }
   return (
     <p class="activity-note">
       The task {task.status === "failed" ? "failed" : "was cancelled"} here.
-      {hasText && " What stands above is no output: it is what the model had said by then."}
+      {hasText && " The text above is not its output, only what the model had written so far."}
     </p>
   );
 }

@@ -1,7 +1,7 @@
 import type { Task, TaskEvents } from "../../../http/api.ts";
 import { WrittenText } from "./written-text.ts";
 
-/** What happens in a task, as its events tell, in their order. */
+/** A part of a task's activity, in event order. */
 export type Piece =
   | { readonly kind: "started"; readonly key: number; readonly model: string; readonly tier: number }
   | { readonly kind: "text"; readonly key: number; readonly text: WrittenText }
@@ -28,7 +28,7 @@ export interface ToolPiece {
   readonly id: string;
   readonly tool: string;
   readonly arguments: unknown;
-  /** Null while it is out. */
+  /** Null while the call is in progress. */
   readonly result: { readonly status: string; readonly duration_ms: number } | null;
 }
 
@@ -48,8 +48,8 @@ export const EVENT_NAMES = [
 type EventName = (typeof EVENT_NAMES)[number];
 
 /**
- * A task's events as pieces to be shown. Text is added to its piece in place; all else makes the list anew. `changed` is called
- * when the list is another one, `wrote` when text was written.
+ * A task's events as pieces for display. Text is appended to its piece in place; everything else creates a new list.
+ * `changed` is called for a new list, `wrote` after text was appended.
  */
 export class Activity {
   #pieces: readonly Piece[] = [];
@@ -68,17 +68,17 @@ export class Activity {
     return this.#pieces;
   }
 
-  /** The whole task, once it has ended. */
+  /** The final task, once it has ended. */
   get finished(): Task | null {
     return this.#finished;
   }
 
-  /** Id of the last event that was taken. */
+  /** Id of the last event applied. */
   get last(): number {
     return this.#last;
   }
 
-  /** Takes an event, once: one that came before is passed over. */
+  /** Applies an event. Events already applied are ignored. */
   take<Name extends EventName>(id: number, name: Name, data: TaskEvents[Name]): void {
     if (id <= this.#last) return;
     this.#last = id;
@@ -136,21 +136,21 @@ export class Activity {
     return this.#keys;
   }
 
-  /** The text since the last tool result is thrown away: the step is being tried again. */
+  /** Discards the text since the last tool result, because the step is being retried. */
   #reset(): readonly Piece[] {
     const from = this.#pieces.findLastIndex(isAnswered) + 1;
     const kept = this.#pieces.filter((piece, index) => index < from || piece.kind !== "text");
     return kept.length === this.#pieces.length ? kept : [...kept, { kind: "reset", key: this.#key() }];
   }
 
-  /** Told again where a person has changed its arguments, or where it is made by another process. */
+  /** Repeated if a person changed the arguments, or if another process makes the call. */
   #called({ id, tool, arguments: input }: TaskEvents["tool.call"]): readonly Piece[] {
     const piece: ToolPiece = { kind: "tool", key: this.#key(), id, tool, arguments: input, result: null };
     const known = this.#pieces.findIndex((other) => other.kind === "tool" && other.id === id);
     return known === -1 ? this.#with(piece) : this.#pieces.with(known, piece);
   }
 
-  /** The task's own output is the truth: where the text is another, it stands in its place. */
+  /** The task's output is authoritative: it replaces the streamed text if the two differ. */
   #end(task: Task): readonly Piece[] {
     this.#finished = task;
     if (task.output === null || task.output === "") return this.#pieces;

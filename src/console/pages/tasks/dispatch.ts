@@ -6,8 +6,8 @@ export type TaskRequest = CallOptions<"POST /v1/tasks">["body"];
 const KEY_BYTES = 16;
 
 /**
- * Dispatches tasks so that the same request, sent again since no answer came, makes one task: as long as nothing in it
- * changes, it carries the same idempotency key.
+ * Dispatches tasks so that a retry after a lost answer creates no second task: an unchanged request keeps its
+ * idempotency key.
  */
 export class Dispatcher {
   #sent: { readonly body: string; readonly key: string } | null = null;
@@ -20,17 +20,17 @@ export class Dispatcher {
   }
 }
 
-/** `crypto.randomUUID` is there on https and on this machine alone. */
+/** `crypto.randomUUID` exists only on https and localhost. */
 function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** What is typed into the form, as it stands there. */
+/** The form's content. */
 export interface TaskDraft {
   readonly agent: string;
   readonly prompt: string;
-  /** Empty: the lowest that the agent may use. */
+  /** Empty: the agent's lowest tier. */
   readonly tier: string;
   readonly tools: readonly string[];
   readonly metadata: readonly (readonly [key: string, value: string])[];
@@ -38,7 +38,7 @@ export interface TaskDraft {
 
 export const EMPTY_DRAFT: TaskDraft = { agent: "", prompt: "", tier: "", tools: [], metadata: [] };
 
-/** The same again, as a new task. */
+/** A draft that repeats a task. */
 export function draftOf(task: Task): TaskDraft {
   return {
     agent: task.agent,

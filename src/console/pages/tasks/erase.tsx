@@ -25,23 +25,23 @@ export function EraseDialog({
       work={async () => {
         const seq = await dispatchSeq(task.id);
         await call("DELETE /v1/ledger/:seq/payload", { params: { seq: String(seq) } });
-        notify("The texts are erased.");
+        notify("The texts have been erased.");
         done();
       }}
     >
       <p>
-        The prompt, the output, and the arguments and results of its calls are deleted from the server, and
-        cannot be brought back.
+        The prompt, the output, and the arguments and results of its calls are deleted from the server and
+        cannot be restored.
       </p>
       <p class="muted">
-        The ledger keeps that it ran, who asked for it and what it cost, and its proofs stay whole. The
-        erasure is recorded with your name.
+        The ledger still records that it ran, who requested it and what it cost, and its proofs stay valid.
+        The erasure is recorded with your name.
       </p>
     </Confirm>
   );
 }
 
-/** The entry that dispatched a task stands for all of its texts. */
+/** A task's texts are erased through its dispatch entry. */
 async function dispatchSeq(task: string): Promise<number> {
   let cursor: string | undefined;
   do {

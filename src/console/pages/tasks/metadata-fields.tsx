@@ -4,7 +4,7 @@ const MOST = 16;
 
 type Pair = readonly [key: string, value: string];
 
-/** Up to 16 pairs of texts that a task carries for whoever reads it later. Those without a key are left out. */
+/** Up to 16 key-value pairs attached to a task. Pairs without a key are left out. */
 export function MetadataFields({
   pairs,
   error,

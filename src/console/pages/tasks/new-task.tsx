@@ -9,7 +9,7 @@ import { draftOf, EMPTY_DRAFT } from "./dispatch.ts";
 import { TaskForm } from "./task-form.tsx";
 import type { KnownAgents } from "./use-agents.ts";
 
-/** The form for a new task over the list: empty, or with what an earlier task was given. */
+/** The form for a new task, above the list: empty, or copied from an earlier task. */
 export function NewTask({
   known,
   agent,
@@ -18,9 +18,9 @@ export function NewTask({
   dispatched,
 }: {
   readonly known: KnownAgents;
-  /** That is chosen at first; empty: none. */
+  /** The agent chosen initially; empty: none. */
   readonly agent: string;
-  /** Id of the task that is run again. */
+  /** Id of the task to repeat. */
   readonly from: string | null;
   readonly close: () => void;
   readonly dispatched: (id: string) => void;
@@ -30,7 +30,7 @@ export function NewTask({
   const earlier = useData("GET /v1/tasks/:id", from === null ? null : { params: { id: from } });
   const isReady = known.agents !== undefined && (from === null || earlier.data !== undefined);
   const only = known.agents?.length === 1 ? (known.agents[0]?.name ?? "") : "";
-  // An address may name one that is not there: then there is something to choose.
+  // The address may name an agent that does not exist.
   const isThere = known.agents === null || known.agents?.some(({ name }) => name === agent) === true;
   const first = session.agent ?? (isThere && agent !== "" ? agent : only);
   return (

@@ -11,7 +11,7 @@ import { useAction } from "../../state/use-action.ts";
 
 type Decision = "override" | "disregard";
 
-/** Says, for the record, that a task's output does not count, or what counts in its place. */
+/** Records that a task's output does not count, or what counts instead. */
 export function OverrideDialog({
   task,
   close,
@@ -36,7 +36,7 @@ export function OverrideDialog({
       }),
     );
     if (!answer) return;
-    notify(decision === "override" ? "The output is overridden." : "The output is disregarded.");
+    notify(decision === "override" ? "The output has been overridden." : "The output has been disregarded.");
     done();
     close();
   }
@@ -52,15 +52,14 @@ export function OverrideDialog({
         }}
       >
         <p class="muted">
-          The task stays as it is. That a person decided otherwise is recorded in the ledger, with your name
-          and the reason.
+          The task does not change. Your decision is recorded in the ledger, with your name and reason.
         </p>
         <Select
           label="Decision"
           value={decision}
           options={[
             ["disregard", "Disregard: the output does not count"],
-            ["override", "Override: something else counts in its place"],
+            ["override", "Override: something else counts instead"],
           ]}
           change={(value) => setDecision(value === "override" ? "override" : "disregard")}
         />
@@ -83,7 +82,7 @@ export function OverrideDialog({
         />
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
-          <CloseButton>Keep as it is</CloseButton>
+          <CloseButton>Cancel</CloseButton>
           <button type="submit" class="button-main" disabled={action.isBusy || reason.trim() === ""}>
             {decision === "override" ? "Override the output" : "Disregard the output"}
           </button>

@@ -2,13 +2,13 @@ import type { FeedEvents, Task, TaskStatus } from "../../../http/api.ts";
 
 type Change = FeedEvents["task.changed"];
 
-/** A task as the list shows it: without its texts, of which ten thousand tasks may have gigabytes. */
+/** A task in the list, without its texts: those of ten thousand tasks may amount to gigabytes. */
 export interface TaskRow extends Change {
-  /** The prompt's first line. Null where it was erased; undefined where it is not read yet, since the feed alone told of the task. */
+  /** The prompt's first line; null if erased; undefined if unread, because only the feed has reported the task. */
   readonly title: string | null | undefined;
 }
 
-/** What a list is narrowed to; empty: to nothing. */
+/** Filters of the list; empty: unfiltered. */
 export interface TaskFilter {
   readonly agent: string;
   readonly status: TaskStatus | "";
@@ -16,7 +16,7 @@ export interface TaskFilter {
 
 const TITLE_LENGTH = 200;
 
-/** The first line of a prompt that says something, as much of it as fits into a row. */
+/** The first non-empty line of a prompt, shortened to fit a row. */
 export function titleOf(prompt: string | null): string | null {
   if (prompt === null) return null;
   const line = /\S[^\r\n]*/.exec(prompt)?.[0].trimEnd() ?? "";
@@ -42,8 +42,8 @@ export function rowOf(task: Task): TaskRow {
 }
 
 /**
- * The rows, newest first, with what the feed has told: changed where they stand, taken out where they do not match the filter
- * any more, put in at their place where they do. `isWhole`: what is older than the last row is no later page's.
+ * Merges events into the rows, newest first: tasks are updated in place, removed if they no longer match the filter,
+ * and inserted where they belong. `isWhole`: no later page will bring older tasks.
  */
 export function merge(
   rows: readonly TaskRow[],
@@ -67,7 +67,7 @@ export function merge(
   return [...kept, ...added.map((change) => ({ ...change, title: undefined }))].sort(newestFirst);
 }
 
-/** Ids sort by the time at which they were made. */
+/** Ids sort by creation time. */
 function newestFirst(one: TaskRow, other: TaskRow): number {
   return one.id < other.id ? 1 : one.id > other.id ? -1 : 0;
 }

@@ -1,23 +1,23 @@
 import type { LedgerEntry, Task } from "../../../http/api.ts";
 
-/** Something that a task did, or waited for, on the time axis. Times are milliseconds since the Unix epoch. */
+/** An activity or waiting period on the time axis. Times are milliseconds since the Unix epoch. */
 export interface Span {
   readonly key: string;
   readonly kind: "queue" | "model" | "tool" | "person" | "mark";
   readonly name: string;
   readonly from: number;
-  /** Null while it goes on. */
+  /** Null while in progress. */
   readonly to: number | null;
-  /** Null while it is not known. */
+  /** Null while unknown. */
   readonly outcome: string | null;
-  /** Whole credits. */
+  /** In whole credits. */
   readonly credits: number | null;
-  /** Of the ledger. */
+  /** Sequence number of the ledger entry. */
   readonly seq: number | null;
 }
 
 const MICROS = 1_000_000;
-/** What people do with a task, beside reading it. */
+/** What people do with a task, apart from reading it. */
 const MARKS: Readonly<Record<string, string>> = {
   "task.cancel": "Cancelled",
   "oversight.approve": "Approved",
@@ -27,7 +27,7 @@ const MARKS: Readonly<Record<string, string>> = {
   "payload.erase": "Texts erased",
 };
 
-/** What the ledger's entries that name a task say of its time, oldest first. */
+/** The time spans recorded in a task's ledger entries, oldest first. */
 export function spansOf(task: Task, entries: readonly LedgerEntry[]): readonly Span[] {
   const outcomes = new Map<number, LedgerEntry>();
   for (const entry of entries)
@@ -76,7 +76,7 @@ function callSpan(intent: LedgerEntry, outcome: LedgerEntry | undefined, end: nu
   };
 }
 
-/** How long a call has waited for people: until the first decision after it that is about this tool. */
+/** How long a call waited for people: until the first later decision about its tool. */
 function personSpan(asked: LedgerEntry, entries: readonly LedgerEntry[], end: number | null): Span {
   const answer = entries.find(
     ({ seq, tool, action, outcome }) =>
@@ -85,7 +85,7 @@ function personSpan(asked: LedgerEntry, entries: readonly LedgerEntry[], end: nu
   return {
     key: String(asked.seq),
     kind: "person",
-    name: `Waiting for a person: ${asked.tool ?? "a tool"}`,
+    name: `Waiting for approval: ${asked.tool ?? "a tool"}`,
     from: Date.parse(asked.ts),
     to: answer ? Date.parse(answer.ts) : end,
     outcome: null,
@@ -94,7 +94,7 @@ function personSpan(asked: LedgerEntry, entries: readonly LedgerEntry[], end: nu
   };
 }
 
-/** The same without the ledger: the task knows of its calls of tools alone. */
+/** The same without the ledger: the task itself knows only its tool calls. */
 export function spansOfTools(task: Task): readonly Span[] {
   return task.tools_called.map((call) => {
     const from = Date.parse(call.started_at);
@@ -111,7 +111,7 @@ export function spansOfTools(task: Task): readonly Span[] {
   });
 }
 
-/** The time before the first start. Null where it never started. */
+/** The time before the first start. If the task never started, until its end. */
 export function queueSpan(task: Task): Span {
   const to = task.started_at ?? task.finished_at;
   return {

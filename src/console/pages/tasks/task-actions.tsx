@@ -12,7 +12,7 @@ import { OverrideDialog } from "./override.tsx";
 
 type Asked = "cancel" | "override" | "erase";
 
-/** What the reader may do with a task. */
+/** Actions on a task that the reader may take. */
 export function TaskActions({
   task,
   changed,
@@ -20,7 +20,7 @@ export function TaskActions({
 }: {
   readonly task: Task;
   readonly changed: (task: Task) => void;
-  /** Its texts, or what the ledger says of it, are others now. */
+  /** Called when the task's texts or ledger entries have changed. */
   readonly readAnew: () => void;
 }): JSX.Element {
   const { session, can } = useSession();
@@ -75,12 +75,12 @@ function CancelDialog({
       close={close}
       work={async () => {
         changed(await call("POST /v1/tasks/:id/cancel", { params: { id: task.id } }));
-        notify("The task is cancelled.");
+        notify("The task has been cancelled.");
       }}
     >
       <p>
-        Calls of models and tools that are out are broken off. What was used until then is charged, and what
-        tools have done stays done.
+        Model and tool calls in progress are aborted. Usage so far is charged, and the effects of tool calls
+        remain.
       </p>
     </Confirm>
   );

@@ -3,29 +3,29 @@ import type { Task } from "../../../http/api.ts";
 
 type Code = NonNullable<Task["error"]>["code"];
 
-/** What whoever reads it can do about it. */
+/** Advice by error code. */
 const ADVICE: Readonly<Record<Code, (task: Task) => JSX.Element>> = {
   model_unavailable: ({ agent }) => (
     <>
-      Every model of the tier failed, or none is allowed. See what each answered in the timeline, then run it
-      again, or in another tier. The <a href={`/console/agents/${agent}`}>agent's policy</a> says which models
+      Every model of the tier failed, or none is allowed. Check the answers in the timeline, then run the task
+      again, or in another tier. The <a href={`/console/agents/${agent}`}>agent's policy</a> lists the models
       it may use.
     </>
   ),
   tool_loop_limit: ({ agent }) => (
     <>
-      It took as many steps as it may. Make the task smaller, or let the{" "}
-      <a href={`/console/agents/${agent}`}>agent</a> take more.
+      It reached its maximum number of steps. Split the task, or raise the maximum of the{" "}
+      <a href={`/console/agents/${agent}`}>agent</a>.
     </>
   ),
-  timeout: () => <>It took longer than a task may. Make it smaller, or run it again.</>,
+  timeout: () => <>It took too long. Split the task, or run it again.</>,
   interrupted: () => (
-    <>The server ended while it ran, and it could not go on from where it was. Run it again.</>
+    <>The server stopped while the task was running, and the task could not continue. Run it again.</>
   ),
   credits_exhausted: ({ agent }) => (
     <>
-      A budget is spent. Raise that of the <a href={`/console/agents/${agent}`}>agent</a> or of the{" "}
-      <a href="/console/settings">workspace</a>, or wait until it begins anew.
+      A budget is spent. Raise the budget of the <a href={`/console/agents/${agent}`}>agent</a> or of the{" "}
+      <a href="/console/settings">workspace</a>, or wait until its next period.
     </>
   ),
   agent_stopped: ({ agent }) => (
@@ -34,10 +34,10 @@ const ADVICE: Readonly<Record<Code, (task: Task) => JSX.Element>> = {
       <a href={`/console/agents/${agent}`}>agent</a>, then run it again.
     </>
   ),
-  internal: () => <>The task's id finds the cause in the server's log.</>,
+  internal: () => <>Look up the task's id in the server's log to find the cause.</>,
 };
 
-/** Why a task failed, and what to do. */
+/** Why a task failed, with advice. */
 export function TaskErrorNote({ task }: { readonly task: Task }): JSX.Element | null {
   const { error } = task;
   if (!error) return null;

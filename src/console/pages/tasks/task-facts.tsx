@@ -40,7 +40,7 @@ export function TaskFacts({ task }: { readonly task: Task }): JSX.Element {
                   {countText(usage.input_tokens)} in, {countText(usage.output_tokens)} out
                 </span>
               ) : (
-                "Known at its end"
+                "Known once it ends"
               ),
             ],
             [

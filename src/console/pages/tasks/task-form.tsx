@@ -22,7 +22,7 @@ const CODE_FIELDS: Readonly<Record<string, string>> = {
   tool_forbidden: "/tools",
 };
 
-/** What a task is given. `agents` null: the token may not read them, so that names are typed. */
+/** The fields of a new task. `agents` null: the token may not list agents, so names are typed. */
 export function TaskForm({
   agents,
   start,
@@ -31,7 +31,7 @@ export function TaskForm({
 }: {
   readonly agents: readonly Agent[] | null;
   readonly start: TaskDraft;
-  /** Told whenever what is typed begins or ceases to be other than `start`. */
+  /** Called when the input starts or stops differing from `start`. */
   readonly tellDirty: (isDirty: boolean) => void;
   readonly dispatched: (id: string) => void;
 }): JSX.Element {
@@ -39,7 +39,7 @@ export function TaskForm({
   const [draft, setDraft] = useState(start);
   const [first] = useState(start);
   const isDirty = JSON.stringify(draft) !== JSON.stringify(first);
-  // At once: who types and presses Escape in one go is asked, too.
+  // A layout effect, so that an Escape pressed right after typing asks too.
   useLayoutEffect(() => tellDirty(isDirty), [isDirty, tellDirty]);
   const dispatcher = useRef(new Dispatcher());
   const action = useAction();
@@ -91,7 +91,7 @@ export function TaskForm({
             label="Tier"
             value={draft.tier}
             options={[
-              ["", "The lowest that the agent may use"],
+              ["", "The agent's lowest"],
               ...agent.tier_policy.tiers.map(
                 (tier) => [String(tier), tierText(tier, tiers.data?.data)] as const,
               ),
@@ -104,7 +104,7 @@ export function TaskForm({
             label="Tier"
             value={draft.tier}
             min={1}
-            placeholder="The lowest that the agent may use"
+            placeholder="The agent's lowest"
             error={errorAt("/tier")}
             change={(tier) => change({ tier })}
           />
@@ -159,7 +159,7 @@ function tierText(
   return `${tier}${known.name === null ? "" : ` · ${known.name}`} · ${models}`;
 }
 
-/** What is wrong with a field, or with a part of it; what the server refuses as a whole, too, where it is about one field. */
+/** Errors by field, including errors of the whole request that concern one field. */
 function errorsOf(problem: ApiProblem | null): (path: string) => string | undefined {
   return (path) => {
     if (!problem) return undefined;

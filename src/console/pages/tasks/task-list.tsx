@@ -25,9 +25,9 @@ const STATUSES: readonly TaskStatus[] = [
 ];
 const ROW_PX = 40;
 const CARD_PX = 96;
-/** The lines above and below. */
+/** The borders above and below. */
 const FRAME_PX = 2;
-/** What of the window is left to the rows. */
+/** The height left for the rows. */
 const SEEN = "max(18rem, 100dvh - 20.5rem)";
 
 export function TaskList(): JSX.Element {
@@ -35,7 +35,10 @@ export function TaskList(): JSX.Element {
   return can("tasks:read") ? <AllTasks /> : <MayNotRead title="Tasks" />;
 }
 
-/** All tasks of the workspace, as they are now. `?new` opens the form for another one: `?new=helper` for that agent, `?new&from=task_…` as that task. */
+/**
+ * All tasks of the workspace, updated live. `?new` opens the form: `?new=helper` for that agent, `?new&from=task_…`
+ * as a copy of that task.
+ */
 function AllTasks(): JSX.Element {
   const { can } = useSession();
   const { query, route } = useLocation();
@@ -55,7 +58,7 @@ function AllTasks(): JSX.Element {
   return (
     <Page
       title="Tasks"
-      lead="What agents were asked to do, and what became of it, as it happens."
+      lead="The agents' tasks and their results, updated live."
       actions={
         mayRun && (
           <a class="button button-main" href={toNew}>
@@ -113,7 +116,7 @@ function Filters({
   readonly change: (changed: Partial<TaskFilter>) => void;
 }): JSX.Element {
   const names = (agents ?? []).map(({ name }) => name);
-  // One that was archived has tasks still, and an address may name it.
+  // Archived agents still have tasks, and an address may name one.
   if (filter.agent !== "" && !names.includes(filter.agent)) names.unshift(filter.agent);
   return (
     <div class="filters task-filters">
@@ -155,30 +158,30 @@ function Nothing({
           </a>
         }
       >
-        There may be some of other agents, or with another status.
+        There may be tasks of other agents or with another status.
       </Empty>
     );
   }
   if (agents?.length === 0) {
     return (
       <Empty
-        title="First make an agent"
+        title="Create an agent first"
         action={
           can("agents:write") && (
             <a class="button button-main" href="/console/agents/-/new">
-              Make an agent
+              Create an agent
             </a>
           )
         }
       >
-        A task is given to an agent: it says which models may work on it, what they may read, and which tools
-        they may call. {!can("agents:write") && "Ask somebody whose token has the scope agents:write."}
+        A task is given to an agent, which determines the models it may use, the documents it may read, and
+        the tools they may call. {!can("agents:write") && "Ask somebody who has the scope agents:write."}
       </Empty>
     );
   }
   return (
     <Empty
-      title="No task was run yet"
+      title="No tasks have run yet"
       action={
         toNew !== null && (
           <a class="button button-main" href={toNew}>
@@ -187,8 +190,7 @@ function Nothing({
         )
       }
     >
-      Give an agent something to do, and watch it work here: what it says, which tools it calls, and what that
-      costs.
+      Give an agent a task and watch it here: what it writes, which tools it calls, and what that costs.
     </Empty>
   );
 }

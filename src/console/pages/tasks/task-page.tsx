@@ -28,7 +28,7 @@ export function TaskPage(): JSX.Element {
   return <OneTask key={id} id={id} />;
 }
 
-/** One task: what was asked, what happens, what came of it. */
+/** A task: its prompt, activity, output and evidence. */
 function OneTask({ id }: { readonly id: string }): JSX.Element {
   const { can, feed } = useSession();
   const loaded = useData("GET /v1/tasks/:id", { params: { id } });
@@ -75,7 +75,7 @@ function OneTask({ id }: { readonly id: string }): JSX.Element {
         <div class="stack">
           <Card title="Prompt">
             {task.prompt === null ? (
-              <p class="muted">It was erased, or is older than texts are kept.</p>
+              <p class="muted">It was erased, or its retention period has ended.</p>
             ) : (
               <Code text={task.prompt} label="Prompt" />
             )}
@@ -100,7 +100,7 @@ type Told = Pick<Task, "credits_consumed" | "model" | "started_at" | "finished_a
   readonly steps: number;
 };
 
-/** What the feed tells of a task that has not ended, as far as is known here. */
+/** Applies an event to a task that has not ended. */
 function withChange(task: Task, told: Told): Task {
   if (isFinal(task.status)) return task;
   return {

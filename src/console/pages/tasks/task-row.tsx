@@ -4,7 +4,7 @@ import { Status } from "../../parts/badge.tsx";
 import { countText, creditsText, Lasting, shortId, Time } from "../../parts/text.tsx";
 import type { TaskRow } from "./rows.ts";
 
-/** One task of the list. All of it leads to the task's page. */
+/** A task of the list. The whole row links to it. */
 export function TaskRowView({
   row,
   wantTitle,
@@ -16,7 +16,7 @@ export function TaskRowView({
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!isUnread || !frame.current) return undefined;
-    // Rows are drawn beyond what is seen of the list.
+    // Rows are rendered somewhat beyond the visible part of the list.
     let leave: (() => void) | undefined;
     const observer = new IntersectionObserver((changes) => {
       leave?.();
@@ -69,7 +69,7 @@ export function TaskRowView({
   );
 }
 
-/** What the columns are, for those who see them; each row says it to others by itself. */
+/** Column headings. Hidden from screen readers, which hear each cell's label instead. */
 export function TaskColumns(): JSX.Element {
   return (
     <div class="task-row task-columns" aria-hidden="true">

@@ -16,7 +16,7 @@ const KINDS: Readonly<Record<Span["kind"], string>> = {
   mark: "Decision",
 };
 
-/** Spans as bars below one another, on one axis that begins when the task was made. */
+/** Spans as bars on a common axis that begins when the task was created. */
 export function TimelineBars({
   task,
   spans,
@@ -97,12 +97,12 @@ function SpanFacts({ span, start }: { readonly span: Span; readonly start: numbe
   );
 }
 
-/** Between 0 and 1: what people do with a task after its end is drawn at its end. */
+/** A position between 0 and 1. Actions after the task's end are drawn at its end. */
 function part(ms: number, length: number): number {
   return Math.min(1, Math.max(0, ms / length));
 }
 
-/** A time on an axis of a length, both in milliseconds: all of an axis are in the unit that suits its end. */
+/** An axis label. Both arguments are milliseconds; all labels of an axis use the unit that suits its length. */
 function axisText(ms: number, length: number): string {
   if (length < 1_000) return `${Math.round(ms)} ms`;
   if (length < 60_000) return `${(ms / 1_000).toFixed(1)} s`;

@@ -10,12 +10,12 @@ import { queueSpan, spansOf, spansOfTools } from "./spans.ts";
 import { TimelineBars } from "./timeline-bars.tsx";
 
 const PAGE = 200;
-/** Entries read at most; people's reading of a task counts among them. */
+/** The most entries read, including those of people reading the task. */
 const MOST = 2_000;
-/** Each reading is an entry in the ledger itself. */
+/** The shortest time between two reads: each read is a ledger entry itself. */
 const SHORTEST_MS = 3_000;
 
-/** The steps of a task on one axis of time, from the ledger's evidence of each. */
+/** A task's steps on a time axis, from their ledger entries. */
 export function LedgerTimeline({
   task,
   round,
@@ -58,7 +58,7 @@ export function LedgerTimeline({
         <TimelineBars task={task} spans={[queueSpan(task), ...spansOf(task, items)]} />
       )}
       {!isWhole && !isLoading && items.length >= MOST && (
-        <p class="muted small">These are the first {MOST} entries. The rest stands in the ledger.</p>
+        <p class="muted small">These are the first {MOST} entries. See the ledger for the rest.</p>
       )}
     </Card>
   );
@@ -68,8 +68,7 @@ export function ToolTimeline({ task }: { readonly task: Task }): JSX.Element {
   return (
     <Card title="Timeline">
       <p class="muted small">
-        Calls of tools that have ended. Calls of models and what each cost stand in the ledger: with the scope
-        ledger:read they are shown here as well.
+        Finished tool calls. To see model calls and costs here too, you need the scope ledger:read.
       </p>
       <TimelineBars task={task} spans={[queueSpan(task), ...spansOfTools(task)]} />
     </Card>

@@ -6,13 +6,13 @@ import type { ToolPiece } from "./activity.ts";
 
 const SHOWN = 160;
 
-/** A call of a tool: in one line, and its arguments whole on demand. */
+/** A tool call in one line, with its complete arguments on demand. */
 export function ToolCallView({
   call: { tool, arguments: input, result },
   meanwhile,
 }: {
   readonly call: ToolPiece;
-  /** Its status where it has no result. */
+  /** Its status while it has no result. */
   readonly meanwhile: string;
 }): JSX.Element {
   const text = input === null ? "arguments erased" : JSON.stringify(input);

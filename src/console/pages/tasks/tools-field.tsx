@@ -10,7 +10,7 @@ import { useConnectors } from "../connectors/use-connectors.ts";
 
 type Tool = Connector["tools"][number];
 
-/** From here on a list is searched rather than read. */
+/** From this many tools on, the list has a search field. */
 const SEARCHED = 12;
 
 interface ToolsProps {
@@ -19,7 +19,7 @@ interface ToolsProps {
   readonly change: (tools: readonly string[]) => void;
 }
 
-/** The tools that the task may call: chosen from those that the agent may use, or typed where they cannot be read. */
+/** The tools that the task may call: chosen from the agent's tools, or typed if they cannot be read. */
 export function ToolsField({ agent, ...props }: ToolsProps & { readonly agent: Agent | null }): JSX.Element {
   const { session, can } = useSession();
   const mayRead = can("connectors:read");
@@ -35,7 +35,7 @@ export function ToolsField({ agent, ...props }: ToolsProps & { readonly agent: A
       <legend>Tools it may call</legend>
       <ProblemNote problem={connectors.problem} retry={connectors.reload} />
       {connectors.data && usable.length === 0 && (
-        <p class="muted small">There is none that this agent and your token may use.</p>
+        <p class="muted small">There are no tools that both this agent and your token may use.</p>
       )}
       <ToolList {...props} agent={agent} usable={usable} />
       {props.error && <span class="error">{props.error}</span>}
@@ -53,7 +53,7 @@ function ToolList({
   readonly agent: Agent | null;
 }): JSX.Element {
   const [search, setSearch] = useState("");
-  // What an earlier task was given may not be there any more: it is shown, so that it can be taken out.
+  // Tools of an earlier task that no longer exist are shown, so that they can be removed.
   const gone = tools.filter((name) => !usable.some((tool) => tool.name === name));
   const words = search.trim().toLowerCase();
   const found = usable.filter(
@@ -71,7 +71,7 @@ function ToolList({
           <Check
             key={name}
             label={<code>{name}</code>}
-            hint="It is not among the tools that may be used."
+            hint="It is not among the permitted tools."
             checked
             change={toggle(name)}
           />
@@ -95,7 +95,7 @@ function ToolList({
   );
 }
 
-/** By the agent's own globs, or else by what the connector marks. */
+/** By the agent's patterns if it has any, otherwise if the connector marks the tool as destructive. */
 function needsApproval(tool: Tool, agent: Agent | null): boolean {
   return agent?.approvals ? restrictsTool(agent.approvals, tool.name) : tool.approval;
 }
@@ -105,7 +105,7 @@ function TypedTools({ tools, error, change }: ToolsProps): JSX.Element {
   return (
     <Lines
       label="Tools it may call"
-      hint="One a line, such as vault.search. Your token may not read which ones there are."
+      hint="One per line, such as vault.search. Your token may not list the available tools."
       rows={3}
       values={text}
       error={error}

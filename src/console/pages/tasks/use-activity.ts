@@ -8,15 +8,15 @@ const LAST_RETRY_MS = 10_000;
 
 export interface Watched {
   readonly pieces: readonly Piece[];
-  /** The whole task, once its last event has come. */
+  /** The final task, once its last event has arrived. */
   readonly finished: Task | null;
-  /** Nothing comes at present, though the task has not ended. */
+  /** Whether the stream is interrupted before the task has ended. */
   readonly isLost: boolean;
 }
 
 /**
- * Reads a task's events from its beginning to its end. A connection that is lost is taken up where it ended. `round` another
- * number reads them anew; `wrote` is called after text was written into the page.
+ * Reads a task's events from start to end, continuing after a lost connection. Changing `round` starts over; `wrote`
+ * is called after text was written into the page.
  */
 export function useActivity(id: string, round: number, wrote: () => void): Watched {
   const [watched, setWatched] = useState<Watched>({ pieces: [], finished: null, isLost: false });
@@ -26,7 +26,7 @@ export function useActivity(id: string, round: number, wrote: () => void): Watch
     let isLost = false;
     let frame: number | null = null;
     const show = () => {
-      // A finished task's events come hundreds at a time.
+      // The events of a finished task arrive in hundreds.
       frame ??= requestAnimationFrame(() => {
         frame = null;
         setWatched({ pieces: activity.pieces, finished: activity.finished, isLost });
@@ -42,12 +42,12 @@ export function useActivity(id: string, round: number, wrote: () => void): Watch
       end();
       if (frame !== null) cancelAnimationFrame(frame);
     };
-    // A round is a reason to read, and nothing else.
+    // `round` is a reason to run, though unused.
   }, [id, round]);
   return watched;
 }
 
-/** @returns what ends the reading */
+/** @returns a function that stops reading */
 function follow(id: string, activity: Activity, lost: (isLost: boolean) => void): () => void {
   let source: EventSource | null = null;
   let retry: ReturnType<typeof setTimeout> | undefined;
@@ -62,7 +62,7 @@ function follow(id: string, activity: Activity, lost: (isLost: boolean) => void)
       opened.addEventListener(name, ({ data, lastEventId }: MessageEvent<string>) => {
         const parsed = JSON.parse(data) as TaskEvents[typeof name];
         activity.take(Number(lastEventId), name, parsed);
-        // The server closes now, which a browser would take for a lost connection.
+        // The server closes the stream now, which a browser would take for a lost connection.
         if (name === "task.finished") opened.close();
       });
     }
@@ -73,7 +73,7 @@ function follow(id: string, activity: Activity, lost: (isLost: boolean) => void)
     opened.addEventListener("error", () => {
       if (activity.finished) return;
       lost(true);
-      // The browser tries again by itself, unless it was answered with anything but a stream.
+      // The browser reconnects by itself, unless the answer was not a stream.
       if (opened.readyState !== EventSource.CLOSED) return;
       retry = setTimeout(open, wait);
       wait = Math.min(wait * 2, LAST_RETRY_MS);

@@ -6,10 +6,10 @@ import { useSession } from "../../state/session.tsx";
 import { useSoon } from "../../state/use-soon.ts";
 
 const PAGE = 200;
-/** Read at most: a list to choose from is of no use past that. */
+/** The most agents read: a longer list is of no use to choose from. */
 const MOST = 1_000;
 
-/** The agents of the workspace by name; undefined before they are read, null where the token may not read them. */
+/** The workspace's agents by name; undefined before they are read, null if the token may not list them. */
 export interface KnownAgents {
   readonly agents: readonly Agent[] | null | undefined;
   readonly problem: ApiProblem | null;

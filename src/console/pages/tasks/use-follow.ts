@@ -1,12 +1,12 @@
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useRef } from "preact/hooks";
 
-/** Pixels from the end at which a reader counts as being there. */
+/** Distance from the end, in pixels, within which a reader counts as being at the end. */
 const NEAR = 24;
 
 /**
- * Keeps what scrolls at its end while its reader is there: who scrolls up reads in peace, and who comes back to the end
- * follows again. `follow` is to be called when it has become longer.
+ * Keeps a scrolling element at its end while the reader is there. Scrolling up stops following; returning to the end
+ * resumes it. Call `follow` when the content has grown.
  */
 export function useFollow(isFollowing: boolean): {
   readonly frame: RefObject<HTMLElement | null>;
@@ -19,7 +19,7 @@ export function useFollow(isFollowing: boolean): {
     if (!element) return undefined;
     const scrolled = () => {
       const { scrollTop, scrollHeight, clientHeight } = element;
-      // It grows between a scroll of ours and its event: upwards, nobody but the reader moves it.
+      // The content may grow between our scroll and its event, but only the reader scrolls up.
       if (scrollTop < state.current.top) state.current.isFollowing = false;
       if (scrollHeight - scrollTop - clientHeight < NEAR) state.current.isFollowing = true;
       state.current.top = scrollTop;

@@ -8,9 +8,9 @@ import { merge, rowOf, type TaskFilter, type TaskRow, titleOf } from "./rows.ts"
 const PAGE = 200;
 /** Changes that come closer together are shown together. */
 const TOGETHER_MS = 100;
-/** Rows whose prompts are not read yet are gathered for so long, and read as one page: each reading is an entry in the ledger. */
+/** Rows without a title are collected for this long and read as one page, because each read is a ledger entry. */
 const TITLES_MS = 3_000;
-/** Tasks that may have been made since, before those that are asked for. */
+/** Allowance for tasks created since, which come before the wanted ones. */
 const NEWER = 20;
 
 interface ListQuery {
@@ -19,11 +19,14 @@ interface ListQuery {
 }
 
 export interface LiveTasks extends Pages<TaskRow> {
-  /** To be told of each row that is in sight without its title, which is then read, once. @returns what is told when it is out of sight */
+  /**
+   * Called for each visible row without a title, to read the title once. @returns a function to call when the row is
+   * out of view
+   */
   wantTitle(id: string): () => void;
 }
 
-/** The workspace's tasks, newest first, read page by page and changed as the feed tells. */
+/** The workspace's tasks, newest first, read page by page and updated from the feed. */
 export function useTasks(filter: TaskFilter): LiveTasks {
   const { feed } = useSession();
   const query: ListQuery = {
@@ -43,7 +46,7 @@ export function useTasks(filter: TaskFilter): LiveTasks {
   const told = useRef(new Map<string, FeedEvents["task.changed"]>());
   const show = useCallback(() => {
     const { pages: shown, filter: wanted } = now.current;
-    // What is being read may be older than what was told meanwhile, which is put on top of it then.
+    // Events received during a read may be newer than its result, and are applied to it afterwards.
     if (told.current.size === 0 || shown.isLoading) return;
     const changes = told.current;
     told.current = new Map();
@@ -68,7 +71,10 @@ export function useTasks(filter: TaskFilter): LiveTasks {
   return { ...pages, wantTitle: useTitles(pages, query) };
 }
 
-/** @returns what is told of a row that has come into sight without its title; that returns what is told when it is out of it */
+/**
+ * @returns a function to call for a visible row without a title, which in turn returns one to call when the row is
+ *   out of view
+ */
 function useTitles({ items, change }: Pages<TaskRow>, query: ListQuery): (id: string) => () => void {
   const asked = useRef(new Set<string>());
   const wanted = useRef(new Set<string>());
@@ -78,7 +84,7 @@ function useTitles({ items, change }: Pages<TaskRow>, query: ListQuery): (id: st
 
   const read = useCallback(async () => {
     later.current = undefined;
-    // A page that nobody looks at reads nothing, and a row that was scrolled past is asked for when it is back.
+    // A hidden page reads nothing, and a row that was scrolled past is requested when it is visible again.
     if (document.visibilityState !== "visible" || wanted.current.size === 0) return;
     const ids = wanted.current;
     wanted.current = new Set();
@@ -86,7 +92,7 @@ function useTitles({ items, change }: Pages<TaskRow>, query: ListQuery): (id: st
     const last = now.current.items.findLastIndex(({ id }) => ids.has(id));
     const limit = Math.min(PAGE, last + 1 + NEWER);
     const page = await call("GET /v1/tasks", { query: { ...now.current.query, limit } }).catch(() => null);
-    // Whatever cannot be read keeps its id as its title.
+    // If a title cannot be read, the id is shown.
     if (page === null) return;
     const titles = new Map(page.data.map((task) => [task.id, titleOf(task.prompt)]));
     change((rows) =>

@@ -1,23 +1,23 @@
-/** Where text goes that is written as it comes: a browser's element, or what stands for it. */
+/** A place to write text to: an element, or a substitute in tests. */
 export interface TextPlace {
-  /** Begins another block behind the last one, and answers what appends to it. */
+  /** Begins a new block after the last one, and returns a function that appends to it. */
   begin(): (text: string) => void;
   clear(): void;
 }
 
-/** Characters of a block, past which it ends at the next line's end. */
+/** Characters after which a block ends at the next line break. */
 const BLOCK = 4_000;
-/** Past this it ends wherever it is. */
+/** Characters after which a block ends anywhere. */
 const LONGEST_BLOCK = 32_000;
 
 /**
- * A text that grows. A browser lays out a block anew with each addition to it: so it is written in blocks of some thousand
- * characters, of which the last alone changes. All that comes between two frames is written together.
+ * A growing text. A browser lays out a block again with each addition, so the text is written in blocks of a few
+ * thousand characters of which only the last changes. Additions between two frames are written together.
  */
 export class WrittenText {
   readonly #parts: string[] = [];
   #length = 0;
-  /** Of `#parts`: written so far. */
+  /** How much of `#parts` has been written. */
   #written = 0;
   #place: TextPlace | null = null;
   #append: ((text: string) => void) | null = null;
@@ -25,7 +25,7 @@ export class WrittenText {
   #frame: number | null = null;
   readonly #wrote: () => void;
 
-  /** `wrote` is called after something was written. */
+  /** `wrote` is called after each write. */
   constructor(wrote: () => void) {
     this.#wrote = wrote;
   }
@@ -45,7 +45,7 @@ export class WrittenText {
     if (this.#place) this.#soon();
   }
 
-  /** Writes all of it into `place`, and what comes from now on. Null: into none any more. */
+  /** Writes the whole text into `place`, and all later additions. Null: stops writing. */
   show(place: TextPlace | null): void {
     this.#place = place;
     this.#append = null;
@@ -84,18 +84,18 @@ export class WrittenText {
     this.#wrote();
   }
 
-  /** How much of the text belongs to the block that is being written. */
+  /** How much of the text belongs to the current block. */
   #endOfBlock(text: string): number {
     const line = text.indexOf("\n", Math.max(0, BLOCK - this.#blockLength));
     if (line !== -1 && this.#blockLength + line < LONGEST_BLOCK) return line + 1;
     const most = LONGEST_BLOCK - this.#blockLength;
     if (text.length <= most) return text.length;
-    // Not between the two halves of a character.
+    // Not between the halves of a surrogate pair.
     return /[\ud800-\udbff]/.test(text.charAt(most - 1)) ? most + 1 : most;
   }
 }
 
-/** Blocks as elements below `parent`. */
+/** Blocks as elements within `parent`. */
 export function elementPlace(parent: HTMLElement): TextPlace {
   return {
     begin() {

@@ -4,20 +4,20 @@ import { type Pairs, readPairs } from "./pairs.ts";
 export type SearchMode = AnswerOf<"POST /v1/vault/search">["mode"];
 type SearchOptions = CallOptions<"POST /v1/vault/search">;
 
-/** What the page shows, as it stands in its address. */
+/** The state of the page, kept in its address. */
 export interface View {
-  /** What is looked for; empty: nothing, and documents are listed. */
+  /** The search text; empty: documents are listed instead. */
   readonly text: string;
   readonly mode: SearchMode;
-  /** Results at most. */
+  /** The most results. */
   readonly most: number;
-  /** The path that is chosen; empty: all of them. */
+  /** The selected path; empty: all paths. */
   readonly scope: string;
-  /** The agent as which is searched; empty: none. */
+  /** The agent to search as; empty: none. */
   readonly agent: string;
-  /** Metadata as it is typed, see `readPairs`. */
+  /** Metadata filter as typed; see `readPairs`. */
   readonly filter: string;
-  /** After how long a document counts half, such as `30d`; empty: its age does not count. */
+  /** Age at which a document's score halves, such as `30d`; empty: age does not count. */
   readonly halfLife: string;
 }
 
@@ -36,7 +36,7 @@ export const HALF_LIVES: readonly (readonly [string, string])[] = [
 export const MOST: readonly string[] = ["5", "10", "20", "50", "100"];
 const USUAL = 10;
 
-/** Whatever an address holds that this page did not write is taken for its usual value. */
+/** Invalid values in an address are replaced by defaults. */
 export function viewOf(query: Readonly<Record<string, string>>): View {
   return {
     text: query.q ?? "",
@@ -69,7 +69,7 @@ export function documentAddress(
   return passage ? `${path}?start=${passage.start}&end=${passage.end}` : path;
 }
 
-/** The call of a view's search; null where there is nothing to search for, or its filter cannot be read. */
+/** The search request of a view; null without a search text or with an invalid filter. */
 export function searchOf({ text, mode, most, scope, agent, filter, halfLife }: View): SearchOptions | null {
   const { pairs } = readPairs(filter);
   if (text.trim() === "" || pairs === undefined) return null;
@@ -91,7 +91,7 @@ function isEmpty(pairs: Pairs): boolean {
   return Object.keys(pairs).length === 0;
 }
 
-/** What narrows a view's search besides its words is more than the page shows at first. */
+/** Whether a search has options that the page hides initially. */
 export function hasOptions({ most, filter, halfLife, mode }: View): boolean {
   return most !== USUAL || filter !== "" || halfLife !== "" || mode !== "hybrid";
 }

@@ -17,7 +17,7 @@ import { ReplaceDocument } from "./document/replace-document.tsx";
 
 type Document = VaultDocument & { readonly text: string };
 
-/** One document with its text, and the passage that its address names. */
+/** A document's text, with the passage from the address marked. */
 export function DocumentPage(): JSX.Element {
   const { id = "" } = useRoute().params;
   const { feed, can } = useSession();
@@ -25,7 +25,7 @@ export function DocumentPage(): JSX.Element {
     "GET /v1/vault/documents/:id",
     can("vault:read") ? { params: { id } } : null,
   );
-  // A text may be long: it is read again when this document has changed, and not for others.
+  // The text may be long, so it is read again only if this document changes.
   const soon = useSoon(reload);
   useEffect(
     () =>
@@ -39,7 +39,7 @@ export function DocumentPage(): JSX.Element {
     return (
       <Page title="Document">
         <Empty title="You may not read the vault">
-          The token that you are signed in with does not have the scope <code>vault:read</code>.
+          Your token lacks the scope <code>vault:read</code>.
         </Empty>
       </Page>
     );
@@ -98,7 +98,7 @@ function PassageNote({
           <span class="number">{passage.end}</span> is marked.
         </span>
       ) : (
-        <span>The text ends before this passage. The document was replaced since it was found.</span>
+        <span>The text ends before this passage: the document has been replaced since.</span>
       )}
       <a href={path}>Show it unmarked</a>
     </p>
@@ -148,7 +148,7 @@ function Actions({
           document={document}
           close={close}
           replaced={() => {
-            notify("The document was replaced.");
+            notify("The document has been replaced.");
             changed();
           }}
         />
@@ -158,7 +158,7 @@ function Actions({
           document={document}
           close={close}
           deleted={() => {
-            notify(`${document.title} was deleted.`);
+            notify(`${document.title} has been deleted.`);
             route(addressOfView({ ...viewOf({}), scope: document.scope === "/" ? "" : document.scope }));
           }}
         />
@@ -167,20 +167,20 @@ function Actions({
   );
 }
 
-/** Of a document that was shown until now as well: nothing of it stays, its title neither. */
+/** Also for a document that was visible until now: nothing of it stays, not even its title. */
 function Gone(): JSX.Element {
   return (
     <Page title="Document">
       <Empty
-        title="This document is not here"
+        title="There is no such document"
         action={
           <a class="button" href={VAULT}>
             All documents
           </a>
         }
       >
-        It was deleted, or lies where you do not see it. What is deleted leaves the server’s files; that it
-        was there stays in the ledger.
+        It was deleted, or you may not see its scope. Deleted documents are removed from the server’s files,
+        but the ledger still records them.
       </Empty>
     </Page>
   );

@@ -1,18 +1,18 @@
 export type PairValue = string | number | boolean;
 export type Pairs = Readonly<Record<string, PairValue>>;
 
-/** What was read, or the first line that could not be. */
+/** The parsed pairs, or the first invalid line. */
 export type ReadPairs =
   | { readonly pairs: Pairs; readonly error?: undefined }
   | { readonly pairs?: undefined; readonly error: string };
 
-/** A name, in quotes where it holds `=`, and what is behind the sign. */
+/** A name, quoted if it contains `=`, and the text after the sign. */
 const LINE = /^("(?:[^"\\]|\\.)*"|[^="][^=]*?)\s*=\s*(.*)$/su;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /**
- * Metadata as it is typed, one `name=value` a line. `2024` is a number and `true` a yes, as in JSON; in quotes they are
- * texts, and everything else is one without them.
+ * Parses metadata typed as one `name=value` on each line. Numbers and booleans are read as in JSON; quoted values are
+ * strings, and so is everything else.
  */
 export function readPairs(text: string): ReadPairs {
   const pairs: [string, PairValue][] = [];
@@ -22,14 +22,14 @@ export function readPairs(text: string): ReadPairs {
     const name = match?.[1] === undefined ? undefined : unquoted(match[1]);
     const value = match?.[2] === undefined ? undefined : pairValue(match[2]);
     if (typeof name !== "string" || name === "" || value === undefined) {
-      return { error: `"${line.slice(0, 80)}" is not of the form name=value` };
+      return { error: `"${line.slice(0, 80)}" does not have the form name=value` };
     }
     pairs.push([name, value]);
   }
   return { pairs: Object.fromEntries(pairs) };
 }
 
-/** The same pairs as text, which reads back as they are. */
+/** Writes pairs so that they parse to the same values. */
 export function writePairs(pairs: Pairs): string {
   return Object.entries(pairs)
     .map(([name, value]) => pairText(name, value))
@@ -49,7 +49,7 @@ function pairValue(text: string): PairValue | undefined {
   return unquoted(text);
 }
 
-/** Undefined where a quote is opened and not closed. */
+/** Undefined if a quote is not closed. */
 function unquoted(text: string): string | undefined {
   if (!text.startsWith('"')) return text;
   try {

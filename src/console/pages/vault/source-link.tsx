@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 
-/** Where a document comes from: a link to pages of the web alone, and else a text. Whoever wrote it may have written anything. */
+/** A document's source: a link if it is a web address, otherwise plain text, because anybody may have written it. */
 export function SourceLink({ uri }: { readonly uri: string }): JSX.Element {
   if (!isWeb(uri)) return <span class="break">{uri}</span>;
   return (

@@ -22,15 +22,15 @@ import { SearchForm } from "./search/search-form.tsx";
 
 const NO_ERRORS: ReadonlyMap<string, string> = new Map();
 
-/** What agents know: searched, looked through by scope, and added to. */
+/** The vault: search, documents by scope, and adding documents. */
 export function Vault(): JSX.Element {
   const { can } = useSession();
   if (can("vault:read")) return <ReadableVault />;
   return (
     <Page title="Vault">
       <Empty title="You may not read the vault">
-        The token that you are signed in with does not have the scope <code>vault:read</code>. Sign in with
-        one that has it, or ask who issued yours.
+        Your token lacks the scope <code>vault:read</code>. Sign in with one that has it, or ask the person
+        who issued yours.
       </Empty>
     </Page>
   );
@@ -52,7 +52,7 @@ function ReadableVault(): JSX.Element {
   return (
     <Page
       title="Vault"
-      lead="The documents that agents search. Each lies in a scope, and an agent finds what is inside of its own memory scope alone."
+      lead="The documents that agents search. Each has a scope, and an agent finds only documents inside its memory scope."
       actions={
         mayWrite && (
           <>

@@ -1,25 +1,8 @@
+import { RULE_CODES } from "../../../base/errors.ts";
 import type { EntryFields } from "../format/entry.ts";
 
-/** Codes of refusals that follow from a rule: who may do what, and how much of it. */
-const POLICY_CODES = new Set([
-  "scope_missing",
-  "agent_forbidden",
-  "tier_forbidden",
-  "model_forbidden",
-  "tool_forbidden",
-  "scope_forbidden",
-  "credits_exhausted",
-  "agent_stopped",
-  "approval_required",
-  "approval_changed",
-  "approval_erased",
-  "approval_decided",
-  "rate_limited",
-  "queue_full",
-  "unauthenticated",
-  "invalid_token",
-  "origin_forbidden",
-]);
+/** A call that waits for a person is denied for the time being; it is no error code, since nobody is answered with it. */
+const APPROVAL_REQUIRED = "approval_required";
 
 /** Of those: an agent of that name was found before the rule was applied to it. */
 const CODES_OF_KNOWN_AGENTS = new Set([
@@ -40,7 +23,9 @@ const EXPIRED = "expired";
  */
 export function refusalOf({ action, outcome, code = "" }: EntryFields): "policy" | "unserved" | undefined {
   if (outcome !== "denied" || (action === "oversight.expire" && code === EXPIRED)) return undefined;
-  return POLICY_CODES.has(code) || action === "limit.exceeded" ? "policy" : "unserved";
+  return RULE_CODES.has(code) || code === APPROVAL_REQUIRED || action === "limit.exceeded"
+    ? "policy"
+    : "unserved";
 }
 
 /** Whether an entry shows that the agent that it names was there: anybody may ask for one that never was. */

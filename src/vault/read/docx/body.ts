@@ -12,23 +12,23 @@ export interface BodyParts {
   readonly notes: Readonly<Record<NoteKind, Uint8Array | null>>;
 }
 
-/** Elements that are characters. */
+/** Elements that represent characters. */
 const CHARACTERS: ReadonlyMap<string, string> = new Map([
   ["w:tab", "\t"],
   ["w:ptab", "\t"],
   ["w:noBreakHyphen", "\u2011"],
   ["w:softHyphen", "\u00ad"],
 ]);
-/** Elements that mean the same as these of HTML. */
+/** Elements and their HTML equivalents. */
 const BLOCKS: ReadonlyMap<string, string> = new Map([
   ["w:tbl", "table"],
   ["w:tr", "tr"],
   ["w:tc", "td"],
 ]);
-/** Elements that are not read: what was deleted or moved away under tracked changes, and properties as they were before. */
+/** Elements that are skipped: text deleted or moved away under tracked changes, and earlier properties. */
 const LEFT_OUT = new Set(["w:del", "w:moveFrom", "w:pPrChange"]);
 
-/** The text of the main part, with that of its notes at the end. @throws Fault */
+/** The text of the main part, followed by its notes. @throws Fault */
 export function readBody(xml: Uint8Array, { styles, notes }: BodyParts): ReadDocument {
   const text = new HtmlText();
   const body = new Body(text, styles);
@@ -44,31 +44,31 @@ export function readBody(xml: Uint8Array, { styles, notes }: BodyParts): ReadDoc
 
 interface Paragraph {
   kind: ParagraphKind;
-  /** Its properties have been read, and its element is open. */
+  /** Whether its properties have been read and its element is open. */
   isOpen: boolean;
-  /** Its end was deleted under tracked changes: the next paragraph belongs to it. */
+  /** Whether its end was deleted under tracked changes, so that the next paragraph belongs to it. */
   goesOn: boolean;
 }
 
-/** What text goes to, and the paragraph that it is in. A text box has one of its own. */
+/** The destination of text, and the current paragraph. Each text box has its own. */
 interface Flow {
   readonly sink: TextSink;
-  /** Text boxes that are anchored in the paragraph. */
+  /** Text boxes anchored in the paragraph. */
   readonly boxes: HeldText;
   paragraph: Paragraph | null;
 }
 
-/** Turns WordprocessingML into the elements of HTML that mean the same. */
+/** Converts WordprocessingML to equivalent HTML elements. */
 class Body implements XmlHandler {
   readonly notes = new Notes();
   readonly #styles: ReadonlyMap<string, ParagraphKind>;
   #flow: Flow;
-  /** Of the text boxes that are open, what stands around each, innermost last. */
+  /** The flows around the open text boxes, innermost last. */
   readonly #around: Flow[] = [];
-  /** Of each `mc:AlternateContent` that is open: whether one of its alternatives was read. */
+  /** For each open `mc:AlternateContent`: whether one of its alternatives has been read. */
   readonly #alternatives: boolean[] = [];
   #depth = 0;
-  /** Depth of the element that is left out; 0 when there is none. */
+  /** Depth of the element being skipped; 0 if none. */
   #leftOutFrom = 0;
   #isProperties = false;
   #isDocument = false;
@@ -123,7 +123,7 @@ class Body implements XmlHandler {
     if (this.#isText && this.#leftOutFrom === 0) this.#add(text);
   }
 
-  /** Also of several ways to say the same all but the first. */
+  /** Of several alternatives, all but the first are skipped too. */
   #isLeftOut(name: string): boolean {
     if (name === "w:del" && this.#isProperties && this.#flow.paragraph) this.#flow.paragraph.goesOn = true;
     if (LEFT_OUT.has(name)) return true;
@@ -139,7 +139,7 @@ class Body implements XmlHandler {
     if (name === "w:pStyle") {
       paragraph.kind = this.#styles.get(value) ?? (this.#styles.size === 0 ? kindOfName(value) : "p");
     } else if (name === "w:numId") {
-      // A numbered heading is a heading.
+      // A numbered heading is still a heading.
       if (paragraph.kind === "p" && value !== "0") paragraph.kind = "li";
       else if (paragraph.kind === "li" && value === "0") paragraph.kind = "p";
     }
@@ -181,7 +181,7 @@ class Body implements XmlHandler {
     else this.#flow.paragraph = { kind: "p", isOpen: false, goesOn: false };
   }
 
-  /** At a paragraph's first text, when its properties have been read. */
+  /** Called at a paragraph's first text, after its properties have been read. */
   #begin(): void {
     const { paragraph, sink } = this.#flow;
     if (!paragraph || paragraph.isOpen) return;

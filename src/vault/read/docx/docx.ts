@@ -5,16 +5,18 @@ import { readRelations } from "./relations.ts";
 import { readStyles } from "./styles.ts";
 import { unzip } from "./zip.ts";
 
-/** Bytes of XML that a document's parts may inflate to together. */
+/** The most bytes of XML that a document's parts may inflate to together. */
 const MAX_XML = 64 * 1_024 * 1_024;
 const MAIN = "word/document.xml";
 
 /**
- * The text of a DOCX file (ECMA-376, part 1): headings, paragraphs, items of lists, rows of tables, alternative texts of
- * pictures, and at the end the foot- and endnotes that it refers to. Comments, headers, footers and deleted text are left out.
+ * The text of a DOCX file (ECMA-376, part 1): headings, paragraphs, list items, table rows, alternative texts of
+ * pictures, and finally the footnotes and endnotes it refers to. Comments, headers, footers and deleted text are left
+ * out.
  *
- * Its XML is read as a stream of tags, so that memory goes with the text and not with the number of elements: 30 KB of zip can
- * hold millions of them. No other file and no address is opened. A document type is refused, because it could declare entities.
+ * The XML is read as a stream of tags, so memory depends on the text rather than the number of elements: 30 KB of zip
+ * can hold millions of them. No other file and no address is opened. A document type is refused, because it could
+ * declare entities.
  * @throws Fault
  */
 export async function readDocx(bytes: Uint8Array): Promise<ReadDocument> {

@@ -1,12 +1,12 @@
 import { Fault } from "../fault.ts";
 import type { HtmlText } from "../html.ts";
 
-/** Pieces that can be held back. */
+/** The most pieces that can be held back. */
 const MOST = 100_000;
 
 export type TextSink = Pick<HtmlText, "open" | "close" | "text">;
 
-/** Text that is held back until what stands around it has ended: of text boxes, which are anchored in a paragraph. */
+/** Holds back the text of text boxes, which are anchored in a paragraph, until the paragraph has ended. */
 export class HeldText implements TextSink {
   readonly #pieces: ((sink: TextSink) => void)[] = [];
 
@@ -22,7 +22,7 @@ export class HeldText implements TextSink {
     this.#hold((sink) => sink.text(text));
   }
 
-  /** Gives everything to another sink, and holds nothing any more. */
+  /** Passes everything to another sink, and clears this one. */
   release(sink: TextSink): void {
     for (const piece of this.#pieces.splice(0)) piece(sink);
   }

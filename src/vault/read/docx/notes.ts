@@ -3,7 +3,7 @@ import { attribute, readXml } from "./xml.ts";
 const KINDS = ["footnote", "endnote"] as const;
 export type NoteKind = (typeof KINDS)[number];
 
-/** The foot- and endnotes that a document refers to, numbered together in the order of their first references. */
+/** The footnotes and endnotes that a document refers to, numbered together in order of first reference. */
 export class Notes {
   readonly #numbers = new Map<string, number>();
 
@@ -17,7 +17,7 @@ export class Notes {
     return number;
   }
 
-  /** The texts of the notes, by number; of those that a part holds which the document refers to. */
+  /** The texts of referenced notes, by number. */
   read(parts: Readonly<Record<NoteKind, Uint8Array | null>>): readonly [number: number, text: string][] {
     const texts: [number, string][] = [];
     for (const kind of KINDS) {

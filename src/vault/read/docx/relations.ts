@@ -1,8 +1,8 @@
 import { attribute, readXml } from "./xml.ts";
 
 /**
- * What a part is related to inside of the file: targets by the last segment of the relation's type (ECMA-376, part 2), of
- * several the first.
+ * A part's relations within the file: targets by the last segment of the relation's type (ECMA-376, part 2). The
+ * first of several with the same type wins.
  */
 export function readRelations(xml: Uint8Array): ReadonlyMap<string, string> {
   const targets = new Map<string, string>();

@@ -1,12 +1,12 @@
 import { attribute, readXml } from "./xml.ts";
 
-/** What a paragraph's style makes of it: an element of HTML, which has the same meaning. */
+/** The HTML element that a paragraph's style corresponds to. */
 export type ParagraphKind = "p" | "li" | `h${1 | 2 | 3 | 4 | 5 | 6}`;
 
-/** Kinds by the style's id. A document names thousands of styles at most; past that they are plain paragraphs. */
+/** The most styles read by id. Real documents have a few thousand; any beyond this are plain paragraphs. */
 const MAX_STYLES = 10_000;
 
-/** Styles are told by their names, which are the same in every language of the office program; their ids are not. */
+/** Recognises styles by name, because names are the same in every language of the office program and ids are not. */
 export function readStyles(xml: Uint8Array | null): ReadonlyMap<string, ParagraphKind> {
   const kinds = new Map<string, ParagraphKind>();
   if (xml === null) return kinds;
@@ -30,7 +30,7 @@ export function readStyles(xml: Uint8Array | null): ReadonlyMap<string, Paragrap
   return kinds;
 }
 
-/** By a style's name, or by its id where the document has no styles. */
+/** The kind by a style's name, or by its id if the document has no styles. */
 export function kindOfName(name: string): ParagraphKind {
   const lower = name.toLowerCase();
   if (lower === "title") return "h1";

@@ -1,12 +1,12 @@
 import { Parser } from "htmlparser2";
 import { Fault } from "../fault.ts";
 
-/** Elements in each other. Tables in tables in text boxes take some fifty. */
+/** The deepest nesting of elements. Tables inside tables inside text boxes need about fifty. */
 const MAX_DEPTH = 1_000;
-/** Bytes that are parsed at once. */
+/** Bytes parsed at a time. */
 const SLICE = 64 * 1_024;
 
-/** The namespaces that are read, transitional and strict (ECMA-376, parts 1 and 4), by the prefixes that are used here. */
+/** The namespaces read, transitional and strict (ECMA-376, parts 1 and 4), and the prefixes used for them here. */
 const PREFIXES: ReadonlyMap<string, string> = new Map([
   ["http://schemas.openxmlformats.org/wordprocessingml/2006/main", "w"],
   ["http://purl.oclc.org/ooxml/wordprocessingml/main", "w"],
@@ -21,7 +21,7 @@ const PREFIXES: ReadonlyMap<string, string> = new Map([
 export type Attributes = Readonly<Record<string, string>>;
 
 export interface XmlHandler {
-  /** `name` has one of the prefixes above, whatever the document calls it. */
+  /** `name` has one of the prefixes above, whatever prefix the document uses. */
   open(name: string, attributes: Attributes): void;
   close(name: string): void;
   text(text: string): void;
@@ -37,8 +37,8 @@ export function attribute(attributes: Attributes, name: string): string | undefi
 }
 
 /**
- * Reads a part's XML from one tag to the next.
- * @throws Fault for one that ends early, that has a document type, or whose elements stand too deep in each other
+ * Reads a part's XML tag by tag.
+ * @throws Fault if it ends early, has a document type, or is nested too deeply
  */
 export function readXml(bytes: Uint8Array, handler: XmlHandler): void {
   const names = new Names();
@@ -81,7 +81,7 @@ function encodingOf([first]: Uint8Array): "utf-16le" | "utf-16be" {
   return first === 0xff ? "utf-16le" : "utf-16be";
 }
 
-/** Prefixes as a part declares them, which is on its root in all that office programs write. */
+/** Prefixes declared by a part, which all office programs do on its root element. */
 class Names {
   readonly #prefixes = new Map<string, string>();
   readonly #known = new Map<string, string>();
@@ -102,7 +102,7 @@ class Names {
     const at = name.indexOf(":");
     const prefix = this.#prefixes.get(name.slice(0, Math.max(0, at)));
     found = prefix === undefined ? name : `${prefix}:${name.slice(at + 1)}`;
-    // A hostile document has a name for each element.
+    // A hostile document may have a new name for each element.
     if (this.#known.size >= MAX_NAMES) this.#known.clear();
     this.#known.set(name, found);
     return found;

@@ -1,9 +1,9 @@
 import { Inflate } from "fflate";
 import { Fault, messageOf } from "../fault.ts";
 
-/** Entries that a zip file may list. */
+/** The most entries that a zip file may list. */
 const MAX_ENTRIES = 10_000;
-/** Bytes given to the inflater at once. Deflate yields at most 1,032 times as much (zlib's technical details). */
+/** Bytes passed to the inflater at a time. Deflate expands at most 1,032 times (zlib's technical details). */
 const SLICE = 8_192;
 
 const END = 0x06054b50;
@@ -20,16 +20,16 @@ interface Entry {
   readonly method: number;
   readonly encrypted: boolean;
   readonly compressed: number;
-  /** Of its local header. */
+  /** Offset of its local header. */
   readonly offset: number;
 }
 
 /**
- * The entries of a zip file whose names are `wanted`, inflated to at most `most` bytes together. What a file says of its
- * sizes is not believed: bytes are counted as they come out of the inflater, and it stops there.
+ * The entries of a zip file named in `wanted`, inflated to at most `most` bytes together. The sizes stated in the
+ * file are not trusted: bytes are counted as they come out of the inflater, which is stopped at the limit.
  *
- * Entries are found by the central directory, as every unzipper does: a scan for local headers would have to guess
- * where an entry ends that was written without its size (as office programs write them).
+ * Entries are found by the central directory, as every unzip program does: a scan for local headers would have to
+ * guess where an entry written without its size ends (as office programs write them).
  * @throws Fault
  */
 export function unzip(
@@ -75,7 +75,7 @@ function* entriesOf(bytes: Uint8Array, view: DataView): Generator<Entry> {
   }
 }
 
-/** Where the end of the central directory stands: before a comment of at most 65,535 bytes. */
+/** Position of the end-of-central-directory record, before a comment of at most 65,535 bytes. */
 function endOf(view: DataView): number {
   const last = view.byteLength - END_LENGTH;
   for (let at = last; at >= 0 && at >= last - 0xffff; at -= 1) {

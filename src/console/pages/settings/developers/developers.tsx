@@ -27,8 +27,8 @@ interface Shown {
 }
 
 /**
- * The workspace's tokens. `?issue` opens the form, `&agent=` with that agent chosen, so that other pages can lead here. A secret
- * that is shown is in this component's state, and nowhere else.
+ * The workspace's tokens. `?issue` opens the form, and `&agent=` preselects an agent, for links from other pages. A
+ * new secret is kept only in this component's state.
  */
 export function Developers(): JSX.Element {
   const { query, route } = useLocation();
@@ -62,15 +62,15 @@ export function Developers(): JSX.Element {
       }
     >
       <p class="muted">
-        Programs, MCP clients and people sign in with a token each. It can do what its scopes say, and no more
-        than its agent where it acts as one.
+        Every program, MCP client and person signs in with a token. A token may do what its scopes permit; if
+        it acts as an agent, no more than that agent.
       </p>
       <ProblemNote problem={tokens.problem} retry={tokens.reload} />
       <TokenList tokens={tokens.items} shown={show} revoked={tokens.reload} />
       {tokens.items.length === 0 && tokens.isLoading && <Loading />}
       {tokens.items.length === 0 && tokens.isWhole && (
         <Empty title="No tokens yet">
-          Issue one for each program and person: revoking one then stops nobody else.
+          Issue one for each program and person, so that you can revoke them separately.
         </Empty>
       )}
       {!tokens.isWhole && tokens.items.length > 0 && (
@@ -154,20 +154,20 @@ function TokenList({
           close={() => setRevoking(null)}
           work={async () => {
             await call("DELETE /v1/tokens/:id", { params: { id: revoking.id } });
-            notify(`${revoking.name} is revoked.`);
-            // Of the reader's own token this is the answer that signs out.
+            notify(`${revoking.name} has been revoked.`);
+            // Revoking the reader's own token signs out.
             revoked();
           }}
         >
           {isOwn(revoking) && (
             <p class="note">
-              <strong>You are signed in by this token.</strong> Revoking it signs you out at once: have
-              another one at hand.
+              <strong>You are signed in with this token.</strong> Revoking it signs you out at once: have
+              another one ready.
             </p>
           )}
           <p>
-            Whatever uses it is refused from now on, and browsers that are signed in by it are signed out. A
-            revoked token does not come back.
+            Programs that use it are refused from now on, and browsers signed in with it are signed out. A
+            revoked token cannot be restored.
           </p>
         </Confirm>
       )}

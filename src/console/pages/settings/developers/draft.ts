@@ -2,15 +2,15 @@ import type { CallOptions } from "../../../api/client.ts";
 import type { ApiProblem } from "../../../api/problem.ts";
 import { linesOf } from "../../../parts/field.tsx";
 
-/** A token as it is typed into the form, before anything is checked. */
+/** A token as entered in the form, unchecked. */
 export interface TokenDraft {
   readonly name: string;
-  /** Empty: none. */
+  /** Empty: no agent. */
   readonly agent: string;
-  /** Whether an agent's token gets what such tokens get by default, or what is chosen. */
+  /** Whether a token of an agent gets the default scopes or chosen ones. */
   readonly grants: "default" | "chosen";
   readonly scopes: ReadonlySet<string>;
-  /** Globs of tools, one a line. */
+  /** Tool patterns, one on each line. */
   readonly tools: string;
   /** One of `LIFETIMES`. */
   readonly lifetime: string;
@@ -27,7 +27,7 @@ export const LIFETIMES: readonly (readonly [string, string])[] = [
   ["90d", "90 days"],
   ["365d", "One year"],
   ["never", "Never"],
-  ["other", "After another time"],
+  ["other", "After a different time"],
 ];
 
 export function newDraft(agent: string): TokenDraft {
@@ -54,7 +54,7 @@ export function takesDefault({ agent, grants }: TokenDraft): boolean {
   return agent !== "" && grants === "default";
 }
 
-/** What is sent. Nothing is left out but what was left empty: the server says what is wrong with the rest. */
+/** The request body. Only empty fields are left out; the server checks the rest. */
 export function bodyOf(draft: TokenDraft): TokenBody {
   const { name, agent, lifetime, otherLifetime, person, role, toolsMode } = draft;
   const expiry = lifetime === "other" ? otherLifetime.trim() : lifetime;
@@ -70,12 +70,12 @@ export function bodyOf(draft: TokenDraft): TokenBody {
   };
 }
 
-/** The scopes that were ticked come first, then the tools. */
+/** The ticked scopes, then the tool patterns. */
 function scopesOf({ scopes, tools }: TokenDraft): string[] {
   return [...scopes, ...linesOf(tools).map((glob) => `tools:${glob}`)];
 }
 
-/** What the server has against the scopes: those that were ticked, and the tools that were typed. */
+/** The server's errors for the ticked scopes and for the tool patterns. */
 export function scopeErrors(
   draft: TokenDraft,
   problem: ApiProblem | null,

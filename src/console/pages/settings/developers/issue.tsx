@@ -12,18 +12,18 @@ import { bodyOf, isSameDraft, LIFETIMES, newDraft, scopeErrors, type TokenDraft 
 import { ScopeFields } from "./scope-fields.tsx";
 
 const MODES: readonly (readonly [TokenDraft["toolsMode"], string])[] = [
-  ["all", "Every tool by itself"],
-  ["search", "Two tools that find and call the others"],
+  ["all", "All tools"],
+  ["search", "Two tools that search for and call the others"],
 ];
 
-/** The form for a new token. What was typed stays where the server refuses it. */
+/** The form for a new token. Keeps the input if the server refuses it. */
 export function IssueDialog({
   agents,
   agent,
   close,
   issued,
 }: {
-  /** Names that may be chosen; undefined where the reader may not see them. */
+  /** Agents to choose from; undefined if the reader may not see them. */
   readonly agents: readonly string[] | undefined;
   readonly agent: string;
   readonly close: () => void;
@@ -60,7 +60,7 @@ export function IssueDialog({
             required
             placeholder="billing service"
             error={errorAt("/name")}
-            hint="What uses it. The ledger names the token by its id."
+            hint="Who or what uses it. The ledger refers to the token by its id."
           />
           <AgentField
             agents={session.agent === null ? agents : [session.agent]}
@@ -95,7 +95,7 @@ export function IssueDialog({
             value={draft.toolsMode}
             change={(mode) => change({ toolsMode: mode === "search" ? "search" : "all" })}
             options={MODES}
-            hint="Many tools fill a model's context: searching keeps it small."
+            hint="Many tools fill a model's context; searching keeps it small."
           />
         </div>
         <div class="form-columns">
@@ -105,7 +105,7 @@ export function IssueDialog({
             change={(person) => change({ person })}
             placeholder="Ada Lovelace"
             error={errorAt("/person")}
-            hint="Who holds it. Decisions are recorded under this name."
+            hint="The person who holds it. Decisions are recorded under this name."
           />
           <TextField
             label="Role (optional)"
@@ -113,7 +113,7 @@ export function IssueDialog({
             change={(role) => change({ role })}
             placeholder="duty overseer"
             error={errorAt("/role")}
-            hint="In what capacity: oversight entries say so."
+            hint="The person's role, recorded in oversight entries."
           />
         </div>
         <ProblemNote problem={action.problem} />
@@ -152,8 +152,8 @@ function AgentField({
       disabled={isFixed}
       hint={
         isFixed
-          ? "Your own token acts as this agent, and issues tokens for it alone."
-          : "An agent's token has its memory, models and tools, and no others."
+          ? "Your own token acts as this agent, and can only issue tokens for it."
+          : "An agent's token is limited to the agent's memory, models and tools."
       }
       options={[
         ...(isFixed ? [] : [["", "No agent"] as const]),

@@ -1,7 +1,7 @@
 import type { Token } from "../../../../http/api.ts";
 import { shortId } from "../../../parts/text.tsx";
 
-/** Who issued a token: another token by its name where that is in the list, or else as the ledger spells it. */
+/** The issuer of a token: another token's name if it is in the list, otherwise the actor as recorded. */
 export function issuerOf({ created_by }: Token, tokens: readonly Token[]): string {
   if (!created_by.startsWith("token:")) return created_by;
   const id = created_by.slice("token:".length);

@@ -15,12 +15,12 @@ const LATER: readonly (readonly [string, string])[] = [
   ["24h", "24 hours"],
 ];
 const ANY: readonly (readonly [string, string])[] = [
-  [AT_ONCE, "Not at all: it ends at once"],
+  [AT_ONCE, "Not at all: it expires at once"],
   ...LATER,
   [OTHER, "Another time"],
 ];
 
-/** Gives a token a new secret, and asks how long the old one shall work meanwhile. */
+/** Gives a token a new secret, and asks how long the old one stays valid. */
 export function RotateDialog({
   token,
   isOwn,
@@ -28,10 +28,10 @@ export function RotateDialog({
   rotated,
 }: {
   readonly token: Token;
-  /** It is the token that this browser is signed in by. */
+  /** Whether this browser is signed in with the token. */
   readonly isOwn: boolean;
   readonly close: () => void;
-  /** `former`: for how long the old secret works, in words; null: it does not any more. */
+  /** `former`: how long the old secret stays valid, in words; null if it is invalid at once. */
   readonly rotated: (token: IssuedToken, former: string | null) => void;
 }): JSX.Element {
   const [grace, setGrace] = useState(isOwn ? "10m" : AT_ONCE);
@@ -56,17 +56,17 @@ export function RotateDialog({
           void rotate();
         }}
       >
-        <p>The token keeps its name, its id and what it may do. The new secret is shown once.</p>
+        <p>The token keeps its name, id and scopes. The new secret is shown once.</p>
         <Select
-          label="The old secret works for"
+          label="The old secret stays valid for"
           value={grace}
           change={setGrace}
           options={isOwn ? LATER : ANY}
           error={grace === OTHER ? undefined : error}
           hint={
             isOwn
-              ? "You are signed in by this token: when the old secret ends, so does this session."
-              : "Long enough for whatever uses it to be given the new one. Browsers signed in by it are signed out with it."
+              ? "You are signed in with this token: your session ends when the old secret expires."
+              : "Choose a time long enough to replace the secret everywhere. Browsers signed in with it are signed out when it expires."
           }
         />
         {grace === OTHER && (
@@ -83,7 +83,7 @@ export function RotateDialog({
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
           <button type="button" onClick={close}>
-            Keep as it is
+            Cancel
           </button>
           <button type="submit" class="button-main" disabled={action.isBusy}>
             Rotate

@@ -6,7 +6,7 @@ import { Choice } from "../choice.tsx";
 import { type TokenDraft, takesDefault } from "./draft.ts";
 import { ADMIN, AGENT_DEFAULT, SCOPE_WORDS, SCOPES } from "./scopes.ts";
 
-/** What the token will be allowed. Nobody hands out what they do not hold: that cannot be ticked. */
+/** The token's rights. Scopes that the reader does not have cannot be granted. */
 export function ScopeFields({
   draft,
   change,
@@ -28,15 +28,15 @@ export function ScopeFields({
           options={[
             {
               value: "default",
-              name: "What an agent's token gets by default",
+              name: "An agent token's default scopes",
               hint: canDefault
-                ? "Run and see this agent's tasks, search its part of the vault, see connectors, call the agent's tools."
-                : "Your own token does not hold all of it, so that it will be refused.",
+                ? "Run and see this agent's tasks, search its part of the vault, see connectors, call its tools."
+                : "Your own token lacks some of these scopes, so the request will be refused.",
             },
             {
               value: "chosen",
-              name: "What is chosen here",
-              hint: "It narrows what the agent may do, and never widens it.",
+              name: "Only the scopes chosen here",
+              hint: "They can only narrow what the agent may do.",
             },
           ]}
         />
@@ -54,7 +54,7 @@ export function ScopeFields({
             disabled={draft.scopes.has(ADMIN)}
             hint={
               <>
-                Which tools it may call by itself, one pattern a line: <code>vault.*</code>,{" "}
+                The tools it may call directly, one pattern per line: <code>vault.*</code>,{" "}
                 <code>github.search_*</code>, or <code>*</code> for all.
               </>
             }
@@ -83,7 +83,7 @@ function ScopeList({
     else chosen.delete(scope);
     change({ scopes: chosen });
   };
-  const notHeld = "Your own token does not hold this";
+  const notHeld = "Your own token lacks this scope";
   return (
     <fieldset aria-describedby={error === undefined ? undefined : id}>
       <legend>{agent === "" ? "What it may do" : "Scopes"}</legend>
@@ -110,7 +110,7 @@ function ScopeList({
           label={<code>{ADMIN}</code>}
           hint={
             holds(session.scopes, ADMIN)
-              ? "All of these, every tool, and metrics. For people who run this workspace"
+              ? "All of these, every tool, and metrics. For administrators of this workspace"
               : `All of these. ${notHeld}.`
           }
           checked={isAll}

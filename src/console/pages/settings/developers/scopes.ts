@@ -1,8 +1,8 @@
 import type { NamedScope } from "../../../../http/api.ts";
 
-/** What each scope lets its holder do. */
+/** What each scope permits. */
 export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
-  "tasks:read": "See tasks, what they do and what comes of them",
+  "tasks:read": "See tasks, their steps and their results",
   "tasks:write": "Run tasks, and cancel them",
   "agents:read": "See agents, models and tiers",
   "agents:write": "Create, change and archive agents",
@@ -10,8 +10,8 @@ export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
   "vault:write": "Write and delete documents",
   "connectors:read": "See connectors and their tools",
   "connectors:write": "Add, refresh and remove connectors",
-  "approvals:write": "Decide on calls that wait for a person; stop and resume",
-  "ledger:read": "Read, check and export the ledger; statistics",
+  "approvals:write": "Decide on approvals; stop and resume",
+  "ledger:read": "Read, verify and export the ledger; see statistics",
   "tokens:write": "Issue, rotate and revoke tokens; end sessions",
   "settings:write": "Change limits and the budget; see the webhook; erase texts",
 };
@@ -20,7 +20,7 @@ export const SCOPES = Object.keys(SCOPE_WORDS) as readonly NamedScope[];
 
 export const ADMIN = "admin";
 
-/** What a token with an agent gets where it names no scopes (contract, section 2). */
+/** Default scopes of a token that acts as an agent (contract, section 2). */
 export const AGENT_DEFAULT = [
   "tasks:read",
   "tasks:write",

@@ -5,9 +5,7 @@ import { Code } from "../../../parts/code.tsx";
 import { Dialog } from "../../../parts/dialog.tsx";
 import { snippetsOf } from "./snippets.ts";
 
-/**
- * Shows a secret this once, with what can be done with it at once. Nothing of it is kept: when the dialog is gone, so is the secret.
- */
+/** Shows a new secret once, with examples of its use. The secret is gone when the dialog closes. */
 export function SecretDialog({
   token,
   agent,
@@ -15,9 +13,9 @@ export function SecretDialog({
   close,
 }: {
   readonly token: IssuedToken;
-  /** Which agent the examples speak of. */
+  /** The agent used in the examples. */
   readonly agent: string | null;
-  /** For how long the secret before it works; null: it does not any more. Undefined: there was none. */
+  /** How long the previous secret stays valid; null if it is invalid already; undefined if there was none. */
   readonly former?: string | null;
   readonly close: () => void;
 }): JSX.Element {
@@ -29,9 +27,9 @@ export function SecretDialog({
   }, []);
   return (
     <Dialog
-      title={isLeaving ? "Have you kept the secret?" : `Secret of ${token.name}`}
+      title={isLeaving ? "Have you saved the secret?" : `Secret of ${token.name}`}
       isWide
-      // A second Escape goes back: nothing is lost by pressing it once too often.
+      // A second Escape returns to the secret.
       close={() => setLeaving(!isLeaving)}
     >
       {isLeaving ? (
@@ -39,15 +37,15 @@ export function SecretDialog({
       ) : (
         <>
           <p class="note">
-            <strong>It is shown this once.</strong> Keep it where you keep secrets. Whoever has it may do what
-            the token may, until it is revoked{token.expires_at !== null && " or expires"}.
+            <strong>It is shown only once.</strong> Store it where you keep secrets. Anyone who has it may do
+            what the token may, until it is revoked{token.expires_at !== null && " or expires"}.
           </p>
           <Code label="Secret" text={token.secret} />
           {former !== undefined && (
             <p>
               {former === null
-                ? "The secret before it does not work any more."
-                : `The secret before it works for ${former} more.`}
+                ? "The previous secret is no longer valid."
+                : `The previous secret stays valid for ${former}.`}
             </p>
           )}
           <Snippets token={token} agent={agent} />
@@ -67,13 +65,13 @@ function Leaving({ back, close }: { readonly back: () => void; readonly close: (
   useEffect(() => first.current?.focus(), []);
   return (
     <>
-      <p>It cannot be shown again. Whoever has lost it rotates the token, which gives it a new one.</p>
+      <p>It cannot be shown again. If you lose it, rotate the token to get a new one.</p>
       <div class="dialog-end">
         <button type="button" ref={first} onClick={back}>
           Show it again
         </button>
         <button type="button" class="button-main" onClick={close}>
-          I have kept it
+          I have saved it
         </button>
       </div>
     </>
@@ -93,7 +91,7 @@ function Snippets({
   if (!snippet) return null;
   return (
     <section class="stack-small" aria-label="Ready to use">
-      <h3>Ready to use, with the secret in it</h3>
+      <h3>Ready to use, with the secret filled in</h3>
       <fieldset class="settings-uses" aria-label="For">
         {snippets.map(({ id, name }) => (
           <button

@@ -1,44 +1,44 @@
 import type { IssuedToken } from "../../../../http/api.ts";
 
-/** Something that can be taken as it is, and works. */
+/** An example that works as it is. */
 export interface Snippet {
   readonly id: "shell" | "mcp" | "stdio" | "typescript" | "mcp-client";
   readonly name: string;
-  /** Where it goes. */
+  /** Where to paste it. */
   readonly hint: string;
   readonly text: string;
 }
 
 export interface SnippetOf {
   readonly token: IssuedToken;
-  /** The server's address, without a slash at its end. */
+  /** The server's address without a trailing slash. */
   readonly origin: string;
-  /** The agent that is given a task; null: none is known. */
+  /** The agent for the example task; null if none is known. */
   readonly agent: string | null;
 }
 
 const NO_AGENT = "my-agent";
 const PROMPT = "What do you know about refunds?";
 
-/** Ready to use with a new token: they hold its secret. What it may not do is not shown. */
+/** Examples with the new token's secret, limited to what the token may do. */
 export function snippetsOf({ token, origin, agent }: SnippetOf): readonly Snippet[] {
   const { secret, scopes } = token;
   const canRun = scopes.includes("admin") || scopes.includes("tasks:write");
   const task = { agent: agent ?? NO_AGENT, prompt: PROMPT };
-  const fill = agent === null && canRun ? ` Put an agent's name in place of ${NO_AGENT}.` : "";
+  const fill = agent === null && canRun ? ` Replace ${NO_AGENT} with an agent's name.` : "";
   return [
     {
       id: "shell",
       name: "Shell",
       hint: canRun
-        ? `Gives an agent a task, and prints its events as they come.${fill}`
-        : "Says who is asking, and what the token may do.",
+        ? `Gives an agent a task and prints its events as they arrive.${fill}`
+        : "Prints who you are and what the token may do.",
       text: canRun ? runByCurl(origin, secret, task) : askByCurl(origin, secret),
     },
     {
       id: "mcp",
       name: "MCP client",
-      hint: "For the configuration of a client that speaks MCP over HTTP.",
+      hint: "For the configuration of an MCP client that uses HTTP.",
       text: pretty({
         mcpServers: {
           gatehouse: {
@@ -52,7 +52,7 @@ export function snippetsOf({ token, origin, agent }: SnippetOf): readonly Snippe
     {
       id: "stdio",
       name: "MCP over stdio",
-      hint: "For a client that starts its servers itself: the program gatehouse has to be where it runs.",
+      hint: "For an MCP client that starts its servers itself. The program gatehouse must be installed on its machine.",
       text: pretty({
         mcpServers: {
           gatehouse: {
@@ -67,14 +67,14 @@ export function snippetsOf({ token, origin, agent }: SnippetOf): readonly Snippe
       id: "typescript",
       name: "TypeScript",
       hint: canRun
-        ? `Gives an agent a task, and prints its output as it comes. It needs no package, and runs on Node 20, Bun and Deno.${fill}`
-        : "Says who is asking, and what the token may do. It needs no package.",
+        ? `Gives an agent a task and prints its output as it arrives. Runs on Node 20, Bun and Deno without packages.${fill}`
+        : "Prints who you are and what the token may do. No packages needed.",
       text: canRun ? runByFetch(origin, secret, task) : askByFetch(origin, secret),
     },
     {
       id: "mcp-client",
       name: "TypeScript, MCP",
-      hint: "Lists the tools that the token may call. It needs the package @modelcontextprotocol/sdk.",
+      hint: "Lists the tools that the token may call. Needs the package @modelcontextprotocol/sdk.",
       text: listByMcp(origin, secret),
     },
   ];
@@ -113,7 +113,7 @@ function runByFetch(origin: string, secret: string, task: object): string {
     "});",
     "if (!response.ok || !response.body) throw new Error(await response.text());",
     "",
-    "// Server-sent events: an empty line ends each.",
+    "// Server-sent events are separated by empty lines.",
     `let rest = "";`,
     "for await (const text of response.body.pipeThrough(new TextDecoderStream())) {",
     `  const blocks = (rest + text).split("\\n\\n");`,
@@ -122,7 +122,7 @@ function runByFetch(origin: string, secret: string, task: object): string {
     "    const event = /^event: (.*)$/m.exec(block)?.[1];",
     `    const data = JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "null");`,
     `    if (event === "output.delta") stdout.write(data.text);`,
-    "    // The step is tried again: what it has written so far does not count.",
+    "    // The step is retried: discard its output so far.",
     `    if (event === "output.reset") console.log("\\n[again]");`,
     `    if (event === "task.finished") console.log("\\n" + data.status);`,
     "  }",
@@ -159,7 +159,7 @@ function listByMcp(origin: string, secret: string): string {
   ].join("\n");
 }
 
-/** One word of a POSIX shell (2.2.2, single quotes). */
+/** Quotes a word for a POSIX shell (2.2.2, single quotes). */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -6,7 +6,7 @@ import { useSession } from "../../../state/session.tsx";
 
 const SOON_MS = 7 * 86_400_000;
 
-/** One token, without its secret, and what can be done with it. */
+/** A token without its secret, and its actions. */
 export function TokenRow({
   token,
   isOwn,
@@ -16,7 +16,7 @@ export function TokenRow({
 }: {
   readonly token: Token;
   readonly isOwn: boolean;
-  /** Who issued it, as far as it is known by name. */
+  /** The issuer's name, if known. */
   readonly issuer: string;
   readonly rotate: () => void;
   readonly revoke: () => void;
@@ -33,20 +33,20 @@ export function TokenRow({
         <code class="small muted break">{token.id}</code>
         {can("ledger:read") && (
           <a class="small" href={`/console/ledger?actor=${encodeURIComponent(`token:${token.id}`)}`}>
-            What it did<span class="unseen">: {token.name}</span>
+            Activity<span class="unseen">: {token.name}</span>
           </a>
         )}
       </div>
       <div class="stack-small small">
         <div>
           {token.agent === null ? (
-            <span class="muted">Acts as no agent</span>
+            <span class="muted">Does not act as an agent</span>
           ) : (
             <>
               Acts as <a href={`/console/agents/${encodeURIComponent(token.agent)}`}>{token.agent}</a>
             </>
           )}
-          {token.tools_mode === "search" && <span class="muted"> · finds its tools by searching</span>}
+          {token.tools_mode === "search" && <span class="muted"> · searches for its tools</span>}
         </div>
         <ul class="settings-chips" aria-label="Scopes">
           {token.scopes.map((scope) => (
@@ -59,7 +59,7 @@ export function TokenRow({
       <dl class="facts small">
         <dt>Held by</dt>
         <dd>
-          {token.person ?? <span class="muted">nobody named</span>}
+          {token.person ?? <span class="muted">no one named</span>}
           {token.role !== null && <span class="muted"> · {token.role}</span>}
         </dd>
         <dt>Last used</dt>

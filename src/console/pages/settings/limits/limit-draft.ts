@@ -4,7 +4,7 @@ import { numberOf } from "../../../parts/field.tsx";
 
 type Body = CallOptions<"PATCH /v1/workspace">["body"];
 
-/** The limits as a form holds them. `credits` empty: no budget. */
+/** Limits as entered in the form. `credits` empty: no budget. */
 export interface LimitValues {
   readonly requests: string;
   readonly tasks: string;
@@ -12,7 +12,7 @@ export interface LimitValues {
   readonly enforcement: "soft" | "enforced";
 }
 
-/** Those that the reader has touched. */
+/** Only the limits that were edited. */
 export type LimitDraft = Partial<LimitValues>;
 
 export function valuesOf({ limits, budget }: Workspace): LimitValues {
@@ -24,7 +24,7 @@ export function valuesOf({ limits, budget }: Workspace): LimitValues {
   };
 }
 
-/** What is to be changed; null where nothing is other than it was. */
+/** The changes to send; null if there are none. */
 export function changeOf(draft: LimitDraft, workspace: Workspace): Body | null {
   const { limits, budget } = workspace;
   const requests = draft.requests === undefined ? null : numberOf(draft.requests);

@@ -15,16 +15,16 @@ const ENFORCEMENT = [
   {
     value: "soft",
     name: "Soft",
-    hint: "Past a limit everything is still served. It is recorded, counted and told, once a minute at most.",
+    hint: "Requests over a limit are still served, but recorded and reported, at most once a minute.",
   },
   {
     value: "enforced",
     name: "Enforced",
-    hint: "Past a limit requests are refused with 429, and tasks wait in the queue until others have ended.",
+    hint: "Requests over a limit are refused with 429, and tasks wait in the queue until others have ended.",
   },
 ] as const;
 
-/** The fields hold what is stored, but for those that were typed into: what somebody else changes shows at once. */
+/** Fields show the stored values unless edited, so changes by others appear at once. */
 export function LimitForm({
   workspace,
   changed,
@@ -37,7 +37,7 @@ export function LimitForm({
   const action = useAction();
   const stored = valuesOf(workspace);
   const values: LimitValues = { ...stored, ...draft };
-  // Also what is no number, and so is nothing that could be sent.
+  // Compares the texts, so invalid numbers count as edits too.
   const isDirty = JSON.stringify(values) !== JSON.stringify(stored);
   const body = changeOf(draft, workspace);
   const isFixed = session.agent !== null;
@@ -50,7 +50,7 @@ export function LimitForm({
     if (!answer) return;
     setDraft({});
     changed(answer);
-    notify("The limits are changed.");
+    notify("The limits have been changed.");
   }
 
   return (
@@ -71,17 +71,17 @@ export function LimitForm({
           required
           disabled={isFixed}
           error={errorAt("/limits/requests_per_minute")}
-          hint="Of all callers together. Streams do not count."
+          hint="For all callers together. Streams do not count."
         />
         <NumberField
-          label="Tasks at the same time"
+          label="Concurrent tasks"
           value={values.tasks}
           change={(tasks) => change({ tasks })}
           min={1}
           required
           disabled={isFixed}
           error={errorAt("/limits/concurrent_tasks")}
-          hint="Those that run, not those that wait."
+          hint="Running tasks only, not queued ones."
         />
         <NumberField
           label="Credits per month"
@@ -92,7 +92,7 @@ export function LimitForm({
           disabled={isFixed}
           placeholder="no budget"
           error={errorAt("/budget/credits_per_month")}
-          hint="Empty: no budget. When it is spent, what costs credits is refused, soft or not."
+          hint="Empty: no budget. Once it is spent, everything that costs credits is refused, even with soft enforcement."
         />
       </div>
       <Choice
@@ -104,7 +104,7 @@ export function LimitForm({
       />
       <ProblemNote problem={action.problem} />
       {isFixed ? (
-        <p class="muted">Your token acts as {session.agent}: it may see the limits, and not change them.</p>
+        <p class="muted">Your token acts as {session.agent}: it may see the limits but not change them.</p>
       ) : (
         <div class="row">
           <button type="submit" class="button-main" disabled={action.isBusy || !body}>

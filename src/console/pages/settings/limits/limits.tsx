@@ -6,8 +6,8 @@ import { LimitForm } from "./limit-form.tsx";
 import { PresentUse } from "./present-use.tsx";
 
 /**
- * What the workspace may use, and what it does use now. The feed tells of tasks and requests; of credits it does not, which are
- * read again when the reader asks, or a budget comes to its end.
+ * The workspace's limits and its current usage. The feed reports tasks and requests but not credits, which are read
+ * again on request and when a budget runs out.
  */
 export function Limits(): JSX.Element {
   const workspace = useData("GET /v1/workspace", {}, ["workspace.changed", "budget.spent"]);

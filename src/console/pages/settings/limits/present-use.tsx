@@ -4,7 +4,7 @@ import type { Workspace } from "../../../../http/api.ts";
 import { countText, creditsText, Time } from "../../../parts/text.tsx";
 import { useUsage } from "../../../state/usage.ts";
 
-/** From here on a meter warns. */
+/** The used part from which a meter warns. */
 const NEAR = 0.8;
 
 export function PresentUse({
@@ -28,7 +28,7 @@ export function PresentUse({
           label="Requests"
           used={told.requests_per_minute - told.requests_left}
           most={told.requests_per_minute}
-          text={`${countText(told.requests_left)} of ${countText(told.requests_per_minute)} left at this moment`}
+          text={`${countText(told.requests_left)} of ${countText(told.requests_per_minute)} left right now`}
         />
       )}
       <Meter
@@ -55,10 +55,12 @@ export function PresentUse({
           Credits as of <Time at={readAt} />
         </span>
         <button type="button" class="button-small" disabled={isLoading} onClick={reload}>
-          Count them again
+          Refresh
         </button>
       </p>
-      <p class="small muted">Months are UTC's. Requests come back one by one, all of them within a minute.</p>
+      <p class="small muted">
+        Months are in UTC. Used requests become available again one by one, all within a minute.
+      </p>
     </div>
   );
 }

@@ -9,7 +9,7 @@ import { useSession } from "../../../state/session.tsx";
 import { useData } from "../../../state/use-data.ts";
 import { yamlOf } from "./yaml.ts";
 
-/** The tiers and models as they are configured: they are read when the server starts, and nobody changes them here. */
+/** The configured tiers and models. They are read when the server starts and cannot be changed here. */
 export function Models(): JSX.Element {
   const { session } = useSession();
   const tiers = useData("GET /v1/tiers", { query: { limit: 200 } });
@@ -17,26 +17,23 @@ export function Models(): JSX.Element {
   return (
     <>
       <p class="muted">
-        A task carries a tier; the models of the tier's route are tried in their order.
-        {session.agent !== null && ` What ${session.agent} may not use is marked.`}
+        Each task has a tier. The models of the tier's route are tried in order.
+        {session.agent !== null && ` Models that ${session.agent} may not use are marked.`}
       </p>
       <Show of={tiers}>{({ data }) => <Tiers tiers={data} />}</Show>
       <Card title="Models">
-        <p class="muted small">
-          Prices are credits for 1,000 tokens that go in, and for 1,000 that come out.
-        </p>
+        <p class="muted small">Prices are in credits per 1,000 input tokens and per 1,000 output tokens.</p>
         <Show of={models}>{({ data }) => <ModelTable models={data} />}</Show>
       </Card>
       {tiers.data && models.data && (
-        <Card title="Where to change them">
+        <Card title="How to change them">
           <p class="muted">
-            In <code>gatehouse.yaml</code> in the server's data directory. It is read at the start. This is
-            what stands here now; providers and their keys are left out.
+            In <code>gatehouse.yaml</code> in the server's data directory, which is read when the server
+            starts. This is its current content, without providers and their keys.
           </p>
           <Code label="gatehouse.yaml" text={yamlOf(tiers.data.data, models.data.data)} />
           <p class="muted small">
-            <code>gatehouse config check</code> finds what is wrong with a file before the server is started
-            again.
+            <code>gatehouse config check</code> checks the file before the server is started again.
           </p>
         </Card>
       )}

@@ -1,6 +1,6 @@
 import type { Model, Tier } from "../../../../http/api.ts";
 
-/** Tiers and prices as `gatehouse.yaml` would have them. A model that is not listed costs nothing. */
+/** Tiers and prices in the format of `gatehouse.yaml`. Models that are not listed are free. */
 export function yamlOf(tiers: readonly Tier[], models: readonly Model[]): string {
   const priced = models.filter(({ price }) => price.input !== 0 || price.output !== 0);
   return [
@@ -16,7 +16,7 @@ export function yamlOf(tiers: readonly Tier[], models: readonly Model[]): string
   ].join("\n");
 }
 
-/** Plain where no reader of YAML could take it for anything else; JSON's strings are YAML's as well (YAML 1.2, section 7.3.1). */
+/** Plain if it is unambiguous in YAML, otherwise a JSON string, which YAML also accepts (YAML 1.2, section 7.3.1). */
 function scalar(text: string): string {
   return /^[A-Za-z][\w.-]*\/[\w./:-]*\w$/.test(text) ? text : JSON.stringify(text);
 }

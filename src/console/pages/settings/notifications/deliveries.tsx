@@ -12,7 +12,7 @@ import { usePages } from "../../../state/use-pages.ts";
 
 const PAGE_SIZE = 50;
 
-/** What was posted to the webhook, or waits to be, and how it went. No event tells of it: the button reads again. */
+/** Webhook deliveries, sent and pending. There are no events for them, so a button reads them again. */
 export function Deliveries({ isConfigured }: { readonly isConfigured: boolean }): JSX.Element | null {
   const deliveries = usePages<Delivery>("deliveries", (cursor, signal) =>
     call("GET /v1/webhooks/deliveries", {
@@ -21,7 +21,7 @@ export function Deliveries({ isConfigured }: { readonly isConfigured: boolean })
     }),
   );
   const { items, isWhole, isLoading, problem, reload } = deliveries;
-  // What was posted while there was a webhook is still worth looking at.
+  // Deliveries of a webhook that has been removed are still shown.
   if (!isConfigured && items.length === 0) return null;
   return (
     <Card
@@ -34,7 +34,7 @@ export function Deliveries({ isConfigured }: { readonly isConfigured: boolean })
     >
       <ProblemNote problem={problem} retry={reload} />
       {items.length === 0 && isLoading && <Loading />}
-      {items.length === 0 && isWhole && <p class="muted">Nothing was posted yet.</p>}
+      {items.length === 0 && isWhole && <p class="muted">Nothing has been posted yet.</p>}
       {items.length > 0 && (
         <DeliveryTable
           items={items}
@@ -73,7 +73,7 @@ function DeliveryTable({
             <th scope="col" class="end">
               Attempts
             </th>
-            <th scope="col">Last answer</th>
+            <th scope="col">Last response</th>
             <th scope="col">Next attempt</th>
             <th scope="col">
               <span class="unseen">Actions</span>
@@ -107,7 +107,7 @@ function DeliveryRow({
     if (!answer) return;
     changed(answer);
     setAsked(true);
-    notify(`${of.type} is posted again.`);
+    notify(`${of.type} will be posted again.`);
   }
 
   return (

@@ -8,7 +8,7 @@ import { useData } from "../../../state/use-data.ts";
 
 const SHOWN = 20;
 
-/** Limits that were exceeded and budgets that were nearly spent, of late and as they come. */
+/** Recent limit and budget notices, updated live. */
 export function Notices(): JSX.Element {
   const query = { order: "desc", limit: SHOWN } as const;
   const exceeded = useData("GET /v1/ledger", { query: { ...query, action: "limit.exceeded" } }, [
@@ -24,7 +24,7 @@ export function Notices(): JSX.Element {
       <ProblemNote problem={exceeded.problem ?? warned.problem} retry={exceeded.reload} />
       {found.length === 0 && exceeded.data && warned.data && (
         <p class="muted">
-          No limit was exceeded so far, and no budget is nearly spent.{" "}
+          No limit has been exceeded, and no budget is nearly spent.{" "}
           <a href="/console/settings/limits">Set limits</a> to be told when that changes.
         </p>
       )}
@@ -56,13 +56,12 @@ function Mark({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
   );
 }
 
-/** An entry of a limit or a budget in a sentence. */
+/** A limit or budget entry in a sentence. */
 function wordsOf({ action, agent, detail }: LedgerEntry): string {
-  const budget =
-    agent === null ? "The workspace's budget of this month" : `The budget of ${agent} of this day`;
+  const budget = agent === null ? "The workspace's budget for this month" : `The daily budget of ${agent}`;
   if (action === "budget.warn") return `${budget} is spent to ${detail?.percent ?? 80} %.`;
   if (detail?.limit === "credits") return `${budget} is spent.`;
   const limit = detail?.limit === "tasks" ? "More tasks than the limit" : "More requests than the limit";
   const also = detail?.also === undefined ? "" : ", and more tasks or requests of the other kind before";
-  return `${limit}${detail?.enforcement === "enforced" ? ": what is past it is refused or waits" : ", all of them served"}${also}.`;
+  return `${limit}${detail?.enforcement === "enforced" ? ": requests over it are refused or wait" : ", all of them served"}${also}.`;
 }

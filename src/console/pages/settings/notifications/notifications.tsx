@@ -11,16 +11,16 @@ import { Notices } from "./notices.tsx";
 const YAML = `notify:
   webhook: "https://ops.example.org/hook"`;
 
-/** What each notice tells of, by its type. */
+/** What each event type means. */
 const EVENTS: Readonly<Record<string, string>> = {
-  "task.finished": "A task has ended, well or not",
-  "approval.required": "A call waits for a person",
-  "limit.exceeded": "A limit was exceeded, or a budget is spent",
+  "task.finished": "A task has ended",
+  "approval.required": "A call is waiting for approval",
+  "limit.exceeded": "A limit was exceeded, or a budget has been spent",
   "budget.warning": "A budget is nearly spent",
-  "ledger.checkpoint": "The ledger's head was signed: keep it elsewhere",
+  "ledger.checkpoint": "The ledger's head was signed, to be kept elsewhere",
 };
 
-/** What the operator is told, and how. */
+/** The operator's notifications and their webhook. */
 export function Notifications(): JSX.Element {
   const { can } = useSession();
   const webhook = useData("GET /v1/webhooks", {});
@@ -38,14 +38,12 @@ function WebhookCard({ webhook: { configured, url, events } }: { readonly webhoo
     return (
       <Card title="Webhook">
         <p>
-          Nobody is told outside of this console yet. Give the server a URL, and it posts each notice there: a
-          call that waits for a person, a task that has ended, a limit that was exceeded. In{" "}
-          <code>gatehouse.yaml</code>:
+          No webhook is configured. Give the server a URL, and it posts a notice when a call waits for
+          approval, a task ends or a limit is exceeded. In <code>gatehouse.yaml</code>:
         </p>
         <Code label="gatehouse.yaml" text={YAML} />
         <p class="muted small">
-          Or the variable <code>GATEHOUSE_NOTIFY_WEBHOOK</code>; then start the server again. Posts are signed
-          as{" "}
+          Or the variable <code>GATEHOUSE_NOTIFY_WEBHOOK</code>; then restart the server. Posts are signed as{" "}
           <a href="https://www.standardwebhooks.com/" rel="noreferrer" target="_blank">
             Standard Webhooks
           </a>{" "}
@@ -72,8 +70,8 @@ function WebhookCard({ webhook: { configured, url, events } }: { readonly webhoo
         ]}
       />
       <p class="muted small">
-        Set by <code>notify.webhook</code> in <code>gatehouse.yaml</code>; of the URL its origin alone is
-        shown, since the rest may be a secret. Receivers check the signature by the secret in{" "}
+        Set by <code>notify.webhook</code> in <code>gatehouse.yaml</code>. Only the URL's origin is shown,
+        since the rest may be a secret. Receivers check the signature with the secret in{" "}
         <code>webhook.key</code> in the data directory.
       </p>
     </Card>

@@ -5,7 +5,7 @@ import { plural } from "../../../parts/text.tsx";
 import { refusalOf, sizeText, typeName, typeOf } from "./file-type.ts";
 import { ScopeField, scopeError } from "./scope-field.tsx";
 
-/** Asks where files are to lie before any of them is sent: a scope says who finds them. */
+/** Asks for the scope before any file is sent, because the scope decides who can find them. */
 export function AddFiles({
   files,
   scope: chosen,

@@ -1,7 +1,7 @@
-/** A multiple of three, so that the slices' base64 can be joined. */
+/** A multiple of three, so that the base64 of the slices can be joined. */
 const SLICE = 3 * 1024 * 1024;
 
-/** What a document's request says besides the file. */
+/** The fields of a document's request other than the file. */
 export interface FileFields {
   readonly id?: string;
   readonly title: string;
@@ -12,9 +12,9 @@ export interface FileFields {
 }
 
 /**
- * The request's body: JSON with the file in base64. The browser makes base64 slice by slice beside the page's own work, and
- * each slice becomes a part of a blob, so that the page holds no more than one of them.
- * @throws what `signal` was aborted with; Error where the file cannot be read
+ * The request's body: JSON with the file in base64, encoded in slices that become parts of a blob, so that the page
+ * holds only one slice in memory.
+ * @throws the signal's reason; Error if the file cannot be read
  */
 export async function bodyOf(fields: FileFields, file: Blob, signal: AbortSignal): Promise<Blob> {
   const head = JSON.stringify({ ...fields, content_base64: "" }).slice(0, -2);

@@ -4,7 +4,7 @@ import { readPairs, writePairs } from "../pairs.ts";
 import type { FileFields } from "./body.ts";
 import { scopeError } from "./scope-field.tsx";
 
-/** A document as it is typed. */
+/** A document as entered in the form. */
 export interface DocumentDraft {
   readonly title: string;
   readonly scope: string;
@@ -23,13 +23,13 @@ export function isSameDraft(one: DocumentDraft, other: DocumentDraft): boolean {
   return fields.every((field) => one[field] === other[field]);
 }
 
-/** A document's draft without its text. */
+/** A draft of a document without its text. */
 export function draftOf(document: VaultDocument): DocumentDraft {
   const { title, scope, source_uri: source, metadata } = document;
   return { ...emptyDraft(scope), title, source: source ?? "", metadata: writePairs(metadata) };
 }
 
-/** What is wrong with it before it is sent, by the server's names of its fields. */
+/** Errors found before sending, named like the server's fields. */
 export function errorsOf(draft: DocumentDraft, hasText: boolean): ReadonlyMap<string, string> {
   const errors = new Map<string, string>();
   const scope = scopeError(draft.scope.trim());
@@ -41,7 +41,7 @@ export function errorsOf(draft: DocumentDraft, hasText: boolean): ReadonlyMap<st
   return errors;
 }
 
-/** All fields but the content. */
+/** All fields except the content. */
 export function fieldsOf(draft: DocumentDraft, type: string, id?: string): FileFields {
   return {
     ...(id === undefined ? {} : { id }),
@@ -63,7 +63,7 @@ export function requestOf(
   };
 }
 
-/** What is wrong with the metadata: the server names one of its pairs. */
+/** The error of the metadata. The server names a single pair. */
 export function metadataError(errors: ReadonlyMap<string, string>): string | undefined {
   for (const [path, message] of errors) {
     if (path === "/metadata") return message;

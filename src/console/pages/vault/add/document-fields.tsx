@@ -3,7 +3,7 @@ import { Lines, TextField } from "../../../parts/field.tsx";
 import { type DocumentDraft, metadataError } from "./document-draft.ts";
 import { ScopeField } from "./scope-field.tsx";
 
-/** The fields that a document has beside its content. */
+/** A document's fields other than its content. */
 export function DocumentFields({
   draft,
   change,
@@ -35,7 +35,7 @@ export function DocumentFields({
         placeholder="https://wiki.example.com/returns"
         value={draft.source}
         change={(source) => change({ ...draft, source })}
-        hint="Where it comes from, as an address."
+        hint="The address it comes from."
         error={errors.get("/source_uri")}
       />
       <Lines
@@ -44,7 +44,7 @@ export function DocumentFields({
         placeholder={"lang=en\nyear=2026"}
         values={draft.metadata}
         change={(metadata) => change({ ...draft, metadata })}
-        hint="One name=value a line. Searches can be narrowed to it."
+        hint="One name=value per line. Searches can filter by it."
         error={metadataError(errors)}
       />
     </>

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { notify } from "../../../parts/toast.tsx";
 
-/** Takes files that are dropped anywhere on the page, and says so while they are held over it. */
+/** Accepts files dropped anywhere on the page, and shows that it does while they are dragged over it. */
 export function DropZone({
   scope,
   take,
@@ -15,7 +15,7 @@ export function DropZone({
   taker.current = take;
 
   useEffect(() => {
-    // Each element that is entered and left on the way tells of it: over the page are those that were not left yet.
+    // Each element that is entered or left fires an event; the pointer is over the page while the count is positive.
     let depth = 0;
     const enter = (event: DragEvent) => {
       if (!holdsFiles(event)) return;
@@ -28,7 +28,7 @@ export function DropZone({
       if (depth === 0) setOver(false);
     };
     const over = (event: DragEvent) => {
-      // Without this the browser opens the file in place of the page.
+      // Without this the browser would open the file instead of the page.
       if (holdsFiles(event)) event.preventDefault();
     };
     const drop = (event: DragEvent) => {

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { ACCEPTED } from "./file-type.ts";
 
-/** A button that lets files be chosen. */
+/** A button that opens a file dialog. */
 export function FileButton({
   label,
   isMain = false,
@@ -27,7 +27,7 @@ export function FileButton({
         accept={ACCEPTED}
         onChange={(event) => {
           const chosen = [...(event.currentTarget.files ?? [])];
-          // The same files can be chosen again.
+          // Lets the same files be chosen again.
           event.currentTarget.value = "";
           if (chosen.length > 0) take(chosen);
         }}

@@ -13,7 +13,7 @@ import { TEXT_TYPES } from "./file-type.ts";
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-/** A document of text that is pasted or typed. What was typed stays where it is refused. */
+/** Adds a document as text. Keeps the input if the server refuses it. */
 export function PasteText({
   scope,
   known,

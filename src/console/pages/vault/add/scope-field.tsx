@@ -1,12 +1,12 @@
 import type { JSX } from "preact";
 import { TextField } from "../../../parts/field.tsx";
 
-/** As `MEMORY_SCOPE` of the server, which decides; `/` is left out, where only those see a document who see everything. */
+/** The server's `MEMORY_SCOPE` without `/`, which only callers without a boundary can see. The server decides. */
 const SCOPE = /^(?:\/|[a-z0-9][a-z0-9._-]*(?:\/[a-z0-9][a-z0-9._-]*){0,15})$/;
 
-/** What is wrong with a scope as it is typed. */
+/** What is wrong with a typed scope. */
 export function scopeError(scope: string): string | undefined {
-  if (scope === "") return "Name the scope that it is to lie in";
+  if (scope === "") return "Enter a scope";
   if (SCOPE.test(scope)) return undefined;
   return "Use a path such as legal/contracts: a to z, 0 to 9, dots, dashes and underscores, slashes between";
 }
@@ -19,7 +19,7 @@ export function ScopeField({
 }: {
   readonly value: string;
   readonly change: (scope: string) => void;
-  /** Scopes that there are, offered while one is typed. */
+  /** Existing scopes, offered as suggestions. */
   readonly known: readonly string[];
   readonly error: string | undefined;
 }): JSX.Element {
@@ -31,7 +31,7 @@ export function ScopeField({
       value={value}
       change={change}
       list={known}
-      hint="Agents find it whose memory scope is this path, or one above it. A new path is made by using it; / is seen by those alone who see everything."
+      hint="Agents can find it if their memory scope is this path or one above it. A new path is created by using it. Documents in / are only visible to callers without a boundary."
       error={error}
     />
   );

@@ -6,13 +6,13 @@ type Written = AnswerOf<"POST /v1/vault/documents">;
 
 export interface SendOptions {
   readonly signal: AbortSignal;
-  /** Called as the body goes out, with the share of it that has, 0 to 1. */
+  /** Called with the part of the body sent so far, 0 to 1. */
   sent(share: number): void;
 }
 
 /**
- * `POST /v1/vault/documents` as `call` makes it, by the one interface of browsers that tells how far a body has got.
- * @throws ApiProblem; what `signal` was aborted with
+ * `POST /v1/vault/documents` like `call`, through the only browser interface that reports upload progress.
+ * @throws ApiProblem; the signal's reason
  */
 export function sendDocument(body: Blob, { signal, sent }: SendOptions): Promise<Written> {
   return new Promise((resolve, reject) => {

@@ -7,7 +7,7 @@ import { documentAddress } from "../address.ts";
 import { sizeText } from "./file-type.ts";
 import { isOpen, type Upload, type UploadQueue } from "./upload-queue.ts";
 
-/** How each file fares on its way into the vault. */
+/** The progress and result of each upload. */
 export function UploadList({
   uploads,
   queue,
@@ -103,7 +103,7 @@ function UploadProgress({ upload: { file, state } }: { readonly upload: Upload }
       return (
         <span class="vault-upload-state good">
           Added, {plural(state.document.chunks, "passage")}
-          {state.document.vectors === "pending" && ", vectors to come"}
+          {state.document.vectors === "pending" && ", vectors pending"}
         </span>
       );
     case "failed":
@@ -114,13 +114,13 @@ function UploadProgress({ upload: { file, state } }: { readonly upload: Upload }
 }
 
 const WORDS = {
-  waiting: "Waits for those before it",
+  waiting: "Waiting",
   reading: "Being read from your disk …",
-  indexing: "Sent. The server reads and indexes it …",
+  indexing: "Sent. The server is indexing it …",
   cancelled: "Cancelled. Nothing was added",
 } as const;
 
-/** In a line: of a file the server says what is wrong with one of the fields that it was sent in. */
+/** The failure in one line. For a file, the server names one of its fields. */
 function failureText(problem: ApiProblem): string {
   const fields = [...problem.fields].map(
     ([path, message]) => `${FIELDS[path] ?? path} ${message.replace(/\.$/, "")}.`,

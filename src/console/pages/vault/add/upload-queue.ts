@@ -4,7 +4,7 @@ import { bodyOf } from "./body.ts";
 import { titleOf, typeOf } from "./file-type.ts";
 import { sendDocument } from "./send.ts";
 
-/** `indexing`: all of it has been sent, and the server reads it. */
+/** `indexing`: the file has been sent, and the server is processing it. */
 export type UploadState =
   | { readonly kind: "waiting" | "reading" | "indexing" | "cancelled" }
   | { readonly kind: "sending"; readonly share: number }
@@ -20,7 +20,7 @@ export interface Upload {
 
 const AT_ONCE = 2;
 
-/** Files on their way into the vault, two at a time. They go on while other pages are looked at. */
+/** Uploads to the vault, two at a time. They continue while the reader visits other pages. */
 export class UploadQueue {
   readonly #listeners = new Set<() => void>();
   readonly #running = new Map<number, AbortController>();
@@ -31,7 +31,7 @@ export class UploadQueue {
     return this.#uploads;
   }
 
-  /** @returns what ends the listening */
+  /** @returns a function that stops the notifications */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -56,12 +56,12 @@ export class UploadQueue {
     this.#startNext();
   }
 
-  /** Takes those out of the list that have ended. */
+  /** Removes finished uploads from the list. */
   clear(): void {
     this.#show(this.#uploads.filter(({ state }) => isOpen(state)));
   }
 
-  /** Ends what is under way, and forgets all of it. */
+  /** Aborts running uploads and forgets all of them. */
   end(): void {
     for (const { id, state } of this.#uploads) if (isOpen(state)) this.cancel(id);
     this.#show([]);
@@ -79,7 +79,7 @@ export class UploadQueue {
     const abort = new AbortController();
     const { signal } = abort;
     this.#running.set(id, abort);
-    // What a cancelled one still tells is not heard.
+    // Ignores late reports of a cancelled upload.
     const become = (state: UploadState) => {
       if (!signal.aborted) this.#become(id, state);
     };

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useSession } from "../../../state/session.tsx";
 import { isOpen, type Upload, UploadQueue } from "./upload-queue.ts";
 
-/** One for who is signed in: whoever comes next does not see what the one before has sent. */
+/** One queue for each session, so that the next user does not see the previous user's files. */
 let current: { readonly session: string; readonly queue: UploadQueue } | null = null;
 
 function queueOf(session: string): UploadQueue {
@@ -13,7 +13,7 @@ function queueOf(session: string): UploadQueue {
   return current.queue;
 }
 
-/** The files that are on their way, and have been. Leaving the console while some are is asked about. */
+/** Current and finished uploads. Leaving the console while some are running asks first. */
 export function useUploads(): { readonly uploads: readonly Upload[]; readonly queue: UploadQueue } {
   const { session } = useSession();
   const queue = queueOf(session.session?.id ?? session.actor);

@@ -6,14 +6,14 @@ import { Loading, ProblemNote } from "../../../parts/problem.tsx";
 import { plural } from "../../../parts/text.tsx";
 import { addressOfView, type View } from "../address.ts";
 
-/** How far an agent sees, before anything is asked as it. */
+/** Explains what an agent can see, before any search. */
 export function AgentsView({
   view,
   scopes,
   problem,
 }: {
   readonly view: View;
-  /** Those with documents that it sees. */
+  /** The scopes with documents that the agent can see. */
   readonly scopes: readonly VaultScope[] | undefined;
   readonly problem: ApiProblem | null;
 }): JSX.Element {
@@ -24,19 +24,19 @@ export function AgentsView({
       title={`Searching as ${view.agent}`}
       action={
         <a class="button" href={addressOfView({ ...view, agent: "" })}>
-          See all that you see
+          Search as yourself
         </a>
       }
     >
       {documents === 0 ? (
         <>
-          No document lies inside of this agent’s memory scope, so that it finds nothing. Change its memory
-          scope, or add documents to it.
+          There are no documents in this agent’s memory scope, so it finds nothing. Change its memory scope,
+          or add documents to it.
         </>
       ) : (
         <>
-          This agent sees {plural(documents, "document")} in {plural(scopes.length, "scope")}, which are
-          listed under Scopes. Ask something above to see what it would find.
+          This agent sees {plural(documents, "document")} in {plural(scopes.length, "scope")}, listed under
+          Scopes. Search above to see what it would find.
         </>
       )}
     </Empty>

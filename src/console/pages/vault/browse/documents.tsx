@@ -9,19 +9,19 @@ import { documentAddress } from "../address.ts";
 import { NoDocuments } from "./no-documents.tsx";
 import { useDocuments } from "./use-documents.ts";
 
-/** Pixels, as in the style sheet. */
+/** In pixels, as in the style sheet. */
 const ROW = 60;
 
-/** The documents in a scope and below it, of which those that are seen are drawn. */
+/** The documents in a scope and below it. Only visible rows are rendered. */
 export function DocumentList({
   scope,
   count,
   add,
 }: {
   readonly scope: string;
-  /** How many there are, where that is known. */
+  /** The number of documents, if known. */
   readonly count: number | undefined;
-  /** What adds some, for who may. */
+  /** The button that adds documents, for readers who may. */
   readonly add: JSX.Element | null;
 }): JSX.Element {
   const { items, problem, isLoading, isWhole, isOld, more, reload } = useDocuments(scope);
@@ -43,7 +43,7 @@ export function DocumentList({
         <p class="row" role="status">
           Documents further down were replaced.
           <button type="button" class="button-small" onClick={reload}>
-            Read them again
+            Refresh the list
           </button>
         </p>
       )}

@@ -12,7 +12,7 @@ export function NoDocuments({
   if (scope !== "") {
     return (
       <Empty
-        title="No document lies here"
+        title="No documents here"
         action={
           <div class="row">
             {add}
@@ -22,19 +22,19 @@ export function NoDocuments({
           </div>
         }
       >
-        There is none in <code class="break">{scope}</code> or below it that you may see.
+        There are no documents in <code class="break">{scope}</code> or below it that you may see.
       </Empty>
     );
   }
   return (
     <Empty title="The vault is empty" action={add ?? undefined}>
-      Put in what your agents are to know: text, Markdown, HTML, PDF, Word, CSV or JSON. Each document lies in
-      a scope such as <code>support</code> or <code>legal/contracts</code>, and an agent finds those in its
-      own memory scope alone.{" "}
+      Add what your agents should know: text, Markdown, HTML, PDF, Word, CSV or JSON. Each document has a
+      scope such as <code>support</code> or <code>legal/contracts</code>, and an agent finds only those in its
+      memory scope.{" "}
       {add ? (
         <>Drop files anywhere on this page, or whole folders by </>
       ) : (
-        <>Adding some takes a token with the scope vault:write; on the command line it is </>
+        <>To add documents, you need the scope vault:write; on the command line, use </>
       )}
       <code>gatehouse vault add</code>.
     </Empty>

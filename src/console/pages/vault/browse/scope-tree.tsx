@@ -8,12 +8,12 @@ import { isBelow } from "../search/reach.tsx";
 import { matching, type ScopeNode, treeOf } from "./tree.ts";
 import type { Scopes } from "./use-scopes.ts";
 
-/** From so many scopes on there is a field that narrows the tree. */
+/** From this many scopes on, the tree has a search field. */
 const MANY = 15;
-/** Of one level; the rest is found by typing. */
+/** The most nodes shown on one level. The rest can be found by searching. */
 const SHOWN = 200;
 
-/** The scopes that hold documents, as a tree of links, each with how many documents are in it and below it. */
+/** The scopes with documents as a tree of links, each with its number of documents. */
 export function ScopeTree({ view, of }: { readonly view: View; readonly of: Scopes }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const [wanted, setWanted] = useState("");
@@ -48,7 +48,7 @@ export function ScopeTree({ view, of }: { readonly view: View; readonly of: Scop
               <Level nodes={shown.children} view={view} isAllOpen={wanted.trim() !== ""} />
             </ul>
             {wanted.trim() !== "" && shown.children.length === 0 && (
-              <p class="muted small">No scope’s path contains this.</p>
+              <p class="muted small">No scope contains this text.</p>
             )}
           </>
         )}
@@ -60,7 +60,7 @@ export function ScopeTree({ view, of }: { readonly view: View; readonly of: Scop
 interface LevelProps {
   readonly nodes: readonly ScopeNode[];
   readonly view: View;
-  /** As while the tree is narrowed to what is typed. */
+  /** Whether all nodes are expanded, as they are while searching. */
   readonly isAllOpen: boolean;
 }
 

@@ -1,11 +1,11 @@
 import type { VaultScope } from "../../../../http/api.ts";
 
-/** A path with what lies in it and below it. */
+/** A path, with the documents and paths below it. */
 export interface ScopeNode {
   readonly path: string;
-  /** Its last segment. */
+  /** The last segment of the path. */
   readonly name: string;
-  /** Documents in it and below it. */
+  /** The number of documents in the scope and below it. */
   readonly documents: number;
   readonly children: readonly ScopeNode[];
 }
@@ -17,7 +17,7 @@ interface Growing {
   readonly children: Map<string, Growing>;
 }
 
-/** All scopes below one root, whose path is empty. Paths between that hold no document themselves are nodes as well. */
+/** Builds the tree of scopes below a root with an empty path. Intermediate paths without documents are nodes too. */
 export function treeOf(scopes: readonly VaultScope[]): ScopeNode {
   const root: Growing = { path: "", name: "", documents: 0, children: new Map() };
   for (const { scope, documents } of scopes) {
@@ -44,7 +44,7 @@ function grown({ path, name, documents, children }: Growing): ScopeNode {
   };
 }
 
-/** The tree with those nodes alone whose path holds a text, and what leads to them. */
+/** The tree reduced to nodes whose path contains a text, and their ancestors. */
 export function matching(node: ScopeNode, text: string): ScopeNode | null {
   if (node.path !== "" && node.path.includes(text)) return node;
   const children = node.children.flatMap((child) => matching(child, text) ?? []);

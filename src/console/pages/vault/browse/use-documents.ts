@@ -8,13 +8,13 @@ import { useSoon } from "../../../state/use-soon.ts";
 import { isBelow } from "../search/reach.tsx";
 
 export interface Documents extends Pages<VaultDocument> {
-  /** Some further down the list were replaced, and are shown as they were. */
+  /** Whether documents further down have been replaced, so that the list is out of date. */
   readonly isOld: boolean;
 }
 
 const PAGE = 100;
 
-/** The documents in a scope and below it, newest first, as they come and go. */
+/** The documents in a scope and below it, newest first, updated live. */
 export function useDocuments(scope: string): Documents {
   const { feed } = useSession();
   const pages = usePages<VaultDocument>(`documents:${scope}`, (cursor, signal) =>
@@ -37,7 +37,7 @@ export function useDocuments(scope: string): Documents {
     reload();
   }, [reload]);
 
-  /** New ones stand at the list's beginning. What stands further down is not read for each that is replaced. */
+  /** New documents are at the start of the list. The rest is not read again for each change. */
   async function readNewest(): Promise<void> {
     const changed = new Set(written.current);
     written.current.clear();
@@ -48,7 +48,7 @@ export function useDocuments(scope: string): Documents {
       if (shown.current.some(({ id }) => changed.has(id) && !read.has(id))) setOld(true);
       change((before) => [...newest.data, ...before.filter(({ id }) => !read.has(id))]);
     } catch (error) {
-      // The list's own reading says what is wrong, and tries again.
+      // Reading the list again shows the problem and offers a retry.
       if (asProblem(error).status !== 401) reload();
     }
   }

@@ -6,7 +6,7 @@ import { useSession } from "../../../state/session.tsx";
 import { useSoon } from "../../../state/use-soon.ts";
 
 export interface Scopes {
-  /** All that hold documents, by path; undefined before they were read. */
+  /** All scopes with documents, by path; undefined before they are read. */
   readonly scopes: readonly VaultScope[] | undefined;
   readonly problem: ApiProblem | null;
   reload(): void;
@@ -15,7 +15,7 @@ export interface Scopes {
 const PAGE = 200;
 const RETRY_MS = 5_000;
 
-/** The scopes that hold documents, as far as the reader sees, or `agent` does, and again when documents change. */
+/** The scopes with documents that the reader, or `agent`, can see. Updated when documents change. */
 export function useScopes(agent: string): Scopes {
   const { feed } = useSession();
   const [read, setRead] = useState<{ readonly agent: string; readonly scopes: readonly VaultScope[] }>();

@@ -34,19 +34,19 @@ export function DeleteDocument({
       }}
     >
       <p>
-        Its text, its passages and its vectors are taken out of the server’s files, and no agent finds it any
-        more. It does not come back.
+        Its text, passages and vectors are removed from the server’s files, and no agent finds it any more.
+        This cannot be undone.
       </p>
       {can("settings:write") ? (
         <Check
           label="Also erase what tasks have quoted from it"
-          hint="Prompts, outputs and arguments in which passages of it were found are erased. That they were there stays provable in the ledger."
+          hint="Erases prompts, outputs and arguments that contain its passages. The ledger can still prove that they existed."
           checked={withQuotes}
           change={setWithQuotes}
         />
       ) : (
         <p class="muted">
-          What tasks have quoted from it stays until its time is over. Erasing it as well takes the scope{" "}
+          Quotes in tasks stay until their retention period ends. To erase them too, you need the scope{" "}
           <code>settings:write</code>.
         </p>
       )}

@@ -78,7 +78,7 @@ function ScopeLink({ scope }: { readonly scope: string }): JSX.Element {
   );
 }
 
-/** Nothing tells when a model has made the last vector: it is looked for when the reader wants to know. */
+/** There is no event for a finished embedding, so the reader asks for the state. */
 function Vectors({
   vectors,
   lookAgain,
@@ -91,9 +91,9 @@ function Vectors({
     <span class="row">
       <Badge tone="warn" text="pending" />
       <button type="button" class="button-small" onClick={lookAgain}>
-        Look again
+        Search again
       </button>
-      <span class="small muted">Words find it already.</span>
+      <span class="small muted">Word search already finds it.</span>
     </span>
   );
 }

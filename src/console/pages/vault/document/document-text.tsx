@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Passage } from "./passage.ts";
 import { type Slice, slicesOf } from "./slices.ts";
 
-/** A document's text, as it is; a passage of it is marked, and brought into sight. */
+/** A document's text, scrolled to a marked passage. */
 export function DocumentText({
   text,
   passage,
@@ -17,7 +17,7 @@ export function DocumentText({
   useEffect(() => {
     let left = 3;
     let frame = 0;
-    // What is drawn on the way there takes another height than was guessed, so that the passage moves.
+    // Slices rendered on the way have other heights than estimated, so the passage moves.
     const show = () => {
       marked.current?.scrollIntoView({ block: "center" });
       left -= 1;
@@ -29,7 +29,7 @@ export function DocumentText({
 
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard (WCAG 2.1.1).
-    <section class="vault-text" tabIndex={0} aria-label="The document’s text">
+    <section class="vault-text" tabIndex={0} aria-label="Text of the document">
       {slices.map((slice) => (
         <div
           key={slice.start}
@@ -58,7 +58,7 @@ function MarkedSlice({
 }: {
   readonly slice: Slice;
   readonly passage: Passage;
-  /** Where the passage begins in this slice: what holds its mark. */
+  /** The slice in which the passage begins: receives the element of the mark. */
   readonly first: { current: HTMLElement | null } | undefined;
 }): JSX.Element {
   const from = Math.max(0, passage.start - start);

@@ -3,7 +3,7 @@ import { useId } from "preact/hooks";
 import { Field } from "../../../parts/field.tsx";
 import { ACCEPTED, MOST_BYTES, sizeText } from "../add/file-type.ts";
 
-/** Where a document's new content comes from. */
+/** The source of a document's new content. */
 export function FileChoice({
   isFile,
   choose,
@@ -15,13 +15,13 @@ export function FileChoice({
   readonly choose: (isFile: boolean) => void;
   readonly take: (file: File | null) => void;
   readonly error: string | undefined;
-  /** How much of the file has been sent, 0 to 1; null while none is. */
+  /** The part of the file sent so far, 0 to 1; null if none is being sent. */
   readonly share: number | null;
 }): JSX.Element {
   const name = useId();
   return (
     <fieldset>
-      <legend>Its content</legend>
+      <legend>Content</legend>
       <div class="row vault-choice">
         {[false, true].map((value) => (
           <label key={String(value)} class="row">
@@ -46,7 +46,7 @@ export function FileChoice({
         <span class="vault-upload-state">
           <progress value={share} max={1} aria-label="Sent" />
           <span class="number small" role="status">
-            {share < 1 ? `${Math.floor(share * 100)} %` : "The server reads it …"}
+            {share < 1 ? `${Math.floor(share * 100)} %` : "The server is reading it …"}
           </span>
         </span>
       )}

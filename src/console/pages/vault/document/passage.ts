@@ -1,10 +1,10 @@
-/** A stretch of a document's text, in UTF-16 code units, the end not within. */
+/** A range of a document's text, in UTF-16 code units, end exclusive. */
 export interface Passage {
   readonly start: number;
   readonly end: number;
 }
 
-/** The passage that an address names, as far as it can be one. */
+/** The passage named in an address; null if it is invalid. */
 export function passageOf(query: Readonly<Record<string, string>>): Passage | null {
   if (query.start === undefined || query.end === undefined) return null;
   const start = Number(query.start);

@@ -17,12 +17,12 @@ import { FileChoice } from "./file-choice.tsx";
 type Document = VaultDocument & { readonly text: string };
 
 const NONE: ReadonlyMap<string, string> = new Map();
-/** Stored exactly as they were sent, so that what is shown can be sent again. */
+/** Types stored exactly as sent, so the shown text can be edited and sent again. */
 const EXACT: readonly string[] = ["text/plain", "text/markdown"];
-/** A longer text is not edited in a field. */
+/** Longer texts cannot be edited in the page. */
 const LONGEST_EDITED = 200_000;
 
-/** Another content, or other facts, under the same id: whoever has linked to it finds the new one. */
+/** Replaces a document's content or fields under the same id, so links to it keep working. */
 export function ReplaceDocument({
   document,
   close,
@@ -126,7 +126,7 @@ export function ReplaceDocument({
         )}
         <ProblemNote problem={action.problem} />
         <div class="dialog-end">
-          <CloseButton>Keep as it is</CloseButton>
+          <CloseButton>Cancel</CloseButton>
           <button type="submit" class="button-main" disabled={action.isBusy}>
             Replace the document
           </button>

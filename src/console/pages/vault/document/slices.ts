@@ -1,20 +1,20 @@
-/** A part of a text: `text` is what stands from `start` to `end`. */
+/** A part of a text, from `start` to `end`. */
 export interface Slice {
   readonly start: number;
   readonly end: number;
   readonly text: string;
-  /** About how many lines it takes, so that what is not drawn yet has about its height. */
+  /** Estimated number of lines, for the height of a slice that is not rendered yet. */
   readonly lines: number;
 }
 
-/** UTF-16 code units of a slice. */
+/** The usual length of a slice, in UTF-16 code units. */
 const USUAL = 6_000;
 const LONGEST = 9_000;
 const LINE = 110;
 
 /**
- * A text in slices, each of which a browser draws when it comes near what is seen. They end where a line does, and within a line
- * where that is longer than a slice may be. Joined they are the text.
+ * Splits a text into slices that a browser lays out when they come near the visible part. Slices end at line breaks,
+ * or within a line that is longer than a slice. Joined they are the text.
  */
 export function slicesOf(text: string): readonly Slice[] {
   const slices: Slice[] = [];
@@ -37,7 +37,7 @@ function endFrom(text: string, start: number): number {
   const blank = text.lastIndexOf(" ", most);
   if (blank > start) return blank + 1;
   const unit = text.charCodeAt(most);
-  // Both halves of a character stay together.
+  // Do not split surrogate pairs.
   return unit >= 0xdc00 && unit <= 0xdfff ? most - 1 : most;
 }
 

@@ -6,7 +6,7 @@ import { useData } from "../../../state/use-data.ts";
 const LABEL = "Search as agent";
 const MOST = 200;
 
-/** Which agent's memory is searched: chosen from a list where the reader may see one, else typed. */
+/** The agent whose memory is searched: chosen from a list if the reader may see it, otherwise typed. */
 export function AgentField({
   value,
   change,
@@ -18,7 +18,7 @@ export function AgentField({
   const { data } = useData("GET /v1/agents", can("agents:read") ? { query: { limit: MOST } } : null, [
     "agent.changed",
   ]);
-  // Such a token sees as far as its agent and cannot see as another one.
+  // A token that acts as an agent sees as far as that agent, and cannot search as another one.
   if (session.agent !== null) return null;
   const names = data?.data.map(({ name }) => name) ?? [];
   if (!can("agents:read") || (data !== undefined && data.next_cursor !== null)) {
@@ -30,7 +30,7 @@ export function AgentField({
       label={LABEL}
       value={value}
       change={change}
-      options={[["", "No agent: all that you see"], ...known.map((name) => [name, name] as const)]}
+      options={[["", "No agent: everything you see"], ...known.map((name) => [name, name] as const)]}
     />
   );
 }

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 
-/** Which words of the question the documents do not hold, and what they were taken for. */
+/** Words of the query that no document contains, and the words searched instead. */
 export function Corrected({
   words,
 }: {
@@ -12,7 +12,7 @@ export function Corrected({
     <p>
       {found.map(([word, meant]) => (
         <span key={word} class="break">
-          No document that was searched holds <q>{word}</q>; it was taken for{" "}
+          No searched document contains <q>{word}</q>; the search used{" "}
           {meant.map((near, index) => (
             <span key={near}>
               {index > 0 && " or "}

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { mark, type Words } from "./marks.ts";
 
-/** A text with a question's words marked: texts in elements, never markup. */
+/** A text with the query's words marked. Rendered as elements, never as markup. */
 export function Marked({ text, words }: { readonly text: string; readonly words: Words }): JSX.Element {
   return (
     <>

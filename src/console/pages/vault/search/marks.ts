@@ -1,17 +1,17 @@
 import { stemmer } from "stemmer";
 import { isStopWord } from "../../../../vault/terms/stop-words.ts";
 
-/** A stretch of a text, and whether it is one of the question's words. */
+/** A part of a text, and whether it matches the query. */
 export interface Piece {
   readonly text: string;
   readonly isMarked: boolean;
 }
 
-/** The words of a question as a search compares them. */
+/** A query's words in the form that a search compares. */
 export interface Words {
-  /** Of words that stand between blanks: their stems. */
+  /** Stems of space-separated words. */
   readonly stems: ReadonlySet<string>;
-  /** Of scripts that are written without blanks: characters, and pairs of them. */
+  /** For scripts without spaces: characters and pairs of characters. */
   readonly signs: ReadonlySet<string>;
 }
 
@@ -22,8 +22,8 @@ const MARK = /\p{M}/gu;
 const LONGEST_WORD = 200;
 
 /**
- * The words that a search of `question` looks for: without those that say nothing, unless there are no others, and with
- * those that the server took for words that it does not know. As in `vault/terms/words.ts`.
+ * The words that a search for `question` uses: without stop words unless there are no others, and with the server's
+ * corrections. The same as in `vault/terms/words.ts`.
  */
 export function wordsOf(question: string, corrected: Readonly<Record<string, readonly string[]>>): Words {
   const stems = new Set<string>();
@@ -41,7 +41,7 @@ export function wordsOf(question: string, corrected: Readonly<Record<string, rea
   return { stems, signs };
 }
 
-/** A text with the question's words marked. Joined, the pieces are the text. */
+/** Splits a text into pieces, with matches marked. Joined they are the text. */
 export function mark(text: string, words: Words): Piece[] {
   const pieces: Piece[] = [];
   let at = 0;
@@ -72,7 +72,7 @@ function* marksIn(text: string, { stems, signs }: Words): Generator<Stretch> {
   }
 }
 
-/** Pairs that the question holds; single characters where it holds no longer run. */
+/** Pairs of characters that the query contains; single characters if it has no longer run. */
 function* signMarks(
   characters: readonly string[],
   bounds: readonly number[],
@@ -97,12 +97,12 @@ interface Part {
   readonly isUnspaced: boolean;
   /** Folded: lower case, without accents. */
   readonly characters: string[];
-  /** Where each of them begins. */
+  /** Position of each character. */
   readonly starts: number[];
   end: number;
 }
 
-/** A run of letters, cut where its script changes to one that knows no blanks, or from one. */
+/** Splits a run of letters where the script changes between spaced and unspaced. */
 function partsOf(run: string, offset = 0): readonly Part[] {
   const parts: Part[] = [];
   let at = offset;
@@ -111,7 +111,7 @@ function partsOf(run: string, offset = 0): readonly Part[] {
     at += character.length;
     const folded = fold(character);
     const last = parts.at(-1);
-    // An accent of its own belongs to what is before it.
+    // A combining accent belongs to the preceding letter.
     const isUnspaced = folded === "" ? (last?.isUnspaced ?? false) : UNSPACED.test(folded);
     if (last?.isUnspaced === isUnspaced) {
       last.end = at;

@@ -2,13 +2,13 @@ import type { JSX } from "preact";
 import { Empty } from "../../../parts/page.tsx";
 import { addressOfView, hasOptions, type View } from "../address.ts";
 
-/** Nothing was found: what to try, each a link to that search. */
+/** Nothing was found: suggests other searches, each as a link. */
 export function NothingFound({ view }: { readonly view: View }): JSX.Element {
   const tries: readonly (readonly [boolean, string, Partial<View>])[] = [
-    [view.filter !== "", "Search without the metadata", { filter: "" }],
+    [view.filter !== "", "Search without the metadata filter", { filter: "" }],
     [view.scope !== "", "Search in all scopes", { scope: "" }],
     [view.agent !== "", "Search as yourself", { agent: "" }],
-    [view.mode !== "hybrid", "Find by words and vectors", { mode: "hybrid" }],
+    [view.mode !== "hybrid", "Search by words and vectors", { mode: "hybrid" }],
   ];
   return (
     <Empty
@@ -26,9 +26,8 @@ export function NothingFound({ view }: { readonly view: View }): JSX.Element {
         </div>
       }
     >
-      No passage of the documents that were searched comes near “
-      <span class="break">{view.text.slice(0, 200)}</span>”. Words are found by their stem, so that other
-      forms of the same word make no difference: try other words, or fewer of them
+      No passage in the searched documents matches “<span class="break">{view.text.slice(0, 200)}</span>”.
+      Words are compared by stem, so other forms of the same word do not help: try different or fewer words
       {hasOptions(view) || view.scope !== "" || view.agent !== "" ? ", or search more:" : "."}
     </Empty>
   );

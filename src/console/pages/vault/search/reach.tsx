@@ -4,13 +4,13 @@ import { plural } from "../../../parts/text.tsx";
 import { useSession } from "../../../state/session.tsx";
 import type { View } from "../address.ts";
 
-/** How far a search sees, in words: whoever reads its results must know what could not be among them. */
+/** Explains what the search could see, so the reader knows what the results cannot contain. */
 export function Reach({
   view: { scope, agent, filter },
   scopes,
 }: {
   readonly view: View;
-  /** Those with documents in them that are seen; undefined before they were read. */
+  /** The visible scopes with documents; undefined before they are read. */
   readonly scopes: readonly VaultScope[] | undefined;
 }): JSX.Element {
   const { session } = useSession();
@@ -23,26 +23,26 @@ export function Reach({
         <>Searched as yourself: you see the whole workspace.</>
       ) : (
         <>
-          Searched as the agent <strong>{eyes}</strong>: what is found is what it would find. Nothing outside
-          of its memory scope is here, or has a part in the ranking.
+          Searched as the agent <strong>{eyes}</strong>: these are the results it would get. Nothing outside
+          its memory scope is shown or affects the ranking.
         </>
       )}{" "}
       {scope !== "" && (
         <>
-          Narrowed to <code class="break">{scope}</code> and what is below it.{" "}
+          Limited to <code class="break">{scope}</code> and below.{" "}
         </>
       )}
       {documents !== undefined && inside !== undefined && (
         <>
           That is {plural(documents, "document")} in {plural(inside.length, "scope")}
-          {filter !== "" && ", of which those with the metadata"}.
+          {filter !== "" && ", limited to those with the metadata"}.
         </>
       )}
     </p>
   );
 }
 
-/** Whether a path is another one, or below it; everything is below none. */
+/** Whether a path is a given path or below it. Everything is below the empty path. */
 export function isBelow(scope: string, path: string): boolean {
   return scope === "" || path === scope || path.startsWith(`${scope}/`);
 }

@@ -7,7 +7,7 @@ import { Marked } from "./marked.tsx";
 import type { Words } from "./marks.ts";
 import { Why } from "./why.tsx";
 
-/** A passage that was found. Its title leads to it, in its document. */
+/** A passage found. Its title links to the passage in its document. */
 export function Result({
   passage,
   words,
@@ -16,7 +16,7 @@ export function Result({
 }: {
   readonly passage: FoundPassage;
   readonly words: Words;
-  /** In which the search was really made. */
+  /** The mode actually used. */
   readonly mode: SearchMode;
   readonly view: View;
 }): JSX.Element {
@@ -47,7 +47,7 @@ export function Result({
   );
 }
 
-/** What a document is marked with; each leads to the same search among those that are marked alike. */
+/** A document's metadata; each pair links to the same search filtered by it. */
 function MetadataLinks({ of, view }: { readonly of: Pairs; readonly view: View }): JSX.Element {
   return (
     <>

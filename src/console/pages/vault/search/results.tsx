@@ -12,7 +12,7 @@ import { NothingFound } from "./nothing.tsx";
 import { isBelow, Reach } from "./reach.tsx";
 import { Result } from "./result.tsx";
 
-/** What a search has found, with what was searched. */
+/** The results of a search, with a description of what was searched. */
 export function Results({
   view,
   found,
@@ -67,7 +67,10 @@ function Found({ view, answer }: { readonly view: View; readonly answer: SearchA
   );
 }
 
-/** Says so when documents have changed, and searches anew when the reader wants it: a list that moves by itself cannot be read. */
+/**
+ * Reports that documents have changed, and searches again on request: results that move by themselves are hard to
+ * read.
+ */
 function ChangedSince({
   scope,
   reload,
@@ -87,7 +90,7 @@ function ChangedSince({
   if (!isChanged) return null;
   return (
     <p class="row" role="status">
-      Documents have changed since.
+      Documents have changed since this search.
       <button
         type="button"
         class="button-small"
@@ -104,5 +107,5 @@ function ChangedSince({
 
 function modeText({ mode }: SearchAnswer, view: View): string {
   const name = MODES.find(([known]) => known === mode)?.[1] ?? mode;
-  return mode === view.mode ? name : `${name}, since there are no vectors to search`;
+  return mode === view.mode ? name : `${name}, because there are no vectors to search`;
 }

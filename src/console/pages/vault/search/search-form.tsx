@@ -6,9 +6,7 @@ import { HALF_LIVES, hasOptions, MODES, MOST, type SearchMode, type View } from 
 import { readPairs } from "../pairs.ts";
 import { AgentField } from "./agent-field.tsx";
 
-/**
- * The question. Each search is an entry in the ledger, so that what is typed counts when it is sent; what is chosen, at once.
- */
+/** The search form. Each search is a ledger entry, so text takes effect on submit; options apply at once. */
 export function SearchForm({
   view,
   go,
@@ -16,7 +14,7 @@ export function SearchForm({
 }: {
   readonly view: View;
   readonly go: (view: View) => void;
-  /** By JSON pointer, of the last search. */
+  /** Errors of the last search, by JSON pointer. */
   readonly errors: ReadonlyMap<string, string>;
 }): JSX.Element {
   const [text, setText] = useState(view.text);
@@ -24,7 +22,7 @@ export function SearchForm({
   const [agent, setAgent] = useState(view.agent);
   const [filterError, setFilterError] = useState<string | undefined>(undefined);
   const [isOpen, setOpen] = useState(hasOptions(view));
-  // The address changes under the form as well: by a link, or by going back.
+  // The address may also change by a link or the back button.
   useEffect(() => setText(view.text), [view.text]);
   useEffect(() => setAgent(view.agent), [view.agent]);
   useEffect(() => {
@@ -53,7 +51,7 @@ export function SearchForm({
           <TextField
             label="Search passages"
             type="search"
-            placeholder="What is looked for"
+            placeholder="Search for"
             value={text}
             change={setText}
             error={errors.get("/query")}
@@ -84,7 +82,7 @@ export function SearchForm({
           </div>
         </div>
         <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>How it searches</summary>
+          <summary>Search options</summary>
           <div class="vault-options">
             <Select
               label="Find by"
@@ -93,7 +91,7 @@ export function SearchForm({
               change={(mode) => send({ mode: mode as SearchMode })}
             />
             <Select
-              label="Results at most"
+              label="Maximum results"
               value={String(view.most)}
               options={MOST.map((most) => [most, most] as const)}
               change={(most) => send({ most: Number(most) })}
@@ -110,7 +108,7 @@ export function SearchForm({
               placeholder={"lang=en\nyear=2026"}
               values={filter}
               change={setFilter}
-              hint="One name=value a line; a text of digits in quotes."
+              hint="One name=value per line. Put digits in quotes to search for text."
               error={filterError ?? errors.get("/filter")}
             />
           </div>

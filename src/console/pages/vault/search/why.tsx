@@ -8,12 +8,12 @@ type Explained = NonNullable<FoundPassage["explain"]>;
 type Part = NonNullable<Explained["keyword"]>;
 
 const ORDER: Readonly<Record<SearchMode, string>> = {
-  hybrid: "of words and vectors together",
-  keyword: "of words alone",
-  vector: "of vectors alone",
+  hybrid: "of words and vectors",
+  keyword: "of words",
+  vector: "of vectors",
 };
 
-/** Why a passage stands where it does, in the order in which a search puts it together. */
+/** Explains a passage's rank, in the order in which a search computes it. */
 export function Why({
   explain,
   score,
@@ -26,7 +26,7 @@ export function Why({
   const { keyword, vector, recency, duplicates } = explain;
   return (
     <details class="vault-why">
-      <summary>Why it ranked here</summary>
+      <summary>Why this rank</summary>
       <Facts
         of={[
           [
@@ -35,16 +35,16 @@ export function Why({
               <span class="number">{numberText(score)}</span>, {ORDER[mode]}
             </span>,
           ],
-          ["By words", keyword ? wordsText(keyword) : "Not asked for"],
+          ["By words", keyword ? wordsText(keyword) : "Not used"],
           ["By vectors", vector ? vectorText(vector) : noVectorText(mode)],
           recency === null ? null : ["By age", `The score was multiplied by ${numberText(recency)}`],
           [
-            "Left out for it",
+            "Omitted duplicates",
             duplicates.length === 0 ? (
-              "No passage that says the same"
+              "No duplicates"
             ) : (
               <span key="duplicates">
-                {plural(duplicates.length, "passage that says", "passages that say")} the same:{" "}
+                {plural(duplicates.length, "passage with", "passages with")} the same content:{" "}
                 <code class="break">{duplicates.map(shortId).join(", ")}</code>
               </span>
             ),
@@ -56,17 +56,17 @@ export function Why({
 }
 
 function wordsText({ rank, score }: Part): string {
-  if (rank === null) return "None of the question’s words is in it, its title or its headings";
-  return `Number ${rank} by its words, which count ${numberText(score)}`;
+  if (rank === null) return "None of the words occurs in it, its title or its headings";
+  return `Number ${rank} by words, score ${numberText(score)}`;
 }
 
 function vectorText({ rank, score }: Part): string {
-  if (rank === null) return `Not near the question: similarity ${numberText(score)}`;
-  return `Number ${rank} by its vector, similarity ${numberText(score)}`;
+  if (rank === null) return `Not similar: ${numberText(score)}`;
+  return `Number ${rank} by vector, similarity ${numberText(score)}`;
 }
 
 function noVectorText(mode: SearchMode): string {
-  return mode === "keyword" ? "Not asked for" : "Not compared, or it has none";
+  return mode === "keyword" ? "Not used" : "Not compared, or no vector";
 }
 
 function numberText(value: number): string {
