@@ -21,21 +21,16 @@ import { openBudgets } from "./gate/open-budgets.ts";
 import { createRefusedCallers } from "./gate/refused.ts";
 import { ReplayedTokens } from "./gate/replayed-tokens.ts";
 import { UsageSlots } from "./gate/usage/slots.ts";
-import { UsageTally } from "./gate/usage/tally.ts";
 import { checkPlan, planConnections, reportPlan } from "./http/connections/plan.ts";
 import { type Listener, listen } from "./http/listen.ts";
 import { createMetrics, watchTasks } from "./http/metrics.ts";
 import { consoleLink, consoleUrl } from "./http/routes/console-links.ts";
-import { LedgerLists } from "./ledger/lists.ts";
 import { openLedger } from "./ledger/open.ts";
 import { openSealedRows } from "./ledger/sealed-rows.ts";
 import { LedgerWatch } from "./ledger/watch.ts";
 import { modelRequests, REQUEST_LIMIT_VARIABLE } from "./limits/request-plan.ts";
 import { createModelDoor } from "./models/door.ts";
-import { createEmbedder, type Embedder, type EmbeddingParts } from "./models/embed/embedder.ts";
-import { formerEmbedder } from "./models/embed/former.ts";
-import { createLanes } from "./models/embed/lanes.ts";
-import { whileWritable } from "./models/embed/while-writable.ts";
+import { openEmbedding } from "./models/embed/open.ts";
 import { Announcements } from "./notify/announce.ts";
 import { openWebhook } from "./notify/open.ts";
 import type { Db } from "./store/db.ts";
@@ -157,9 +152,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const agents = createAgents(db, clock, workspaces);
     const tokens = createTokens(db, clock, ids, random);
     const workspaceIds = () => workspaces.list().map(({ id }) => id);
-    // Its own lists: what it reads once in the background must not count as checked for those who ask later.
-    const lists = new LedgerLists({ db, heads: ledgers.heads, faults: ledgers.faults });
-    const replays = new ReplayedTokens({ db, lists, tokens, clock, log, workspaceIds });
+    const replays = new ReplayedTokens({ db, lists: ledgers.lists, tokens, clock, log, workspaceIds });
     await replays.check();
     const lifetimeMs = config.console.sessionHours * HOUR_MS;
     const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
@@ -214,16 +207,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles),
     );
     const forgetting = new Forgetting({ db, clock, log });
-    const embeddingUsage = new UsageTally(db, log);
-    const embedding: EmbeddingParts = {
-      lanes: createLanes(),
-      used: ({ workspaceId, model: name, tokens: inputTokens, durationMs }) =>
-        embeddingUsage.note({
-          ...{ workspaceId, agentId: null, kind: "model", name, outcome: "succeeded" },
-          ...{ at: clock.now(), durationMs, inputTokens },
-        }),
-    };
-    const guarded = (made: Embedder | null) => made && whileWritable(made, () => proveWritable(db, clock));
+    const embedding = await openEmbedding({ config, db, clock, random, log });
     const vault = await openVault({
       db,
       clock,
@@ -237,9 +221,8 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       program: new URL("./vault/worker.ts", import.meta.url),
       main: new URL("./main.ts", import.meta.url),
       reading: config.vault,
-      embedder: guarded(await createEmbedder(config, clock, random, embedding)),
-      formerEmbedder: async (model) =>
-        guarded(await formerEmbedder({ ...config, embeddings: { model } }, clock, random, embedding)),
+      embedder: embedding.embedder,
+      formerEmbedder: embedding.formerEmbedder,
       documentChanged: ({ workspaceId, ...data }) =>
         feed.publish(workspaceId, { name: "document.changed", key: data.id, path: data.scope, data }),
     });
@@ -330,7 +313,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await sessions.keepHouse();
         if (defaultId !== undefined) await refused.sweep(defaultId);
         await tools.keepHouse();
-        await embeddingUsage.flush();
+        await embedding.flushUsage();
         await purgeKeys(db, clock.now());
         await desk.expire();
         await usageSlots.keepHouse();

@@ -2,12 +2,7 @@ import { dirname } from "node:path";
 import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import type { SecretKey } from "../../store/secret-key.ts";
-import {
-  DatabaseUnreadable,
-  NEWEST_SCHEMA,
-  openReadOnly,
-  type ReadOnlyDatabase,
-} from "../../store/sqlite/read-only.ts";
+import { DatabaseUnreadable, openReadOnly, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import type { SignedCheckpoint } from "../proof/checkpoint.ts";
 import {
   type Trust,
@@ -18,12 +13,13 @@ import {
 } from "../proof/verification.ts";
 import { type KeyUse, readKeyUse } from "../signing-key-file.ts";
 import { coverageOf, uncheckedOf } from "./coverage.ts";
+import { checkIntegrity, isVerifiable, reportUnreadable } from "./database-file.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import { checkNamed, compareKeys, Keyring, storedKeys } from "./keyring.ts";
 import { type LedgerParts, type WalkedLedger, walkLedger } from "./ledger.ts";
 import { readHeads, reportAge, type StoredHeads } from "./node-head.ts";
 import { counted, Report } from "./report.ts";
-import { checkSchema, evidenceTables } from "./schema.ts";
+import { checkSchema } from "./schema.ts";
 import { checkSealedRows } from "./sealed-rows.ts";
 import {
   checkCreated,
@@ -340,50 +336,6 @@ class Examination {
 /** The largest number of entries that one of the keys has signed. */
 function coveredBy(trusted: ReadonlySet<string>, signed: ReadonlyMap<string, number>): number {
   return Math.max(0, ...[...signed].filter(([key]) => trusted.has(key)).map(([, upTo]) => upTo));
-}
-
-function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
-  const { isOurs, schemaVersion } = database;
-  if (!isOurs || schemaVersion < 1) {
-    report.undecided(
-      "not_gatehouse",
-      "The database file is not one of Gatehouse: it is another program's, or its header was overwritten.",
-    );
-    return false;
-  }
-  if (schemaVersion <= NEWEST_SCHEMA) return true;
-  report.undecided(
-    "schema_new",
-    `The data directory was written by a newer Gatehouse (schema ${schemaVersion}, this program knows ${NEWEST_SCHEMA}). Verify it with that one.`,
-  );
-  return false;
-}
-
-function checkIntegrity(database: ReadOnlyDatabase, report: Report): void {
-  for (const table of evidenceTables(database.schemaVersion)) {
-    try {
-      for (const problem of database.integrityProblems(table)) {
-        report.tampered(
-          "database_damaged",
-          `The table ${table} is damaged, or was edited in the file: ${problem}.`,
-        );
-      }
-    } catch (error) {
-      if (!(error instanceof DatabaseUnreadable)) throw error;
-      reportUnreadable(report, error);
-    }
-  }
-}
-
-function reportUnreadable(report: Report, error: DatabaseUnreadable): void {
-  if (error.isDamaged) {
-    report.tampered("database_damaged", `The database file is damaged, or was edited: ${error.message}.`);
-  } else {
-    report.undecided(
-      "database_unreadable",
-      `The database file cannot be read: ${error.message}. This user has to be able to read it, and the files beside it whose names begin with its own.`,
-    );
-  }
 }
 
 /** The workspaces of this directory that checkpoints are of. */

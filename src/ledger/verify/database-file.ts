@@ -1,0 +1,49 @@
+import { DatabaseUnreadable, NEWEST_SCHEMA, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import type { Report } from "./report.ts";
+import { evidenceTables } from "./schema.ts";
+
+/** Whether the file is a Gatehouse database with a schema that this program knows. Reports why not. */
+export function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
+  const { isOurs, schemaVersion } = database;
+  if (!isOurs || schemaVersion < 1) {
+    report.undecided(
+      "not_gatehouse",
+      "The database file is not one of Gatehouse: it is another program's, or its header was overwritten.",
+    );
+    return false;
+  }
+  if (schemaVersion <= NEWEST_SCHEMA) return true;
+  report.undecided(
+    "schema_new",
+    `The data directory was written by a newer Gatehouse (schema ${schemaVersion}, this program knows ${NEWEST_SCHEMA}). Verify it with that one.`,
+  );
+  return false;
+}
+
+/** Reports damaged pages of the tables that hold evidence. */
+export function checkIntegrity(database: ReadOnlyDatabase, report: Report): void {
+  for (const table of evidenceTables(database.schemaVersion)) {
+    try {
+      for (const problem of database.integrityProblems(table)) {
+        report.tampered(
+          "database_damaged",
+          `The table ${table} is damaged, or was edited in the file: ${problem}.`,
+        );
+      }
+    } catch (error) {
+      if (!(error instanceof DatabaseUnreadable)) throw error;
+      reportUnreadable(report, error);
+    }
+  }
+}
+
+export function reportUnreadable(report: Report, error: DatabaseUnreadable): void {
+  if (error.isDamaged) {
+    report.tampered("database_damaged", `The database file is damaged, or was edited: ${error.message}.`);
+  } else {
+    report.undecided(
+      "database_unreadable",
+      `The database file cannot be read: ${error.message}. This user has to be able to read it, and the files beside it whose names begin with its own.`,
+    );
+  }
+}
