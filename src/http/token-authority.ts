@@ -41,9 +41,9 @@ export function requireOwnPerson(
 }
 
 /**
- * Checks who may rotate a token, and so get hold of its secret: what is done with it counts as done by its holder. That is the token
- * itself, the token that issued it, the person that it names, or `admin`. A token that acts as an agent decides on nothing, so the
- * scopes that it holds are enough.
+ * Checks that a caller may rotate a token, and so get its secret: the caller must hold its scopes and be the person that it names.
+ * Decisions by a token without a person count under the token's name, so if it may decide on approvals, only the token itself, its
+ * issuer or an admin may rotate it.
  * @throws Problem 403 `scope_missing`
  */
 export function requireRotatable(
@@ -52,10 +52,12 @@ export function requireRotatable(
 ): void {
   requireHeld(caller, token.scopes);
   requireOwnPerson(caller, token);
-  if (token.person !== null || token.agentId !== null || hasScope(caller.scopes, "admin")) return;
+  const decidesByName =
+    token.person === null && token.agentId === null && hasScope(token.scopes, "approvals:write");
+  if (!decidesByName || hasScope(caller.scopes, "admin")) return;
   if (tokenIdOf(caller) === token.id || token.createdBy === caller.actor) return;
   throw new Problem(
     "scope_missing",
-    "A token that names no person is rotated by itself, by the token that issued it, or by a token that has the scope admin.",
+    "A token that may approve calls but names no person can only be rotated by itself, by its issuer, or with the scope admin.",
   );
 }

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
+import { reseal } from "../support/seals.ts";
 import { type Stage, startStage, until } from "../tasks/support.ts";
 
 let stage: Stage;
@@ -100,5 +101,6 @@ test("a token's scope with ? covers one character, and nobody hands out more wit
 function store(agent: string, column: "tier_policy" | "approvals", value: unknown): void {
   const file = new Database(databasePath(stage.gateway.dataDir));
   file.query(`UPDATE agents SET ${column} = ? WHERE name = ?`).run(JSON.stringify(value), agent);
+  reseal(file, stage.gateway.dataDir, "agents");
   file.close();
 }

@@ -272,6 +272,12 @@ describe("a workspace does not hold up another's", () => {
        UNION ALL SELECT 2, 'msg_' || i, 'limit.exceeded', '{"type":"limit.exceeded","data":{}}', 0, 'pending', 1, 1, 2
        FROM n WHERE i <= 10`,
     );
+    const rows = await db.all<{ workspace_id: number; id: string }>(
+      "SELECT workspace_id, id FROM webhook_deliveries",
+    );
+    await db.tx(async (tx) => {
+      for (const row of rows) await tx.seals.seal(tx, "webhook_deliveries", row);
+    });
     webhook.wake();
     await until(() => receiver.posted.length >= 100);
     const first = receiver.posted.slice(0, 100).filter(({ body }) => body.type === "limit.exceeded");

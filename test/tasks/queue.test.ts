@@ -67,11 +67,11 @@ test("enforced: 60 run, the others wait as queued and start in order as slots co
 });
 
 test("soft: all run past 60, with one limit.exceeded entry a minute", async () => {
-  const { post, release, running, usage, gateway } = await start({});
+  const { post, release, usage, gateway } = await start({});
   const ids: string[] = [];
   for (const prompt of range(66)) ids.push(await post(prompt));
-  await running(66);
-  expect((await usage()).tasks_running).toBe(66);
+  // Some may still wait for their turn at the models, which have fewer requests here than a server gives them.
+  await until(async () => (await usage()).tasks_running === 66);
   const limited = (await ledger(gateway)).filter(({ action }) => action === "limit.exceeded");
   expect(limited).toMatchObject([
     { outcome: "allowed", actor: "system", detail: { limit: "tasks", enforcement: "soft" } },
