@@ -16,6 +16,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
+import { NODE_HEAD } from "../../src/store/sqlite/migrations/016-node-head.ts";
+import { versionOf } from "../../src/store/sqlite/migrations/index.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { run, tempDir } from "../support/process.ts";
 import { allFindings, inShort, verify } from "./verify/scene.ts";
@@ -218,8 +220,7 @@ describe("a directory whose heads were signed one by one, by an earlier version,
     const vandal = new Vandal({ dataDir, path, remove: () => {} });
     vandal.signSingly(vandal.stolenKey());
     vandal.run("DROP TABLE ledger_node_heads");
-    const version = vandal.database.query<{ user_version: number }, []>("PRAGMA user_version").get();
-    vandal.run(`PRAGMA user_version = ${(version?.user_version ?? 0) - 1}`);
+    vandal.run(`PRAGMA user_version = ${versionOf(NODE_HEAD) - 1}`);
     vandal.close();
     const file = join(dataDir, "ledger.key");
     writeFileSync(file, readFileSync(file, "utf8").replace(MARK, ""), { mode: 0o600 });

@@ -15,9 +15,10 @@ export function sealsOf(dataDir: string): SealOptions {
   return { key: openSecretKey({ masterKey: undefined, dataDir }) };
 }
 
-/** Seals the rows of a table as they are, as the gateway of the data directory would have. */
-export function reseal(file: Database, dataDir: string, table: SealedName): void {
-  const seals = new RowSeals(sealsOf(dataDir).key.secret);
+/** Seals the rows of a table as they are: like the gateway of a data directory, or with seals of a test's own. */
+export function reseal(file: Database, by: string | SealOptions, table: SealedName): void {
+  const { key: secretKey } = typeof by === "string" ? sealsOf(by) : by;
+  const seals = new RowSeals(secretKey.secret);
   const { key, sealed } = SEALED_TABLES[table];
   const where = key.map((column) => `${column} = ?`).join(" AND ");
   const rows = file
