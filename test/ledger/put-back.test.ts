@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
-import { NODE_HEAD } from "../../src/store/sqlite/migrations/016-node-head.ts";
+import { NODE_HEAD as NODE_HEAD_MIGRATION } from "../../src/store/sqlite/migrations/016-node-head.ts";
 import { versionOf } from "../../src/store/sqlite/migrations/index.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { run, tempDir } from "../support/process.ts";
@@ -220,7 +220,7 @@ describe("a directory whose heads were signed one by one, by an earlier version,
     const vandal = new Vandal({ dataDir, path, remove: () => {} });
     vandal.signSingly(vandal.stolenKey());
     vandal.run("DROP TABLE ledger_node_heads");
-    vandal.run(`PRAGMA user_version = ${versionOf(NODE_HEAD) - 1}`);
+    vandal.run(`PRAGMA user_version = ${versionOf(NODE_HEAD_MIGRATION) - 1}`);
     vandal.close();
     const file = join(dataDir, "ledger.key");
     writeFileSync(file, readFileSync(file, "utf8").replace(MARK, ""), { mode: 0o600 });
