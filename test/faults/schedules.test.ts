@@ -8,6 +8,7 @@ import { systemRandom } from "../../src/base/ids.ts";
 import { chainFaults } from "../ledger/support.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { run, type ServerProcess, serve, serveBriefly, tempDir } from "../support/process.ts";
+import { reseal } from "../support/seals.ts";
 import { readFile, seeded, settings, unsettled } from "./support.ts";
 
 setDefaultTimeout(240_000);
@@ -71,6 +72,7 @@ function setTimes(): void {
     times.set(`${id} ${at}`, isMissed ? "missed" : "now");
     database.run("UPDATE schedules SET next_at = ? WHERE id = ?", [at, id]);
   }
+  reseal(database, data, "schedules");
   database.close();
 }
 

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { SqlValue } from "../../src/store/db.ts";
 import { RowSeals, sealedColumns } from "../../src/store/seals/seals.ts";
-import { SEALED_TABLES, type SealedName } from "../../src/store/seals/tables.ts";
+import { SEALED_NAMES, SEALED_TABLES, type SealedName } from "../../src/store/seals/tables.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import type { SealOptions } from "../../src/store/sqlite/open-seals.ts";
 
@@ -29,4 +29,9 @@ export function reseal(file: Database, by: string | SealOptions, table: SealedNa
       .query(`UPDATE ${table} SET seal = ? WHERE ${where}`)
       .run(seals.sealOf(table, row), ...key.map((column) => row[column] ?? null));
   }
+}
+
+/** Seals all rows as they are: what a test finds then is found by other means than seals, as with rows put back from before. */
+export function resealAll(file: Database, dataDir: string): void {
+  for (const table of SEALED_NAMES) reseal(file, dataDir, table);
 }

@@ -1,11 +1,15 @@
 import type { McpError } from "@modelcontextprotocol/sdk/types.js";
-import { type JsonExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/nesting.ts";
+import { type JsonExcess, type JsonLimits, MAX_NESTING } from "../../base/nesting.ts";
 import { ownText } from "../../base/own-text.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 
 /** Characters of what an upstream wrote that an error repeats. */
 const MESSAGE_LIMIT = 1_000;
+
+const MAX_MESSAGE_MEMBERS = 100_000;
+/** The limits of one message: twice what other JSON may have, since a page of tools may hold a thousand schemas. */
+export const MESSAGE_JSON: JsonLimits = { members: MAX_MESSAGE_MEMBERS };
 
 /**
  * The upstream has certainly not taken the request: its session was gone, or nothing listened. Made again on another
@@ -32,7 +36,7 @@ export function jsonTooLarge(excess: JsonExcess, { name }: Pick<UpstreamParts, "
   const [fault, what] =
     excess === "levels"
       ? (["nested_too_deep", `more than ${MAX_NESTING} levels`] as const)
-      : (["too_large", `more than ${MAX_MEMBERS} members`] as const);
+      : (["too_large", `more than ${MAX_MESSAGE_MEMBERS} members`] as const);
   return new ConnectorError(fault, `The connector ${name} sent a message of ${what} of JSON.`);
 }
 

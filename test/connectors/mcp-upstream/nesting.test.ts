@@ -59,11 +59,11 @@ function wide(names: number): JsonObject {
 describe.each(TRANSPORTS)("an upstream's answer %s", (_name, connect) => {
   test("with too many members fails its call, and the next one is made", async () => {
     const up = connect();
-    expect(await faultOf(up.call("structured", wide(12_500)))).toStartWith(
-      "too_large: The connector up sent a message of more than 50000 members of JSON.",
+    expect(await faultOf(up.call("structured", wide(25_000)))).toStartWith(
+      "too_large: The connector up sent a message of more than 100000 members of JSON.",
     );
-    const answer = await up.call("structured", wide(12_400));
-    expect(JSON.stringify(answer.structuredContent)).toBe(JSON.stringify(wide(12_400).value));
+    const answer = await up.call("structured", wide(24_900));
+    expect(JSON.stringify(answer.structuredContent)).toBe(JSON.stringify(wide(24_900).value));
   });
 });
 

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { resealAll } from "../../support/seals.ts";
 import { ended, gate, ledger, unsettled, until } from "../support.ts";
 import { type ApprovalStage, type Asked, startApprovals } from "./support.ts";
 
@@ -20,6 +21,7 @@ const change =
   (dataDir: string) => {
     const file = new Database(databasePath(dataDir));
     for (const [sql, ...values] of statements) expect(file.run(sql, values).changes).toBeGreaterThan(0);
+    resealAll(file, dataDir);
     file.close();
   };
 

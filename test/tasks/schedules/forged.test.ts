@@ -6,6 +6,7 @@ import { until } from "../../notify/support.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { tempDir } from "../../support/process.ts";
+import { resealAll } from "../../support/seals.ts";
 
 setDefaultTimeout(60_000);
 
@@ -41,6 +42,7 @@ async function restart(...statements: string[]): Promise<void> {
   await gateway.stop();
   const file = new Database(databasePath(directory.path));
   for (const sql of statements) expect(file.run(sql).changes).toBeGreaterThan(0);
+  resealAll(file, directory.path);
   file.close();
   gateway = await startGateway({ dataDir: directory.path, clock });
 }

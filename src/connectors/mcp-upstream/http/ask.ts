@@ -2,7 +2,7 @@ import { capBody } from "../../../base/capped-body.ts";
 import { asConnectorError, codeOf } from "../../outbound/errors.ts";
 import type { OutboundInit } from "../../outbound/fetch.ts";
 import { ConnectorError } from "../../source.ts";
-import { isUnavailable, jsonTooLarge, NotTaken } from "../faults.ts";
+import { isUnavailable, jsonTooLarge, MESSAGE_JSON, NotTaken } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 
 /** Bytes of one message from an upstream over HTTP, as JSON or as one event: more than any answer that is taken. */
@@ -33,6 +33,7 @@ export function capMessages(response: Response, parts: Pick<UpstreamParts, "name
   const text = `The connector ${parts.name} sent a message of more than ${mebibytes} MiB.`;
   return capBody(response, {
     bytes: MESSAGE_BYTES,
+    json: MESSAGE_JSON,
     tooLarge: () => new ConnectorError("too_large", text),
     jsonTooLarge: (excess) => jsonTooLarge(excess, parts),
   });

@@ -4,7 +4,7 @@ import { findExcess, outlineJson, parseJson } from "../../../base/nesting.ts";
 import { openFilesReserve } from "../../../base/open-files/reserve.ts";
 import type { StdioTransport } from "../../definition.ts";
 import { ConnectorError } from "../../source.ts";
-import { closed, jsonTooLarge, shown } from "../faults.ts";
+import { closed, jsonTooLarge, MESSAGE_JSON, shown } from "../faults.ts";
 import { Link } from "../link.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { childEnvironment } from "./environment.ts";
@@ -138,7 +138,7 @@ export class StdioLink extends Link {
 
   #read(line: string): void {
     if (line.trim() === "") return;
-    const excess = findExcess(line);
+    const excess = findExcess(line, MESSAGE_JSON);
     let value: unknown;
     try {
       value = excess ? parseJson(outlineJson(line)) : JSON.parse(line);
