@@ -228,14 +228,14 @@ test("a change from elsewhere is followed while nothing is typed, and told of wh
   await field(page, "Owner").fill("mine as well");
   await elsewhere({ max_steps: 9, owner: "Linus" });
   await page.getByText("Somebody else has changed this agent.").waitFor();
-  await page.getByText("Changed here as well, and overwritten when you save: owner.").waitFor();
+  await page.getByText("Also changed here, and overwritten when you save: owner.").waitFor();
   await button(page, "Load it, keep my changes").click();
   expect(await field(page, "Steps of a task").inputValue()).toBe("9");
   expect(await field(page, "Description").inputValue()).toBe("mine");
   expect(await field(page, "Owner").inputValue()).toBe("mine as well");
 
   await elsewhere({ max_steps: 11 });
-  await button(page, "Load version 4, drop my changes").click();
+  await button(page, "Load version 4, discard my changes").click();
   await page.getByText("Version 4, with nothing to save.").waitFor();
   expect(await field(page, "Steps of a task").inputValue()).toBe("11");
   expect(await field(page, "Description").inputValue()).toBe("");

@@ -50,8 +50,8 @@ describe("what fonts do not draw", () => {
 
 describe("arguments", () => {
   test.each<[string, string]>([
-    ["", "no JSON"],
-    ["{", "no JSON"],
+    ["", "not valid JSON"],
+    ["{", "not valid JSON"],
     ["[]", "an object"],
     ["null", "an object"],
     ['"text"', "an object"],

@@ -327,7 +327,7 @@ describe("the signed head:", () => {
       attack: (v) => {
         v.run("DELETE FROM ledger_heads");
         v.run("DELETE FROM ledger_node_heads");
-        v.run("INSERT INTO meta VALUES ('ledger_heads', 'unsigned')");
+        v.run("INSERT INTO meta (key, value) VALUES ('ledger_heads', 'unsigned')");
       },
       alone: tampered("head_missing", "head_missing"),
     },
