@@ -51,7 +51,7 @@ test("two people approve, each in a browser of their own; one alone is not enoug
   // The other one sees it without a reload, and who has said yes has no second voice.
   await other.page.getByText("1 of 2 approved").waitFor();
   await first.page.goto(stage.at(asked.page));
-  await bar(first.page).getByText("You have approved it as Ann Lee.").waitFor();
+  await bar(first.page).getByText("You approved it as Ann Lee.").waitFor();
   expect(await bar(first.page).getByRole("button", { name: "Approve …" }).count()).toBe(0);
   await bar(other.page).getByRole("button", { name: "Approve …" }).click();
   await bar(other.page).getByRole("button", { name: "Approve the call" }).click();
@@ -86,7 +86,7 @@ test("a decision that comes too late is refused with words, and the view is what
     await route.continue();
   });
   await bar(page).getByRole("button", { name: "Approve the call" }).click();
-  await bar(page).getByRole("alert").getByText("Somebody has decided already.").waitFor();
+  await bar(page).getByRole("alert").getByText("Somebody else has already decided.").waitFor();
   await bar(page).getByText("by Bo Okonkwo: the call was not made.").waitFor();
 });
 
@@ -164,6 +164,6 @@ test("a reason that was typed outlives a server that goes away, and is sent once
   await rows(page).getByText("gone meanwhile").waitFor({ state: "detached" });
   expect(await page.getByLabel("Why is desk.send denied?").inputValue()).toBe("I am still here");
   await bar(page).getByRole("button", { name: "Deny the call" }).click();
-  await page.getByRole("status").getByText("Denied: clerk goes on without desk.send.").waitFor();
+  await page.getByRole("status").getByText("Denied: clerk continues without desk.send.").waitFor();
   expect(await stage.now(asked)).toMatchObject({ status: "denied", reason: "I am still here" });
 });

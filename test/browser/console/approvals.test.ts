@@ -75,7 +75,7 @@ test("markup and what nobody sees stand there as text, wherever they come from",
   const shown = await argumentsOf(page).textContent();
   expect(shown).toContain(JSON.stringify(MARKUP));
   expect(shown).toContain('"safe\\u202etxt.exe\\u200b"');
-  await page.getByText("2 characters that nobody sees").first().waitFor();
+  await page.getByText("2 characters that cannot be seen").first().waitFor();
   for (const name of ["Prompt of the task", "What the model said in step 2"]) {
     const text = await page.getByRole("region", { name }).textContent();
     expect(text).toContain(MARKUP);
@@ -123,7 +123,7 @@ test("a denial without a reason is not sent; with one it is recorded, and the ne
   expect(await page.getByLabel("Why is desk.send denied?").inputValue()).toHaveLength(10_001);
   await page.getByLabel("Why is desk.send denied?").fill("not to them");
   await bar(page).getByRole("button", { name: "Deny the call" }).click();
-  await page.getByRole("status").getByText("Denied: clerk goes on without desk.send.").waitFor();
+  await page.getByRole("status").getByText("Denied: clerk continues without desk.send.").waitFor();
   await page.waitForURL(stage.at(next.page));
   expect(await stage.now(asked)).toMatchObject({
     status: "denied",

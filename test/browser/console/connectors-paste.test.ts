@@ -29,7 +29,7 @@ const notesOf = (text: string) => {
 
 describe("is refused with words", () => {
   test.each([
-    ["nothing", "  ", "nothing in it"],
+    ["nothing", "  ", "is empty"],
     ["no JSON", "npx -y server", "not JSON"],
     ["a piece that is cut off", '{"mcpServers": {"a": {"command": "x"', "not JSON"],
     ["a list", '[{"command":"x"}]', "not an object"],
@@ -39,7 +39,7 @@ describe("is refused with words", () => {
     [
       "too many servers",
       JSON.stringify(Object.fromEntries(Array.from({ length: 201 }, (_, n) => [`s${n}`, { command: "x" }]))),
-      "over 200",
+      "more than 200",
     ],
     ["what is nested without an end", `${'{"mcpServers":'.repeat(100_000)}`, ""],
   ])("%s", (_, text, words) => {

@@ -77,7 +77,7 @@ describe("a tampered answer shows as broken", () => {
       body.bytes = Buffer.from(text).toString("base64");
       body.outcome = "denied";
     });
-    await page.getByText("The bytes do not hash to the leaf that the entry names").waitFor();
+    await page.getByText("The bytes do not match the leaf hash in the entry").waitFor();
     expect(await ticks(page)).toBe(0);
     expect(await fits(page)).toBe(1);
   });
@@ -86,9 +86,7 @@ describe("a tampered answer shows as broken", () => {
     const page = await tampered(entry, (body) => {
       body.actor = "token:tok_other";
     });
-    await page
-      .getByText("The field actor is answered with another value than the one that was hashed.")
-      .waitFor();
+    await page.getByText("The field actor differs from the value that was hashed.").waitFor();
   });
 
   test("in a hash of the way up: none of the computed nodes is ticked", async () => {

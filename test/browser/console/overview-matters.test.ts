@@ -99,7 +99,7 @@ test("budgets that run out, and exceeded limits, are told of as they come", asyn
   const { page } = await stage.open();
   await figure(page, "Credits this month").getByText("of 100").waitFor();
   await run(gateway, { agent: "spender", tier: 2 });
-  await needs(page).getByText("Agent spender has spent 80 % of its day's budget").waitFor();
+  await needs(page).getByText("Agent spender has spent 80 % of today's budget").waitFor();
   await call("PATCH", "/v1/workspace", { budget: { credits_per_month: 10 } });
   await needs(page).getByText("This month's budget is 90 % spent").waitFor();
   // Nine, and the little that the tasks before have cost.
@@ -125,7 +125,7 @@ test("a budget that was spent yesterday needs nobody today, on a page that was o
   await page.clock.install();
   await page.reload();
   await run(gateway, { agent: "nightly", tier: 2 });
-  const spent = needs(page).getByText("Agent nightly has spent 80 % of its day's budget");
+  const spent = needs(page).getByText("Agent nightly has spent 80 % of today's budget");
   await spent.waitFor();
   await page.clock.fastForward("24:00:00");
   await spent.waitFor({ state: "detached" });

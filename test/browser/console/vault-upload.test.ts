@@ -50,7 +50,7 @@ describe("a file is refused", () => {
     ]);
     await dialog(page).getByText("Left out. Files of this type cannot be read.").waitFor();
     await dialog(page).getByText("Left out. The file is empty.").waitFor();
-    await dialog(page).getByText("Left out. Too big: 40 MB. A file may have 39 MB.").waitFor();
+    await dialog(page).getByText("Left out. Too large: 40 MB. The limit is 39 MB.").waitFor();
     expect(await dialog(page).getByRole("button", { name: "Add 0 documents" }).isDisabled()).toBe(true);
     expect(requests.filter((address) => address.endsWith("/v1/vault/documents"))).toEqual([]);
   });

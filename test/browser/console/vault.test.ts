@@ -114,7 +114,7 @@ describe("a search", () => {
     await found.waitFor();
     expect(new URL(page.url()).searchParams.get("q")).toBe("who approves a refnd?");
     expect(await found.locator("p mark").allTextContents()).toEqual(["Refunds", "approval"]);
-    await page.getByText("No document that was searched holds refnd; it was taken for refund.").waitFor();
+    await page.getByText("No searched document contains refnd; the search used refund.").waitFor();
     await found.getByText("Why this rank").click();
     const { body } = await stage.gateway.call("POST", "/v1/vault/search", {
       body: { query: "who approves a refnd?", explain: true },
@@ -122,7 +122,7 @@ describe("a search", () => {
     const { score, explain } = body.results[0];
     expect(body.results[0].title).toBe("Refund approvals");
     await found.getByText(`${score.toFixed(3)}, of words and vectors`).waitFor();
-    await found.getByText(`Number 1 by its words, which count ${explain.keyword.score.toFixed(3)}`).waitFor();
+    await found.getByText(`Number 1 by words, score ${explain.keyword.score.toFixed(3)}`).waitFor();
     await found.getByText(`similarity ${explain.vector.score.toFixed(3)}`).waitFor();
     await found.getByRole("link", { name: "Refund approvals", exact: true }).click();
     await page.getByRole("region", { name: "Text of the document" }).locator("mark").waitFor();
