@@ -8,7 +8,7 @@ import type { Sql } from "../store/db.ts";
 import type { StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition, StdioTransport } from "./definition.ts";
 
-/** Who may have programs started on this machine: connectors over stdio, as `connectors.stdio` rules. */
+/** Decides who may start programs on this machine through stdio connectors, according to `connectors.stdio`. */
 export class ProgramRules {
   readonly #rule: StdioRule;
   readonly #sql: Sql;
@@ -20,7 +20,7 @@ export class ProgramRules {
     this.#workspaces = workspaces;
   }
 
-  /** Whether the caller may add connectors that start programs, and so may read what these programs write. */
+  /** Whether the caller may add connectors that start programs, and so may read the output of these programs. */
   mayAdd(caller: Caller): boolean {
     if (this.#rule === "none") return false;
     if (isOperator(caller)) return true;
@@ -28,7 +28,7 @@ export class ProgramRules {
   }
 
   /**
-   * The definition as it is kept: one that starts a program names who added it.
+   * The definition to store. If it starts a program, it records who added it.
    * @throws Problem 403 `operator_only`; 422 if no connector may start a program
    */
   admit(definition: ConnectorDefinition, caller: Caller): ConnectorDefinition {
@@ -57,7 +57,7 @@ export class ProgramRules {
     );
   }
 
-  /** Old definitions do not name who added them. Their rows do, and the row of a token outlives its revocation. */
+  /** Old definitions do not record who added them. Their rows do, and a token's row outlives its revocation. */
   async #isOperators({ addedBy }: StdioTransport, stored: StoredConnector): Promise<boolean> {
     if (addedBy !== undefined) return addedBy === "operator";
     const { authorisedBy, workspaceId } = stored;

@@ -24,7 +24,7 @@ const Transport = Type.Object(
     url: Type.Optional(Url),
     headers: Type.Optional(
       Type.Record(
-        // RFC 9110, section 5.6.2; what HTTP cannot carry would be refused later, in an error that quotes it.
+        // RFC 9110, section 5.6.2. A name that HTTP cannot carry would be refused later, in an error that quotes it.
         Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
         Type.String({ maxLength: 16_384, pattern: "^[\\t -~]*$" }),
         { maxProperties: 100, ...closed },
@@ -46,7 +46,7 @@ const Auth = Type.Object(
   closed,
 );
 
-/** What creates a connector (contract, section 6). */
+/** The request that creates a connector (contract, section 6). */
 export const ConnectorCreate = Type.Object(
   {
     name: Type.String({ pattern: CONNECTOR_NAME, maxLength: CONNECTOR_NAME_LENGTH }),
@@ -73,7 +73,7 @@ export const ConnectorCreate = Type.Object(
 
 export type ConnectorRequest = Static<typeof ConnectorCreate>;
 
-/** Fields of a transport or of an auth, by its type: what it needs, and what it may have besides. */
+/** Fields of a transport or an auth, by its type: required ones, and optional ones. */
 const TRANSPORT_FIELDS = {
   stdio: { needs: ["command"], may: ["args", "env"] },
   http: { needs: ["url"], may: ["headers"] },
@@ -86,7 +86,7 @@ const AUTH_FIELDS = {
   query: { needs: ["name", "value"], may: [] },
 } as const;
 
-/** The definition that a request asks for. @throws Problem 422 for fields that do not go together */
+/** The definition that a request describes. @throws Problem 422 for fields that do not go together */
 export function definitionOf(request: ConnectorRequest): ConnectorDefinition {
   return request.kind === "mcp" ? mcpOf(request) : openApiOf(request);
 }

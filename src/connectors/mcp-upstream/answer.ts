@@ -4,12 +4,12 @@ import { ConnectorError, type ContentBlock, type ToolAnswer } from "../source.ts
 import type { UpstreamParts } from "./parts.ts";
 import { firstOf, isObject } from "./shape.ts";
 
-/** Characters of one answer, over all of its content; of its structured content as JSON as well. */
+/** Characters of one answer, over all of its content. Applies separately to its structured content as JSON. */
 const ANSWER_LIMIT = 1_000_000;
 const MOST_BLOCKS = 1_000;
 
 /**
- * An upstream's result of `tools/call` (specification 2025-11-25, `CallToolResult`), masked and cut to what is taken.
+ * Masks an upstream's result of `tools/call` (specification 2025-11-25, `CallToolResult`), and cuts it to the limits.
  * @throws ConnectorError `invalid_answer`
  */
 export function toolAnswer(result: Result, parts: Pick<UpstreamParts, "name" | "mask">): ToolAnswer {
@@ -22,7 +22,7 @@ export function toolAnswer(result: Result, parts: Pick<UpstreamParts, "name" | "
     throw invalid("structuredContent that is no object");
   }
   const failed = isError === true ? { isError: true } : {};
-  // Masked before it is cut: half of a secret would not be found.
+  // Masked before it is cut: the mask would not find half of a secret.
   const blocks = cutBlocks(parts.mask.json(content ?? []));
   if (structuredContent === undefined) return { content: blocks, ...failed };
   const structured = parts.mask.json(structuredContent);
@@ -42,7 +42,7 @@ function isContent(value: unknown): value is readonly ContentBlock[] {
   return Array.isArray(value) && value.every((block) => isObject(block) && typeof block.type === "string");
 }
 
-/** Texts are cut where the limit falls; of anything else a part is worth nothing, so that a sentence takes its place. */
+/** Cuts texts at the limit. Other blocks are useless in part, so a sentence replaces them. */
 function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
   const taken: ContentBlock[] = [];
   let left = ANSWER_LIMIT;

@@ -1,24 +1,25 @@
 import { DocumentFault, quote } from "./fault.ts";
 import { isMap, type JsonMap, own, ownMap } from "./json.ts";
 
-/** Objects and lists inside each other. Real documents have thirty or so. */
+/** Nesting of objects and lists. Real documents have about thirty levels. */
 const MAX_DEPTH = 100;
 /**
- * Objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, where a real
- * document of that size holds some 300,000.
+ * Number of objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, while a real document
+ * of that size has some 300,000.
  */
 const MAX_CONTAINERS = 500_000;
-/** Fields of one object: those that many operations share are looked at for each of them. */
+/** Fields of one object: an object shared by many operations is read again for each of them. */
 const MAX_FIELDS = 10_000;
-/** Fields whose value is data and no part of the description: a `$ref` there refers to nothing that is followed. */
+/** Fields whose value is data, not part of the description: a `$ref` inside is not a reference. */
 const DATA: ReadonlySet<string> = new Set(["example", "examples", "default", "const", "enum", "value"]);
 
-/** OpenAPI's versions that are taken: 3.2 reads as 3.1 does, its additions are left out. */
+/** Accepted OpenAPI versions: 3.2 is read as 3.1, without its additions. */
 const VERSION = /^3\.[012](?:\.\d+)?(?:-[\w.-]+)?$/;
 
 /**
- * The document's root, once it is known to be one that can be read without harm: no deeper than 100 levels, without
- * `__proto__`, and without a reference to another document, which would make the gateway read a file or an address.
+ * Checks that a document is safe to read: at most 100 levels deep, without `__proto__`, and without references to
+ * other documents, which would make the gateway read a file or an address.
+ * @returns the document's root
  * @throws DocumentFault
  */
 export function checkDocument(value: unknown): JsonMap {
@@ -49,7 +50,7 @@ interface Waiting {
   readonly isData: boolean;
 }
 
-/** Without recursion: how deep it is has to be found out first. */
+/** Without recursion, since the depth is not yet known. */
 function checkValues(root: JsonMap): void {
   const waiting: Waiting[] = [{ value: root, depth: 1, isData: false }];
   let containers = 0;

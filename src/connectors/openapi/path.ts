@@ -1,12 +1,12 @@
 import { DocumentFault } from "./fault.ts";
 
-/** A segment that a URL takes for a step up or for nothing (WHATWG URL, 4.4). */
+/** A segment that a URL parser treats as "parent" or removes (WHATWG URL, 4.4). */
 export function isDotSegment(segment: string): boolean {
   return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
 /**
- * Refuses a path that would not stay below its server, or would not end where it seems to.
+ * Refuses a path that would not stay below its server, or that would end early.
  * @throws DocumentFault
  */
 export function checkPath(path: string): void {

@@ -2,7 +2,10 @@ import { ConnectorError, type ConnectorFault } from "../source.ts";
 
 type Meaning = readonly [fault: ConnectorFault, words: string];
 
-/** What the codes of Bun, of Node and of OpenSSL's certificate check mean. The words finish a sentence about the server. */
+/**
+ * The meanings of error codes of Bun, Node and OpenSSL's certificate check. Each text ends a sentence about the
+ * server.
+ */
 const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ...entries("unreachable", "cannot be reached: the connection was refused", [
     "ECONNREFUSED",
@@ -57,14 +60,14 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ]),
 ]);
 
-/** How far causes are followed. */
+/** How many nested causes are followed. */
 const CAUSES = 5;
 
 /**
- * What went wrong with a request, in words that may be shown. Nothing of the error's own message is in it: Bun's repeat
- * the URL with its query.
+ * Describes a failed request in words that may be shown. It never contains the error's own message: Bun's messages
+ * repeat the URL with its query.
  *
- * @param what who was asked, as a sentence begins: "The connector github"
+ * @param what the subject of the sentence: "The connector github"
  */
 export function asConnectorError(error: unknown, what: string): ConnectorError {
   let code: string | undefined;
@@ -79,18 +82,19 @@ export function asConnectorError(error: unknown, what: string): ConnectorError {
   const meaning = code === undefined ? undefined : (MEANINGS.get(code) ?? certificate(code));
   if (meaning) return new ConnectorError(meaning[0], `${what} ${meaning[1]}.`);
   const words = code === undefined ? `${what} cannot be reached.` : `${what} cannot be reached (${code}).`;
-  // A code says that it comes from the network, where the error may hold the URL; anything else is a fault to be found.
+  // A coded error comes from the network and may contain the URL, so it is dropped. Any other error is kept as the
+  // cause, to be investigated.
   return new ConnectorError("unreachable", words, isCoded ? {} : { cause: error });
 }
 
-/** OpenSSL has some thirty more of them. */
+/** OpenSSL has some thirty more codes. */
 function certificate(code: string): Meaning | undefined {
   return /CERT|CRL|ISSUER|SELF_SIGNED|HOSTNAME/.test(code)
     ? ["unreachable", `has a certificate that is not accepted (${code})`]
     : undefined;
 }
 
-/** Codes are words; what is none could be anything. */
+/** Codes are single words. Any other value could contain anything. */
 export function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" && /^\w{1,60}$/.test(code) ? code : undefined;

@@ -7,7 +7,7 @@ import type { ArgumentNames } from "./arguments.ts";
 import { isJson } from "./media-type.ts";
 import type { Operation, Place } from "./operation.ts";
 
-/** Where the connector's own `auth` goes: a parameter of that name is not the caller's to set. */
+/** The parameter that carries the connector's own `auth`, which callers must not set. */
 export interface ReservedName {
   readonly in: "header" | "query";
   readonly name: string;
@@ -26,8 +26,8 @@ const PLACES: Readonly<Record<Place, readonly WritingStyle["style"][]>> = {
 };
 
 /**
- * An operation's parameters as arguments, those left out that the gateway sets itself. A place in the path that nothing
- * describes takes a text.
+ * An operation's parameters as arguments, without those that the gateway sets itself. Path fields without a
+ * description accept a text.
  * @throws DocumentFault
  */
 export function takeParameters(
@@ -39,7 +39,7 @@ export function takeParameters(
   const taken: TakenParameter[] = [];
   for (const parameter of operation.parameters) {
     const { name, place } = identityOf(parameter);
-    // What the path has no place for cannot be sent.
+    // The path has no place for it, so it cannot be sent.
     if (place === "path" && !inPath.delete(name)) continue;
     if (place === "header") {
       if (isReservedHeader(name)) continue;
