@@ -34,7 +34,7 @@ const ANSWER_MS = 20_000;
 /** Names that connectors cannot have, besides those of builtin connectors: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
-const CHANGED = "It was changed in the database's file. Remove it, and add it again.";
+const CHANGED = "Its row was changed in the database file. Remove the connector and add it again.";
 const NOTHING_YET: ListingResult = {
   status: "unreachable",
   error: "It has not been reached yet.",
@@ -117,17 +117,20 @@ export class Connectors {
     if (refusal !== undefined) {
       throw new Problem(
         "connector_limit",
-        `There is no room for the connector ${name}: its tools ${refusal}.`,
+        `There is no room for the connector ${name}: it offers ${refusal}.`,
       );
     }
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const stored = await call.commit(async (tx) => {
       const { count, bytes } = await countConnectors(tx, workspaceId);
       if (count >= PER_WORKSPACE) {
-        throw new Problem("connector_limit", `A workspace may have ${PER_WORKSPACE} connectors.`);
+        throw new Problem(
+          "connector_limit",
+          `A workspace may have ${PER_WORKSPACE} connectors. Remove one first.`,
+        );
       }
       if (bytes + sealed.length > DEFINITIONS_PER_WORKSPACE) {
-        const detail = `The definitions of a workspace's connectors may have ${DEFINITIONS_PER_WORKSPACE} bytes together. Give the document's URL in place of the document.`;
+        const detail = `The definitions of a workspace's connectors may have ${DEFINITIONS_PER_WORKSPACE} bytes in total. Send the document's URL instead of its text.`;
         throw new Problem("connector_limit", detail);
       }
       const inserted = await insertConnector(tx, {
@@ -165,7 +168,11 @@ export class Connectors {
     }
     await live.end();
     // Remove its definition from the write-ahead log now, although it is encrypted.
-    await db.forget().catch((error: unknown) => log.warn("a removed connector stays in the log", { error }));
+    await db
+      .forget()
+      .catch((error: unknown) =>
+        log.warn("a removed connector's definition remains in the write-ahead log", { error }),
+      );
   }
 
   /** Asks for the tools again. @throws Problem 404 `not_found`, 409 `connector_builtin`, 429 `rate_limited` */
@@ -311,7 +318,7 @@ export class Connectors {
       this.#unwritten.delete(live);
     } catch (error) {
       // The next refresh tries again. Until a restart, the new tools are used all the same.
-      log.warn("what a connector offers cannot be written", { connector: name, error });
+      log.warn("a connector's tools cannot be stored", { connector: name, error });
     }
   }
 
@@ -355,7 +362,10 @@ export class Connectors {
     const live = this.#live.get(workspaceId)?.get(name);
     if (live) return live;
     if (this.#parts.catalogue.builtinConnectors.includes(name)) {
-      throw new Problem("connector_builtin", `The connector ${name} is always there.`);
+      throw new Problem(
+        "connector_builtin",
+        `The connector ${name} is built in and cannot be refreshed or removed.`,
+      );
     }
     throw unknownConnector(name);
   }

@@ -299,7 +299,8 @@ export class DirectCalls {
         isOwed = isSent;
         if (!(cause instanceof StoreUnavailable)) throw cause;
         // The caller MUST NOT take it for undone and repeat it. The next start reports it as unknown.
-        const detail = "The call was made, but its outcome cannot be recorded.";
+        const detail =
+          "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";
         throw new Problem("ledger_unavailable", detail, { cause });
       }
       if (code === "agent_stopped") throw stopProblem(signal.reason, agent);
@@ -361,7 +362,7 @@ export class DirectCalls {
         const code = "fault" in error && typeof error.fault === "string" ? error.fault : "tool_error";
         return { answer: failure(error.message), outcome: "failed", code };
       }
-      this.#parts.log.error("a tool failed here", { error });
+      this.#parts.log.error("a tool failed unexpectedly", { error });
       return { answer: failure("The tool failed."), outcome: "failed", code: "internal" };
     }
   }

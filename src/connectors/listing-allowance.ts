@@ -33,7 +33,7 @@ export class ListingAllowance {
     const taken = take(bucket, LISTING_RULE, now);
     this.#buckets.set(workspaceId, taken.bucket);
     if (taken.allowed) return;
-    const detail = `A workspace may create and refresh ${LISTING_RULE.capacity} connectors at once, and ${60 * LISTING_RULE.perSecond} a minute after that. Try again later.`;
+    const detail = `A workspace may create and refresh ${LISTING_RULE.capacity} connectors at once, then ${60 * LISTING_RULE.perSecond} per minute. Try again later.`;
     throw new Problem("rate_limited", detail, { headers: { "Retry-After": String(taken.retrySeconds) } });
   }
 

@@ -184,7 +184,7 @@ export class LiveConnector {
   }
 
   #noRoom(refusal: string): string {
-    return `The connector ${this.stored.name} offers more than can be kept: its tools ${refusal}.`;
+    return `There is no room for the tools of the connector ${this.stored.name}: it offers ${refusal}.`;
   }
 
   #is(status: ConnectorStatus, error: string | null, output?: string): void {
@@ -207,7 +207,7 @@ export class LiveConnector {
   /** Never repeats an error that its source did not word: it may contain secrets. */
   #wordsOf(error: unknown): string {
     if (error instanceof ConnectorError) return error.message;
-    this.#parts.log.error("a connector failed here", { connector: this.stored.name, error });
+    this.#parts.log.error("a connector failed unexpectedly", { connector: this.stored.name, error });
     return `The connector ${this.stored.name} failed.`;
   }
 }

@@ -173,7 +173,10 @@ export async function reportLost(
     await reportLostCalls(parts, workspaceId);
   } catch (error) {
     if (!(error instanceof LedgerChanged)) throw error;
-    log.error("calls that were out are not reported, since the ledger was changed", { workspaceId, error });
+    log.error("calls interrupted by the last stop are not reported, because the ledger was changed", {
+      workspaceId,
+      error,
+    });
   }
 }
 

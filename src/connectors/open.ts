@@ -144,7 +144,7 @@ function openMcp(
   const given = { fetch, mask, clock, random, log, timeoutMs, instance, toolsChanged };
   return new LazySource(async () => {
     const { mcpSource } = await import("./mcp-upstream/source.ts");
-    if (connector === null) throw new Error("an MCP server is reached only once its connector is stored");
+    if (connector === null) throw new Error("an MCP source needs a stored connector");
     const users = programUsers?.usersOf(connector) ?? null;
     return mcpSource({ name }, definition, { ...given, programUsers: users });
   });

@@ -36,7 +36,7 @@ export class ProgramRules {
     if (!transport) return definition;
     const byOperator = isOperator(caller);
     if (this.#rule === "none" && byOperator) {
-      throw invalidField("/transport/type", "stdio is switched off here (connectors.stdio is none)");
+      throw invalidField("/transport/type", "stdio is disabled on this server (connectors.stdio is none)");
     }
     if (!this.mayAdd(caller)) throw operatorOnly(caller);
     return { kind: "mcp", transport: { ...transport, addedBy: byOperator ? "operator" : "workspace" } };
@@ -47,13 +47,13 @@ export class ProgramRules {
     const transport = programOf(definition);
     if (!transport || this.#rule === "all") return;
     if (this.#rule === "none") {
-      throw new Problem("operator_only", "It starts a program, and connectors.stdio is none.");
+      throw new Problem("operator_only", "It starts a program, but connectors.stdio is none.");
     }
     if (await this.#isOperators(transport, stored)) return;
     const { name: workspace } = this.#workspaces.get(stored.workspaceId);
     throw new Problem(
       "operator_only",
-      `It starts a program, which the operator has not authorised. Remove it, and have the operator add it again with: gatehouse connector add --workspace ${workspace}. Or set connectors.stdio to all.`,
+      `It starts a program that the operator has not authorised. Remove the connector and ask the operator to add it again with: gatehouse connector add --workspace ${workspace}. Or set connectors.stdio to all.`,
     );
   }
 
@@ -83,6 +83,6 @@ function operatorOnly({ agent }: Caller): Problem {
     "operator_only",
     agent
       ? `This token acts as ${agent.name}, and no agent may start programs on this machine.`
-      : "Connectors over stdio start programs on this machine: ask its operator to add this one.",
+      : "Connectors over stdio start programs on the server's machine. Ask its operator to add this one.",
   );
 }

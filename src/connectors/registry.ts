@@ -95,7 +95,7 @@ export class ToolRegistry {
 }
 
 /**
- * Names given by clients and models stay in the ledger for ever, so only possible tool names are recorded, never a
+ * Names given by clients and models stay in the ledger forever, so only possible tool names are recorded, never a
  * secret sent in place of one.
  */
 export function isToolName(name: string): boolean {
@@ -120,7 +120,7 @@ function refuseLong(tools: readonly CatalogueTool[]): void {
   if (length <= DEFINITIONS) return;
   throw invalidField(
     "/tools",
-    `the definitions of these ${tools.length} tools have ${length} characters, and a model is sent ${DEFINITIONS} at most. Name fewer tools`,
+    `the definitions of these ${tools.length} tools have ${length} characters in total; the limit is ${DEFINITIONS}. Name fewer tools`,
   );
 }
 

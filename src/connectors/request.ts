@@ -55,7 +55,8 @@ export const ConnectorCreate = Type.Object(
       Type.Array(Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_.*?-]+$" }), {
         minItems: 1,
         maxItems: 100,
-        description: "Globs over its own tools' names (`*`: any characters, `?`: one); default all.",
+        description:
+          "Globs over its own tools' names (`*` matches any characters, `?` matches one). Default: all tools.",
       }),
     ),
     transport: Type.Optional(Transport),
@@ -92,7 +93,7 @@ export function definitionOf(request: ConnectorRequest): ConnectorDefinition {
 }
 
 function mcpOf(request: ConnectorRequest): McpDefinition {
-  refuseFields(request, ["spec", "base_url", "auth"], "is for kind openapi");
+  refuseFields(request, ["spec", "base_url", "auth"], "is only valid for kind openapi");
   const { transport } = request;
   if (!transport) throw invalidField("/transport", "is required for kind mcp");
   checkFields("/transport", transport, TRANSPORT_FIELDS[transport.type]);
@@ -104,7 +105,7 @@ function mcpOf(request: ConnectorRequest): McpDefinition {
 }
 
 function openApiOf(request: ConnectorRequest): OpenApiDefinition {
-  refuseFields(request, ["transport"], "is for kind mcp");
+  refuseFields(request, ["transport"], "is only valid for kind mcp");
   const { spec } = request;
   if (spec === undefined) throw invalidField("/spec", "is required for kind openapi");
   return {
@@ -120,13 +121,13 @@ function authOf(auth: Static<typeof Auth>): OpenApiAuth {
   const { type, token = "", username = "", password = "", name = "", value = "" } = auth;
   for (const [field, text] of Object.entries({ token, username, password, value })) {
     if (!/^[\t -~]*$/.test(text) && type !== "query" && type !== "basic") {
-      throw invalidField(`/auth/${field}`, "must be printable ASCII: a header carries it");
+      throw invalidField(`/auth/${field}`, "must be printable ASCII, because it is sent in a header");
     }
   }
   if (type === "bearer") return { type, token };
   if (type === "basic") return { type, username, password };
   if (type === "header" && !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
-    throw invalidField("/auth/name", "is not a header's name");
+    throw invalidField("/auth/name", "is not a valid header name");
   }
   return { type, name, value };
 }
@@ -141,7 +142,7 @@ function checkFields(
   }
   for (const field of Object.keys(given)) {
     if (field !== "type" && !needs.includes(field) && !may.includes(field)) {
-      throw invalidField(`${path}/${field}`, `is not for ${given.type}`);
+      throw invalidField(`${path}/${field}`, `is not valid for ${given.type}`);
     }
   }
 }

@@ -77,8 +77,8 @@ export interface ToolSource {
 /**
  * - `unreachable`: no connection, or it was lost
  * - `timeout`: no answer in time
- * - `unavailable`: not tried, because of repeated failures (the message says when the next attempt is) or because a limit
- *   of in-flight requests is reached
+ * - `unavailable`: not tried, because of repeated failures (the message says when the next attempt is) or because a
+ *   limit of in-flight requests is reached
  * - `invalid_answer`: the answer violates the protocol
  * - `too_large`: the answer exceeds a limit
  * - `nested_too_deep`: the answer's JSON is nested too deeply

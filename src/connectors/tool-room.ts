@@ -78,14 +78,13 @@ export class ToolRoom {
     const before = (id === null ? undefined : this.#held.get(id)) ?? NOTHING;
     // A smaller amount is never refused.
     if (wanted.tools <= before.tools && wanted.bytes <= before.bytes) return undefined;
-    if (exceeds(wanted, connector))
-      return `take ${told(wanted)}, and one connector may have ${told(connector)}`;
+    if (exceeds(wanted, connector)) return `${told(wanted)}, but one connector may have ${told(connector)}`;
     const own = minus(this.#workspaces.get(workspaceId) ?? NOTHING, before);
     if (exceeds(plus(own, wanted), workspace)) {
-      return `take ${told(wanted)}; the workspace's other connectors have ${told(own)}, and together it may have ${told(workspace)}`;
+      return `${told(wanted)}. The workspace's other connectors have ${told(own)}; together they may have ${told(workspace)}`;
     }
     if (exceeds(plus(minus(this.#all, before), wanted), node)) {
-      return `take ${told(wanted)}, for which this server has no room: all connectors together may have ${told(node)}`;
+      return `${told(wanted)}, for which this server has no room. All connectors of the server may have ${told(node)}`;
     }
     return undefined;
   }
@@ -104,5 +103,5 @@ function exceeds(wanted: ToolLimit, limit: ToolLimit): boolean {
 }
 
 function told({ tools, bytes }: ToolLimit): string {
-  return `${tools} tools of ${(bytes / MIB).toFixed(1)} MiB`;
+  return `${tools} tools (${(bytes / MIB).toFixed(1)} MiB)`;
 }

@@ -35,8 +35,8 @@ function searchTool(parts: VaultToolParts): BuiltinTool {
     name: "vault.search",
     title: "Search the vault",
     description:
-      "Searches the documents that you may see, and answers with the passages that fit best: their text, title, " +
-      "document_id, and where they stand in the document (start, end).",
+      "Searches the documents that you may see. Returns the passages that match best, each with its text, title, " +
+      "document_id and position in the document (start, end).",
     input: Type.Object(SEARCH_FIELDS, { additionalProperties: false }),
     annotations: { readOnlyHint: true, openWorldHint: false },
     async execute(actor, { query, top_k, scopes, filter, mode, max_chars }, signal) {
@@ -63,8 +63,8 @@ function readTool(parts: VaultToolParts): BuiltinTool {
     name: "vault.read",
     title: "Read a document",
     description:
-      "Reads a document that you may see, or the part of its text from start to end (offsets as vault.search answers " +
-      `them), ${READ_CHARACTERS} characters at most: where there is more, next_start says where to go on.`,
+      "Reads a document that you may see, or the part of its text from start to end (offsets as returned by " +
+      `vault.search). Returns at most ${READ_CHARACTERS} characters; if there are more, continue at next_start.`,
     input: Type.Object(
       {
         document_id: DocumentId,
@@ -100,8 +100,8 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
     name: "vault.write",
     title: "Write a document",
     description:
-      "Writes a document that you and others who share your memory can search from then on. With the id of a document it " +
-      "takes that one's place.",
+      "Writes a document, which you and others who share your memory can then search. If you give the id of an " +
+      "existing document, it is replaced.",
     input: Type.Object(
       {
         ...DOCUMENT_FIELDS,
@@ -136,7 +136,7 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
             // Reading the document may have taken a while.
             if (signal.aborted) throw notWritten();
             if (!(await mayAct(parts, actor, tx)))
-              throw new ToolError("The token has ended; nothing was written.");
+              throw new ToolError("The token is no longer valid. Nothing was written.");
             isWriting = true;
             return work(tx, await boundaryOf(parts, actor, tx));
           }),
@@ -171,7 +171,7 @@ async function unlessAborted<Result>(
 }
 
 function notWritten(): ToolError {
-  return new ToolError("The call was cancelled; nothing was written.");
+  return new ToolError("The call was cancelled. Nothing was written.");
 }
 
 /** Whether the caller's token is still valid, as a transaction sees it. */

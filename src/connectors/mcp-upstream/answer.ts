@@ -17,9 +17,9 @@ export function toolAnswer(result: Result, parts: Pick<UpstreamParts, "name" | "
   if (content === undefined && structuredContent === undefined)
     throw invalid("neither content nor structuredContent");
   if (content !== undefined && !isContent(content))
-    throw invalid("content that is no list of content blocks");
+    throw invalid("content that is not a list of content blocks");
   if (structuredContent !== undefined && !isObject(structuredContent)) {
-    throw invalid("structuredContent that is no object");
+    throw invalid("structuredContent that is not an object");
   }
   const failed = isError === true ? { isError: true } : {};
   // Masked before it is cut: the mask would not find half of a secret.
@@ -28,7 +28,7 @@ export function toolAnswer(result: Result, parts: Pick<UpstreamParts, "name" | "
   const structured = parts.mask.json(structuredContent);
   const length = JSON.stringify(structured).length;
   if (length > ANSWER_LIMIT) {
-    const text = `The answer's structured content is too large: ${length} characters, and ${ANSWER_LIMIT} are taken.`;
+    const text = `The answer's structured content is too large: ${length} characters. The limit is ${ANSWER_LIMIT}.`;
     return { content: [{ type: "text", text }], isError: true };
   }
   return { content: blocks, structuredContent: structured, ...failed };
@@ -53,7 +53,7 @@ function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
       taken.push(block);
       left -= length;
     } else if (text === undefined) {
-      taken.push(note(`left out: ${what(block)} of ${length} characters`));
+      taken.push(note(`omitted: ${what(block)} of ${length} characters`));
     } else {
       const kept = firstOf(text, left);
       if (kept !== "") taken.push({ ...block, text: ownText(kept) });
@@ -62,7 +62,7 @@ function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
     }
   }
   const more = blocks.length - MOST_BLOCKS;
-  if (more > 0) taken.push(note(`left out: ${more} more blocks`));
+  if (more > 0) taken.push(note(`omitted: ${more} more blocks`));
   return taken;
 }
 

@@ -86,10 +86,11 @@ export class Connection {
   #enter(): Permit {
     if (this.#closed) throw closed(this.#parts);
     if (this.#out >= this.#mostOut)
-      throw this.#unavailable(`has ${this.#mostOut} calls out already, and takes no more`);
+      throw this.#unavailable(`already has ${this.#mostOut} calls in flight. Try again later`);
     this.#refuseWhileOpen();
     const permit = this.#breaker.enter();
-    if (!permit) throw this.#unavailable("has not answered for some time, and one call is trying it now");
+    if (!permit)
+      throw this.#unavailable("has not answered for some time, and another call is testing it now");
     this.#out += 1;
     return permit;
   }
@@ -101,7 +102,7 @@ export class Connection {
     const { failures } = this.#breaker;
     const often = failures > 1 ? ` ${failures} times in a row` : "";
     const why = this.#fault ? ` ${this.#fault.message}` : "";
-    throw this.#unavailable(`has failed${often} and is tried again in ${wait}`, why);
+    throw this.#unavailable(`has failed${often}. The next attempt is in ${wait}`, why);
   }
 
   #unavailable(what: string, why = ""): ConnectorError {
@@ -155,7 +156,8 @@ export class Connection {
       const session = await Session.open(link, this.#parts, this.#changed);
       this.#breaker.connected();
       this.#session = session;
-      if (this.#fault) this.#parts.log.info("a connector was reached again", { connector: this.#parts.name });
+      if (this.#fault)
+        this.#parts.log.info("a connector is reachable again", { connector: this.#parts.name });
       this.#fault = undefined;
       return session;
     } catch (error) {
@@ -190,7 +192,7 @@ export class Connection {
     if (!(fault instanceof ConnectorError)) return;
     const { name, log } = this.#parts;
     if (!this.#fault)
-      log.warn("a connector is left alone for a while", { connector: name, why: fault.message });
+      log.warn("a connector is not contacted for a while", { connector: name, why: fault.message });
     this.#fault = fault;
   }
 }

@@ -33,7 +33,7 @@ export function jsonTooLarge(excess: JsonExcess, { name }: Pick<UpstreamParts, "
     excess === "levels"
       ? (["nested_too_deep", `more than ${MAX_NESTING} levels`] as const)
       : (["too_large", `more than ${MAX_MEMBERS} members`] as const);
-  return new ConnectorError(fault, `The connector ${name} sent a message of ${what} of JSON.`);
+  return new ConnectorError(fault, `The connector ${name} sent a JSON message with ${what}.`);
 }
 
 export function cancelled({ name }: UpstreamParts): ConnectorError {

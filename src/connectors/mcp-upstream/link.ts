@@ -20,7 +20,7 @@ const MOST_REPLIES = 16;
 /**
  * Wraps the SDK's transport so that every request ends. If the upstream's answer cannot arrive any more, the link
  * answers instead, with a JSON-RPC error whose `data` is the ConnectorError or NotTaken itself, which no upstream can
- * send. The SDK by itself would wait for the request's timeout, and would keep its handlers in memory for ever if
+ * send. The SDK by itself would wait for the request's timeout, and would keep its handlers in memory forever if
  * sending fails.
  */
 export abstract class Link implements Transport {
@@ -102,7 +102,7 @@ export abstract class Link implements Transport {
       this.#closed = true;
       void this.release()
         .catch((error) => {
-          this.parts.log.error("a connector's connection did not end well", {
+          this.parts.log.error("a connector's connection cannot be closed cleanly", {
             connector: this.parts.name,
             error,
           });
@@ -130,7 +130,7 @@ export abstract class Link implements Transport {
     // A late answer, or one that nobody requested.
     if (message.id === undefined || !this.waitsFor(message.id)) return;
     if ("result" in message && typeof message.result.task === "object") {
-      this.fail(message.id, this.invalid("a task in place of the result, which was not asked for"));
+      this.fail(message.id, this.invalid("a task instead of the result, although none was requested"));
       return;
     }
     this.#settle(Number(message.id));
@@ -150,7 +150,7 @@ export abstract class Link implements Transport {
   /** Gatehouse's own errors are kept. If the SDK throws, the answer violated the protocol. */
   protected asFault(error: unknown): ConnectorError | NotTaken {
     if (error instanceof ConnectorError || error instanceof NotTaken) return error;
-    return this.invalid("what is not JSON-RPC");
+    return this.invalid("an answer that is not JSON-RPC");
   }
 
   protected waitsFor(id: RequestId): boolean {

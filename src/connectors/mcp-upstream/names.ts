@@ -46,5 +46,5 @@ function distinct(name: string, taken: ReadonlySet<string>): string {
     const candidate = `${safe(name).slice(0, NAME_LIMIT - end.length)}${end}`;
     if (!taken.has(candidate)) return candidate;
   }
-  throw new Error("a tool's name cannot be told from the others");
+  throw new Error("a tool's name cannot be made unique");
 }

@@ -134,7 +134,7 @@ export class Session {
   #late(expiry: Expiry, { silenceMs, totalMs, acts }: RequestOptions): ConnectorError {
     const what =
       expiry === "silence"
-        ? `gave no answer and no sign of life for ${silenceMs} ms`
+        ? `sent neither an answer nor progress for ${silenceMs} ms`
         : `had not answered after ${totalMs} ms`;
     return unknowing(new ConnectorError("timeout", `The connector ${this.#parts.name} ${what}.`), acts);
   }
@@ -193,7 +193,7 @@ function handshakeFault(error: unknown, link: Link, parts: UpstreamParts): Conne
   }
   if (link.fault) return link.fault;
   const why = error instanceof Error && error.name === "Error" ? shown(error.message, parts) : "";
-  const text = `The connector ${parts.name} did not answer the handshake as MCP says${why && `: ${why}`}`;
+  const text = `The connector ${parts.name} did not answer the handshake as MCP requires${why && `: ${why}`}`;
   return new ConnectorError("invalid_answer", text);
 }
 
@@ -205,5 +205,5 @@ function lost(link: Link, parts: UpstreamParts): ConnectorError {
 }
 
 function unknowing(fault: ConnectorError, acts: boolean): ConnectorError {
-  return acts ? adding(fault, "Whether the call was done is not known.") : fault;
+  return acts ? adding(fault, "It is unknown whether the call was carried out.") : fault;
 }

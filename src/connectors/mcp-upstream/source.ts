@@ -15,7 +15,7 @@ import { listTools } from "./tools.ts";
 const HANDSHAKE_MS = 10_000;
 /**
  * For a program's handshake: `npx` installs it at its first start, which took 9 s on two busy cores. A program killed
- * during installation starts over the next time, or finds a partial installation and fails for ever.
+ * during installation starts over the next time, or finds a partial installation and fails forever.
  */
 const PROGRAM_START_MS = 60_000;
 /** The total limit of a call with signs of life, as a multiple of its timeout. */
@@ -105,7 +105,7 @@ class McpSource implements ToolSource {
     const text = [...new Set(leftOut)].slice(0, MOST_WARNED).join("; ");
     if (text !== "" && text !== this.#warned) {
       const { log, name } = this.#parts;
-      log.warn("a connector's tools are not all offered", { connector: name, left_out: text });
+      log.warn("some of a connector's tools are not offered", { connector: name, left_out: text });
     }
     this.#warned = text;
   }

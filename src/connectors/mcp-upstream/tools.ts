@@ -51,7 +51,7 @@ export async function listTools(ask: AskPage, parts: ListParts): Promise<Listed>
     if (!tools.every((tool) => gathered.add(tool))) break;
     // Some servers mark the last page with an empty cursor.
     if (typeof nextCursor !== "string" || nextCursor === "") break;
-    if (seen.has(nextCursor)) throw invalid("the same page of tools again and again");
+    if (seen.has(nextCursor)) throw invalid("the same page of tools repeatedly");
     if (page === MOST_PAGES) {
       gathered.leaveOut(`every page after the first ${MOST_PAGES}`);
       break;
@@ -123,12 +123,12 @@ class GatheredTools {
     });
     this.#bytes += bytesOfTool(kept) + 2 * tool.name.length;
     const fits = this.#bytes <= LIST_LIMIT;
-    this.#tools.set(tool.name, fits ? kept : " and those behind it: together they are too large");
+    this.#tools.set(tool.name, fits ? kept : " and all after it: together they are too large");
     return fits;
   }
 
   #refuseName(tool: unknown): string | undefined {
-    if (!isObject(tool)) return "something that is no tool";
+    if (!isObject(tool)) return "an entry that is not a tool";
     if (!isNamed(tool)) return "a tool without a name";
     const { name } = tool;
     if (this.#parts.mask.text(name) !== name) return "a tool with a secret in its name";
@@ -151,7 +151,8 @@ function refusalOf(
   { instance }: ListParts,
 ): string | undefined {
   if (isTooLarge(inputSchema)) return ", whose input schema is too large";
-  if (isObject(execution) && execution.taskSupport === "required") return ", which is called as a task alone";
+  if (isObject(execution) && execution.taskSupport === "required")
+    return ", which can only be called as a task";
   const path = readMeta(meta, PATH_META);
   if (path.includes(instance) || path.length >= MOST_HOPS) return ", which leads back to this Gatehouse";
   return undefined;

@@ -35,7 +35,7 @@ export class AuthOrigin {
   check(server: string): void {
     if (this.isOpen || this.covers(server)) return;
     throw new DocumentFault(
-      `its document names a server at ${new URL(server).origin} now, but its auth was authorised for ${this.#origin} alone: to have it sent to the new one, remove the connector and create it anew`,
+      `its document names a server at ${new URL(server).origin} now, but its auth was authorised only for ${this.#origin}: to send it to the new one, remove the connector and create it again`,
     );
   }
 

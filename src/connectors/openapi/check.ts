@@ -34,14 +34,14 @@ function checkVersion(root: JsonMap): void {
   const swagger = own(root, "swagger");
   if (swagger !== undefined) {
     throw new DocumentFault(
-      `it is Swagger ${quote(String(swagger))}, an older format that converters make OpenAPI 3.0 of`,
+      `it is Swagger ${quote(String(swagger))}, an older format; convert it to OpenAPI 3.0`,
     );
   }
   const version = own(root, "openapi");
   if (version === undefined) throw new DocumentFault('its field "openapi", the version, is missing');
   if (typeof version !== "string")
     throw new DocumentFault('its field "openapi" is not a text such as "3.1.0"');
-  if (!VERSION.test(version)) throw new DocumentFault(`its version is ${quote(version)}`);
+  if (!VERSION.test(version)) throw new DocumentFault(`its version ${quote(version)} is not supported`);
 }
 
 interface Waiting {
@@ -58,8 +58,9 @@ function checkValues(root: JsonMap): void {
     const { value, depth, isData } = next;
     containers++;
     if (containers > MAX_CONTAINERS)
-      throw new DocumentFault(`it holds more than ${MAX_CONTAINERS} objects and lists`);
-    if (depth > MAX_DEPTH) throw new DocumentFault(`it is deeper than ${MAX_DEPTH} levels, or holds itself`);
+      throw new DocumentFault(`it contains more than ${MAX_CONTAINERS} objects and lists`);
+    if (depth > MAX_DEPTH)
+      throw new DocumentFault(`it has more than ${MAX_DEPTH} levels, or contains itself`);
     if (Array.isArray(value)) {
       for (const item of value) {
         if (typeof item === "object" && item !== null)
@@ -87,6 +88,6 @@ function checkValues(root: JsonMap): void {
 function refuseExternal(reference: unknown): void {
   if (typeof reference !== "string" || reference.startsWith("#")) return;
   throw new DocumentFault(
-    `its reference ${quote(reference)} leads to another document, which is never read; only references inside it ("#/…") are followed`,
+    `its reference ${quote(reference)} leads to another document, which is never read; only references within the document ("#/…") are followed`,
   );
 }

@@ -40,7 +40,7 @@ function readJson(text: string): unknown {
 function tooLarge({ excess }: JsonTooLarge): DocumentFault {
   return new DocumentFault(
     excess === "levels"
-      ? `it is deeper than ${MAX_NESTING} levels`
+      ? `it has more than ${MAX_NESTING} levels`
       : `it has more than ${MAX_DOCUMENT_MEMBERS} members`,
   );
 }
@@ -48,7 +48,7 @@ function tooLarge({ excess }: JsonTooLarge): DocumentFault {
 function parseYaml(text: string): unknown {
   if (text.length > MAX_YAML) {
     throw new DocumentFault(
-      `it is YAML of more than ${MAX_YAML} characters: a document of this size has to be JSON`,
+      `it is YAML with more than ${MAX_YAML} characters: a document of this size must be JSON`,
     );
   }
   checkYamlSize(text);

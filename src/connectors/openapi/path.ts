@@ -13,7 +13,7 @@ export function checkPath(path: string): void {
   const literal = path.replace(/\{[^{}]+\}/g, "x");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a URL drops line breaks and tabs
   if (/[?#\\{}\u0000-\u001f]/.test(literal)) {
-    throw new DocumentFault("its path has a character that no path can have");
+    throw new DocumentFault("its path contains a character that is not allowed in a path");
   }
   if (literal.split("/").some(isDotSegment)) throw new DocumentFault('its path has a step such as ".."');
 }

@@ -40,6 +40,6 @@ async function download(url: string, fetch: OutboundFetch, signal: AbortSignal):
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
-    throw new DocumentFault("what the spec's URL answered is not UTF-8 text", { cause: error });
+    throw new DocumentFault("the answer of the spec's URL is not UTF-8 text", { cause: error });
   }
 }

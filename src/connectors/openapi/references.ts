@@ -63,12 +63,9 @@ export async function openReferences(root: JsonMap, work: Work): Promise<Referen
       return references.get(reference, OPTIONS);
     } catch (error) {
       // The package's own message names files of this machine.
-      throw new DocumentFault(
-        `the reference ${quote(reference)} cannot be followed to anything in the document`,
-        {
-          cause: error,
-        },
-      );
+      throw new DocumentFault(`the reference ${quote(reference)} leads to nothing in the document`, {
+        cause: error,
+      });
     }
   }
 

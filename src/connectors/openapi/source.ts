@@ -129,7 +129,7 @@ export function openApiSource(
     if (binding === undefined || base == null || authOrigin.isOpen) {
       throw new ConnectorError(
         "invalid_answer",
-        `${who} has to be asked for its tools anew: ${tool.name} has changed.`,
+        `${who} must be refreshed before this call: ${tool.name} has changed.`,
       );
     }
     return requestOf(binding, base, authOrigin.covers(base) ? definition.auth : null, input);
@@ -150,7 +150,7 @@ export function openApiSource(
       await authOrigin.settle(server);
     }
     if (leftOutCount > 0) {
-      log.warn("operations of a connector are left out", {
+      log.warn("some of a connector's operations are not offered", {
         connector: name,
         count: leftOutCount,
         operations: leftOut.map(shown),

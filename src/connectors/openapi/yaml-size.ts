@@ -20,7 +20,7 @@ export function checkYamlSize(text: string): void {
   for (const { 0: mark, index } of text.matchAll(BEGINNINGS)) {
     if (++items > MAX_ITEMS) {
       throw new DocumentFault(
-        `its YAML has more than ${MAX_ITEMS} lines and items: a document of this size has to be JSON`,
+        `its YAML has more than ${MAX_ITEMS} lines and items: a document of this size must be JSON`,
       );
     }
     // `- - - a`: each list is inside the previous one.
@@ -30,7 +30,7 @@ export function checkYamlSize(text: string): void {
     if (mark === "[" || mark === "{") brackets++;
     else if ((mark === "]" || mark === "}") && brackets > 0) brackets--;
     if (brackets > MAX_NESTING || indicators > MAX_NESTING) {
-      throw new DocumentFault(`it is deeper than ${MAX_NESTING} levels`);
+      throw new DocumentFault(`it has more than ${MAX_NESTING} levels`);
     }
   }
 }

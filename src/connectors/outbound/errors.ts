@@ -11,7 +11,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
     "ECONNREFUSED",
     "ConnectionRefused",
   ]),
-  ...entries("unreachable", "cannot be reached: its name is not known", [
+  ...entries("unreachable", "cannot be reached: its name cannot be resolved", [
     "ENOTFOUND",
     "ENODATA",
     "EAI_AGAIN",
@@ -19,7 +19,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
     "EAI_NODATA",
     "EAI_FAIL",
   ]),
-  ...entries("unreachable", "cannot be reached: no way leads to its address", [
+  ...entries("unreachable", "cannot be reached: there is no route to its address", [
     "EHOSTUNREACH",
     "ENETUNREACH",
     "EADDRNOTAVAIL",
@@ -33,7 +33,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
     "ECONNABORTED",
     "EPIPE",
   ]),
-  ...entries("unreachable", "does not speak TLS as https needs it", [
+  ...entries("unreachable", "does not speak TLS, which https requires", [
     "EPROTO",
     "ERR_SSL_WRONG_VERSION_NUMBER",
   ]),
@@ -41,7 +41,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ...entries("unreachable", "has a certificate for another name", ["ERR_TLS_CERT_ALTNAME_INVALID"]),
   ...entries("unreachable", "has a certificate that has expired", ["CERT_HAS_EXPIRED"]),
   ...entries("unreachable", "has a certificate that is not valid yet", ["CERT_NOT_YET_VALID"]),
-  ...entries("unreachable", "has a certificate that no known authority has signed", [
+  ...entries("unreachable", "has a certificate that is not signed by a trusted authority", [
     "DEPTH_ZERO_SELF_SIGNED_CERT",
     "SELF_SIGNED_CERT_IN_CHAIN",
     "UNABLE_TO_GET_ISSUER_CERT",
@@ -74,7 +74,8 @@ export function asConnectorError(error: unknown, what: string): ConnectorError {
   let isCoded = false;
   for (let each = error, depth = 0; each instanceof Error && depth < CAUSES; each = each.cause, depth++) {
     if (each instanceof ConnectorError) return each;
-    if (each.name === "AbortError") return new ConnectorError("cancelled", `${what} was not waited for.`);
+    if (each.name === "AbortError")
+      return new ConnectorError("cancelled", `${what} did not answer before the request was cancelled.`);
     if (each.name === "TimeoutError") return new ConnectorError("timeout", `${what} did not answer in time.`);
     code ??= codeOf(each);
     isCoded ||= "code" in each;

@@ -116,7 +116,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     const pinned = new URL(url);
     pinned.hostname = address.includes(":") ? `[${address}]` : address;
     // URL ignores a host that it cannot parse. Then the name would be resolved again.
-    if (!isAddress(plainHost(pinned))) throw new Error("the address does not fit into a URL");
+    if (!isAddress(plainHost(pinned))) throw new Error("the address cannot be written into the URL");
     const headers = new Headers(request.headers);
     headers.set("host", url.host);
     headers.set(VIA_HEADER, viaText([...request.via, options.instance]));
@@ -198,13 +198,13 @@ function full(limit: "all" | "own" | "group", lasts: boolean, { origin }: URL): 
   const kind = lasts ? "streams" : "requests";
   const words =
     limit === "group"
-      ? `the workspace's connectors have their share of ${kind} out already`
+      ? `the workspace's connectors already have their share of ${kind} in flight`
       : lasts
-        ? `${MOST_STREAMS} streams of connectors are open already`
+        ? `connectors already have ${MOST_STREAMS} streams open`
         : limit === "own"
-          ? `${MOST_TO_ONE} requests to ${origin} are out already`
-          : `${MOST_REQUESTS} requests of connectors are out already`;
-  return new ConnectorError("unavailable", `Nothing was sent: ${words}, and no more are begun.`);
+          ? `${MOST_TO_ONE} requests to ${origin} are already in flight`
+          : `connectors already have ${MOST_REQUESTS} requests in flight`;
+  return new ConnectorError("unavailable", `Nothing was sent: ${words}. Try again later.`);
 }
 
 interface Outgoing {
@@ -259,7 +259,7 @@ function unlessAborted<Value>(promise: Promise<Value>, signal: RequestInit["sign
 function redirected(from: URL, location: string, request: Outgoing, status: number, redirects: number): URL {
   const refused = (words: string) => new ConnectorError("refused", `The server at ${from.origin} ${words}.`);
   const to = URL.parse(location, from.href);
-  if (!to) throw refused("redirects to something that is no URL");
+  if (!to) throw refused("redirects to an invalid URL");
   if (to.origin !== from.origin) {
     throw refused(`redirects to another host, ${to.origin}, which is not followed`);
   }

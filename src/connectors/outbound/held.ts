@@ -31,7 +31,7 @@ export function holdUntilRead(
   const drop = () => void reader.cancel().catch(() => {});
   if (status < LEAST_STATUS || status > LAST_STATUS) {
     drop();
-    throw new ConnectorError("refused", `The server answered with status ${status}, which there is not.`);
+    throw new ConnectorError("refused", `The server answered with the invalid status ${status}.`);
   }
   const key = {};
   const end = (): void => {
@@ -72,8 +72,7 @@ export function holdUntilRead(
   if (signal?.aborted) end();
   else {
     signal?.addEventListener("abort", end, { once: true });
-    // Registers the stream, since a reader may hold it without the response. The values kept here MUST NOT reference
-    // it.
+    // Registers the stream: a reader may hold it without the response. The values kept here MUST NOT reference it.
     if (held.body) forgotten.register(held.body, letGo(reader, release), key);
   }
   return held;

@@ -27,11 +27,11 @@ export function checkUrl(text: string | URL, rules: AddressRules): URL {
   if (written.length > MAX_URL_CHARACTERS) throw problem(`is longer than ${MAX_URL_CHARACTERS} characters`);
   const url = URL.parse(written);
   if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw problem("has to be one of http:// or https://");
+    throw problem("must begin with http:// or https://");
   }
-  if (url.username !== "" || url.password !== "") throw problem("must not hold a user or a password");
+  if (url.username !== "" || url.password !== "") throw problem("must not contain a user or a password");
   const host = plainHost(url);
-  if (host === "") throw problem("names no host");
+  if (host === "") throw problem("has no host");
   const address = isAddress(host);
   if (METADATA_NAMES.has(host) || (address && rules.refuses(host))) throw problem(forbidden(host));
   return url;

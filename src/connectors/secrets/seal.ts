@@ -7,7 +7,7 @@ export class WrongKey extends Error {
   override readonly name = "WrongKey";
 
   constructor() {
-    super("It was sealed with another key: set master_key, or put back secrets.key, as it was.");
+    super("It was sealed with another key. Restore the previous master_key or secrets.key.");
   }
 }
 
@@ -16,7 +16,7 @@ export class Damaged extends Error {
   override readonly name = "Damaged";
 
   constructor() {
-    super("The sealed bytes are damaged, or belong to something else.");
+    super("The encrypted data is damaged, or was moved from another connector.");
   }
 }
 
@@ -28,11 +28,11 @@ const OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
 const ALGORITHM = "aes-256-gcm";
 
 /**
- * Encrypts with AES-256-GCM (NIST SP 800-38D) under a new random nonce, which is safe for 2^32 values per key. The bytes:
- * version (1), key id (8), nonce (12), ciphertext, tag (16).
+ * Encrypts with AES-256-GCM (NIST SP 800-38D) under a new random nonce, which is safe for 2^32 values per key. The
+ * bytes: version (1), key id (8), nonce (12), ciphertext, tag (16).
  *
- * @param context the place of the value, such as "connector\n<workspace>\n<name>". `open` MUST be given the same, so a
- *   sealed value is useless anywhere else
+ * @param context the place of the value, such as "connector\n<workspace>\n<name>". `open` MUST be given the same, so
+ *   a sealed value is useless anywhere else
  */
 export function seal(
   key: SecretKey,

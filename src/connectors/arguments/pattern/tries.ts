@@ -16,7 +16,7 @@ const MOST_STEPS = 25_000;
  * there is no bound, the bound is above 256, or it cannot be determined.
  *
  * The rule: follow all ways that the matcher may take through the expression at once, starting at each character
- * where it may start, and count them with their multiplicity, for every possible text. A matcher takes the same ways
+ * where it may start, and count them with their multiplicity, forevery possible text. A matcher takes the same ways
  * one after the other, each once. If there are never more than 256 of them at a character, the match takes at most
  * 256 steps per character, which is linear in the text. `^[a-z]+-[a-z]+$` has one at a time. `^(a|a)+$` and
  * `^a?a?a?…` double with each character; `^.*x.*y` and, without `^`, `[a-z]+$` gain one per character: those are

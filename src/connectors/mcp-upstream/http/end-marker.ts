@@ -9,7 +9,7 @@ const FRAME = new TextEncoder().encode(
  * The stream with one more message at its end, even if it breaks. The SDK does not report when it has read a stream
  * to its end, and reads with some delay: a message inside the stream arrives after all that came before it. An
  * upstream that sends this message itself only loses its own answers.
- * @param broke called if the stream breaks. @returns whether to add the marker; otherwise the stream breaks for the
+ * @param broke called if the stream breaks; returns whether to add the marker. Otherwise the stream breaks for the
  *   SDK too, which then stops reading it
  */
 export function markEnd(response: Response, broke: (error: unknown) => boolean): Response {

@@ -23,7 +23,7 @@ export class Semaphore {
       if (this.#waiting.length >= MOST_WAITING) {
         throw new ConnectorError(
           "unavailable",
-          `The connector ${this.#parts.name} does not take in what it is told.`,
+          `The connector ${this.#parts.name} does not accept messages fast enough.`,
         );
       }
       await new Promise<void>((resolve) => void this.#waiting.push(resolve));

@@ -93,7 +93,7 @@ export class StreamableLink extends Link {
     }
     if (exchange.streams) return;
     exchange.stopLingering();
-    this.fail(id, this.invalid("something else in place of the answer"));
+    this.fail(id, this.invalid("something other than the answer"));
   }
 
   protected override settled(id: number): void {
@@ -217,12 +217,12 @@ export class StreamableLink extends Link {
     if (!this.waitsFor(exchange.id)) return;
     const { garbled, resumable, id } = exchange;
     if (resumable) return;
-    if (garbled) this.fail(id, this.invalid("a stream that holds no answer"));
+    if (garbled) this.fail(id, this.invalid("a stream without an answer"));
     else this.fail(id, this.#brokenOff());
   }
 
   #brokenOff(): ConnectorError {
-    return new ConnectorError("unreachable", `${this.#what} broke off before it had answered.`);
+    return new ConnectorError("unreachable", `${this.#what} ended the connection before it answered.`);
   }
 
   #erred(error: Error): void {

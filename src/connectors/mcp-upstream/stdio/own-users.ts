@@ -58,7 +58,7 @@ export class OwnUsers {
     }
     throw new ConnectorError(
       "unavailable",
-      `No program is started: ${COUNT} users for programs are all in use.`,
+      `No program is started: all ${COUNT} users for programs are in use.`,
     );
   }
 

@@ -48,12 +48,16 @@ export class ProgramCleaner {
           if (uid >= FIRST_UID && uid <= LAST_UID) await this.clear(uid, path);
           else await homes.remove(path);
         } catch (error) {
-          log.warn("what a connector's program left cannot be removed", { uid, home: path, error });
+          log.warn("files or processes left by a connector's program cannot be removed", {
+            uid,
+            home: path,
+            error,
+          });
         }
       }
       homes.close();
     } catch (error) {
-      log.warn("what connectors' programs left cannot be found", { error });
+      log.warn("files and processes left by connectors' programs cannot be listed", { error });
     }
   }
 }

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Name prefix of the directories that hold homes, for every Gatehouse on the machine. */
+/** Name prefix of the directories that hold homes, forevery Gatehouse on the machine. */
 const PREFIX = "gatehouse-programs-";
 
 /** A home that a killed gateway process left. */

@@ -62,7 +62,7 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | nul
     if (named === undefined || named.uid === ownUid) return null;
     throw unusable(named.name, "and only a server that runs as root can start programs as another user");
   }
-  if (named?.uid === 0) throw unusable(named.name, "which could read everything here");
+  if (named?.uid === 0) throw unusable(named.name, "who could read all files of the server");
   // Irrevocable, and inherited by each child. Only Linux has it.
   const isSafe = prctl(PR_SET_NO_NEW_PRIVS, 1n) || process.platform !== "linux";
   const homes = new ProgramHomes(dataDir);
@@ -81,7 +81,7 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | nul
     await user.release();
     throw new ConnectorError(
       "unavailable",
-      `No program is started while its user could read ${open} in the data directory. Let only the server's user read that directory: chmod 700.`,
+      `No program is started, because its user could read ${open} in the data directory. Make that directory readable only by the server's user (chmod 700).`,
     );
   }
   return {
@@ -94,7 +94,7 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | nul
 }
 
 const GAINS_RIGHTS =
-  "No program is started: the system does not let this process set no_new_privs, so programs could gain the rights of other users.";
+  "No program is started: the system does not allow this process to set no_new_privs, so programs could gain the rights of other users.";
 
 /** A numeric user needs no entry in `/etc/passwd`; without one, its group has the same number and it has no home. */
 function findUser(text: string): Omit<SystemUser, "home"> & { readonly home?: string } {
@@ -102,7 +102,7 @@ function findUser(text: string): Omit<SystemUser, "home"> & { readonly home?: st
   const found = systemUsers().find((user) => (uid === undefined ? user.name === text : user.uid === uid));
   if (found) return found;
   if (uid !== undefined) return { name: text, uid, gid: uid };
-  throw unusable(text, "which /etc/passwd does not list");
+  throw unusable(text, "who is not listed in /etc/passwd");
 }
 
 function unusable(name: string, why: string): OperatorError {
@@ -119,7 +119,7 @@ function asConnectorError(error: unknown): ConnectorError {
   const why = error instanceof Error ? error.message : String(error);
   return new ConnectorError(
     "unavailable",
-    `No program is started: its home directory cannot be made: ${why}.`,
+    `No program is started: its home directory cannot be created: ${why}.`,
   );
 }
 

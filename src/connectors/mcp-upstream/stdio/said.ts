@@ -48,7 +48,7 @@ export class Said {
     const { log, mask, name } = this.#parts;
     if (line.trim() === "" || !this.#allowance.take()) return;
     const shown = mask.text(line.slice(0, LINE_CHARACTERS), { end: line.length > LINE_CHARACTERS });
-    log.debug("a connector's program says", {
+    log.debug("output of a connector's program", {
       connector: name,
       line: shown.toWellFormed(),
     });

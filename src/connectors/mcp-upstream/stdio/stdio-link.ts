@@ -93,14 +93,14 @@ export class StdioLink extends Link {
     const child = this.#child;
     const bytes = Buffer.from(`${JSON.stringify(message)}\n`, "utf8");
     return new Promise((resolve, reject) => {
-      if (!child?.stdin.writable) throw this.#lost("does not read any more");
+      if (!child?.stdin.writable) throw this.#lost("no longer reads its input");
       if (this.#queued + bytes.length > QUEUE_LIMIT) {
-        throw this.#lost(`does not read: ${QUEUE_LIMIT / 1024 / 1024} MiB wait for it`);
+        throw this.#lost(`does not read its input: ${QUEUE_LIMIT / 1024 / 1024} MiB are waiting`);
       }
       this.#queued += bytes.length;
       child.stdin.write(bytes, (error) => {
         this.#queued -= bytes.length;
-        if (error) reject(this.#lost("does not read any more"));
+        if (error) reject(this.#lost("no longer reads its input"));
         else resolve();
       });
     });

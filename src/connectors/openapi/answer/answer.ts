@@ -44,7 +44,7 @@ function textBlocks(text: string, isCut: boolean, mask: Mask): ContentBlock[] {
   const shown = ownText(masked.slice(0, MAX_TEXT).toWellFormed());
   return [
     textBlock(shown),
-    textBlock(`The answer is longer: only its first ${shown.length} characters are here.`),
+    textBlock(`The answer is longer: only its first ${shown.length} characters are shown.`),
   ];
 }
 
@@ -75,7 +75,7 @@ function failure(response: Response, body: Beginning, type: string, mask: Mask):
 function emptiness(response: Response, mask: Mask): string {
   const location = response.headers.get("location");
   const where = location === null ? "" : ` Location: ${mask.text(location).slice(0, MAX_ERROR)}`;
-  return `The API answered with status ${statusOf(response, mask)} and nothing else.${where}`;
+  return `The API answered with status ${statusOf(response, mask)} and an empty body.${where}`;
 }
 
 function statusOf({ status, statusText }: Response, mask: Mask): string {
@@ -109,10 +109,10 @@ function decoderOf(charset: string | undefined): Pick<TextDecoder, "decode"> {
 
 function bytesBlock(body: Beginning, contentType: string, url: URL, mask: Mask): ContentBlock {
   const mimeType = mask.text(essence(contentType)) || "application/octet-stream";
-  const leftOut = (why: string) => textBlock(`The answer is of type ${mimeType} and ${why}: it is left out.`);
+  const leftOut = (why: string) => textBlock(`The answer is of type ${mimeType} and ${why}. It is omitted.`);
   if (body.isCut) return leftOut(`larger than ${MAX_BYTES} bytes`);
   const data = Buffer.from(body.bytes).toString("base64");
-  if (mask.text(data) !== data) return leftOut("holds a secret of the connector");
+  if (mask.text(data) !== data) return leftOut("contains a secret of the connector");
   if (/^(?:image|audio)\//.test(mimeType)) return { type: mimeType.slice(0, 5), data, mimeType };
   // Without its query, which may carry the connector's secret.
   const uri = mask.text(`${url.origin}${url.pathname}`);

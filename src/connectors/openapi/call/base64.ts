@@ -9,5 +9,5 @@ export function base64Bytes(value: unknown, what: string): Uint8Array<ArrayBuffe
       // Reported below, as for a value that is not a text.
     }
   }
-  throw new ArgumentFault(`${what} must be bytes in base64`);
+  throw new ArgumentFault(`${what} must be base64`);
 }

@@ -33,7 +33,7 @@ export function encodeBody(binding: BodyBinding, value: unknown): EncodedBody {
 }
 
 function fieldsOf(value: unknown): JsonMap {
-  if (!isMap(value)) throw new ArgumentFault("body must be an object: its fields are those of a form");
+  if (!isMap(value)) throw new ArgumentFault("body must be an object with the fields of the form");
   return value;
 }
 

@@ -50,7 +50,7 @@ function setHeaders(headers: Headers, binding: OperationBinding, input: JsonObje
       const text = headerText(value, parameter);
       if (!isHeaderValue(text)) {
         throw new ArgumentFault(
-          `the argument ${quote(parameter.argument)} must be one line of ASCII: it goes into a header`,
+          `the argument ${quote(parameter.argument)} must be one line of ASCII, because it is sent in a header`,
         );
       }
       headers.set(parameter.name, text);

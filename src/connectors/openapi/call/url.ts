@@ -29,13 +29,13 @@ export function urlOf(
   refuseReserved(query, reservedQuery);
   const text = `${base}${path}${query.length === 0 ? "" : `?${query.map((pair) => pair.join("=")).join("&")}`}`;
   if (text.length > MAX_URL) {
-    throw new ArgumentFault(`the arguments make a URL of more than ${MAX_URL} characters`);
+    throw new ArgumentFault(`the arguments make the URL longer than ${MAX_URL} characters`);
   }
   const url = new URL(text);
   // The code above ensures this. If it ever fails, nothing may be sent.
   const root = new URL(base);
   if (url.origin !== root.origin || !url.pathname.startsWith(`${root.pathname.replace(/\/$/, "")}/`)) {
-    throw new ArgumentFault("the arguments make a path outside of the API");
+    throw new ArgumentFault("the arguments lead to a path outside the API");
   }
   return url;
 }
@@ -60,7 +60,7 @@ function pathOf(binding: OperationBinding, input: JsonObject): string {
       const [, name = ""] = /\{([^{}]+)\}/.exec(segment) ?? [];
       const argument = parameters.get(name)?.argument ?? name;
       throw new ArgumentFault(
-        `the argument ${quote(argument)} must not be empty, "." or "..": it would lead to another path`,
+        `the argument ${quote(argument)} must not be empty, "." or "..", which would lead to another path`,
       );
     }
     return filled;

@@ -48,7 +48,9 @@ export function takeBody({ fields, method }: Operation, references: References):
   if (!required) return null;
   const names = types.map(([type]) => quote(type)).join(", ");
   throw new DocumentFault(
-    names === "" ? "it needs a body, and cannot have one" : `it needs a body of type ${names}`,
+    names === ""
+      ? "it requires a body, but its method cannot have one"
+      : `it requires a body of type ${names}, which is not supported`,
   );
 }
 

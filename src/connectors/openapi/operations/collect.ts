@@ -50,7 +50,7 @@ function pathsOf(root: JsonMap, references: References): Path[] {
     operations += methodsOf(item).length;
     if (operations > MAX_OPERATIONS) {
       throw new DocumentFault(
-        `it has more than ${MAX_OPERATIONS} operations: a connector takes a part of it, with fewer`,
+        `it has more than ${MAX_OPERATIONS} operations: create connectors for parts of it, with fewer operations each`,
       );
     }
     paths.push({ path, item });
@@ -72,7 +72,7 @@ function operationOf(path: string, item: JsonMap, method: string, references: Re
     const name = parameter && ownText(parameter, "name");
     const place = parameter && ownText(parameter, "in");
     if (!parameter || name === undefined || place === undefined) {
-      throw new DocumentFault("one of its parameters has no name, or does not say where it goes");
+      throw new DocumentFault("one of its parameters has no name or no place (`in`)");
     }
     if (name === "__proto__") throw new DocumentFault(`it has a parameter named ${quote(name)}`);
     // RFC 9110: header names are case-insensitive.

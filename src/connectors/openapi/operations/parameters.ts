@@ -43,7 +43,8 @@ export function takeParameters(
     if (place === "path" && !inPath.delete(name)) continue;
     if (place === "header") {
       if (isReservedHeader(name)) continue;
-      if (!isHeaderName(name)) throw new DocumentFault(`its parameter ${quote(name)} is not a header's name`);
+      if (!isHeaderName(name))
+        throw new DocumentFault(`its parameter ${quote(name)} is not a valid header name`);
     }
     if (reserved && isSame(reserved, place, name)) continue;
     taken.push(takeParameter(parameter, name, place, names.take(name, place)));
@@ -86,7 +87,9 @@ function styleOf(parameter: JsonMap, name: string, place: Place): WritingStyle["
   const styles = PLACES[place];
   const style = styles.find((each) => (given === undefined ? true : each === given));
   if (style === undefined) {
-    throw new DocumentFault(`its parameter ${quote(name)} in ${place} has the style ${quote(String(given))}`);
+    throw new DocumentFault(
+      `its parameter ${quote(name)} in ${place} has the unsupported style ${quote(String(given))}`,
+    );
   }
   return style;
 }
@@ -96,7 +99,7 @@ function identityOf(parameter: JsonMap): { readonly name: string; readonly place
   const given = own(parameter, "in");
   for (const place of ["path", "query", "header", "cookie"] as const)
     if (given === place) return { name, place };
-  throw new DocumentFault(`its parameter ${quote(name)} is in ${quote(String(given))}`);
+  throw new DocumentFault(`its parameter ${quote(name)} has the unknown place ${quote(String(given))}`);
 }
 
 function isSame(reserved: ReservedName, place: Place, name: string): boolean {

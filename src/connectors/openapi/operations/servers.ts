@@ -13,10 +13,10 @@ export function checkBase(text: string, what: string): string {
     throw new DocumentFault(`${what} is not an http or https URL`);
   }
   if (url.username !== "" || url.password !== "") {
-    throw new DocumentFault(`${what} must not hold a user or a password`);
+    throw new DocumentFault(`${what} must not contain a user or a password`);
   }
   if (url.search !== "" || url.hash !== "")
-    throw new DocumentFault(`${what} must not hold a query or a fragment`);
+    throw new DocumentFault(`${what} must not contain a query or a fragment`);
   return `${url.origin}${trimEndOf(url.pathname, "/")}`;
 }
 
@@ -38,7 +38,7 @@ export function firstServer(servers: unknown, documentUrl: string | null): strin
   });
   const absolute = URL.parse(filled, documentUrl ?? undefined);
   if (!absolute) {
-    throw new DocumentFault(`its server ${quote(url)} is not an absolute URL: base_url has to name one`);
+    throw new DocumentFault(`its server ${quote(url)} is not an absolute URL: set base_url`);
   }
   return checkBase(absolute.href, `its server ${quote(url)}`);
 }
@@ -50,6 +50,6 @@ export function firstServer(servers: unknown, documentUrl: string | null): strin
 export function documentServer({ root, url }: ApiDocument): string {
   const server = firstServer(own(root, "servers"), url);
   if (server !== undefined) return server;
-  if (url === null) throw new DocumentFault("it names no server: base_url has to name one");
+  if (url === null) throw new DocumentFault("it names no server: set base_url");
   return checkBase(new URL(url).origin, "the spec's URL");
 }

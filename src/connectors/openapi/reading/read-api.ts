@@ -62,7 +62,9 @@ function rootOf(text: string, url: string | null) {
     return checkDocument(parseText(text));
   } catch (error) {
     if (!(error instanceof DocumentFault)) throw error;
-    const what = url === null ? "the given text" : "what the spec's URL answered";
-    throw new DocumentFault(`${what} is no OpenAPI 3.0 or 3.1 document: ${error.message}`, { cause: error });
+    const what = url === null ? "the given text" : "the answer of the spec's URL";
+    throw new DocumentFault(`${what} is not an OpenAPI 3.0 or 3.1 document: ${error.message}`, {
+      cause: error,
+    });
   }
 }

@@ -38,8 +38,9 @@ export class ApiReaders {
       waiting: WAITING,
       idleMs: IDLE_MS,
       failed(workspaceId, error) {
-        if (error instanceof ReaderFailed) log.error("OpenAPI documents cannot be read", { error });
-        else log.warn("an OpenAPI document was given up", { workspace_id: workspaceId, error });
+        if (error instanceof ReaderFailed)
+          log.error("the process that reads OpenAPI documents fails", { error });
+        else log.warn("reading an OpenAPI document was abandoned", { workspace_id: workspaceId, error });
       },
     });
   }
@@ -53,9 +54,12 @@ export class ApiReaders {
         if (error instanceof JobOverLimit) throw new DocumentFault(`its document ${error.message}`);
         if (signal.aborted) throw error;
         if (error instanceof Problem || error instanceof ReaderFailed || error instanceof StoreUnavailable) {
-          throw new ConnectorError("unreachable", "Its document cannot be read now. Refresh it later.");
+          throw new ConnectorError(
+            "unreachable",
+            "Its document cannot be read now. Refresh the connector later.",
+          );
         }
-        this.#log.error("reading an OpenAPI document failed here", { error });
+        this.#log.error("reading an OpenAPI document failed unexpectedly", { error });
         throw new DocumentFault("its document cannot be read");
       }
     };

@@ -17,7 +17,7 @@ export class Work {
   /** @throws DocumentTooLarge */
   spend(amount: number): void {
     this.#left -= amount;
-    if (this.#left < 0) throw new DocumentTooLarge("what its references lead to is too large altogether");
+    if (this.#left < 0) throw new DocumentTooLarge("the targets of its references are too large in total");
   }
 }
 

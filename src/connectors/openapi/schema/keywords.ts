@@ -121,7 +121,7 @@ function asBase64(draft: Draft): void {
   // In the document they count bytes; here they would count the characters of the base64 text.
   delete draft.minLength;
   delete draft.maxLength;
-  describe(draft, "The bytes in base64.");
+  describe(draft, "Bytes, encoded as base64.");
 }
 
 function describe(draft: Draft, sentence: string): void {
