@@ -1,6 +1,6 @@
 /**
- * Waits no longer than the signal lets it: an upstream that ignores the signal is left alone. Builtin tools are waited for, so
- * that what is said of them is what they did; they look at the signal before they change anything.
+ * Waits for `work` only until the signal aborts, then abandons it: an upstream may ignore the signal. Builtin tools
+ * are always awaited, so that the recorded outcome is what they did. They check the signal before each change.
  */
 export async function abandonable<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
   signal.throwIfAborted();

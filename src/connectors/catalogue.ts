@@ -8,20 +8,20 @@ import { type KeptTool, keepTool } from "./kept-tool.ts";
 import type { SourceCall, ToolAnswer } from "./source.ts";
 import type { ConnectorOrigin } from "./tool-definition.ts";
 
-/** A tool of a workspace, ready to be called. */
+/** A tool of a workspace, ready to call. */
 export interface CatalogueTool {
   readonly connector: string;
   readonly origin: ConnectorOrigin | BuiltinOrigin;
   /** `<connector>.<tool>` */
   readonly name: string;
   readonly offered: KeptTool;
-  /** Whether it is within the scopes that its connector was authorised with. */
+  /** Whether the tool is within the scopes that its connector was authorised with. */
   readonly isAuthorised: boolean;
-  /** It changes something of ours: a call that is broken off is waited for, so that what is said of it is what it did. */
+  /** The tool changes data in Gatehouse. An aborted call is awaited, so that the recorded outcome is what it did. */
   readonly isWaitedFor: boolean;
-  /** What is wrong with the arguments; empty when nothing is. */
+  /** What is wrong with the arguments; empty if they are valid. */
   validate(input: JsonObject): readonly FieldError[];
-  /** `input` is valid. @throws ToolError (a ConnectorError among them) with a message for whoever called */
+  /** `input` is valid. @throws ToolError (or its subclass ConnectorError) with a message for the caller */
   call(actor: ToolActor, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
 }
 
@@ -30,10 +30,10 @@ export interface BuiltinOrigin extends Omit<ConnectorOrigin, "kind"> {
   readonly kind: "builtin";
 }
 
-/** How the calls of one connector's tools are made. */
+/** Makes the calls of one connector's tools. */
 export type CallTool = (tool: KeptTool, input: JsonObject, context: SourceCall) => Promise<ToolAnswer>;
 
-/** Every tool of every workspace, in memory: each call and each listing looks here, and asks no store. */
+/** Every tool of every workspace, in memory. Calls and listings read only this, never the store. */
 export class Catalogue {
   readonly #builtin: readonly CatalogueTool[];
   readonly #builtinByName: ReadonlyMap<string, CatalogueTool>;
@@ -41,9 +41,9 @@ export class Catalogue {
   readonly #byName = new Map<number, ReadonlyMap<string, CatalogueTool>>();
   readonly #lists = new Map<number, readonly CatalogueTool[]>();
   readonly #checks = new ArgumentChecks();
-  /** Names of the connectors that are always there, in order. */
+  /** Names of the builtin connectors, in order. */
   readonly builtinConnectors: readonly string[];
-  /** Emits the workspace whose tools are not what they were. */
+  /** Emits the id of a workspace whose tools have changed. */
   readonly changed = new Signal<number>();
 
   constructor(builtin: readonly BuiltinTool[]) {
@@ -61,12 +61,12 @@ export class Catalogue {
     this.#builtinByName = new Map(this.#builtin.map((tool) => [tool.name, tool]));
   }
 
-  /** Also one that is not authorised. */
+  /** Includes tools that are not authorised. */
   find(workspaceId: number, name: string): CatalogueTool | undefined {
     return this.#builtinByName.get(name) ?? this.#names(workspaceId).get(name);
   }
 
-  /** All that are authorised, by name. */
+  /** All authorised tools, by name. */
   list(workspaceId: number): readonly CatalogueTool[] {
     const known = this.#lists.get(workspaceId);
     if (known) return known;
@@ -78,7 +78,7 @@ export class Catalogue {
     return list;
   }
 
-  /** The tools of one connector, those that are not authorised left out. */
+  /** The authorised tools of one connector. */
   toolsOf(workspaceId: number, connector: string): readonly CatalogueTool[] {
     const tools =
       this.#workspaces.get(workspaceId)?.get(connector) ??
@@ -86,7 +86,7 @@ export class Catalogue {
     return tools.filter(({ isAuthorised }) => isAuthorised);
   }
 
-  /** Puts what a connector offers in the place of what it offered before. `scopes` are globs over its own tools' names. */
+  /** Replaces the tools of a connector. `scopes` are globs over its own tools' names. */
   put(
     workspaceId: number,
     origin: ConnectorOrigin,

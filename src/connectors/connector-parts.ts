@@ -11,15 +11,18 @@ import type { ToolSource } from "./source.ts";
 import type { DefinitionStore } from "./stored-definition.ts";
 import type { ToolRoom } from "./tool-room.ts";
 
-/** Whose a source is, and what it tells while it is at work. */
+/** Identifies the connector that a source belongs to, and receives what the source reports. */
 export interface SourceListener {
   readonly workspaceId: number;
-  /** The connector's number in the store, which no other one has or had. Null while an OpenAPI document is read for a new one. */
+  /** The connector's id in the store, never reused. Null while an OpenAPI document is read for a new connector. */
   readonly connector: number | null;
   readonly toolsChanged: () => void;
-  /** Where the connector's auth may go from now on, to be kept before it goes there. @throws ConnectorError */
+  /**
+   * Stores the origin that may receive the connector's auth from now on. MUST resolve before auth is sent there.
+   * @throws ConnectorError
+   */
   readonly pinOrigin: (origin: string) => Promise<void>;
-  /** The OpenAPI document, or where it is. @throws ConnectorError */
+  /** The OpenAPI document, or its URL. @throws ConnectorError */
   readonly readSpec: () => Promise<string>;
 }
 
@@ -31,20 +34,20 @@ export interface ConnectorParts {
   readonly log: Log;
   readonly definitions: DefinitionStore;
   readonly watch: CallWatch;
-  /** The room in memory for tools. Default: the usual one. */
+  /** Memory limits for tools. Default: the usual ones. */
   readonly room?: ToolRoom;
-  /** Told that a connector has come or gone, or that its status or its tools are others. */
+  /** Called when a connector was added or removed, or its status or tools have changed. */
   changed(workspaceId: number, name: string): void;
   /**
-   * The definition as it is kept, if configuration allows it and the caller may add it.
+   * The definition to store, if configuration allows it and the caller may add it.
    * @throws Problem 422 that names the field, 403 `operator_only`
    */
   admit(definition: ConnectorDefinition, caller: Caller): ConnectorDefinition;
-  /** Checks a stored definition before it is used. @throws Problem whose detail says why it is disabled */
+  /** Checks a stored definition before use. @throws Problem whose detail says why it is disabled */
   check(definition: ConnectorDefinition, stored: StoredConnector): Promise<void>;
   /**
-   * What cannot be made now is said in the error's message. The source MUST NOT keep an OpenAPI definition's `spec`, which may be a
-   * document of megabytes. @throws ConnectorError
+   * The source MUST NOT keep an OpenAPI definition's `spec`, which may be a document of megabytes.
+   * @throws ConnectorError if the source cannot be created now
    */
   openSource(name: string, definition: ConnectorDefinition, told: SourceListener): ToolSource;
 }

@@ -2,7 +2,10 @@ import type { KeptTool } from "./kept-tool.ts";
 
 export type ConnectorStatus = "ready" | "unreachable" | "disabled";
 
-/** What a connector's name looks like (contract, section 6). No two underscores meet, so that `<connector>__<tool>` has one reading. */
+/**
+ * The pattern of a connector's name (contract, section 6). It has no double underscore, so `<connector>__<tool>` is
+ * unambiguous.
+ */
 export const CONNECTOR_NAME = "^[a-z][a-z0-9]*(_[a-z0-9]+)*$";
 export const CONNECTOR_NAME_LENGTH = 24;
 const NAME = new RegExp(CONNECTOR_NAME);
@@ -11,37 +14,39 @@ export function isConnectorName(text: string): boolean {
   return text.length <= CONNECTOR_NAME_LENGTH && NAME.test(text);
 }
 
-/** A source of tools, and the record of who let it in. */
+/** A source of tools, and the record of who authorised it. */
 export interface Connector {
   readonly name: string;
   readonly kind: "builtin" | "mcp" | "openapi";
   readonly status: ConnectorStatus;
-  /** Why it is not `ready`. */
+  /** Why the connector is not `ready`. */
   readonly error: string | null;
-  /** What its program wrote on standard error before it failed: for callers who may add such connectors. Not stored. */
+  /**
+   * What its program wrote to standard error before it failed, for callers who may add such connectors. Not stored.
+   */
   readonly output?: string | undefined;
-  /** Globs over its own tools' names: a tool outside of them is neither listed nor callable. */
+  /** Globs over its own tools' names: a tool that matches none is neither listed nor callable. */
   readonly scopes: readonly string[];
   readonly authorisedBy: string;
   readonly authorisedAt: number;
 }
 
-/** One that is kept in the store. */
+/** A connector that is in the store. */
 export interface KnownConnector extends Connector {
   readonly id: number;
   readonly workspaceId: number;
   readonly kind: "mcp" | "openapi";
 }
 
-/** As the store keeps it. */
+/** A connector with all that the store keeps. */
 export interface StoredConnector extends KnownConnector {
-  /** What it offered when it was asked last. */
+  /** The tools from the last listing. */
   readonly tools: readonly KeptTool[];
-  /** The definition, encrypted. */
+  /** The encrypted definition. */
   readonly sealed: Uint8Array;
 }
 
-/** A connector that is a part of the program. */
+/** A connector that is part of the program. */
 export function builtinConnector(name: string, createdAt: number): Connector {
   return {
     name,

@@ -23,35 +23,35 @@ import { ConnectorError } from "./source.ts";
 import { StoredDefinition, specText } from "./stored-definition.ts";
 import { ToolRoom } from "./tool-room.ts";
 
-/** Each may hold a process, a connection and a thousand tools in memory. */
+/** Each connector may use a process, a connection and memory for a thousand tools. */
 const PER_WORKSPACE = 200;
-/** Bytes of all definitions of a workspace. An OpenAPI document that was sent along is a part of one. */
+/** Bytes of all definitions of a workspace. An OpenAPI document sent as text is part of its definition. */
 const DEFINITIONS_PER_WORKSPACE = 64 * 1024 * 1024;
-/** How long tools are waited for: a program that `npx` fetches first takes its time. */
+/** How long to wait for tools. A program that `npx` downloads first takes a while. */
 const LISTING_MS = 75_000;
-/** How long creating waits for them with its answer; the listing goes on behind it. */
+/** How long creating a connector waits for its tools before it answers. The listing continues in the background. */
 const ANSWER_MS = 20_000;
-/** Names that a connector cannot have besides those of builtin ones: over MCP, agents are `agents__<name>`. */
+/** Names that connectors cannot have, besides those of builtin connectors: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
-const CHANGED = "It was changed in the database's file. Remove it, and add it again.";
+const CHANGED = "Its row was changed in the database file. Remove the connector and add it again.";
 const NOTHING_YET: ListingResult = {
   status: "unreachable",
   error: "It has not been reached yet.",
   tools: [],
 };
 
-/** The connectors of all workspaces: made, refreshed, removed, and kept at hand for their calls. */
+/** The connectors of all workspaces: creates, refreshes and removes them, and keeps them ready for calls. */
 export class Connectors {
   readonly #parts: ConnectorParts;
   readonly #live = new Map<number, Map<string, LiveConnector>>();
-  /** Aborts when the process is told to stop. */
+  /** Aborts when the process is asked to stop. */
   readonly #stopping = new AbortController();
-  /** What goes on behind answers that were given. */
+  /** Work that continues after its request was answered. */
   readonly #background = new Set<Promise<void>>();
   readonly #allowance: ListingAllowance;
   readonly #room: ToolRoom;
-  /** Connectors whose newest tools could not be written. */
+  /** Connectors whose newest tools could not be stored. */
   readonly #unwritten = new WeakSet<LiveConnector>();
 
   constructor(parts: ConnectorParts) {
@@ -60,28 +60,30 @@ export class Connectors {
     this.#room = parts.room ?? new ToolRoom();
   }
 
-  /** Takes up what is stored. Asks no upstream: what it offered last is what there is, until the first call reaches it. */
+  /**
+   * Loads the stored connectors. Contacts no upstream: the tools of the last listing are used until the first call.
+   */
   async load(workspaceIds: readonly number[]): Promise<void> {
     for (const workspaceId of workspaceIds) {
       for await (const loaded of loadConnectors(this.#parts.db, workspaceId)) await this.#restore(loaded);
     }
   }
 
-  /** Ends every child and connection. */
+  /** Ends all child processes and connections. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([...this.#live.values()].flatMap((all) => [...all.values()].map((live) => live.end())));
     await Promise.all(this.#background);
   }
 
-  /** By name, the builtin ones among them. */
+  /** All connectors by name, including the builtin ones. */
   list(workspaceId: number, createdAt: number): readonly Connector[] {
     const builtin = this.#parts.catalogue.builtinConnectors.map((name) => builtinConnector(name, createdAt));
     const own = [...(this.#live.get(workspaceId)?.values() ?? [])].map(({ connector }) => connector);
     return [...builtin, ...own].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** How one that has an upstream is now; undefined where there is none of this name. */
+  /** The current status of a connector that has an upstream; undefined if there is none of this name. */
   statusOf(workspaceId: number, name: string): ConnectorStatus | undefined {
     return this.#live.get(workspaceId)?.get(name)?.connector.status;
   }
@@ -94,9 +96,11 @@ export class Connectors {
   }
 
   /**
-   * Lets a connector in. Its authorisation is on disk before a program is started or a server asked for its tools; where
-   * it cannot be reached then, it is there all the same, as `unreachable`. An OpenAPI document is read before.
-   * @throws Problem 403 `operator_only`, 409 `connector_exists`, `connector_limit`, 422 `validation_failed`, 429 `rate_limited`
+   * Adds a connector. Its authorisation is on disk before a program is started or a server is asked for its tools. If
+   * the upstream cannot be reached, the connector is created as `unreachable`. An OpenAPI document is read before
+   * anything is stored.
+   * @throws Problem 403 `operator_only`, 409 `connector_exists`, `connector_limit`, 422 `validation_failed`, 429
+   *   `rate_limited`
    */
   async create(call: Call, request: ConnectorRequest): Promise<Connector> {
     const { workspaceId, actor } = call.caller;
@@ -113,17 +117,20 @@ export class Connectors {
     if (refusal !== undefined) {
       throw new Problem(
         "connector_limit",
-        `There is no room for the connector ${name}: its tools ${refusal}.`,
+        `There is no room for the connector ${name}: it offers ${refusal}.`,
       );
     }
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const stored = await call.commit(async (tx) => {
       const { count, bytes } = await countConnectors(tx, workspaceId);
       if (count >= PER_WORKSPACE) {
-        throw new Problem("connector_limit", `A workspace may have ${PER_WORKSPACE} connectors.`);
+        throw new Problem(
+          "connector_limit",
+          `A workspace may have ${PER_WORKSPACE} connectors. Remove one first.`,
+        );
       }
       if (bytes + sealed.length > DEFINITIONS_PER_WORKSPACE) {
-        const detail = `The definitions of a workspace's connectors may have ${DEFINITIONS_PER_WORKSPACE} bytes together. Give the document's URL in place of the document.`;
+        const detail = `The definitions of a workspace's connectors may have ${DEFINITIONS_PER_WORKSPACE} bytes in total. Send the document's URL instead of its text.`;
         throw new Problem("connector_limit", detail);
       }
       const inserted = await insertConnector(tx, {
@@ -153,15 +160,19 @@ export class Connectors {
     await call.commit(async (tx) => {
       if (!(await deleteConnector(tx, live.stored))) throw unknownConnector(name);
     });
-    // A connector of the same name may have been let in since.
+    // A connector of the same name may have been added since.
     if (this.#isThere(live)) {
       this.#live.get(workspaceId)?.delete(name);
       catalogue.drop(workspaceId, name);
       this.#parts.changed(workspaceId, name);
     }
     await live.end();
-    // What it was reached with leaves the log now; it is encrypted all the same.
-    await db.forget().catch((error: unknown) => log.warn("a removed connector stays in the log", { error }));
+    // Remove its definition from the write-ahead log now, although it is encrypted.
+    await db
+      .forget()
+      .catch((error: unknown) =>
+        log.warn("a removed connector's definition remains in the write-ahead log", { error }),
+      );
   }
 
   /** Asks for the tools again. @throws Problem 404 `not_found`, 409 `connector_builtin`, 429 `rate_limited` */
@@ -175,7 +186,7 @@ export class Connectors {
     call.about({ detail: listed(name, now, before) });
     const hasNewTools = this.#hasNewTools(live, before, now);
     await call.commit(async (tx) => {
-      // It may have been removed while it was asked.
+      // It may have been removed during the listing.
       if (!(await updateConnector(tx, live.stored, now, hasNewTools))) throw unknownConnector(name);
     });
     this.#unwritten.delete(live);
@@ -183,7 +194,9 @@ export class Connectors {
     return live.connector;
   }
 
-  /** A document that is none is refused; one that cannot be had now may be had later. */
+  /**
+   * Refuses an invalid document. A document that cannot be fetched now is accepted, since it may be available later.
+   */
   async #readDocument(
     workspaceId: number,
     name: string,
@@ -214,7 +227,10 @@ export class Connectors {
     }
   }
 
-  /** Takes up what an earlier process stored. What configuration forbids, or nobody can read any more, is disabled. */
+  /**
+   * Loads a connector stored by an earlier process. It is disabled if configuration forbids it or its definition
+   * cannot be decrypted.
+   */
   async #restore({ stored, isIntact }: LoadedConnector): Promise<void> {
     const { definitions, log } = this.#parts;
     const { workspaceId, name } = stored;
@@ -222,7 +238,8 @@ export class Connectors {
       if (!isIntact) throw new Error(CHANGED);
       const definition = definitions.open(workspaceId, name, stored.sealed);
       await this.#parts.check(definition, stored);
-      // Nobody has asked a disabled connector how it is now. Of a program, older versions stored what it wrote.
+      // The health of a disabled connector is unknown. For programs, older versions stored what they wrote to
+      // standard error.
       const isUnknown = stored.status === "disabled" || (programOf(definition) && stored.error !== null);
       const before = isUnknown ? { ...NOTHING_YET, tools: stored.tools } : {};
       this.#takeUp({ ...stored, ...before }, definition);
@@ -235,7 +252,7 @@ export class Connectors {
     }
   }
 
-  /** `definition` null: it is disabled. */
+  /** `definition` null: the connector is disabled. */
   #takeUp(stored: StoredConnector, definition: ConnectorDefinition | null): LiveConnector {
     const { log, clock, watch, changed } = this.#parts;
     const { sealed: _, ...known } = stored;
@@ -266,7 +283,7 @@ export class Connectors {
     return live;
   }
 
-  /** Resolves when the tools are there, or when an answer should wait no longer. */
+  /** Resolves when the tools have arrived, or when the answer should not wait any longer. */
   async #relistBehind(live: LiveConnector): Promise<void> {
     const late = Promise.withResolvers<void>();
     const cancel = this.#parts.clock.after(ANSWER_MS, late.resolve);
@@ -274,14 +291,14 @@ export class Connectors {
     cancel();
   }
 
-  /** Asks for the tools by itself, and keeps what came. Never throws. */
+  /** Asks for the tools in the background and stores them. Never throws. */
   async #relist(live: LiveConnector): Promise<void> {
     const { db, ledger, log } = this.#parts;
     const { workspaceId, name } = live.stored;
     const { before, now } = await this.#ask(live);
-    // What was broken off says nothing of the upstream.
+    // A listing that was aborted says nothing about the upstream.
     if (this.#stopping.signal.aborted) return;
-    // An upstream may say every few seconds that its tools have changed.
+    // An upstream may report changed tools every few seconds.
     const hasNewTools = this.#hasNewTools(live, before, now);
     const isSame = !hasNewTools && now.status === before.status && now.error === before.error;
     if (!this.#isThere(live) || isSame) return;
@@ -300,12 +317,15 @@ export class Connectors {
       });
       this.#unwritten.delete(live);
     } catch (error) {
-      // It is asked again at the next refresh; until a start, what came is used all the same.
-      log.warn("what a connector offers cannot be written", { connector: name, error });
+      // The next refresh tries again. Until a restart, the new tools are used all the same.
+      log.warn("a connector's tools cannot be stored", { connector: name, error });
     }
   }
 
-  /** Whether the tools in the store are others. A connector counts as unwritten until they are stored. */
+  /**
+   * Whether the stored tools differ from the current ones. A connector counts as unwritten until its tools are
+   * stored.
+   */
   #hasNewTools(live: LiveConnector, before: ListingResult, now: ListingResult): boolean {
     if (!areSameTools(before.tools, now.tools)) this.#unwritten.add(live);
     return this.#unwritten.has(live);
@@ -342,7 +362,10 @@ export class Connectors {
     const live = this.#live.get(workspaceId)?.get(name);
     if (live) return live;
     if (this.#parts.catalogue.builtinConnectors.includes(name)) {
-      throw new Problem("connector_builtin", `The connector ${name} is always there.`);
+      throw new Problem(
+        "connector_builtin",
+        `The connector ${name} is built in and cannot be refreshed or removed.`,
+      );
     }
     throw unknownConnector(name);
   }

@@ -5,9 +5,12 @@ export interface StdioTransport {
   readonly type: "stdio";
   readonly command: string;
   readonly args: readonly string[];
-  /** The child's whole environment; where `command` is found on PATH, PATH and HOME are added. */
+  /** The child's whole environment. If `command` is found on PATH, PATH and HOME are added. */
   readonly env: Readonly<Record<string, string>>;
-  /** Who had it added, which decides where `connectors.stdio` is `operator`. Undefined in definitions that were stored before it was recorded. */
+  /**
+   * Who added it, which decides whether it may run if `connectors.stdio` is `operator`. Undefined in older
+   * definitions.
+   */
   readonly addedBy?: "operator" | "workspace";
 }
 
@@ -30,17 +33,18 @@ export type OpenApiAuth =
 
 export interface OpenApiDefinition {
   readonly kind: "openapi";
-  /** Where the document is (an http or https URL), or its text (JSON or YAML). Earlier versions stored some as objects. */
+  /** The document's http or https URL, or its text (JSON or YAML). Earlier versions stored some as objects. */
   readonly spec: string | JsonObject;
-  /** Null: the document's first server. */
+  /** Null for the document's first server. */
   readonly baseUrl: string | null;
   readonly auth: OpenApiAuth | null;
   /**
-   * Where `baseUrl` is null, the one origin that `auth` goes to: that of the document's first server when it was read first.
-   * Undefined until then, and never changed after that, so that whoever serves the document cannot have it sent elsewhere.
+   * If `baseUrl` is null, the only origin that `auth` is sent to: that of the document's first server when it was
+   * first read. Undefined until then, and never changed afterwards, so that whoever serves the document cannot
+   * redirect the secret.
    */
   readonly authOrigin?: string;
 }
 
-/** How a connector reaches what it connects. Kept encrypted as a whole, and never shown. */
+/** How to reach a connector's upstream. Always encrypted as a whole, and never shown. */
 export type ConnectorDefinition = McpDefinition | OpenApiDefinition;

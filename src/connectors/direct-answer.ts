@@ -2,7 +2,7 @@ import type { FieldError } from "../base/errors.ts";
 import type { Call } from "../gate/call.ts";
 import type { ToolAnswer } from "./source.ts";
 
-/** All that the caller is answered: as text alone, where that says it all. */
+/** The whole answer for the caller: plain text if it consists only of text. */
 export function outputOf(answer: ToolAnswer): string {
   const { content, structuredContent } = answer;
   const [{ type, text, ...rest } = { type: "" }, ...others] = content;
@@ -17,13 +17,13 @@ export function failure(message: string): ToolAnswer {
   return { content: [{ type: "text", text: message }], isError: true };
 }
 
-/** What a model reads of arguments that do not fit. */
+/** Describes invalid arguments to a model. */
 export function wordsOf(faults: readonly FieldError[]): string {
   const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
   return `The arguments are not valid. ${list}`;
 }
 
-/** Refuses a call in words that a model can read, before anything is sent. */
+/** Refuses a call before anything is sent, with a message that a model can read. */
 export async function deny(call: Call, input: string, code: string, words: string): Promise<ToolAnswer> {
   const answer = failure(words);
   const output = JSON.stringify(answer.content);

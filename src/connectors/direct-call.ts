@@ -37,44 +37,47 @@ export interface DirectCallParts {
 }
 
 export interface DirectCallContext {
-  /** Aborted by the caller when it gives up, and from here when the call is ended: for one call alone. */
+  /** Ends this one call. The caller aborts it when it gives up, and `DirectCalls` when the call must end. */
   readonly abort: AbortController;
   readonly progress?: (progress: Progress) => void;
-  /** Told what is wrong with the arguments, before they are answered in words for a model. */
+  /** Receives what is wrong with the arguments, before the call is answered with a text for a model. */
   readonly faulty?: (faults: readonly FieldError[]) => void;
 }
 
 /** A call that needs a person's approval before it is made. */
 export interface AskedTool {
   readonly agent: Agent;
-  /** Its name; the agent and the token may use it. */
+  /** Its name. The agent and the token may use it. */
   readonly tool: string;
-  /** Fits the tool's schema. */
+  /** Valid for the tool's schema. */
   readonly input: JsonObject;
-  /** The same as JSON. */
+  /** `input` as JSON text. */
   readonly text: string;
 }
 
-/** It is a task of its own from now on, whoever waits for it. */
+/** A call that has become a task, which continues even if nobody waits for it. */
 export interface AskedCall {
   /** The task's id. */
   readonly task: string;
-  /** What the tool answered, once the task has ended; null where it was not called, or not by this process. */
+  /** The tool's answer once the task has ended; null if the tool was not called, or not by this process. */
   answer(): ToolAnswer | null;
-  /** MUST be called by who does not wait any more. */
+  /** MUST be called when the caller stops waiting. */
   leave(): void;
 }
 
-/** Where calls go that a person has to approve. */
+/** Takes the calls that need approval. */
 export interface AskedCalls {
   /** @throws Problem before anything is written */
   dispatch(call: Call, asked: AskedTool): Promise<AskedCall>;
 }
 
-/** Calls of one workspace that may be out at once: each holds an answer that is still to come. */
+/** In-flight calls of one workspace. Each may hold a pending answer in memory. */
 const CALLS_PER_WORKSPACE = 1_000;
 
-/** Why a call was ended from here; the reason of its abort signal. An object: a client words its reasons as it likes. */
+/**
+ * Why Gatehouse ended a call; the reason of its abort signal. An object, so a client's own reason cannot be mistaken
+ * for it.
+ */
 class Interruption {
   readonly reason: "agent_stopped" | "workspace_stopped" | "shutdown";
 
@@ -92,15 +95,15 @@ interface RunningCall {
   readonly workspaceId: number;
   readonly agentId: number | null;
   readonly abort: AbortController;
-  /** Ends its wait for a budget, and nothing where it waits no more. Null: it costs nothing, and waits for none. */
+  /** Ends the wait for a budget; no effect once the wait is over. Null if the call costs nothing. */
   readonly wait: AbortController | null;
-  /** Resolves when its outcome is written, or cannot be. */
+  /** Resolves when the outcome is written, or cannot be. */
   readonly ended: PromiseWithResolvers<void>;
 }
 
 /**
- * Calls of tools that a caller makes itself, in no task: checked, and with an intent on disk before anything is sent and an
- * outcome before it is answered, as a task's are.
+ * Tool calls made directly by a caller, outside of tasks. As in a task, each is checked, its intent is on disk before
+ * anything is sent, and its outcome is on disk before it is answered.
  */
 export class DirectCalls {
   readonly #parts: DirectCallParts;
@@ -112,18 +115,21 @@ export class DirectCalls {
     this.#parts = parts;
   }
 
-  /** Names who takes the calls that a person has to approve. Called once, by the composition root: that room stands above. */
+  /**
+   * Sets the receiver of calls that need approval. Called once, by the composition root, since that layer is above
+   * this one.
+   */
   askThrough(asked: AskedCalls): void {
     this.#asked = asked;
   }
 
   #runningIn(workspaceId: number): number {
-    // Far fewer than the limit are out: counting is a look at the size.
+    // Usually far below the limit, so no counting is needed.
     if (this.#running.size < CALLS_PER_WORKSPACE) return 0;
     return [...this.#running].filter((running) => running.workspaceId === workspaceId).length;
   }
 
-  /** Ends what an agent has called; the upstreams are told. */
+  /** Ends the calls of an agent and notifies the upstreams. */
   stopAgent(workspaceId: number, agentId: number): void {
     for (const call of this.#running) {
       if (call.workspaceId === workspaceId && call.agentId === agentId) {
@@ -132,21 +138,21 @@ export class DirectCalls {
     }
   }
 
-  /** Ends what is called in a workspace, also by those who act as no agent. */
+  /** Ends all calls of a workspace, including those made without an agent. */
   stopWorkspace(workspaceId: number): void {
     for (const call of this.#running) {
       if (call.workspaceId === workspaceId) call.abort.abort(new Interruption("workspace_stopped"));
     }
   }
 
-  /** Takes no more calls, those that still wait for a budget among them, and resolves when none is out. */
+  /** Refuses new calls and calls that still wait for a budget. Resolves when none is in flight. */
   async drain(): Promise<void> {
     this.#isDraining = true;
     for (const call of this.#running) call.wait?.abort(new Interruption("shutdown"));
     await this.#allEnded();
   }
 
-  /** Ends every call, for the process ends; resolves when their outcomes are written. */
+  /** Ends every call when the process stops. Resolves when their outcomes are written. */
   async stop(): Promise<void> {
     for (const call of this.#running) call.abort.abort(new Interruption("shutdown"));
     await this.#allEnded();
@@ -178,10 +184,11 @@ export class DirectCalls {
   }
 
   /**
-   * Calls a tool by its name, `<connector>.<tool>`. What the tool, its connector or the caller's arguments did wrong is an
-   * answer with `isError`, for a model to read. A call that needs a person's approval becomes a task, and is not waited for.
-   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, `credits_exhausted`, `draining`,
-   *   before anything is sent
+   * Calls a tool by its name, `<connector>.<tool>`. Errors of the tool, its connector or the arguments become an
+   * answer with `isError`, for a model to read. A call that needs a person's approval becomes a task and is not
+   * awaited.
+   * @throws Problem `unknown_tool`, `tool_forbidden`, `agent_stopped`, `credits_exhausted`, `draining`, before
+   *   anything is sent
    */
   async call(
     call: Call,
@@ -200,7 +207,7 @@ export class DirectCalls {
     }
   }
 
-  /** In the statistics a call is denied that names no tool, or one that the caller may not use: as one of a task is. */
+  /** Counts a call that names no tool, or a forbidden one, as denied in the statistics, as for a task's calls. */
   #countRefused({ caller: { workspaceId, agent } }: Call, name: string, { code }: Problem): void {
     if (code !== "tool_forbidden" && code !== "unknown_tool") return;
     const { usage, clock } = this.#parts;
@@ -211,7 +218,7 @@ export class DirectCalls {
     });
   }
 
-  /** @throws RightsChanged where it has to be looked at anew */
+  /** @throws RightsChanged if the call must be checked again */
   async #callAsAllowed(
     call: Call,
     name: string,
@@ -236,12 +243,12 @@ export class DirectCalls {
     }
     if (agent && registry.needsApproval(workspaceId, name, agent.approvals)) {
       if (!this.#asked) throw new Error("nobody takes the calls that need approval");
-      // A person is not asked for what could not be paid. The task that it becomes reserves it.
+      // Do not ask a person to approve an unaffordable call. The task that it becomes reserves the budget.
       if (price > 0) await budgets.check(db, { workspaceId, agent });
       return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });
     }
     if (this.#runningIn(workspaceId) >= CALLS_PER_WORKSPACE) throw tooMany(CALLS_PER_WORKSPACE);
-    // Whoever stops or drains from here on finds the call; who did while the agent was read has not.
+    // From here on, a stop or a drain finds the call. Check for one that came while the agent was read.
     if (this.#isDraining) throw draining();
     this.#refuseStopped(workspaceId, agent);
 
@@ -254,7 +261,7 @@ export class DirectCalls {
     };
     this.#running.add(running);
     const callId = ids("call");
-    /** It was sent, and its charge is not on disk. */
+    /** The call was sent, but its charge is not on disk. */
     let isOwed = false;
     try {
       const { signal } = context.abort;
@@ -288,11 +295,12 @@ export class DirectCalls {
         await settle(this.#parts, ended, draft, { isSent, price });
         open.ended(workspaceId, intent);
       } catch (cause) {
-        // The next start charges it: until then it is spent as far as others are concerned.
+        // The next start charges it. Until then it stays reserved, so that others cannot spend it.
         isOwed = isSent;
         if (!(cause instanceof StoreUnavailable)) throw cause;
-        // Nobody may take it for undone, and do it again. The next start reports it as unknown.
-        const detail = "The call was made, but its outcome cannot be recorded.";
+        // The caller MUST NOT take it for undone and repeat it. The next start reports it as unknown.
+        const detail =
+          "The call was made, but its outcome cannot be recorded. Do not repeat it without checking its effect.";
         throw new Problem("ledger_unavailable", detail, { cause });
       }
       if (code === "agent_stopped") throw stopProblem(signal.reason, agent);
@@ -304,7 +312,7 @@ export class DirectCalls {
     }
   }
 
-  /** @param made what the call was found to be, before it waits for its budget */
+  /** @param made the call as checked before it waits for its budget */
   #paid(
     { caller: { workspaceId, scopes } }: Call,
     made: {
@@ -322,7 +330,7 @@ export class DirectCalls {
       price,
       signal,
       claim: async (tx) => {
-        // All as it is now: the call may have waited.
+        // Check everything again: the call may have waited.
         if (this.#isDraining) throw draining();
         const agent = before && ((await agents.byId(workspaceId, before.id, tx)) ?? null);
         if (before && !agent) throw agentRemoved();
@@ -354,13 +362,13 @@ export class DirectCalls {
         const code = "fault" in error && typeof error.fault === "string" ? error.fault : "tool_error";
         return { answer: failure(error.message), outcome: "failed", code };
       }
-      this.#parts.log.error("a tool failed here", { error });
+      this.#parts.log.error("a tool failed unexpectedly", { error });
       return { answer: failure("The tool failed."), outcome: "failed", code: "internal" };
     }
   }
 }
 
-/** Answers a call that was ended while it waited for a budget: nothing was sent. @throws Problem where it was ended from here */
+/** Answers a call that ended while it waited for a budget: nothing was sent. @throws Problem if Gatehouse ended it */
 async function notBegun(
   call: Call,
   input: string,
@@ -373,7 +381,7 @@ async function notBegun(
   throw reason.code === "agent_stopped" ? stopProblem(reason, agent) : draining();
 }
 
-/** How a call is answered that a stop has ended. */
+/** The answer to a call that a stop has ended. */
 function stopProblem(interruption: unknown, agent: Agent | null): Problem {
   const isAgent = interruption instanceof Interruption && interruption.reason === "agent_stopped";
   return isAgent && agent ? stopped(agent.name) : workspaceStopped();

@@ -24,7 +24,7 @@ export interface EndedCall {
 }
 
 /**
- * Records what came of a call, and charges it. What costs nothing shares a transaction with what else is recorded, and is
+ * Records and charges the outcome of a call. If it costs nothing, it shares a transaction with other entries and is
  * counted in memory.
  */
 export async function settle(
@@ -34,7 +34,7 @@ export async function settle(
   charge: { readonly isSent: boolean; readonly price: number },
 ): Promise<void> {
   const { workspaceId, agent } = call;
-  // In the words of a task's calls: nobody knows what a call did that was broken off.
+  // As for a task's calls: it is unknown what an interrupted call did.
   const outcome = draft.outcome === "cancelled" ? (charge.isSent ? "unknown" : "denied") : draft.outcome;
   const used = usageOf(call, outcome, clock.now());
   const credits = charge.isSent ? charge.price : 0;
@@ -50,7 +50,7 @@ export async function settle(
   });
 }
 
-/** What the statistics say of a call that ended at `at`. */
+/** The statistics record of a call that ended at `at`. */
 export function usageOf(
   { workspaceId, agent, tool, durationMs }: EndedCall,
   outcome: string,

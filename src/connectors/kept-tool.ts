@@ -3,8 +3,8 @@ import { ownJson } from "../base/own-text.ts";
 import type { OfferedTool } from "./source.ts";
 
 /**
- * A tool as it is kept in memory and in the store. Its schemas stay JSON text: parsed, 60 KB of small arrays take 30 times as
- * much memory, and nearly nobody needs them.
+ * A tool as kept in memory and in the store. Its schemas stay JSON text: parsed, 60 KB of small arrays take 30 times
+ * as much memory, and few callers need them.
  */
 export interface KeptTool extends Omit<OfferedTool, "inputSchema" | "outputSchema" | "binding"> {
   /** JSON text of a JSON Schema of type object. */
@@ -14,11 +14,11 @@ export interface KeptTool extends Omit<OfferedTool, "inputSchema" | "outputSchem
   readonly bindingJson?: string;
 }
 
-/** What an object of JavaScript, its strings and its places in maps take besides the characters. */
+/** Memory for a JavaScript object, its strings and its map entries, besides the characters. */
 const OBJECT_BYTES = 1_024;
 const WIDE_CHARACTER = /[^\0-\xff]/;
 
-/** The form in which a tool is kept. It shares no memory with what the tool was read from. */
+/** Converts an offered tool into the form that is kept. It shares no memory with its source. */
 export function keepTool({ inputSchema, outputSchema, binding, ...told }: OfferedTool): KeptTool {
   return {
     ...ownJson(told),
@@ -28,7 +28,7 @@ export function keepTool({ inputSchema, outputSchema, binding, ...told }: Offere
   };
 }
 
-/** The tool with its schemas parsed. The caller should not keep it. */
+/** The tool with its schemas parsed. Callers should not keep it. */
 export function expandTool(tool: KeptTool): OfferedTool {
   const { inputSchemaJson: _, outputSchemaJson, bindingJson, ...told } = tool;
   return {
@@ -41,7 +41,7 @@ export function expandTool(tool: KeptTool): OfferedTool {
 
 const parsed = new WeakMap<KeptTool, WeakRef<JsonSchema>>();
 
-/** The parsed input schema. Callers that hold it at the same time share one; it goes when the last of them has let it go. */
+/** The parsed input schema. Concurrent callers share one; it is freed when the last of them releases it. */
 export function inputSchemaOf(tool: KeptTool): JsonSchema {
   const known = parsed.get(tool)?.deref();
   if (known) return known;
@@ -50,7 +50,7 @@ export function inputSchemaOf(tool: KeptTool): JsonSchema {
   return schema;
 }
 
-/** What the tool's source needs to call it. */
+/** The data that the tool's source needs to call it. */
 export function bindingOf({ bindingJson }: Pick<KeptTool, "bindingJson">): JsonObject | undefined {
   return bindingJson === undefined ? undefined : objectOf(bindingJson);
 }
@@ -66,13 +66,13 @@ export function bytesOfTool(tool: KeptTool): number {
   const { name, title = "", description, inputSchemaJson, outputSchemaJson = "", bindingJson = "" } = tool;
   let bytes = OBJECT_BYTES;
   for (const text of [name, title, description, inputSchemaJson, outputSchemaJson, bindingJson]) {
-    // The engine keeps a text with one wide character in two bytes a character.
+    // The engine stores a text that contains a wide character with two bytes per character.
     bytes += WIDE_CHARACTER.test(text) ? 2 * text.length : text.length;
   }
   return bytes;
 }
 
-/** Whether two lists of tools are the same, in the same order. */
+/** Whether two lists contain the same tools in the same order. */
 export function areSameTools(some: readonly KeptTool[], others: readonly KeptTool[]): boolean {
   if (some === others) return true;
   return (
@@ -84,7 +84,7 @@ export function areSameTools(some: readonly KeptTool[], others: readonly KeptToo
   );
 }
 
-/** Only texts that this program made from an object get here. */
+/** Parses only texts that this program made from an object. */
 function objectOf(json: string): JsonObject {
   return JSON.parse(json) as JsonObject;
 }

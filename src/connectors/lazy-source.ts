@@ -2,7 +2,7 @@ import type { JsonObject } from "../agents/index.ts";
 import type { KeptTool } from "./kept-tool.ts";
 import { ConnectorError, type SourceCall, type ToolAnswer, type ToolSource } from "./source.ts";
 
-/** A source whose program is loaded when it is used first: a start waits for none of them. */
+/** A source whose code is loaded at first use, so that starting the server does not wait for it. */
 export class LazySource implements ToolSource {
   readonly #load: () => Promise<ToolSource>;
   #source: Promise<ToolSource> | null = null;
@@ -22,14 +22,14 @@ export class LazySource implements ToolSource {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    // What could not be loaded holds nothing open.
+    // A source that failed to load holds nothing open.
     const source = await this.#source?.catch(() => null);
     await source?.close();
   }
 
   #get(): Promise<ToolSource> {
     if (this.#isClosed) throw new ConnectorError("unavailable", "The connector was closed.");
-    // A load that failed is tried again with the next call.
+    // After a failed load, the next call tries again.
     this.#source ??= this.#load().catch((error: unknown) => {
       this.#source = null;
       throw error;

@@ -3,9 +3,9 @@ import { Problem } from "../base/errors.ts";
 import { type Bucket, type BucketRule, fullBucket, take } from "../limits/bucket.ts";
 import { ConnectorError } from "./source.ts";
 
-/** A workspace may set up all of its connectors in one go, and refresh one every two seconds from then on. */
+/** A workspace may set up all of its connectors at once, and then refresh one every two seconds. */
 export const LISTING_RULE: BucketRule = { capacity: 240, perSecond: 0.5 };
-/** Listings of one workspace at once: each holds a part of what its upstream sends, parsed. */
+/** Concurrent listings of one workspace: each holds part of its upstream's answer in memory, parsed. */
 export const LISTINGS_AT_ONCE = 8;
 
 interface WaitingListing {
@@ -13,8 +13,8 @@ interface WaitingListing {
 }
 
 /**
- * How often and how many at once a workspace may have connectors asked for their tools. Each listing costs a download, parsing and
- * a row of megabytes, for a request of 200 bytes.
+ * Limits how often and how many at once a workspace may list connectors' tools. Each listing costs a download,
+ * parsing and a row of megabytes, for a request of 200 bytes.
  */
 export class ListingAllowance {
   readonly #clock: Pick<Clock, "monotonic">;
@@ -26,18 +26,18 @@ export class ListingAllowance {
     this.#clock = clock;
   }
 
-  /** Counts a listing that a caller asks for. @throws Problem 429 `rate_limited` */
+  /** Counts a listing that a caller requests. @throws Problem 429 `rate_limited` */
   take(workspaceId: number): void {
     const now = this.#clock.monotonic();
     const bucket = this.#buckets.get(workspaceId) ?? fullBucket(LISTING_RULE, now);
     const taken = take(bucket, LISTING_RULE, now);
     this.#buckets.set(workspaceId, taken.bucket);
     if (taken.allowed) return;
-    const detail = `A workspace may create and refresh ${LISTING_RULE.capacity} connectors at once, and ${60 * LISTING_RULE.perSecond} a minute after that. Try again later.`;
+    const detail = `A workspace may create and refresh ${LISTING_RULE.capacity} connectors at once, then ${60 * LISTING_RULE.perSecond} per minute. Try again later.`;
     throw new Problem("rate_limited", detail, { headers: { "Retry-After": String(taken.retrySeconds) } });
   }
 
-  /** Does `list` when the workspace's turn has come. @throws ConnectorError if the signal aborts before */
+  /** Runs `list` when it is the workspace's turn. @throws ConnectorError if the signal aborts first */
   async inTurn<Result>(
     workspaceId: number,
     signal: AbortSignal,
@@ -80,7 +80,7 @@ export class ListingAllowance {
     });
   }
 
-  /** Hands the turn on to the next listing that waits. */
+  /** Starts the next waiting listing. */
   #next(workspaceId: number): void {
     const waiting = this.#waiting.get(workspaceId);
     for (const listing of waiting ?? []) {

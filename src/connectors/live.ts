@@ -13,7 +13,7 @@ import {
 } from "./source.ts";
 import type { ToolRoom } from "./tool-room.ts";
 
-/** Told of each call, for the metrics. */
+/** Called after each call, for the metrics. */
 export type CallWatch = (call: {
   readonly workspaceId: number;
   readonly connector: string;
@@ -25,17 +25,17 @@ export interface LiveParts {
   readonly log: Log;
   readonly now: () => number;
   readonly watch: CallWatch;
-  /** The room in memory for tools. */
+  /** Memory limits for tools. */
   readonly room: Pick<ToolRoom, "hold" | "release">;
   readonly allowance: Pick<ListingAllowance, "inTurn">;
-  /** Told that the connector's status is another. */
+  /** Called when the connector's status has changed. */
   statusChanged(): void;
 }
 
-/** The result of the last time that a connector was asked for its tools. */
+/** The result of a connector's last listing. */
 export type ListingResult = Pick<StoredConnector, "status" | "error" | "tools">;
 
-/** Faults that say something about the upstream as a whole, and not about one call. */
+/** Faults that concern the upstream as a whole, not one call. */
 const UNHEALTHY: ReadonlySet<ConnectorFault> = new Set([
   "unreachable",
   "timeout",
@@ -43,7 +43,7 @@ const UNHEALTHY: ReadonlySet<ConnectorFault> = new Set([
   "forbidden_address",
 ]);
 
-/** A connector at work: its source, what that offers, and how it is. */
+/** A connector in use: its source, its tools and its status. */
 export class LiveConnector {
   readonly stored: KnownConnector;
   readonly #source: ToolSource | null;
@@ -52,12 +52,12 @@ export class LiveConnector {
   #error: string | null;
   #output: string | undefined;
   #tools: readonly KeptTool[];
-  /** Why its newest tools are not kept; its calls go on with those that are. */
+  /** Why its newest tools were not kept. Calls continue with the previous tools. */
   #limit: string | null = null;
   #ended = false;
   #listing: Promise<unknown> = Promise.resolve();
 
-  /** `source` null: it cannot be used, as `stored.error` says. */
+  /** `source` null: the connector cannot be used, for the reason in `stored.error`. */
   constructor(
     { tools, ...stored }: KnownConnector & Pick<StoredConnector, "tools">,
     source: ToolSource | null,
@@ -71,7 +71,7 @@ export class LiveConnector {
     this.#tools = tools;
     const refusal = parts.room.hold(stored.workspaceId, stored.id, tools);
     if (refusal === undefined) return;
-    // An earlier version may have stored more than there is room for.
+    // An earlier version may have stored more tools than now fit.
     this.#tools = [];
     this.#limit = this.#noRoom(refusal);
     if (this.#status !== "disabled") this.#status = "unreachable";
@@ -93,14 +93,18 @@ export class LiveConnector {
   }
 
   /**
-   * Asks for the tools; what it offered before stays where it cannot be reached. One listing after the other. Never throws.
-   * @returns whether it answered
+   * Asks for the tools. If the upstream cannot be reached, the previous tools stay. Listings run one at a time. Never
+   * throws.
+   * @returns whether the listing succeeded
    */
   list(signal: AbortSignal): Promise<boolean> {
     return this.#inTurn(() => this.#list(signal));
   }
 
-  /** As `list`. @returns the result just before it was asked, which an earlier listing may have changed, and the new one */
+  /**
+   * As `list`. @returns the result just before this listing, which an earlier listing may have changed, and the new
+   * one
+   */
   listAnew(signal: AbortSignal): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {
     return this.#inTurn(async () => {
       const before = this.said;
@@ -161,14 +165,14 @@ export class LiveConnector {
     }
   }
 
-  /** Ends what it holds open; calls that are out fail. Never throws. */
+  /** Closes the source; in-flight calls fail. Never throws. */
   async end(): Promise<void> {
     this.#ended = true;
     this.#parts.room.release(this.stored.id);
     await this.#source?.close();
   }
 
-  /** @throws ConnectorError if there is no room for them; then what it offered before stays */
+  /** @throws ConnectorError if there is no room for them; then the previous tools stay */
   #keep(tools: readonly KeptTool[]): void {
     const { workspaceId, id } = this.stored;
     const refusal = areSameTools(tools, this.#tools)
@@ -180,7 +184,7 @@ export class LiveConnector {
   }
 
   #noRoom(refusal: string): string {
-    return `The connector ${this.stored.name} offers more than can be kept: its tools ${refusal}.`;
+    return `There is no room for the tools of the connector ${this.stored.name}: it offers ${refusal}.`;
   }
 
   #is(status: ConnectorStatus, error: string | null, output?: string): void {
@@ -194,16 +198,16 @@ export class LiveConnector {
       });
     }
     this.#status = status;
-    // An upstream's words may have been cut from megabytes.
+    // An upstream's text may be a slice of megabytes. Copy it, so those can be freed.
     this.#error = error === null ? null : ownText(error);
     this.#output = output === undefined ? undefined : ownText(output);
     if (isOther) this.#parts.statusChanged();
   }
 
-  /** Of an error that its source did not word, nothing is repeated: it may hold what must not be shown. */
+  /** Never repeats an error that its source did not word: it may contain secrets. */
   #wordsOf(error: unknown): string {
     if (error instanceof ConnectorError) return error.message;
-    this.#parts.log.error("a connector failed here", { connector: this.stored.name, error });
+    this.#parts.log.error("a connector failed unexpectedly", { connector: this.stored.name, error });
     return `The connector ${this.stored.name} failed.`;
   }
 }

@@ -14,18 +14,19 @@ import type { Db, Tx } from "../store/db.ts";
 /** A call that costs something. */
 export interface PaidCall {
   readonly budgets: Budgets;
-  /** What it reserves, as its transaction sees it. */
+  /** What the call reserves, read in its transaction. */
   claim(tx: Tx): Promise<Claim>;
   /** Micro-credits. */
   readonly price: number;
-  /** Aborts where the caller does not wait for a budget any more. */
+  /** Aborts when the caller no longer waits for a budget. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Which calls outside of tasks are out. Each has its intent in the ledger, and no row of its own: the store is told, with
- * the first one, from which entry on there may be some that have not ended, and now and then how far that has moved. A start
- * after a crash finds them by reading on from there. (A row a call, written and deleted, took 5 to 20 µs of each.)
+ * Tracks in-flight calls outside of tasks. Each has its intent in the ledger, but no row of its own: at the first
+ * one, the store records the entry from which calls may still be open, and now and then how far that has moved. After
+ * a crash, the next start finds them by reading on from there. (Writing and deleting a row per call took 5 to 20 µs
+ * each.)
  */
 export class OpenCalls {
   readonly #db: Db;
@@ -39,7 +40,8 @@ export class OpenCalls {
   }
 
   /**
-   * Records the intent of `call`, and that it is out. One that costs something waits where its budgets are reserved.
+   * Records the intent of `call`, and that it is in flight. If it costs something, it waits for its budgets to be
+   * reserved.
    * @returns the intent's seq, once both are on disk. @throws Problem 402 `credits_exhausted`
    */
   async begin(call: Call, input: string, paid: PaidCall | null = null): Promise<number> {
@@ -75,18 +77,21 @@ export class OpenCalls {
     }
   }
 
-  /** Its outcome is on disk. One whose outcome could not be written stays open: the next start reports it. */
+  /**
+   * Called when a call's outcome is on disk. If its outcome could not be written, the call stays open and the next
+   * start reports it.
+   */
   ended(workspaceId: number, intent: number): void {
     this.#workspaces.get(workspaceId)?.intents.delete(intent);
   }
 
-  /** Tells the store how far it has moved. Called every few seconds, and at the end. */
+  /** Stores how far the position has moved. Called every few seconds, and at the end. */
   async save(): Promise<void> {
     for (const [workspaceId, open] of this.#workspaces) {
       if (open.from === null || open.entering > 0) continue;
       const first = open.intents.size === 0 ? null : Math.min(...open.intents);
       if (first === open.from) continue;
-      // A call that begins while this is written notes itself anew, behind it.
+      // A call that begins during this write records its own position afterwards.
       open.from = first;
       await noteFrom(this.#db, workspaceId, first);
     }
@@ -102,11 +107,11 @@ export interface LostCallsParts {
 }
 
 /**
- * Reports the calls that were out when an earlier process died: whether they were done is not known, and none is made
- * again. Each is charged its price, since it may have been made. Called once, at the start.
+ * Reports the calls that were in flight when an earlier process died. It is unknown whether they were carried out,
+ * and none is repeated. Each is charged its price, since it may have been made. Called once, at the start.
  *
- * The note says only where to begin. Which calls were out is read from entries that were held against the signed tree: nobody but
- * this server can have it record a call, or charge it to somebody.
+ * The stored position only says where to begin. Which calls were open is read from entries that were verified against
+ * the signed tree: only this server can cause a call to be recorded, or charged to anyone.
  *
  * @throws LedgerChanged
  */
@@ -156,7 +161,10 @@ export async function reportLostCalls(
   await noteFrom(db, workspaceId, null);
 }
 
-/** As `reportLostCalls`. While the ledger is not as it was signed, calls stay noted: a later start reports them. */
+/**
+ * As `reportLostCalls`. While the ledger differs from the signed tree, the stored position stays: a later start
+ * reports the calls.
+ */
 export async function reportLost(
   { log, ...parts }: LostCallsParts & { readonly log: Log },
   workspaceId: number,
@@ -165,7 +173,10 @@ export async function reportLost(
     await reportLostCalls(parts, workspaceId);
   } catch (error) {
     if (!(error instanceof LedgerChanged)) throw error;
-    log.error("calls that were out are not reported, since the ledger was changed", { workspaceId, error });
+    log.error("calls interrupted by the last stop are not reported, because the ledger was changed", {
+      workspaceId,
+      error,
+    });
   }
 }
 
@@ -187,7 +198,7 @@ function keyOf(workspaceId: number): string {
   return `calls_open_from:${workspaceId}`;
 }
 
-/** From here on there may be calls that are out. Several begin at once: the first of them counts. */
+/** Records that calls may be open from this entry on. If several begin at once, the first counts. */
 async function noteFirst(tx: Tx, workspaceId: number, seq: number): Promise<void> {
   await tx.run(
     `INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE
@@ -196,7 +207,7 @@ async function noteFirst(tx: Tx, workspaceId: number, seq: number): Promise<void
   );
 }
 
-/** Null: none is out. */
+/** Null if no call is open. */
 async function noteFrom(db: Db, workspaceId: number, seq: number | null): Promise<void> {
   if (seq === null) await db.run("DELETE FROM meta WHERE key = $1", [keyOf(workspaceId)]);
   else await db.run("UPDATE meta SET value = $2 WHERE key = $1", [keyOf(workspaceId), String(seq)]);

@@ -36,11 +36,11 @@ import type { DefinitionStore } from "./stored-definition.ts";
 
 export interface OpenConnectorsParts {
   readonly config: Pick<Config, "dataDir" | "connectors" | "listen">;
-  /** Encrypts what connectors are reached with. */
+  /** Encrypts connectors' definitions. */
   readonly secretKey: SecretKey;
   /** This Gatehouse's id, which its requests carry. */
   readonly instance: string;
-  /** The program's entry, which the processes that read OpenAPI documents are started with. */
+  /** The program's entry, used to start the processes that read OpenAPI documents. */
   readonly main: URL;
   /** The port that the server listens on; null while it does not. */
   readonly listening: () => number | null;
@@ -56,23 +56,23 @@ export interface OpenConnectorsParts {
   readonly random: RandomSource;
   readonly log: Log;
   readonly watch: CallWatch;
-  /** Told that a connector has come or gone, or that its status or its tools are others. */
+  /** Called when a connector was added or removed, or its status or tools have changed. */
   changed(workspaceId: number, name: string): void;
 }
 
-/** The whole of the connectors, put together: what there is, who may use it, and calls outside of tasks. */
+/** The connectors, the registry of who may use their tools, and calls outside of tasks. */
 export interface OpenedConnectors {
   readonly connectors: Connectors;
   readonly programs: ProgramRules;
   readonly registry: ToolRegistry;
   readonly calls: DirectCalls;
-  /** Keeps the store's note of which calls have ended, and its statistics of them. Called every few seconds. */
+  /** Stores which calls have ended, and their statistics. Called every few seconds. */
   keepHouse(): Promise<void>;
-  /** Ends every child and connection. */
+  /** Ends all child processes and connections. */
   stop(): Promise<void>;
 }
 
-/** @throws OperatorError where the key of the secrets cannot be had */
+/** @throws OperatorError if the key for secrets is not available */
 export async function openConnectors(parts: OpenConnectorsParts): Promise<OpenedConnectors> {
   const { config, db, ledger, budgets, agents, workspaces, clock, ids, log, watch } = parts;
   const outbound = createOutbound({
@@ -144,7 +144,7 @@ function openMcp(
   const given = { fetch, mask, clock, random, log, timeoutMs, instance, toolsChanged };
   return new LazySource(async () => {
     const { mcpSource } = await import("./mcp-upstream/source.ts");
-    if (connector === null) throw new Error("an MCP server is reached only once its connector is stored");
+    if (connector === null) throw new Error("an MCP source needs a stored connector");
     const users = programUsers?.usersOf(connector) ?? null;
     return mcpSource({ name }, definition, { ...given, programUsers: users });
   });
@@ -169,7 +169,7 @@ function openOpenApi(
 }
 
 function definitionStore({ secretKey: key, random }: OpenConnectorsParts): DefinitionStore {
-  // A definition that was moved to another row opens no more.
+  // A definition that was moved to another row cannot be decrypted.
   const context = (workspaceId: number, name: string) => `connector\n${workspaceId}\n${name}`;
   return {
     seal: (workspaceId, name, definition) =>
@@ -181,7 +181,7 @@ function definitionStore({ secretKey: key, random }: OpenConnectorsParts): Defin
   };
 }
 
-/** Addresses are checked when a connector is created, and at each start. @throws Problem 422 */
+/** Checks addresses when a connector is created, and at each start. @throws Problem 422 */
 function checkAddresses(definition: ConnectorDefinition, outbound: Outbound): void {
   if (definition.kind === "mcp") {
     const { transport } = definition;

@@ -8,7 +8,7 @@ import type { Sql } from "../store/db.ts";
 import type { StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition, StdioTransport } from "./definition.ts";
 
-/** Who may have programs started on this machine: connectors over stdio, as `connectors.stdio` rules. */
+/** Decides who may start programs on this machine through stdio connectors, according to `connectors.stdio`. */
 export class ProgramRules {
   readonly #rule: StdioRule;
   readonly #sql: Sql;
@@ -20,7 +20,7 @@ export class ProgramRules {
     this.#workspaces = workspaces;
   }
 
-  /** Whether the caller may add connectors that start programs, and so may read what these programs write. */
+  /** Whether the caller may add connectors that start programs, and so may read the output of these programs. */
   mayAdd(caller: Caller): boolean {
     if (this.#rule === "none") return false;
     if (isOperator(caller)) return true;
@@ -28,7 +28,7 @@ export class ProgramRules {
   }
 
   /**
-   * The definition as it is kept: one that starts a program names who added it.
+   * The definition to store. If it starts a program, it records who added it.
    * @throws Problem 403 `operator_only`; 422 if no connector may start a program
    */
   admit(definition: ConnectorDefinition, caller: Caller): ConnectorDefinition {
@@ -36,7 +36,7 @@ export class ProgramRules {
     if (!transport) return definition;
     const byOperator = isOperator(caller);
     if (this.#rule === "none" && byOperator) {
-      throw invalidField("/transport/type", "stdio is switched off here (connectors.stdio is none)");
+      throw invalidField("/transport/type", "stdio is disabled on this server (connectors.stdio is none)");
     }
     if (!this.mayAdd(caller)) throw operatorOnly(caller);
     return { kind: "mcp", transport: { ...transport, addedBy: byOperator ? "operator" : "workspace" } };
@@ -47,17 +47,17 @@ export class ProgramRules {
     const transport = programOf(definition);
     if (!transport || this.#rule === "all") return;
     if (this.#rule === "none") {
-      throw new Problem("operator_only", "It starts a program, and connectors.stdio is none.");
+      throw new Problem("operator_only", "It starts a program, but connectors.stdio is none.");
     }
     if (await this.#isOperators(transport, stored)) return;
     const { name: workspace } = this.#workspaces.get(stored.workspaceId);
     throw new Problem(
       "operator_only",
-      `It starts a program, which the operator has not authorised. Remove it, and have the operator add it again with: gatehouse connector add --workspace ${workspace}. Or set connectors.stdio to all.`,
+      `It starts a program that the operator has not authorised. Remove the connector and ask the operator to add it again with: gatehouse connector add --workspace ${workspace}. Or set connectors.stdio to all.`,
     );
   }
 
-  /** Old definitions do not name who added them. Their rows do, and the row of a token outlives its revocation. */
+  /** Old definitions do not record who added them. Their rows do, and a token's row outlives its revocation. */
   async #isOperators({ addedBy }: StdioTransport, stored: StoredConnector): Promise<boolean> {
     if (addedBy !== undefined) return addedBy === "operator";
     const { authorisedBy, workspaceId } = stored;
@@ -83,6 +83,6 @@ function operatorOnly({ agent }: Caller): Problem {
     "operator_only",
     agent
       ? `This token acts as ${agent.name}, and no agent may start programs on this machine.`
-      : "Connectors over stdio start programs on this machine: ask its operator to add this one.",
+      : "Connectors over stdio start programs on the server's machine. Ask its operator to add this one.",
   );
 }

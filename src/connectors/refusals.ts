@@ -1,9 +1,13 @@
 import { Problem } from "../base/errors.ts";
 
 export function tooMany(limit: number): Problem {
-  return new Problem("rate_limited", `The workspace has ${limit} tool calls out.`, {
-    headers: { "Retry-After": "1" },
-  });
+  return new Problem(
+    "rate_limited",
+    `The workspace already has ${limit} tool calls in flight. Try again later.`,
+    {
+      headers: { "Retry-After": "1" },
+    },
+  );
 }
 
 export function stopped(agent: string): Problem {
@@ -11,7 +15,7 @@ export function stopped(agent: string): Problem {
 }
 
 export function workspaceStopped(): Problem {
-  return new Problem("agent_stopped", "The workspace is stopped: none of its tools is called.");
+  return new Problem("agent_stopped", "The workspace is stopped, so none of its tools can be called.");
 }
 
 export function agentRemoved(): Problem {
@@ -19,13 +23,13 @@ export function agentRemoved(): Problem {
 }
 
 export function draining(): Problem {
-  return new Problem("draining", "The server is shutting down and takes no new calls.", {
+  return new Problem("draining", "The server is shutting down and accepts no new calls.", {
     headers: { "Retry-After": "5" },
   });
 }
 
 export function connectorTaken(name: string): Problem {
-  return new Problem("connector_exists", `A connector named ${name} exists already.`);
+  return new Problem("connector_exists", `A connector named ${name} already exists.`);
 }
 
 export function unknownConnector(name: string): Problem {

@@ -9,21 +9,24 @@ import { inputSchemaOf } from "./kept-tool.ts";
 import type { ContentBlock, ToolAnswer } from "./source.ts";
 import { definitionHash } from "./tool-definition.ts";
 
-/** Whose rights a tool is used with: the agent's, narrowed by the token's. */
+/** The rights a tool is used with: the agent's, narrowed by the token's. */
 export interface ToolUser {
-  /** Globs of the agent; `*` where there is none. */
+  /** Globs of the agent; `*` if there is none. */
   readonly tools: readonly string[];
   /** Scopes of the token. */
   readonly scopes: readonly string[];
 }
 
 /**
- * Characters of the definitions of a task's tools (name, description, schema): all of them are sent with each request to a model. It
- * is more than the context of most models holds.
+ * Characters of the definitions of a task's tools (name, description, schema), which are all sent with each request
+ * to a model. More than most models' context can hold.
  */
 const DEFINITIONS = 1024 * 1024;
 
-/** Which tools somebody may use. Asked when a task is accepted, when it starts, before each call, and for each listing. */
+/**
+ * Decides which tools a caller may use. Checked when a task is accepted, when it starts, before each call, and for
+ * each listing.
+ */
 export class ToolRegistry {
   readonly catalogue: Catalogue;
 
@@ -32,11 +35,12 @@ export class ToolRegistry {
   }
 
   /**
-   * The tools of these names, in order, for a task.
-   * @throws Problem 422 `unknown_tool`, 403 `tool_forbidden`; 422 `validation_failed` if their definitions are too long together
+   * The tools with these names, in order, for a task.
+   * @throws Problem 422 `unknown_tool`, 403 `tool_forbidden`; 422 `validation_failed` if their definitions are too
+   *   long together
    */
   find(workspaceId: number, names: readonly string[], user: ToolUser): readonly CatalogueTool[] {
-    // All names first: which refusal comes does not hang on the order in which tools are listed.
+    // Look up all names first, so that the order of the tools does not decide which error is returned.
     const found = names.map((name, index) => {
       const tool = this.catalogue.find(workspaceId, name);
       if (tool) return tool;
@@ -55,30 +59,30 @@ export class ToolRegistry {
     return tool;
   }
 
-  /** Whether a person has to approve a call, by the agent's own globs or else by what the connector marks. */
+  /** Whether a person has to approve a call: by the agent's own globs, otherwise by the connector's annotations. */
   needsApproval(workspaceId: number, name: string, approvals: readonly string[] | null): boolean {
     if (approvals !== null) return restrictsTool(approvals, name);
     return this.catalogue.find(workspaceId, name)?.offered.destructive === true;
   }
 
-  /** The hash of what stands behind a tool's name at this moment (`definitionHash`). */
+  /** The hash of a tool's current definition (`definitionHash`). */
   definitionOf(workspaceId: number, name: string): string | undefined {
     const tool = this.catalogue.find(workspaceId, name);
     return tool && definitionHash(tool);
   }
 
-  /** Whether a call that may have been made can be made again without harm, by what the connector says of the tool. */
+  /** Whether a call that may have been made can safely be repeated, according to the tool's annotations. */
   mayRepeat(workspaceId: number, name: string): boolean {
     const annotations = this.catalogue.find(workspaceId, name)?.offered.annotations;
     return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
   }
 
-  /** The same, as the framework's tools, which act for `actor`. @throws Problem as `find` does */
+  /** The same as `find`, as the framework's tools, which act for `actor`. @throws Problem as `find` does */
   resolve(workspaceId: number, names: readonly string[], user: ToolUser, actor: ToolActor): readonly Tool[] {
     return this.find(workspaceId, names, user).map((tool) => agentTool(tool, actor));
   }
 
-  /** Whether this tool may be used at this moment. */
+  /** Whether this tool may be used now. */
   allows(workspaceId: number, name: string, user: ToolUser): boolean {
     const tool = this.catalogue.find(workspaceId, name);
     return tool !== undefined && refusalOf(tool, user) === undefined;
@@ -91,8 +95,8 @@ export class ToolRegistry {
 }
 
 /**
- * What a client or a model names stays in the ledger for ever: only what can be a tool's name, and no secret put in its
- * place.
+ * Names given by clients and models stay in the ledger forever, so only possible tool names are recorded, never a
+ * secret sent in place of one.
  */
 export function isToolName(name: string): boolean {
   return /^[\w.-]{1,128}$/.test(name) && redact(name) === name;
@@ -116,7 +120,7 @@ function refuseLong(tools: readonly CatalogueTool[]): void {
   if (length <= DEFINITIONS) return;
   throw invalidField(
     "/tools",
-    `the definitions of these ${tools.length} tools have ${length} characters, and a model is sent ${DEFINITIONS} at most. Name fewer tools`,
+    `the definitions of these ${tools.length} tools have ${length} characters in total; the limit is ${DEFINITIONS}. Name fewer tools`,
   );
 }
 
@@ -146,7 +150,7 @@ function agentTool(tool: CatalogueTool, actor: ToolActor): Tool {
   });
 }
 
-/** What of an answer a model can read; of everything else, that it is there. */
+/** The text of an answer that a model can read. Other content is only mentioned. */
 export function textOf(answer: ToolAnswer): string {
   return answer.content.map(blockText).join("\n");
 }

@@ -24,7 +24,7 @@ const Transport = Type.Object(
     url: Type.Optional(Url),
     headers: Type.Optional(
       Type.Record(
-        // RFC 9110, section 5.6.2; what HTTP cannot carry would be refused later, in an error that quotes it.
+        // RFC 9110, section 5.6.2. A name that HTTP cannot carry would be refused later, in an error that quotes it.
         Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
         Type.String({ maxLength: 16_384, pattern: "^[\\t -~]*$" }),
         { maxProperties: 100, ...closed },
@@ -46,7 +46,7 @@ const Auth = Type.Object(
   closed,
 );
 
-/** What creates a connector (contract, section 6). */
+/** The request that creates a connector (contract, section 6). */
 export const ConnectorCreate = Type.Object(
   {
     name: Type.String({ pattern: CONNECTOR_NAME, maxLength: CONNECTOR_NAME_LENGTH }),
@@ -55,7 +55,8 @@ export const ConnectorCreate = Type.Object(
       Type.Array(Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_.*?-]+$" }), {
         minItems: 1,
         maxItems: 100,
-        description: "Globs over its own tools' names (`*`: any characters, `?`: one); default all.",
+        description:
+          "Globs over its own tools' names (`*` matches any characters, `?` matches one). Default: all tools.",
       }),
     ),
     transport: Type.Optional(Transport),
@@ -73,7 +74,7 @@ export const ConnectorCreate = Type.Object(
 
 export type ConnectorRequest = Static<typeof ConnectorCreate>;
 
-/** Fields of a transport or of an auth, by its type: what it needs, and what it may have besides. */
+/** Fields of a transport or an auth, by its type: required ones, and optional ones. */
 const TRANSPORT_FIELDS = {
   stdio: { needs: ["command"], may: ["args", "env"] },
   http: { needs: ["url"], may: ["headers"] },
@@ -86,13 +87,13 @@ const AUTH_FIELDS = {
   query: { needs: ["name", "value"], may: [] },
 } as const;
 
-/** The definition that a request asks for. @throws Problem 422 for fields that do not go together */
+/** The definition that a request describes. @throws Problem 422 for fields that do not go together */
 export function definitionOf(request: ConnectorRequest): ConnectorDefinition {
   return request.kind === "mcp" ? mcpOf(request) : openApiOf(request);
 }
 
 function mcpOf(request: ConnectorRequest): McpDefinition {
-  refuseFields(request, ["spec", "base_url", "auth"], "is for kind openapi");
+  refuseFields(request, ["spec", "base_url", "auth"], "is only valid for kind openapi");
   const { transport } = request;
   if (!transport) throw invalidField("/transport", "is required for kind mcp");
   checkFields("/transport", transport, TRANSPORT_FIELDS[transport.type]);
@@ -104,7 +105,7 @@ function mcpOf(request: ConnectorRequest): McpDefinition {
 }
 
 function openApiOf(request: ConnectorRequest): OpenApiDefinition {
-  refuseFields(request, ["transport"], "is for kind mcp");
+  refuseFields(request, ["transport"], "is only valid for kind mcp");
   const { spec } = request;
   if (spec === undefined) throw invalidField("/spec", "is required for kind openapi");
   return {
@@ -120,13 +121,13 @@ function authOf(auth: Static<typeof Auth>): OpenApiAuth {
   const { type, token = "", username = "", password = "", name = "", value = "" } = auth;
   for (const [field, text] of Object.entries({ token, username, password, value })) {
     if (!/^[\t -~]*$/.test(text) && type !== "query" && type !== "basic") {
-      throw invalidField(`/auth/${field}`, "must be printable ASCII: a header carries it");
+      throw invalidField(`/auth/${field}`, "must be printable ASCII, because it is sent in a header");
     }
   }
   if (type === "bearer") return { type, token };
   if (type === "basic") return { type, username, password };
   if (type === "header" && !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
-    throw invalidField("/auth/name", "is not a header's name");
+    throw invalidField("/auth/name", "is not a valid header name");
   }
   return { type, name, value };
 }
@@ -141,7 +142,7 @@ function checkFields(
   }
   for (const field of Object.keys(given)) {
     if (field !== "type" && !needs.includes(field) && !may.includes(field)) {
-      throw invalidField(`${path}/${field}`, `is not for ${given.type}`);
+      throw invalidField(`${path}/${field}`, `is not valid for ${given.type}`);
     }
   }
 }

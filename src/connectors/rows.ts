@@ -20,13 +20,13 @@ interface Row {
 const COLUMNS =
   "id, workspace_id, name, kind, definition, scopes, status, error, tools, authorised_by, authorised_at, seal";
 
-/** A connector, and whether its row is as this server has written it. */
+/** A connector, and whether its row is unchanged since this server wrote it. */
 export interface LoadedConnector {
   readonly stored: StoredConnector;
   readonly isIntact: boolean;
 }
 
-/** A workspace's connectors, oldest first. One at a time: each may have megabytes of tools and of its definition. */
+/** A workspace's connectors, oldest first. Yielded one at a time: each may have megabytes of tools and definition. */
 export async function* loadConnectors(sql: Sql, workspaceId: number): AsyncGenerator<LoadedConnector> {
   const find = "SELECT id FROM connectors WHERE workspace_id = $1 ORDER BY id";
   for (const { id } of await sql.all<{ id: number }>(find, [workspaceId])) {
@@ -44,7 +44,7 @@ async function loadConnector(
   return row && { stored: fromRow(row), isIntact: sql.seals.fits("connectors", row) };
 }
 
-/** A connector's definition, encrypted. Undefined if the connector was removed. */
+/** A connector's encrypted definition. Undefined if the connector was removed. */
 export async function readDefinition(
   sql: Sql,
   { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
@@ -54,7 +54,7 @@ export async function readDefinition(
   return row?.definition;
 }
 
-/** How many connectors a workspace has, and the bytes of their definitions. */
+/** The number of a workspace's connectors, and the bytes of their definitions. */
 export async function countConnectors(
   sql: Sql,
   workspaceId: number,
@@ -64,7 +64,7 @@ export async function countConnectors(
   return (await sql.get<{ count: number; bytes: number }>(count, [workspaceId])) ?? { count: 0, bytes: 0 };
 }
 
-/** @returns undefined where the name is taken */
+/** @returns undefined if the name is taken */
 export async function insertConnector(
   tx: Tx,
   connector: Omit<StoredConnector, "id">,
@@ -92,8 +92,8 @@ export async function insertConnector(
 }
 
 /**
- * The result of the last listing. By id: a connector of the same name may have taken its place.
- * @param hasNewTools false: the tools are what is stored, and stay. They may be megabytes
+ * Stores the result of the last listing. By id: a connector of the same name may have replaced it.
+ * @param hasNewTools false: the stored tools are current and are not written again. They may be megabytes
  */
 export async function updateConnector(
   tx: Tx,

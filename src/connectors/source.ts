@@ -3,8 +3,8 @@ import type { Via } from "../base/via.ts";
 import type { KeptTool } from "./kept-tool.ts";
 
 /**
- * What a tool says about itself, as MCP has it (specification 2025-11-25, `ToolAnnotations`). Hints, never guarantees:
- * they are passed on, and only `destructiveHint` moves anything here.
+ * A tool's description of its own behaviour, as in MCP (specification 2025-11-25, `ToolAnnotations`). Hints, never
+ * guarantees: they are passed on, and only `destructiveHint` has an effect here.
  */
 export interface ToolAnnotations {
   readonly title?: string;
@@ -16,39 +16,39 @@ export interface ToolAnnotations {
 
 /** A tool as its connector offers it. Plain JSON. `KeptTool` is the form in which it is kept. */
 export interface OfferedTool {
-  /** Without the connector's name: `[a-zA-Z0-9_.-]`, 100 characters at most, unlike any other of its connector. */
+  /** Without the connector's name: `[a-zA-Z0-9_.-]`, at most 100 characters, unique within its connector. */
   readonly name: string;
   readonly title?: string;
   readonly description: string;
   /** A JSON Schema of type object. */
   readonly inputSchema: JsonSchema;
-  /** A JSON Schema of type object, of `structuredContent`. */
+  /** A JSON Schema of type object, for `structuredContent`. */
   readonly outputSchema?: JsonSchema;
   readonly annotations?: ToolAnnotations;
-  /** It may destroy or change something outside; decides on whether a person has to approve. */
+  /** Whether the tool may destroy or change something outside. Decides whether a person has to approve its calls. */
   readonly destructive: boolean;
-  /** The Gatehouses that a call of it passes behind this one, nearest first. */
+  /** The Gatehouses that a call passes after this one, nearest first. */
   readonly path?: Via;
-  /** What its source needs to call it, and nobody else reads: the upstream's own name, an operation's method and path. */
+  /** Data that only its source uses to call it: the upstream's own name, or an operation's method and path. */
   readonly binding?: JsonObject;
 }
 
-/** One part of an answer, as MCP has it: `type` is text, image, audio, resource or resource_link. */
+/** One part of an answer, as in MCP: `type` is text, image, audio, resource or resource_link. */
 export interface ContentBlock {
   readonly type: string;
   readonly [field: string]: unknown;
 }
 
-/** What a call answered: MCP's `CallToolResult`, the common form of all connectors. */
+/** The answer to a call: MCP's `CallToolResult`, the common form of all connectors. */
 export interface ToolAnswer {
   readonly content: readonly ContentBlock[];
   /** Plain JSON. */
   readonly structuredContent?: Readonly<Record<string, unknown>>;
-  /** The tool itself says that it failed; the content says how. */
+  /** The tool itself reports that it failed; the content says how. */
   readonly isError?: boolean;
 }
 
-/** How far a call is, as MCP's progress notifications say it. */
+/** The progress of a call, as in MCP's progress notifications. */
 export interface Progress {
   readonly progress: number;
   readonly total?: number;
@@ -56,7 +56,7 @@ export interface Progress {
 }
 
 export interface SourceCall {
-  /** Aborts when the caller gives up: the upstream is told. */
+  /** Aborts when the caller gives up; the upstream is notified. */
   readonly signal: AbortSignal;
   readonly callId: string;
   /** The Gatehouses that the call had passed before it came here. */
@@ -64,25 +64,26 @@ export interface SourceCall {
   readonly progress?: (progress: Progress) => void;
 }
 
-/** Where the tools of one connector come from and where their calls go. Made anew when its definition changes. */
+/** Provides the tools of one connector and makes their calls. Replaced when the connector's definition changes. */
 export interface ToolSource {
-  /** Asks for the tools. May return the same list as the last time if nothing has changed. @throws ConnectorError */
+  /** Lists the tools. May return the same list as before if nothing has changed. @throws ConnectorError */
   list(signal: AbortSignal): Promise<readonly KeptTool[]>;
-  /** `input` fits the tool's schema. @throws ConnectorError */
+  /** `input` is valid for the tool's schema. @throws ConnectorError */
   call(tool: KeptTool, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
-  /** Ends what it holds open; resolves when nothing is left. Never throws. */
+  /** Closes everything that it holds open; resolves when that is done. Never throws. */
   close(): Promise<void>;
 }
 
 /**
  * - `unreachable`: no connection, or it was lost
  * - `timeout`: no answer in time
- * - `unavailable`: not tried, since it failed again and again; the message says when it will be
- * - `invalid_answer`: what came is not what the protocol says
- * - `too_large`: more came than is taken
- * - `nested_too_deep`: JSON came that is nested more deeply than is taken
- * - `refused`: the upstream said no (a status, a JSON-RPC error)
- * - `forbidden_address`: the address may not be reached from here
+ * - `unavailable`: not tried, because of repeated failures (the message says when the next attempt is) or because a
+ *   limit of in-flight requests is reached
+ * - `invalid_answer`: the answer violates the protocol
+ * - `too_large`: the answer exceeds a limit
+ * - `nested_too_deep`: the answer's JSON is nested too deeply
+ * - `refused`: the upstream refused (a status, a JSON-RPC error)
+ * - `forbidden_address`: connectors may not reach the address
  * - `cancelled`: the caller gave up
  */
 export type ConnectorFault =
@@ -97,14 +98,14 @@ export type ConnectorFault =
   | "cancelled";
 
 /**
- * What went wrong with a connector, in words that may be shown to anybody: the connector's secrets are masked, and what
- * an upstream wrote is cut. The model and MCP clients read the message.
+ * A connector's error, in words that may be shown to anyone: the connector's secrets are masked, and an upstream's
+ * text is cut. Models and MCP clients read the message.
  */
 export class ConnectorError extends ToolError {
   readonly fault: ConnectorFault;
   /**
-   * What the connector's program wrote on its standard error before it failed, masked. A program can spell a secret in a way that
-   * no mask finds: MUST be shown only to callers who may add such connectors.
+   * What the connector's program wrote to standard error before it failed, masked. A program can spell a secret in a
+   * way that no mask finds: MUST be shown only to callers who may add such connectors.
    */
   readonly output: string | undefined;
 

@@ -4,14 +4,14 @@ import type { ConnectorDefinition } from "./definition.ts";
 import { readDefinition } from "./rows.ts";
 import { ConnectorError } from "./source.ts";
 
-/** Keeps definitions, which hold secrets, so that only this installation reads them. */
+/** Encrypts definitions, which contain secrets, so that only this installation can read them. */
 export interface DefinitionStore {
   seal(workspaceId: number, name: string, definition: ConnectorDefinition): Uint8Array;
-  /** @throws Error with a message that may be shown, where the key is another or the bytes are damaged */
+  /** @throws Error with a message that may be shown, if the key is another one or the bytes are damaged */
   open(workspaceId: number, name: string, sealed: Uint8Array): ConnectorDefinition;
 }
 
-/** A connector's definition in the store. It may hold a document of megabytes, so it is read when it is needed. */
+/** A connector's definition in the store. It may hold a document of megabytes, so it is read only when needed. */
 export class StoredDefinition {
   readonly #db: Db;
   readonly #definitions: DefinitionStore;
@@ -26,14 +26,16 @@ export class StoredDefinition {
     this.#connector = connector;
   }
 
-  /** The OpenAPI document, or where it is. @throws ConnectorError if the connector was removed */
+  /** The OpenAPI document, or its URL. @throws ConnectorError if the connector was removed */
   async readSpec(): Promise<string> {
     const definition = await this.#read();
     if (definition.kind !== "openapi") throw new Error("only OpenAPI connectors have a document");
     return specText(definition.spec);
   }
 
-  /** Stores where the connector's `auth` may go. @throws ConnectorError if the connector was removed */
+  /**
+   * Stores the origin that may receive the connector's `auth`. @throws ConnectorError if the connector was removed
+   */
   async pinOrigin(authOrigin: string): Promise<void> {
     const definition = await this.#read();
     if (definition.kind !== "openapi") return;

@@ -3,15 +3,15 @@ import type { CatalogueTool } from "./catalogue.ts";
 import type { KnownConnector } from "./connector.ts";
 import { expandTool } from "./kept-tool.ts";
 
-/** Which connector a tool comes from. Another connector of the same name has another id. */
+/** The connector that a tool belongs to. Another connector of the same name has another id. */
 export type ConnectorOrigin = Pick<KnownConnector, "id" | "name" | "kind" | "authorisedBy" | "authorisedAt">;
 
 const hashes = new WeakMap<CatalogueTool, string>();
 
 /**
- * SHA-256, in hex, of what stands behind a tool's name: the connector that was authorised (where it leads cannot change while it
- * exists) and the tool as it was offered last: description, schemas, annotations, and what the call is bound to upstream. What
- * is approved for one definition is not approved for another.
+ * SHA-256, in hex, of everything that a tool's name refers to: the authorised connector (its target cannot change
+ * while it exists) and the tool as last offered: description, schemas, annotations, and the upstream binding of its
+ * calls. An approval of one definition is not an approval of another.
  */
 export function definitionHash(tool: CatalogueTool): string {
   const known = hashes.get(tool);

@@ -2,13 +2,13 @@ import { bytesOfTools, type KeptTool } from "./kept-tool.ts";
 
 const MIB = 1024 * 1024;
 
-/** How much of something may be kept: tools, and the bytes that they take in memory. */
+/** A limit of tools, and of the bytes that they take in memory. */
 export interface ToolLimit {
   readonly tools: number;
   readonly bytes: number;
 }
 
-/** All tools are kept in memory, so that calls and listings ask nobody. */
+/** All tools are kept in memory, so calls and listings ask neither store nor upstream. */
 export interface ToolLimits {
   readonly connector: ToolLimit;
   readonly workspace: ToolLimit;
@@ -28,8 +28,8 @@ interface Holding extends ToolLimit {
 }
 
 /**
- * The room in memory for what connectors offer, in shares: one connector, one workspace and all of them together may each have
- * so much.
+ * Allocates the memory for connectors' tools. One connector, one workspace and all of them together each have a
+ * limit.
  */
 export class ToolRoom {
   readonly #limits: ToolLimits;
@@ -42,15 +42,18 @@ export class ToolRoom {
   }
 
   /**
-   * Whether these tools could be kept besides all that is kept now, in place of what the connector has.
+   * Whether these tools would fit, in place of the connector's current ones.
    * @param id the connector's; null for one that is still to be created
-   * @returns why not, as the end of a sentence; undefined if they can
+   * @returns why not, as the end of a sentence; undefined if they would
    */
   refusal(workspaceId: number, id: number | null, tools: readonly KeptTool[]): string | undefined {
     return this.#refusal(workspaceId, id, { tools: tools.length, bytes: bytesOfTools(tools) });
   }
 
-  /** Keeps room for these tools, in place of what the connector had. @returns as `refusal`; then nothing has changed */
+  /**
+   * Reserves memory for these tools, in place of the connector's previous ones. @returns as `refusal`; then nothing
+   * has changed
+   */
   hold(workspaceId: number, id: number, tools: readonly KeptTool[]): string | undefined {
     const wanted = { tools: tools.length, bytes: bytesOfTools(tools) };
     const refusal = this.#refusal(workspaceId, id, wanted);
@@ -73,16 +76,15 @@ export class ToolRoom {
   #refusal(workspaceId: number, id: number | null, wanted: ToolLimit): string | undefined {
     const { connector, workspace, node } = this.#limits;
     const before = (id === null ? undefined : this.#held.get(id)) ?? NOTHING;
-    // What becomes smaller is never refused.
+    // A smaller amount is never refused.
     if (wanted.tools <= before.tools && wanted.bytes <= before.bytes) return undefined;
-    if (exceeds(wanted, connector))
-      return `take ${told(wanted)}, and one connector may have ${told(connector)}`;
+    if (exceeds(wanted, connector)) return `${told(wanted)}, but one connector may have ${told(connector)}`;
     const own = minus(this.#workspaces.get(workspaceId) ?? NOTHING, before);
     if (exceeds(plus(own, wanted), workspace)) {
-      return `take ${told(wanted)}; the workspace's other connectors have ${told(own)}, and together it may have ${told(workspace)}`;
+      return `${told(wanted)}. The workspace's other connectors have ${told(own)}; together they may have ${told(workspace)}`;
     }
     if (exceeds(plus(minus(this.#all, before), wanted), node)) {
-      return `take ${told(wanted)}, for which this server has no room: all connectors together may have ${told(node)}`;
+      return `${told(wanted)}, for which this server has no room. All connectors of the server may have ${told(node)}`;
     }
     return undefined;
   }
@@ -101,5 +103,5 @@ function exceeds(wanted: ToolLimit, limit: ToolLimit): boolean {
 }
 
 function told({ tools, bytes }: ToolLimit): string {
-  return `${tools} tools of ${(bytes / MIB).toFixed(1)} MiB`;
+  return `${tools} tools (${(bytes / MIB).toFixed(1)} MiB)`;
 }

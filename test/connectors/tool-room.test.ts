@@ -25,7 +25,7 @@ const room = () =>
 describe("tools are refused, and what was held stays,", () => {
   test("for one connector with too many, or with too many bytes", () => {
     const held = room();
-    expect(held.hold(1, 1, tools(5, 1))).toContain("one connector may have 4 tools of 4.0 MiB");
+    expect(held.hold(1, 1, tools(5, 1))).toContain("one connector may have 4 tools (4.0 MiB)");
     expect(held.hold(1, 1, tools(4))).toContain("one connector may have");
     expect(held.hold(1, 1, tools(3))).toBeUndefined();
   });
@@ -33,7 +33,7 @@ describe("tools are refused, and what was held stays,", () => {
   test("for a workspace whose other connectors have taken its room; another workspace has its own", () => {
     const held = room();
     expect(held.hold(1, 1, tools(3))).toBeUndefined();
-    expect(held.hold(1, 2, tools(3))).toContain("the workspace's other connectors have 3 tools of 3.0 MiB");
+    expect(held.hold(1, 2, tools(3))).toContain("The workspace's other connectors have 3 tools (3.0 MiB)");
     expect(held.refusal(1, null, tools(3))).toBeDefined();
     expect(held.hold(2, 3, tools(3))).toBeUndefined();
   });
@@ -55,7 +55,7 @@ test("what becomes smaller is always taken, and gives its room back", () => {
   expect(held.hold(1, 3, tools(2))).toBeUndefined();
   // Twice, and of none, changes nothing.
   for (const id of [3, 3, 9]) held.release(id);
-  expect(held.hold(1, 3, tools(3))).toContain("the workspace's other connectors have 3 tools");
+  expect(held.hold(1, 3, tools(3))).toContain("The workspace's other connectors have 3 tools");
 });
 
 test("a kept tool is what was offered, as text; a wide character counts for the whole of its text", () => {

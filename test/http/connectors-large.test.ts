@@ -68,9 +68,7 @@ test("a connector past the workspace's room has no tools, and says so; the other
   expect(own.filter(({ tools }) => tools.length === TOOLS)).toHaveLength(TAKEN);
   const [refused, ...others] = own.filter(({ tools }) => tools.length === 0);
   expect(others).toHaveLength(CONNECTORS - TAKEN - 1);
-  expect(refused?.error).toContain(
-    "offers more than can be kept: its tools take 50 tools of 2.9 MiB; the workspace's other connectors have",
-  );
+  expect(refused?.error).toContain("it offers 50 tools (2.9 MiB). The workspace's other connectors have");
 });
 
 test("an OpenAPI document past the workspace's room is refused with connector_limit", async () => {
@@ -80,7 +78,7 @@ test("an OpenAPI document past the workspace's room is refused with connector_li
   const body = { name: "api", kind: "openapi", spec, base_url: upstream.url };
   const { status, body: problem } = await gateway.call("POST", "/v1/connectors", { body });
   expect([status, problem.code]).toEqual([409, "connector_limit"]);
-  expect(problem.detail).toContain("together it may have 10000 tools of 32.0 MiB");
+  expect(problem.detail).toContain("together they may have 10000 tools (32.0 MiB)");
 });
 
 describe("a list over REST", () => {
@@ -158,7 +156,7 @@ test("a task whose tools' definitions are too long together is refused, and told
   const refused = await create(tools);
   expect([refused.status, refused.body.code]).toEqual([422, "validation_failed"]);
   expect(refused.body.detail).toMatch(
-    /^\/tools: the definitions of these 30 tools have 180\d{4} characters, and a model is sent 1048576 at most/,
+    /^\/tools: the definitions of these 30 tools have 180\d{4} characters in total; the limit is 1048576/,
   );
   expect((await create(tools.slice(0, 10))).status).toBe(202);
 });

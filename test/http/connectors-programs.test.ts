@@ -159,7 +159,7 @@ describe("programs that were added before", () => {
     const { status, error } = await shown(token);
     expect([status, error]).toEqual([
       "disabled",
-      `It starts a program, which the operator has not authorised. Remove it, and have the operator add it again with: gatehouse connector add --workspace ${workspace}. Or set connectors.stdio to all.`,
+      `It starts a program that the operator has not authorised. Remove the connector and ask the operator to add it again with: gatehouse connector add --workspace ${workspace}. Or set connectors.stdio to all.`,
     ]);
     rmSync(marker(), { force: true });
     const refreshed = await gateway.call("POST", "/v1/connectors/up/refresh", { token });
@@ -241,7 +241,7 @@ describe("programs that were added before", () => {
     await restart("none");
     expect(await shown(gateway.admin)).toMatchObject({
       status: "disabled",
-      error: "It starts a program, and connectors.stdio is none.",
+      error: "It starts a program, but connectors.stdio is none.",
     });
     const client = await connect(gateway);
     expect((await client.call("up__echo")).isError).toBe(true);
@@ -251,7 +251,8 @@ describe("programs that were added before", () => {
 
 describe("what a program writes on standard error", () => {
   const REVERSED = [..."hunter22-long"].reverse().join("");
-  const ENDED = "The program of the connector up ended with code 3. Whether the call was done is not known.";
+  const ENDED =
+    "The program of the connector up ended with code 3. It is unknown whether the call was carried out.";
   /** Lists one tool; when it is called, spells its secret backwards and ends. */
   const PROGRAM = `
     const say = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");

@@ -1,15 +1,15 @@
 import { innerOf } from "./json.ts";
 
-/** How much there is of a value, by depth: itself is at 0, what it holds at 1. */
+/** Size of a value by depth: the value itself is at depth 0, its items and properties at depth 1. */
 export interface Bulk {
-  /** Values and names of properties. */
+  /** Number of values and property names. */
   readonly values: readonly number[];
-  /** Of texts and names, there and below. */
+  /** Characters of the texts and names at this depth and below. */
   readonly characters: readonly number[];
   readonly longest: number;
 }
 
-/** @param most undefined is given where there are more values than that */
+/** @param most returns undefined if there are more values than this */
 export function bulkOf(root: unknown, most: number): Bulk | undefined {
   const values: number[] = [];
   const characters: number[] = [];

@@ -6,14 +6,17 @@ import { type Bulk, bulkOf } from "./bulk.ts";
 import { type Price, priceOf } from "./price.ts";
 import { relax } from "./relax.ts";
 
-/** Says what is wrong with a tool's arguments; nothing where nothing is. Never throws. */
+/** Returns what is wrong with a tool's arguments; empty if they are valid. Never throws. */
 export type ArgumentCheck = (input: JsonObject) => readonly FieldError[];
 
-/** In steps of about a nanosecond: everybody waits for it. */
+/** In steps of about a nanosecond. A check blocks every other request. */
 const MOST_STEPS = 40_000_000;
-/** With more of them, arguments are refused before anything is looked at: see `errors` of `base/schema.ts`. */
+/** Arguments with more values than this are refused before they are checked: see `errors` of `base/schema.ts`. */
 const MOST_VALUES = 10_000;
-/** Formats repeat groups: a URI of 100,000 characters took 0.7 s and was then said to be none, one of 10,000 takes 0.3 ms. */
+/**
+ * Formats backtrack: a URI of 100,000 characters took 0.7 s and was then reported as invalid; one of 10,000 takes 0.3
+ * ms.
+ */
 const MOST_FORMAT_CHARACTERS = 10_000;
 
 interface Compiled {
@@ -22,13 +25,13 @@ interface Compiled {
 }
 
 /**
- * Checks arguments by a schema that came from outside, and that nobody has to trust: neither compiling it nor checking by it
- * takes longer than some fifty milliseconds, whatever the schema and the arguments are. What is left of a check for that (its
- * texts, or all of it) is the upstream's own, which checks for itself in any case. Nothing is refused that the schema takes.
- * @param read parses the schema, which is not kept
+ * Checks arguments against an untrusted schema: neither compiling it nor checking against it takes longer than about
+ * 50 ms, whatever the schema and the arguments. If a full check would cost more, texts are not checked, or nothing
+ * is: the upstream checks its arguments in any case. Arguments that the schema accepts are never refused.
+ * @param read parses the schema; the result is not kept
  */
 export function argumentCheck(read: () => JsonSchema): ArgumentCheck {
-  // At the first call: a host lists hundreds of tools and calls a few.
+  // Compiled at the first call: clients list hundreds of tools and call a few.
   let whole: Compiled | null | undefined;
   let light: Compiled | null | undefined;
   return (input) => {
@@ -49,11 +52,11 @@ function compile(schema: JsonSchema, readsTexts: boolean): Compiled | null {
     const made = validator<TSchema>(
       safe.schema === false ? { not: {} } : safe.schema === true ? {} : safe.schema,
     );
-    // Compiles it here, where a failure is expected.
+    // Compile now, where a failure is caught.
     made.is(undefined);
     return { validator: made, price: priceOf(safe) };
   } catch {
-    // What cannot be compiled is its own server's to check.
+    // A schema that cannot be compiled is left to its own server to check.
     return null;
   }
 }
@@ -62,7 +65,7 @@ function errorsOf({ validator: { errors } }: Compiled, input: JsonObject): reado
   try {
     return errors(input);
   } catch {
-    // Deeper than the stack: the upstream's to check.
+    // The arguments are nested too deeply for the stack. Leave the check to the upstream.
     return [];
   }
 }

@@ -4,20 +4,20 @@ import { inputSchemaOf, type KeptTool } from "../kept-tool.ts";
 import { type ArgumentCheck, argumentCheck } from "./check.ts";
 
 /**
- * Memory that compiled schemas may take, as an estimate. A schema of many small parts takes some 16 times its text once it is
- * compiled in both of its forms, and each one takes a few KB.
+ * Memory for compiled schemas, estimated. A schema of many small parts takes some 16 times its text once compiled in
+ * both forms, and every schema takes a few KB.
  */
 const MOST_BYTES = 64 * 1024 * 1024;
 const COMPILED_BYTES_PER_CHARACTER = 16;
 const COMPILED_BYTES = 4_096;
 
 /**
- * Checks the arguments of connectors' tools. The compiled schemas of the tools that were called last are kept; others are
- * compiled again, which takes at most some 30 ms.
+ * Checks the arguments of connectors' tools. Keeps the compiled schemas of recently called tools. Others are compiled
+ * again, which takes at most some 30 ms.
  */
 export class ArgumentChecks {
   readonly #mostBytes: number;
-  /** In the order in which they were used, the last one at the end. */
+  /** In order of use, the most recent last. */
   readonly #checks = new Map<KeptTool, ArgumentCheck>();
   #bytes = 0;
 
@@ -25,12 +25,12 @@ export class ArgumentChecks {
     this.#mostBytes = mostBytes;
   }
 
-  /** Compiled schemas that are kept. */
+  /** Number of compiled schemas kept. */
   get size(): number {
     return this.#checks.size;
   }
 
-  /** What is wrong with the arguments; empty if nothing is. */
+  /** What is wrong with the arguments; empty if they are valid. */
   errors(tool: KeptTool, input: JsonObject): readonly FieldError[] {
     const known = this.#checks.get(tool);
     const check = known ?? argumentCheck(() => inputSchemaOf(tool));

@@ -1,14 +1,17 @@
-/** An object of JSON. */
+/** Whether the value is a JSON object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What an object or a list holds. Object.values of a list makes a text of each index: a million items took a second. */
+/**
+ * The values inside an object or list. Object.values of a list turns each index into a text: a million items took a
+ * second.
+ */
 export function innerOf(value: object): readonly unknown[] {
   return Array.isArray(value) ? value : Object.values(value);
 }
 
-/** How many values there are in one, itself among them; more than `most` where there are more. */
+/** The number of values inside a value, including itself. Stops counting once there are more than `most`. */
 export function sizeOf(value: unknown, most: number): number {
   const waiting: unknown[] = [value];
   let size = 0;
@@ -23,7 +26,10 @@ export function sizeOf(value: unknown, most: number): number {
   return size;
 }
 
-/** What a reference within its document leads to (RFC 6901, "#/a/b"); undefined where that is nothing or elsewhere. */
+/**
+ * The target of a reference within its document (RFC 6901, "#/a/b"); undefined if there is none or it is in another
+ * document.
+ */
 export function targetOf(root: unknown, reference: string): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -42,6 +48,6 @@ function decoded(step: string): string | undefined {
   try {
     return decodeURIComponent(step);
   } catch {
-    return undefined; // a lone percent sign: it leads nowhere
+    return undefined; // a lone percent sign, so there is no target
   }
 }

@@ -2,13 +2,13 @@ import { isObject, sizeOf } from "./json.ts";
 import type { SafeSchema } from "./relax.ts";
 
 /**
- * What it costs at most to find out what is wrong with a value, in steps of about a nanosecond, as measured with typebox
- * 1.4.3. The lists are by depth below the value that the schema is for: an object's properties are one deeper.
+ * The highest cost of finding what is wrong with a value, in steps of about a nanosecond, as measured with typebox
+ * 1.4.3. The lists are by depth below the value that the schema is for: an object's properties are one level deeper.
  */
 export interface Price {
-  /** For each value and each name at that depth. */
+  /** Per value and per name at that depth. */
   readonly values: readonly number[];
-  /** For each character of the texts and names at that depth and below. */
+  /** Per character of the texts and names at that depth and below. */
   readonly characters: readonly number[];
   readonly hasFormats: boolean;
 }
@@ -17,19 +17,19 @@ type Given = Readonly<Record<string, unknown>>;
 type Tries = ReadonlyMap<string, number>;
 
 const NODE = 400;
-/** For each two branches of a choice: the list of those that fit is copied for each that does. */
+/** Per pair of branches of a choice: the list of matching branches is copied for each match. */
 const TWO_BRANCHES = 2;
 const PROPERTY = 100;
 const VALUE_OF_ENUM = 50;
-/** A look at one character, by a pattern's try or to compare. */
+/** Reading one character, in a try of a pattern or a comparison. */
 const LOOK = 2;
-/** At one character, for each of many texts that are compared at once: most differ at their first. */
+/** Per character, for each of many texts compared at once: most differ in their first character. */
 const LOOK_AMONG = 0.1;
 const FORMAT = 300;
 
 const FREE: Price = { values: [], characters: [], hasFormats: false };
 
-/** The price of a schema that `relax` has made. */
+/** The price of a schema made by `relax`. */
 export function priceOf({ schema, tries }: SafeSchema): Price {
   if (!isObject(schema)) return once(NODE);
   const inner = (each: unknown): Price => priceOf({ schema: isObject(each) ? each : true, tries });
@@ -70,7 +70,7 @@ function branches(each: readonly Price[]): Price {
 function properties(schema: Given, tries: Tries, inner: (each: unknown) => Price): Price {
   const named = Object.values(mapOf(schema.properties)).map(inner);
   const patterns = Object.entries(mapOf(schema.patternProperties));
-  // A value has one name: the dearest counts.
+  // A value has one name, so only the most expensive property counts.
   const held: Price[] = [dearest(named), ...patterns.map(([, each]) => inner(each))];
   let looks = 0;
   for (const [pattern] of patterns) looks += 2 * priceOfPattern(pattern, tries);
@@ -103,7 +103,7 @@ function sum(prices: readonly Price[]): Price {
   return joined(prices, (one, other) => one + other);
 }
 
-/** Of several of which one is paid: more than any of them. */
+/** Prices of alternatives, of which one is paid: at least as high as each of them. */
 function dearest(prices: readonly Price[]): Price {
   return joined(prices, Math.max);
 }

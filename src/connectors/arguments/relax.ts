@@ -3,31 +3,37 @@ import { isObject, sizeOf, targetOf } from "./json.ts";
 import type { Steps } from "./pattern/paths.ts";
 import { triesOf } from "./pattern/tries.ts";
 
-/** A copy to validate by, and what its patterns cost. */
+/** A copy of a schema to validate with, and the cost of its patterns. */
 export interface SafeSchema {
   readonly schema: JsonSchema | boolean;
-  /** By pattern: tries for each character of a text. */
+  /** By pattern: the tries per character of a text. */
   readonly tries: ReadonlyMap<string, number>;
 }
 
-/** Schemas, with references written out, and what `DATA_OF_NODE` counts. Copying and compiling so many takes some 30 ms. */
+/**
+ * The most schemas, with references expanded, plus what `DATA_OF_NODE` counts. Copying and compiling that many takes
+ * some 30 ms.
+ */
 const MOST_NODES = 1_000;
-/** Values of `enum` and `const`, and names in `required`, that cost as much as a schema. */
+/** How many values of `enum` and `const`, and names in `required`, cost as much as one schema. */
 const DATA_OF_NODE = 4;
-/** Schemas within schemas: ten times as many overflow the compiler's stack. */
+/** Nesting of schemas: ten times as many levels overflow the compiler's stack. */
 const MOST_LEVELS = 100;
-/** What may be spent on judging the patterns of one schema: some 15 ms; a pattern that people write takes some hundred. */
+/**
+ * The budget for analysing the patterns of one schema: some 15 ms. A pattern that people write takes about a hundred
+ * steps.
+ */
 const PATTERN_STEPS = 25_000;
 const MOST_FORMAT_CHARACTERS = 50;
 
 const TYPES: readonly unknown[] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 const NUMBERS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] as const;
 const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] as const;
-/** They hold one schema, or a list of them, and take more where that takes more. */
+/** Keywords that hold one schema or a list of them. They accept more if those schemas accept more. */
 const HOLDERS_OF_ONE = ["items", "additionalItems", "propertyNames"] as const;
 const HOLDERS_OF_LISTS = ["items", "allOf", "anyOf", "prefixItems"] as const;
 /**
- * Rare in tools, and each has a way of its own to make a small value cost much, or to take less where what it holds takes
+ * Rare in tools. Each can make a small value expensive to check, or accepts less if the schemas that it holds accept
  * more.
  */
 const LEFT_OUT = [
@@ -45,12 +51,13 @@ const LEFT_OUT = [
 ] as const;
 
 /**
- * A copy of a foreign schema that arguments can be validated by without harm: it has no patterns but those that are shown to
- * be harmless, no references (they are written out; where one leads back into itself, anything is taken), and is no larger
- * and no deeper than what compiles at once. It takes whatever the original takes: what cannot be copied is left out where
- * that takes more, and together with what holds it where it would take less (`not`, `if`, `oneOf`).
+ * Copies an untrusted schema into one that is safe to validate with: it contains only patterns that are proven
+ * harmless and no references (they are expanded; a recursive reference accepts anything), and its size and depth are
+ * limited so that it compiles quickly. The copy accepts everything that the original accepts. A keyword that cannot
+ * be copied is dropped if that makes the schema accept more; if it would accept less, the keyword around it (`not`,
+ * `if`, `oneOf`) is dropped instead.
  *
- * @param readsTexts false: without patterns and formats, whose cost grows with each character of the arguments
+ * @param readsTexts false: drops patterns and formats, whose cost grows with each character of the arguments
  */
 export function relax(schema: JsonSchema, readsTexts: boolean): SafeSchema {
   const copy = new Copy(schema, readsTexts);
@@ -60,16 +67,16 @@ export function relax(schema: JsonSchema, readsTexts: boolean): SafeSchema {
 type Given = Readonly<Record<string, unknown>>;
 type Draft = Record<string, unknown>;
 
-/** A copied schema, and whether it says all that the original says; else it takes more, and never less. */
+/** A copied schema. If it is not exact, it accepts more than the original, never less. */
 interface Copied {
   readonly schema: JsonSchema | boolean;
   readonly isExact: boolean;
 }
 
-/** Copies what a schema holds. */
+/** Copies the schemas inside a schema. */
 interface Inner {
   copy(schema: unknown): Copied;
-  /** How many schemas there is room for. */
+  /** How many more schemas may be copied. */
   room(): number;
 }
 
@@ -87,11 +94,11 @@ class Copy {
     this.#readsTexts = readsTexts;
   }
 
-  /** @param within references that are being written out */
+  /** @param within the references that are being expanded */
   of(schema: unknown, level: number, within: readonly string[]): Copied {
     if (level > MOST_LEVELS || !this.#affords(1)) return ANYTHING;
     if (typeof schema === "boolean") return { schema, isExact: true };
-    // References below another `$id` are to parts of another document.
+    // References below another `$id` point into another document.
     if (!isObject(schema) || (level > 0 && schema.$id !== undefined)) return ANYTHING;
     const inner: Inner = {
       copy: (each) => this.of(each, level + 1, within),
@@ -156,7 +163,7 @@ class Copy {
     const patterns = copyMap(schema, draft, "patternProperties", inner, (name) => this.#isHarmless(name));
     const isExact = properties.isExact && patterns.isExact;
     if (schema.additionalProperties === undefined) return isExact;
-    // Where one of the others is missing, what it is for would be additional.
+    // A property whose definition was dropped would count as additional.
     if (!properties.isWhole || !patterns.isWhole) return false;
     const copied = inner.copy(schema.additionalProperties);
     draft.additionalProperties = copied.schema;
@@ -164,7 +171,7 @@ class Copy {
   }
 }
 
-/** Like all that copy: @returns whether the draft says all that the schema says. */
+/** Like every copying function here: @returns whether the draft is exact. */
 function copyIf(schema: Given, draft: Draft, key: string, isTaken: (value: unknown) => boolean): boolean {
   const value = schema[key];
   if (value === undefined) return true;
@@ -205,7 +212,7 @@ function copyMap(
   if (map === undefined) return { isExact: true, isWhole: true };
   if (!isObject(map)) return { isExact: false, isWhole: false };
   const names = Object.keys(map);
-  // `__proto__` is a name that compiled code cannot look for.
+  // Compiled code cannot look up the name `__proto__`.
   const taken = names.slice(0, inner.room()).filter((name) => name !== "__proto__" && isTaken(name));
   const copied = taken.map((name) => [name, inner.copy(map[name])] as const);
   draft[key] = Object.fromEntries(copied.map(([name, each]) => [name, each.schema]));
@@ -240,7 +247,7 @@ function copyList(schemas: readonly unknown[], inner: Inner): { copies: unknown[
   return { copies: copied.map((each) => each.schema), isExact: copied.every((each) => each.isExact) };
 }
 
-/** What takes less where the schemas that it holds take more. */
+/** Copies the keywords that accept less if the schemas that they hold accept more. */
 function copyNegative(schema: Given, draft: Draft, inner: Inner): boolean {
   let isAllExact = true;
   if (schema.not !== undefined) {
@@ -251,7 +258,7 @@ function copyNegative(schema: Given, draft: Draft, inner: Inner): boolean {
   if (schema.oneOf !== undefined) {
     const given: readonly unknown[] = Array.isArray(schema.oneOf) ? schema.oneOf : [];
     const { copies, isExact } = copyList(given.length <= inner.room() ? given : [], inner);
-    // Two may take a value where one of them takes more: that at least one takes it still holds.
+    // If a copy accepts more, two of them may accept the same value. At least one still accepts it.
     if (isExact && copies.length > 0) draft.oneOf = copies;
     else if (copies.length > 0)
       draft.allOf = [...(Array.isArray(draft.allOf) ? draft.allOf : []), { anyOf: copies }];

@@ -6,8 +6,8 @@ import { type BuiltinTool, builtinTool } from "./tool.ts";
 export function timeNow(clock: Pick<Clock, "now">): BuiltinTool {
   return builtinTool({
     name: "time.now",
-    title: "The present time",
-    description: "The present time in UTC, and in a time zone (IANA name) where one is given.",
+    title: "The current time",
+    description: "The current time in UTC, and also in a time zone (IANA name) if one is given.",
     input: Type.Object(
       { time_zone: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })) },
       { additionalProperties: false },

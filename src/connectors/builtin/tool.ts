@@ -5,24 +5,24 @@ import { validator } from "../../base/schema.ts";
 import type { Via } from "../../base/via.ts";
 import type { OfferedTool, SourceCall, ToolAnnotations, ToolAnswer } from "../source.ts";
 
-/** On whose behalf a tool acts. */
+/** The caller for whom a tool acts. */
 export interface ToolActor {
   readonly workspaceId: number;
-  /** Null: a token without an agent, which sees the whole workspace. */
+  /** Null for a token without an agent, which sees the whole workspace. */
   readonly agentId: number | null;
-  /** As the ledger names who asked for it. */
+  /** The caller's name in the ledger. */
   readonly actor: string;
-  /** Of a task's calls: the Gatehouses that its dispatch had passed. */
+  /** For calls in a task: the Gatehouses that its dispatch had passed. */
   readonly via?: Via;
 }
 
-/** A tool that is always there, and acts with the rights of whoever calls it. */
+/** A tool that every workspace has. It acts with the rights of its caller. */
 export interface BuiltinTool {
   readonly connector: string;
   readonly offered: OfferedTool;
-  /** What is wrong with the arguments; empty when nothing is. */
+  /** What is wrong with the arguments; empty if they are valid. */
   validate(input: JsonObject): readonly FieldError[];
-  /** @throws ToolError with a message for whoever called */
+  /** @throws ToolError with a message for the caller */
   call(actor: ToolActor, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
 }
 
@@ -35,7 +35,7 @@ export interface BuiltinToolDefinition<Schema extends TSchema> {
   readonly description: string;
   readonly input: Schema;
   readonly annotations: ToolAnnotations;
-  /** Answers plain JSON. Looks at the signal before it changes anything. @throws ToolError, Problem */
+  /** Returns plain JSON. Checks the signal before each change. @throws ToolError, Problem */
   execute(actor: ToolActor, input: Static<Schema>, signal: AbortSignal): PlainObject | Promise<PlainObject>;
 }
 
@@ -57,13 +57,13 @@ export function builtinTool<const Schema extends TSchema>(
     },
     validate: (value) => input.errors(value),
     async call(actor, value, { signal }) {
-      // Whoever calls has validated already. Asking again is what gives the arguments their type without a cast.
+      // The caller has already validated. This check gives the arguments their type without a cast.
       if (!input.is(value)) throw new ToolError("The arguments are not valid.");
       try {
         const answer = await definition.execute(actor, value, signal);
         return { content: [{ type: "text", text: JSON.stringify(answer) }], structuredContent: answer };
       } catch (error) {
-        // What a caller may know of a refusal, the model may know too.
+        // The model may know whatever the caller may know about a refusal.
         if (error instanceof Problem && error.status < 500)
           throw new ToolError(error.message, { cause: error });
         throw error;
@@ -72,7 +72,7 @@ export function builtinTool<const Schema extends TSchema>(
   };
 }
 
-/** A typebox schema is a JSON Schema; its hidden marks are no part of it. */
+/** A typebox schema is a JSON Schema; its hidden markers are not part of it. */
 function plain(schema: TSchema): JsonSchema {
   return { ...schema };
 }

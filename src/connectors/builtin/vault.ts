@@ -11,7 +11,7 @@ import type { Vault } from "../../vault/vault.ts";
 import { viewDocument, viewPassage } from "../../vault/view.ts";
 import { type BuiltinTool, builtinTool, type ToolActor } from "./tool.ts";
 
-/** What an agent's model gets of a search, where it does not say: enough to answer from, and not its whole context. */
+/** Default number of search results: enough for a model to answer from, without filling its context. */
 const TOP_K = 8;
 const SEARCH_CHARACTERS = 16_000;
 const READ_CHARACTERS = 20_000;
@@ -25,7 +25,7 @@ export interface VaultToolParts {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** The vault as tools. Each acts inside the memory scope that its agent has at the moment of the call. */
+/** The vault as tools. Each call is limited to the agent's memory scope at the time of the call. */
 export function vaultTools(parts: VaultToolParts): readonly BuiltinTool[] {
   return [searchTool(parts), readTool(parts), writeTool(parts)];
 }
@@ -35,8 +35,8 @@ function searchTool(parts: VaultToolParts): BuiltinTool {
     name: "vault.search",
     title: "Search the vault",
     description:
-      "Searches the documents that you may see, and answers with the passages that fit best: their text, title, " +
-      "document_id, and where they stand in the document (start, end).",
+      "Searches the documents that you may see. Returns the passages that match best, each with its text, title, " +
+      "document_id and position in the document (start, end).",
     input: Type.Object(SEARCH_FIELDS, { additionalProperties: false }),
     annotations: { readOnlyHint: true, openWorldHint: false },
     async execute(actor, { query, top_k, scopes, filter, mode, max_chars }, signal) {
@@ -63,8 +63,8 @@ function readTool(parts: VaultToolParts): BuiltinTool {
     name: "vault.read",
     title: "Read a document",
     description:
-      "Reads a document that you may see, or the part of its text from start to end (offsets as vault.search answers " +
-      `them), ${READ_CHARACTERS} characters at most: where there is more, next_start says where to go on.`,
+      "Reads a document that you may see, or the part of its text from start to end (offsets as returned by " +
+      `vault.search). Returns at most ${READ_CHARACTERS} characters; if there are more, continue at next_start.`,
     input: Type.Object(
       {
         document_id: DocumentId,
@@ -80,7 +80,7 @@ function readTool(parts: VaultToolParts): BuiltinTool {
       const from = Math.min(start, document.characters);
       const to = Math.max(from, Math.min(end, from + READ_CHARACTERS, document.characters));
       const read = await parts.vault.text(document, from, to);
-      // The limit parts no pair: its first half comes with the rest.
+      // The limit never splits a surrogate pair: its first half is returned with the rest.
       const isParted = to < document.characters && to < end && /[\ud800-\udbff]$/.test(read);
       const text = (isParted ? read.slice(0, -1) : read).toWellFormed();
       const upTo = isParted ? to - 1 : to;
@@ -100,8 +100,8 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
     name: "vault.write",
     title: "Write a document",
     description:
-      "Writes a document that you and others who share your memory can search from then on. With the id of a document it " +
-      "takes that one's place.",
+      "Writes a document, which you and others who share your memory can then search. If you give the id of an " +
+      "existing document, it is replaced.",
     input: Type.Object(
       {
         ...DOCUMENT_FIELDS,
@@ -130,13 +130,13 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
           createdBy: actor.actor,
           signal,
         },
-        // The task's own evidence stands around the call.
+        // The call is already recorded in the task's own ledger entries.
         (work) =>
           parts.db.tx(async (tx) => {
             // Reading the document may have taken a while.
             if (signal.aborted) throw notWritten();
             if (!(await mayAct(parts, actor, tx)))
-              throw new ToolError("The token has ended; nothing was written.");
+              throw new ToolError("The token is no longer valid. Nothing was written.");
             isWriting = true;
             return work(tx, await boundaryOf(parts, actor, tx));
           }),
@@ -149,8 +149,9 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
 }
 
 /**
- * Waits for a write no longer than it may still be shown: reading a document takes up to minutes, which neither a stop of the
- * agent nor the end of the process waits for. `mayLeave` MUST be false once the signal is not looked at any more.
+ * Waits for a write only while it may still be abandoned. Reading a document takes up to minutes, and neither
+ * stopping the agent nor shutting down waits for that. `mayLeave` MUST return false once the signal is no longer
+ * checked.
  */
 async function unlessAborted<Result>(
   write: Promise<Result>,
@@ -170,10 +171,10 @@ async function unlessAborted<Result>(
 }
 
 function notWritten(): ToolError {
-  return new ToolError("The call was cancelled; nothing was written.");
+  return new ToolError("The call was cancelled. Nothing was written.");
 }
 
-/** Whether the token that the call is made for still holds, as a transaction sees it. */
+/** Whether the caller's token is still valid, as a transaction sees it. */
 async function mayAct(
   { tokens }: VaultToolParts,
   { workspaceId, actor }: ToolActor,
@@ -183,7 +184,7 @@ async function mayAct(
   return token === null || tokens.grantOf(workspaceId, token).holds(sql);
 }
 
-/** `sql`: as a transaction sees it. */
+/** `sql` reads within a transaction. */
 async function boundaryOf(parts: VaultToolParts, actor: ToolActor, sql?: Sql): Promise<Boundary> {
   return simplify(await memoryOf(parts, actor, sql));
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** Lets so many through within each span of time, for what an upstream may send without end. */
+/** Allows a fixed number of events in each period, for events that an upstream may send without end. */
 export class Allowance {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #most: number;

@@ -4,12 +4,12 @@ import { ConnectorError, type ContentBlock, type ToolAnswer } from "../source.ts
 import type { UpstreamParts } from "./parts.ts";
 import { firstOf, isObject } from "./shape.ts";
 
-/** Characters of one answer, over all of its content; of its structured content as JSON as well. */
+/** Characters of one answer, over all of its content. Applies separately to its structured content as JSON. */
 const ANSWER_LIMIT = 1_000_000;
 const MOST_BLOCKS = 1_000;
 
 /**
- * An upstream's result of `tools/call` (specification 2025-11-25, `CallToolResult`), masked and cut to what is taken.
+ * Masks an upstream's result of `tools/call` (specification 2025-11-25, `CallToolResult`), and cuts it to the limits.
  * @throws ConnectorError `invalid_answer`
  */
 export function toolAnswer(result: Result, parts: Pick<UpstreamParts, "name" | "mask">): ToolAnswer {
@@ -17,18 +17,18 @@ export function toolAnswer(result: Result, parts: Pick<UpstreamParts, "name" | "
   if (content === undefined && structuredContent === undefined)
     throw invalid("neither content nor structuredContent");
   if (content !== undefined && !isContent(content))
-    throw invalid("content that is no list of content blocks");
+    throw invalid("content that is not a list of content blocks");
   if (structuredContent !== undefined && !isObject(structuredContent)) {
-    throw invalid("structuredContent that is no object");
+    throw invalid("structuredContent that is not an object");
   }
   const failed = isError === true ? { isError: true } : {};
-  // Masked before it is cut: half of a secret would not be found.
+  // Masked before it is cut: the mask would not find half of a secret.
   const blocks = cutBlocks(parts.mask.json(content ?? []));
   if (structuredContent === undefined) return { content: blocks, ...failed };
   const structured = parts.mask.json(structuredContent);
   const length = JSON.stringify(structured).length;
   if (length > ANSWER_LIMIT) {
-    const text = `The answer's structured content is too large: ${length} characters, and ${ANSWER_LIMIT} are taken.`;
+    const text = `The answer's structured content is too large: ${length} characters. The limit is ${ANSWER_LIMIT}.`;
     return { content: [{ type: "text", text }], isError: true };
   }
   return { content: blocks, structuredContent: structured, ...failed };
@@ -42,7 +42,7 @@ function isContent(value: unknown): value is readonly ContentBlock[] {
   return Array.isArray(value) && value.every((block) => isObject(block) && typeof block.type === "string");
 }
 
-/** Texts are cut where the limit falls; of anything else a part is worth nothing, so that a sentence takes its place. */
+/** Cuts texts at the limit. Other blocks are useless in part, so a sentence replaces them. */
 function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
   const taken: ContentBlock[] = [];
   let left = ANSWER_LIMIT;
@@ -53,7 +53,7 @@ function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
       taken.push(block);
       left -= length;
     } else if (text === undefined) {
-      taken.push(note(`left out: ${what(block)} of ${length} characters`));
+      taken.push(note(`omitted: ${what(block)} of ${length} characters`));
     } else {
       const kept = firstOf(text, left);
       if (kept !== "") taken.push({ ...block, text: ownText(kept) });
@@ -62,7 +62,7 @@ function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
     }
   }
   const more = blocks.length - MOST_BLOCKS;
-  if (more > 0) taken.push(note(`left out: ${more} more blocks`));
+  if (more > 0) taken.push(note(`omitted: ${more} more blocks`));
   return taken;
 }
 

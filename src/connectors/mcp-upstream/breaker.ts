@@ -3,19 +3,19 @@ import type { RandomSource } from "../../base/ids.ts";
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
-/** Calls in a row that got no answer until the upstream is left alone. */
+/** Consecutive calls without an answer that open the breaker. */
 const LOSSES = 5;
 
-/** How one call may go on, and how its outcome is reported. */
+/** Permission for one call, with which its outcome is reported. */
 export interface Permit {
-  /** It is the one call that shows whether the upstream answers again. */
+  /** The only call allowed while it is being tested whether the upstream answers again. */
   readonly trial: boolean;
 }
 
 /**
- * A circuit breaker for one upstream. A connect that failed, or five calls in a row without an answer, open it: nothing is
- * tried for 250 ms, doubling to 30 s, half of it at random, so that many gateways do not come back at once. Then a connect
- * is tried; where calls had failed, one call alone as well. Pure: it knows no connection.
+ * A circuit breaker for one upstream. A failed connect, or five consecutive calls without an answer, open it: nothing
+ * is tried for 250 ms, doubling up to 30 s. Half of each wait is random, so that many gateways do not return at once.
+ * Then a connect is tried, and if calls had failed, a single call as well. It knows nothing of connections.
  */
 export class Breaker {
   readonly #clock: Pick<Clock, "monotonic">;
@@ -23,7 +23,7 @@ export class Breaker {
   #failures = 0;
   #losses = 0;
   #openUntil = Number.NEGATIVE_INFINITY;
-  /** Opened by calls: that a connection can be made proves nothing. */
+  /** Opened by failed calls: a successful connect alone does not close it. */
   #proving = false;
   #trialOut = false;
 
@@ -37,12 +37,15 @@ export class Breaker {
     return this.#failures;
   }
 
-  /** Milliseconds for which nothing may be tried; 0 when something may. */
+  /** Milliseconds until something may be tried; 0 if it may be now. */
   waitMs(): number {
     return Math.max(0, Math.ceil(this.#openUntil - this.#clock.monotonic()));
   }
 
-  /** Undefined while another call is the trial. Each permit is given back by exactly one of the three reports below. */
+  /**
+   * Undefined while another call is the trial. Each permit MUST be returned by exactly one of the three reports
+   * below.
+   */
   enter(): Permit | undefined {
     if (!this.#proving) return { trial: false };
     if (this.#trialOut) return undefined;
@@ -58,10 +61,10 @@ export class Breaker {
     this.#openUntil = Number.NEGATIVE_INFINITY;
   }
 
-  /** The call got no answer, or its connection ended. @returns whether the breaker opened by this */
+  /** The call got no answer, or its connection ended. @returns whether this opened the breaker */
   lost(permit: Permit): boolean {
     this.#end(permit);
-    // Calls that were out together are one failure.
+    // Failures of concurrent calls count as one.
     if (this.waitMs() > 0) return false;
     this.#losses += 1;
     if (this.#proving ? !permit.trial : this.#losses < LOSSES) return false;
@@ -70,7 +73,7 @@ export class Breaker {
     return true;
   }
 
-  /** The call says nothing about the upstream: its caller gave up, or it was never made. */
+  /** The call gives no information about the upstream: its caller gave up, or it was never made. */
   withdrawn(permit: Permit): void {
     this.#end(permit);
   }
@@ -94,7 +97,7 @@ export class Breaker {
     this.#openUntil = this.#clock.monotonic() + (whole / 2) * (1 + this.#fraction());
   }
 
-  /** From 0 up to but without 1. */
+  /** At least 0, less than 1. */
   #fraction(): number {
     const bytes = new Uint8Array(2);
     this.#random(bytes);

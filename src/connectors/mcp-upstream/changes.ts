@@ -1,17 +1,17 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** Servers that change many tools say so for each. */
+/** Servers that change many tools send a notification for each. */
 const SETTLE_MS = 200;
-/** An upstream that says so at every listing would be asked without end. */
+/** An upstream that sends a notification at every listing would otherwise be listed in an endless loop. */
 const LEAST_BETWEEN_MS = 5_000;
 const MOST_BETWEEN_MS = 3_600_000;
-/** Changes after which each one is waited for twice as long as the one before. */
+/** Changes after which each wait is twice the previous one. */
 const PATIENCE = 5;
 
 /**
- * Tells once of many changes: 200 ms after the first, and not more often than every 5 s. An upstream that goes on changing is asked
- * less and less often, down to once an hour, so that a loop which nothing else ends cannot fill the ledger. After an hour without a
- * change it starts again from 5 s.
+ * Combines many change notifications into one: reported 200 ms after the first, and at most every 5 s. If an upstream
+ * keeps changing, the interval grows up to one hour, so that an endless loop cannot fill the ledger. After an hour
+ * without a change, the interval is 5 s again.
  */
 export class Changes {
   readonly #clock: Clock;

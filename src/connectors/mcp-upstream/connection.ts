@@ -9,14 +9,17 @@ import type { UpstreamParts } from "./parts.ts";
 import { Session } from "./session.ts";
 import { StdioLink } from "./stdio/stdio-link.ts";
 
-/** Requests of one upstream that may be out at once, over its program's pipes. */
+/** In-flight requests of one upstream over its program's pipes. */
 const MOST_OUT = 256;
-/** And over HTTP: somewhat less than `outbound` lets out to one server, so that it can still be told to cancel them. */
+/**
+ * In-flight requests of one upstream over HTTP: somewhat fewer than `outbound` allows per server, so that
+ * cancellations can still be sent.
+ */
 const MOST_OUT_HTTP = 40;
 
 /**
- * The one connection of a source, which all of its callers share: made at the first request, made again after it was lost,
- * left alone for a while where that fails.
+ * The single connection of a source, shared by all of its callers. Made at the first request and made again after it
+ * was lost. If that fails, it pauses before the next attempt.
  */
 export class Connection {
   readonly #transport: McpDefinition["transport"];
@@ -24,16 +27,16 @@ export class Connection {
   readonly #breaker: Breaker;
   readonly #changed: () => void;
   readonly #mostOut: number;
-  /** Open ones, and those that are still being ended. */
+  /** Open links and links that are still closing. */
   readonly #links = new Set<Link>();
   #session: Session | undefined;
   #connecting: Promise<Session> | undefined;
-  /** Why it is left alone. */
+  /** Why nothing is tried now. */
   #fault: ConnectorError | undefined;
   #out = 0;
   #closed = false;
 
-  /** @param changed the upstream says that its tools are others now */
+  /** @param changed called when the upstream reports that its tools have changed */
   constructor(transport: McpDefinition["transport"], parts: UpstreamParts, changed: () => void) {
     this.#transport = transport;
     this.#parts = parts;
@@ -43,8 +46,9 @@ export class Connection {
   }
 
   /**
-   * Does `work` on the connection. Where the upstream has certainly not taken its request, it is done once more on another
-   * connection. @throws ConnectorError
+   * Runs `work` on the connection. If the upstream certainly did not accept its request, `work` is repeated once on
+   * another connection.
+   * @throws ConnectorError
    */
   async use<Answer>(signal: AbortSignal, work: (session: Session) => Promise<Answer>): Promise<Answer> {
     const permit = this.#enter();
@@ -72,7 +76,7 @@ export class Connection {
     }
   }
 
-  /** Ends what is open; what is out fails. Resolves when nothing is left. Never throws. */
+  /** Closes all links; in-flight requests fail. Resolves when everything has ended. Never throws. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#session = undefined;
@@ -82,10 +86,11 @@ export class Connection {
   #enter(): Permit {
     if (this.#closed) throw closed(this.#parts);
     if (this.#out >= this.#mostOut)
-      throw this.#unavailable(`has ${this.#mostOut} calls out already, and takes no more`);
+      throw this.#unavailable(`already has ${this.#mostOut} calls in flight. Try again later`);
     this.#refuseWhileOpen();
     const permit = this.#breaker.enter();
-    if (!permit) throw this.#unavailable("has not answered for some time, and one call is trying it now");
+    if (!permit)
+      throw this.#unavailable("has not answered for some time, and another call is testing it now");
     this.#out += 1;
     return permit;
   }
@@ -97,7 +102,7 @@ export class Connection {
     const { failures } = this.#breaker;
     const often = failures > 1 ? ` ${failures} times in a row` : "";
     const why = this.#fault ? ` ${this.#fault.message}` : "";
-    throw this.#unavailable(`has failed${often} and is tried again in ${wait}`, why);
+    throw this.#unavailable(`has failed${often}. The next attempt is in ${wait}`, why);
   }
 
   #unavailable(what: string, why = ""): ConnectorError {
@@ -105,10 +110,10 @@ export class Connection {
     return new ConnectorError("unavailable", `The connector ${this.#parts.name} ${what}.${why}`, { output });
   }
 
-  /** What came of a call, for the breaker. */
+  /** Reports the result of a call to the breaker. */
   #report(permit: Permit, fault: unknown, session: Session | undefined): void {
     const kind = fault instanceof ConnectorError ? fault.fault : undefined;
-    // Without a session, connecting has reported already, or nothing was tried.
+    // Without a session, the failed connect has been reported, or nothing was tried.
     if (!session || kind === "cancelled" || kind === "unavailable" || kind === undefined) {
       this.#breaker.withdrawn(permit);
     } else if (session.closed || kind === "timeout" || kind === "unreachable") {
@@ -120,7 +125,10 @@ export class Connection {
     }
   }
 
-  /** The connection, shared by all who ask for it while it is made. A caller that gives up leaves it to the others. */
+  /**
+   * The connection, shared by all callers that wait for it. If one of them gives up, the connect continues for the
+   * others.
+   */
   #connected(signal: AbortSignal): Promise<Session> {
     if (signal.aborted) return Promise.reject(cancelled(this.#parts));
     if (this.#session && !this.#session.closed) return Promise.resolve(this.#session);
@@ -138,7 +146,7 @@ export class Connection {
   }
 
   async #connect(): Promise<Session> {
-    // One process at a time: the one before may hold a lock, a port, a file.
+    // One process at a time: the previous one may hold a lock, a port or a file.
     if (this.#transport.type === "stdio") await Promise.all([...this.#links].map(({ ended }) => ended));
     try {
       if (this.#closed) throw closed(this.#parts);
@@ -148,11 +156,12 @@ export class Connection {
       const session = await Session.open(link, this.#parts, this.#changed);
       this.#breaker.connected();
       this.#session = session;
-      if (this.#fault) this.#parts.log.info("a connector was reached again", { connector: this.#parts.name });
+      if (this.#fault)
+        this.#parts.log.info("a connector is reachable again", { connector: this.#parts.name });
       this.#fault = undefined;
       return session;
     } catch (error) {
-      // What was not tried has not failed.
+      // A connect that was not attempted is not a failure.
       if (!this.#closed && !isUnavailable(error)) {
         this.#breaker.connectFailed();
         this.#left(error);
@@ -173,7 +182,7 @@ export class Connection {
     }
   }
 
-  /** Others may have another one by now. */
+  /** Another session may have replaced it since. */
   #leave(session: Session): void {
     if (this.#session === session) this.#session = undefined;
     session.retire();
@@ -183,7 +192,7 @@ export class Connection {
     if (!(fault instanceof ConnectorError)) return;
     const { name, log } = this.#parts;
     if (!this.#fault)
-      log.warn("a connector is left alone for a while", { connector: name, why: fault.message });
+      log.warn("a connector is not contacted for a while", { connector: name, why: fault.message });
     this.#fault = fault;
   }
 }

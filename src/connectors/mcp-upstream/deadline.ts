@@ -1,9 +1,9 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** What ran out: nothing was heard for too long, or it took too long in all. */
+/** Which limit expired: too long without a sign of life, or too long in total. */
 export type Expiry = "silence" | "total";
 
-/** Calls `expire` once, when nothing was heard for `silenceMs` or after `totalMs` in all; not after `end`. */
+/** Calls `expire` once, after `silenceMs` without a sign of life or after `totalMs` in total. Never after `end`. */
 export class Deadline {
   readonly #clock: Clock;
   readonly #silenceMs: number;
@@ -25,7 +25,7 @@ export class Deadline {
     this.#arm();
   }
 
-  /** The other side lives. Only notes the time, since a sign may come thousands of times a second. */
+  /** Records a sign of life. Only notes the time, since signs may come thousands of times per second. */
   heard(): void {
     this.#since = this.#clock.monotonic();
   }

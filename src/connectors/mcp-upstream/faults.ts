@@ -4,7 +4,7 @@ import { ownText } from "../../base/own-text.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 
-/** Characters of what an upstream wrote that an error repeats. */
+/** Characters of an upstream's text that an error repeats. */
 const MESSAGE_LIMIT = 1_000;
 
 const MAX_MESSAGE_MEMBERS = 100_000;
@@ -12,8 +12,8 @@ const MAX_MESSAGE_MEMBERS = 100_000;
 export const MESSAGE_JSON: JsonLimits = { members: MAX_MESSAGE_MEMBERS };
 
 /**
- * The upstream has certainly not taken the request: its session was gone, or nothing listened. Made again on another
- * connection, it cannot be done twice. Never leaves this folder.
+ * The upstream certainly did not accept the request: its session was gone, or nothing listened. It is safe to repeat
+ * on another connection. Never leaves this folder.
  */
 export class NotTaken extends Error {
   override readonly name = "NotTaken";
@@ -25,19 +25,19 @@ export class NotTaken extends Error {
   }
 }
 
-/** What an upstream wrote, as it may be shown: masked, then cut, so that no half of a secret stays. */
+/** An upstream's text in a form that may be shown: masked, then cut, so that no half of a secret remains. */
 export function shown(text: string, { mask }: Pick<UpstreamParts, "mask">, limit = MESSAGE_LIMIT): string {
   const masked = mask.text(text).trim();
   return ownText(masked.length > limit ? `${masked.slice(0, limit).toWellFormed()}…` : masked);
 }
 
-/** The upstream sent JSON that is deeper or wider than it may be. */
+/** The upstream sent JSON that is nested too deeply or has too many values. */
 export function jsonTooLarge(excess: JsonExcess, { name }: Pick<UpstreamParts, "name">): ConnectorError {
   const [fault, what] =
     excess === "levels"
       ? (["nested_too_deep", `more than ${MAX_NESTING} levels`] as const)
       : (["too_large", `more than ${MAX_MESSAGE_MEMBERS} members`] as const);
-  return new ConnectorError(fault, `The connector ${name} sent a message of ${what} of JSON.`);
+  return new ConnectorError(fault, `The connector ${name} sent a JSON message with ${what}.`);
 }
 
 export function cancelled({ name }: UpstreamParts): ConnectorError {
@@ -48,9 +48,9 @@ export function closed({ name }: UpstreamParts): ConnectorError {
   return new ConnectorError("unreachable", `The connector ${name} was closed.`);
 }
 
-/** The upstream's own JSON-RPC error. It has no cause: that would carry what is masked here into a log. */
+/** The upstream's own JSON-RPC error. It has no cause: a cause would carry the unmasked text into a log. */
 export function refusal(error: McpError, parts: UpstreamParts): ConnectorError {
-  // The SDK puts the code in front.
+  // The SDK puts the code first.
   const said = shown(error.message.replace(/^MCP error -?\d+: /, ""), parts);
   return new ConnectorError(
     "refused",
@@ -58,12 +58,15 @@ export function refusal(error: McpError, parts: UpstreamParts): ConnectorError {
   );
 }
 
-/** Whether nothing was sent, since too much is out already: that says nothing about the upstream. */
+/**
+ * Whether nothing was sent because a limit of in-flight requests is reached. Such an error says nothing about the
+ * upstream.
+ */
 export function isUnavailable(error: unknown): error is ConnectorError {
   return error instanceof ConnectorError && error.fault === "unavailable";
 }
 
-/** The same fault, with a sentence more. */
+/** The same fault with one more sentence. */
 export function adding(fault: ConnectorError, sentence: string): ConnectorError {
   const { cause, output } = fault;
   return new ConnectorError(fault.fault, `${fault.message} ${sentence}`, { cause, output });

@@ -12,15 +12,16 @@ import { ConnectorError } from "../source.ts";
 import { closed, NotTaken } from "./faults.ts";
 import type { UpstreamParts } from "./parts.ts";
 
-/** Messages in a row that are no JSON-RPC until the connection is given up. */
+/** Consecutive messages that are not JSON-RPC before the connection is closed. */
 const MOST_GARBAGE = 100;
-/** Answers to the upstream's own requests that may be on their way at once; what it asks beyond that gets none. */
+/** In-flight answers to the upstream's own requests. Its requests beyond that get no answer. */
 const MOST_REPLIES = 16;
 
 /**
- * The SDK's transport, with an end for each request: where the upstream's answer cannot come any more, one is made up that
- * says why (a JSON-RPC error whose `data` is the ConnectorError or NotTaken itself, which no upstream can send). The SDK
- * alone would leave such a request waiting for its timeout, and its handlers in memory for ever where sending fails.
+ * Wraps the SDK's transport so that every request ends. If the upstream's answer cannot arrive any more, the link
+ * answers instead, with a JSON-RPC error whose `data` is the ConnectorError or NotTaken itself, which no upstream can
+ * send. The SDK by itself would wait for the request's timeout, and would keep its handlers in memory forever if
+ * sending fails.
  */
 export abstract class Link implements Transport {
   onclose?: (() => void) | undefined;
@@ -38,16 +39,16 @@ export abstract class Link implements Transport {
     this.parts = parts;
   }
 
-  /** Makes ready to send. @throws ConnectorError, and NotTaken */
+  /** Prepares the link for sending. @throws ConnectorError, NotTaken */
   abstract start(): Promise<void>;
-  /** Resolves when it is sent; for some transports when it is answered. @throws ConnectorError, and NotTaken */
+  /** Resolves when the message is sent; for some transports, when it is answered. @throws ConnectorError, NotTaken */
   protected abstract write(message: JSONRPCMessage): Promise<void>;
-  /** Lets go of process or connection. */
+  /** Releases the process or connection. */
   protected abstract release(): Promise<void>;
-  /** The SDK tells it after the handshake. */
+  /** Called by the SDK after the handshake. */
   abstract setProtocolVersion(version: string): void;
 
-  /** Why it ended, when it did so by itself. */
+  /** Why the link ended, unless it was closed. */
   get fault(): ConnectorError | undefined {
     return this.#fault;
   }
@@ -56,7 +57,7 @@ export abstract class Link implements Transport {
     return this.#closed;
   }
 
-  /** Resolves when nothing is left of it. Never rejects. */
+  /** Resolves when everything has been released. Never rejects. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
@@ -86,19 +87,22 @@ export abstract class Link implements Transport {
     }
   }
 
-  /** The request with the Gatehouses that it has passed, this one last. The SDK makes the handshake's, which names none. */
+  /**
+   * Adds the Gatehouses that the request has passed, this one last. The SDK creates the handshake's request without
+   * any.
+   */
   #marked(request: JSONRPCRequest): JSONRPCRequest {
     const meta = { [VIA_META]: [this.parts.instance], ...request.params?._meta };
     return { ...request, params: { ...request.params, _meta: meta } };
   }
 
-  /** Ends it: what is out fails now, the promise resolves when nothing of it is left. */
+  /** Closes the link: in-flight requests fail now. Resolves when everything has been released. */
   close(): Promise<void> {
     if (!this.#closed) {
       this.#closed = true;
       void this.release()
         .catch((error) => {
-          this.parts.log.error("a connector's connection did not end well", {
+          this.parts.log.error("a connector's connection cannot be closed cleanly", {
             connector: this.parts.name,
             error,
           });
@@ -109,7 +113,7 @@ export abstract class Link implements Transport {
     return this.ended;
   }
 
-  /** It has ended by itself, or has to. */
+  /** Ends a link that has failed or must not be used any more. */
   protected lose(fault: ConnectorError): void {
     if (this.closed) return;
     this.#fault = fault;
@@ -123,18 +127,19 @@ export abstract class Link implements Transport {
       this.onmessage?.(message);
       return;
     }
-    // Late, or of nobody's asking.
+    // A late answer, or one that nobody requested.
     if (message.id === undefined || !this.waitsFor(message.id)) return;
     if ("result" in message && typeof message.result.task === "object") {
-      this.fail(message.id, this.invalid("a task in place of the result, which was not asked for"));
+      this.fail(message.id, this.invalid("a task instead of the result, although none was requested"));
       return;
     }
     this.#settle(Number(message.id));
-    // The SDK hands notifications on one turn later than answers, and forgets who waits for progress with the answer.
+    // The SDK delivers notifications one turn later than answers, and drops a request's progress listener with its
+    // answer.
     queueMicrotask(() => this.onmessage?.(message));
   }
 
-  /** Something came that is no message. */
+  /** Counts data that is not a message. */
   protected garbled(): void {
     this.#garbage += 1;
     if (this.#garbage >= MOST_GARBAGE) {
@@ -142,27 +147,27 @@ export abstract class Link implements Transport {
     }
   }
 
-  /** Our own errors as they are; what the SDK throws means that an answer was not what the protocol says. */
+  /** Gatehouse's own errors are kept. If the SDK throws, the answer violated the protocol. */
   protected asFault(error: unknown): ConnectorError | NotTaken {
     if (error instanceof ConnectorError || error instanceof NotTaken) return error;
-    return this.invalid("what is not JSON-RPC");
+    return this.invalid("an answer that is not JSON-RPC");
   }
 
   protected waitsFor(id: RequestId): boolean {
     return this.#open.has(Number(id));
   }
 
-  /** Answers the request in the upstream's place; does nothing when it has an answer. */
+  /** Answers the request in the upstream's place. No effect if it is already answered. */
   protected fail(id: RequestId, fault: ConnectorError | NotTaken): void {
     if (!this.#settle(Number(id))) return;
     const error = { code: ErrorCode.InternalError, message: fault.message, data: fault };
     queueMicrotask(() => this.onmessage?.({ jsonrpc: "2.0", id, error }));
   }
 
-  /** The request has an answer, or nobody waits for one. */
+  /** Called when a request was answered, or nobody waits for it any more. */
   protected settled(_id: number): void {}
 
-  /** @returns whether it was waited for */
+  /** @returns whether the request was waiting */
   #settle(id: number): boolean {
     const waited = this.#open.delete(id);
     if (waited) this.settled(id);

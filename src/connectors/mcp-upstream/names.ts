@@ -6,9 +6,9 @@ const UNSAFE = /[^a-zA-Z0-9_.-]/g;
 const DIGEST_CHARACTERS = 8;
 
 /**
- * A name that may be offered for each of the upstream's own: `[a-zA-Z0-9_.-]{1,100}`, all of them different, the same for
- * the same set in any order, so that what an agent may use stays the same tool. Names that are safe stay as they are;
- * others that would meet get a part of their own name's digest.
+ * Returns a unique name of the form `[a-zA-Z0-9_.-]{1,100}` for each of the upstream's own names. The same set gives
+ * the same names in any order, so that an agent's permissions keep naming the same tools. Safe names stay unchanged;
+ * names that would collide get part of a digest of their own name.
  */
 export function offeredNames(own: readonly string[]): ReadonlyMap<string, string> {
   const all = [...new Set(own)].sort();
@@ -36,7 +36,9 @@ function safe(name: string): string {
   return name.replace(UNSAFE, "_").slice(0, NAME_LIMIT) || "_";
 }
 
-/** Longer and longer parts of the digest: an upstream may name a tool like another one's first. */
+/**
+ * Tries longer and longer parts of the digest: an upstream may give a tool the name that another one would get first.
+ */
 function distinct(name: string, taken: ReadonlySet<string>): string {
   const digest = createHash("sha256").update(name).digest("hex");
   for (let characters = DIGEST_CHARACTERS; characters <= digest.length; characters += DIGEST_CHARACTERS) {
@@ -44,5 +46,5 @@ function distinct(name: string, taken: ReadonlySet<string>): string {
     const candidate = `${safe(name).slice(0, NAME_LIMIT - end.length)}${end}`;
     if (!taken.has(candidate)) return candidate;
   }
-  throw new Error("a tool's name cannot be told from the others");
+  throw new Error("a tool's name cannot be made unique");
 }

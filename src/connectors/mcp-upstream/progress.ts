@@ -4,11 +4,11 @@ import { Allowance } from "./allowance.ts";
 import { shown } from "./faults.ts";
 import type { UpstreamParts } from "./parts.ts";
 
-/** Signs of progress of one call that are passed on within a second; each is an event for whoever watches. */
+/** Progress notifications of one call that are passed on per second. Each becomes an event for the caller. */
 const MOST_A_SECOND = 50;
 const MESSAGE_LIMIT = 1_000;
 
-/** Passes an upstream's progress on, masked and cut; what comes in a flood is left out. */
+/** Passes on an upstream's progress, masked and cut. Drops notifications above the limit. */
 export function progressTo(
   told: (progress: Progress) => void,
   parts: Pick<UpstreamParts, "clock" | "mask">,

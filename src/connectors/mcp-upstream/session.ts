@@ -15,24 +15,24 @@ import { adding, cancelled, NotTaken, refusal, shown } from "./faults.ts";
 import type { Link } from "./link.ts";
 import type { UpstreamParts } from "./parts.ts";
 
-/** The SDK's own timers know no clock but the system's: they are set past every deadline of ours. */
+/** The SDK's own timers only use the system clock, so they are set beyond every deadline of Gatehouse. */
 const NO_SDK_TIMEOUT_MS = 2_147_483_647;
-/** Lines of the log about what nobody waits for. */
+/** Log lines about unexpected messages. */
 const UNEXPECTED_A_MINUTE = 20;
-/** Of the SDK's error for what was out when its link was closed. */
+/** The SDK's error for requests in flight when their link was closed. */
 const CLOSED = `MCP error ${ErrorCode.ConnectionClosed}: Connection closed`;
 
 export interface RequestOptions {
   readonly signal: AbortSignal;
-  /** Silence that is borne; each sign of progress begins it anew. */
+  /** How long the upstream may be silent. Each progress notification restarts it. */
   readonly silenceMs: number;
   readonly totalMs: number;
-  /** It may change something: where its outcome cannot be known, the error says so. */
+  /** The request may change something, so the error says if its outcome is unknown. */
   readonly acts: boolean;
   readonly progress?: (progress: Progress) => void;
 }
 
-/** One connection to an upstream after its handshake. Not made again: its connection makes another. */
+/** One connection to an upstream after its handshake. It never reconnects: the `Connection` opens another. */
 export class Session {
   readonly #client: Client;
   readonly #link: Link;
@@ -47,9 +47,9 @@ export class Session {
   }
 
   /**
-   * Starts the link and shakes hands.
-   * @param changed the upstream says that its tools are others now
-   * @throws ConnectorError; then the link is being closed
+   * Starts the link and performs the handshake.
+   * @param changed called when the upstream reports that its tools have changed
+   * @throws ConnectorError; the link is then closing
    */
   static async open(link: Link, parts: UpstreamParts, changed: () => void): Promise<Session> {
     const client = new Client(
@@ -58,7 +58,7 @@ export class Session {
       { capabilities: {}, jsonSchemaValidator: { getValidator: unusedValidator } },
     );
     client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
-    // Its errors reach the calls that they concern; what remains says that something came too late.
+    // Errors of a request reach its caller. Only late or unexpected messages are reported here.
     const allowance = new Allowance(parts.clock, UNEXPECTED_A_MINUTE, 60_000);
     client.onerror = (error) => {
       if (!allowance.take()) return;
@@ -80,16 +80,16 @@ export class Session {
     return this.#link.closed;
   }
 
-  /** Whether its upstream says that it has tools. */
+  /** Whether the upstream declares the tools capability. */
   get hasTools(): boolean {
     return this.#client.getServerCapabilities()?.tools !== undefined;
   }
 
-  /** Asks, and waits for the answer. @throws ConnectorError, and NotTaken */
+  /** Sends a request and waits for the answer. @throws ConnectorError, NotTaken */
   async request(method: string, params: Record<string, unknown>, options: RequestOptions): Promise<Result> {
     const { signal, progress } = options;
     if (signal.aborted) throw cancelled(this.#parts);
-    // One for each request: the SDK leaves its listener behind, and tells the upstream of an abort after the answer.
+    // One per request: the SDK never removes its listener, and would cancel a request that has been answered.
     const giveUp = new AbortController();
     let expiry: Expiry | undefined;
     const deadline = new Deadline(this.#parts.clock, options, (what) => {
@@ -120,13 +120,13 @@ export class Session {
     }
   }
 
-  /** Nothing is asked any more; what is out may still be answered. */
+  /** Accepts no new requests; in-flight ones may still be answered. */
   retire(): void {
     this.#retired = true;
     if (this.#out === 0) void this.close();
   }
 
-  /** Resolves when nothing of it is left. Never throws. */
+  /** Resolves when everything has been released. Never throws. */
   close(): Promise<void> {
     return this.#link.close();
   }
@@ -134,7 +134,7 @@ export class Session {
   #late(expiry: Expiry, { silenceMs, totalMs, acts }: RequestOptions): ConnectorError {
     const what =
       expiry === "silence"
-        ? `gave no answer and no sign of life for ${silenceMs} ms`
+        ? `sent neither an answer nor progress for ${silenceMs} ms`
         : `had not answered after ${totalMs} ms`;
     return unknowing(new ConnectorError("timeout", `The connector ${this.#parts.name} ${what}.`), acts);
   }
@@ -147,7 +147,7 @@ export class Session {
       if (!this.#link.closed) return refusal(error, this.#parts);
     }
     if (this.#link.closed) return unknowing(lost(this.#link, this.#parts), acts);
-    // A result that is no object, which the SDK's schema refused.
+    // The SDK's schema refused a result that is not an object.
     return new ConnectorError(
       "invalid_answer",
       `The connector ${this.#parts.name} sent an answer that is not MCP.`,
@@ -155,7 +155,7 @@ export class Session {
   }
 }
 
-/** Outputs are passed on as they came: nothing is compiled for them. */
+/** Outputs are passed on unchecked, so no schema is compiled for them. */
 function unusedValidator(): never {
   throw new Error("outputs are not validated here");
 }
@@ -187,13 +187,13 @@ function handshakeFault(error: unknown, link: Link, parts: UpstreamParts): Conne
   if (error instanceof McpError) {
     if (error.data instanceof ConnectorError) return error.data;
     if (error.data instanceof NotTaken) return error.data.fault;
-    // The SDK closes the link when it is refused, and says itself when the link was closed before.
+    // If the upstream refuses, the SDK closes the link itself. If the link was closed first, the SDK reports that.
     if (error.message !== CLOSED) return refusal(error, parts);
     return lost(link, parts);
   }
   if (link.fault) return link.fault;
   const why = error instanceof Error && error.name === "Error" ? shown(error.message, parts) : "";
-  const text = `The connector ${parts.name} did not answer the handshake as MCP says${why && `: ${why}`}`;
+  const text = `The connector ${parts.name} did not answer the handshake as MCP requires${why && `: ${why}`}`;
   return new ConnectorError("invalid_answer", text);
 }
 
@@ -205,5 +205,5 @@ function lost(link: Link, parts: UpstreamParts): ConnectorError {
 }
 
 function unknowing(fault: ConnectorError, acts: boolean): ConnectorError {
-  return acts ? adding(fault, "Whether the call was done is not known.") : fault;
+  return acts ? adding(fault, "It is unknown whether the call was carried out.") : fault;
 }

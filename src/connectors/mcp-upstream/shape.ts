@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../agents/index.ts";
 
-/** An object of JSON, as `JSON.parse` and the SDK's schemas give it. */
+/** Whether a value from `JSON.parse` or from the SDK's schemas is an object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -11,22 +11,22 @@ import type { McpParts, UpstreamParts } from "./parts.ts";
 import { progressTo } from "./progress.ts";
 import { listTools } from "./tools.ts";
 
-/** For a handshake over HTTP, and for all pages of the tools. */
+/** For a handshake over HTTP, and for all pages of tools. */
 const HANDSHAKE_MS = 10_000;
 /**
- * For that of a program: `npx` installs it at its first start, which took 9 s on two busy cores. One that is killed while
- * it does so starts from the beginning the next time, or finds a half of itself and fails for ever.
+ * For a program's handshake: `npx` installs it at its first start, which took 9 s on two busy cores. A program killed
+ * during installation starts over the next time, or finds a partial installation and fails forever.
  */
 const PROGRAM_START_MS = 60_000;
-/** A call that shows signs of life may take so many times its timeout. */
+/** The total limit of a call with signs of life, as a multiple of its timeout. */
 const TOTAL_TIMEOUTS = 10;
-/** Of what was left out, what a warning names. */
+/** The most omitted tools that a warning names. */
 const MOST_WARNED = 20;
 
 /**
- * The tools of an upstream MCP server (specifications 2024-11-05 to 2025-11-25), over stdio, Streamable HTTP or the older
- * HTTP+SSE. Nothing is started before the first `list` or `call`; all share one connection, which is made again after it
- * was lost. `close` ends a child with all that it started.
+ * The tools of an upstream MCP server (specifications 2024-11-05 to 2025-11-25), over stdio, Streamable HTTP or the
+ * older HTTP+SSE. Nothing starts before the first `list` or `call`. All calls share one connection, which is made
+ * again after it was lost. `close` ends a child process with everything that it started.
  */
 export function mcpSource(
   connector: { readonly name: string },
@@ -67,7 +67,7 @@ class McpSource implements ToolSource {
         this.#warn(leftOut);
         return tools;
       } catch (error) {
-        // Some servers have tools and forget to say so; of the others, a refusal is what there is to expect.
+        // Some servers have tools but do not declare the capability. From others, a refusal is expected.
         if (!session.hasTools && error instanceof ConnectorError && error.fault === "refused") return [];
         throw error;
       }
@@ -100,12 +100,12 @@ class McpSource implements ToolSource {
     await this.#connection.close();
   }
 
-  /** Once for the same: the tools may be asked for often. */
+  /** Warns once about the same tools, since tools may be listed often. */
   #warn(leftOut: readonly string[]): void {
     const text = [...new Set(leftOut)].slice(0, MOST_WARNED).join("; ");
     if (text !== "" && text !== this.#warned) {
       const { log, name } = this.#parts;
-      log.warn("a connector's tools are not all offered", { connector: name, left_out: text });
+      log.warn("some of a connector's tools are not offered", { connector: name, left_out: text });
     }
     this.#warned = text;
   }

@@ -10,23 +10,25 @@ import { firstOf, isObject } from "./shape.ts";
 
 const MOST_PAGES = 100;
 const MOST_TOOLS = TOOL_LIMITS.connector.tools;
-/** Bytes of all tools in memory, and of their upstream's own names. */
+/** Bytes of all tools in memory, including their upstream's own names. */
 const LIST_LIMIT = TOOL_LIMITS.connector.bytes;
 const OWN_NAME_LIMIT = 1_000;
 const TITLE_LIMIT = 300;
 const DESCRIPTION_LIMIT = 4_000;
 /** Characters of one schema as JSON. */
 const SCHEMA_LIMIT = 65_536;
-/** Values in one schema: parsed, each takes some 50 bytes. People's largest schemas have a few thousand. */
+/**
+ * Values in one schema: parsed, each takes some 50 bytes. The largest schemas that people write have a few thousand.
+ */
 const SCHEMA_VALUES = 10_000;
-/** Characters of an upstream's own name that a warning repeats. */
+/** Characters of an upstream's own tool name that a warning repeats. */
 const SHOWN_NAME = 100;
 const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
 
-/** Asks for one page of `tools/list`. */
+/** Requests one page of `tools/list`. */
 export type AskPage = (cursor: string | undefined) => Promise<Readonly<Record<string, unknown>>>;
 
-/** What a connector offers, and what of the upstream's list was left out, in words. */
+/** A connector's tools, and a text for each tool of the upstream that was omitted. */
 export interface Listed {
   readonly tools: readonly KeptTool[];
   readonly leftOut: readonly string[];
@@ -35,7 +37,8 @@ export interface Listed {
 type ListParts = Pick<UpstreamParts, "name" | "mask" | "instance">;
 
 /**
- * All pages of an upstream's tools. Each page is brought into the form in which it is kept before the next one is asked for.
+ * Reads all pages of an upstream's tools. Each page is converted to the form that is kept before the next one is
+ * requested.
  * @throws ConnectorError
  */
 export async function listTools(ask: AskPage, parts: ListParts): Promise<Listed> {
@@ -46,9 +49,9 @@ export async function listTools(ask: AskPage, parts: ListParts): Promise<Listed>
     const { tools, nextCursor } = await ask(cursor);
     if (!Array.isArray(tools)) throw invalid("a page without tools");
     if (!tools.every((tool) => gathered.add(tool))) break;
-    // Some say that there is no more with an empty text.
+    // Some servers mark the last page with an empty cursor.
     if (typeof nextCursor !== "string" || nextCursor === "") break;
-    if (seen.has(nextCursor)) throw invalid("the same page of tools again and again");
+    if (seen.has(nextCursor)) throw invalid("the same page of tools repeatedly");
     if (page === MOST_PAGES) {
       gathered.leaveOut(`every page after the first ${MOST_PAGES}`);
       break;
@@ -63,10 +66,10 @@ export async function listTools(ask: AskPage, parts: ListParts): Promise<Listed>
   }
 }
 
-/** The tools of the pages that have come so far. */
+/** The tools of the pages received so far. */
 class GatheredTools {
   readonly #parts: ListParts;
-  /** By the upstream's own name. A text says why that tool is not offered; its name is taken all the same. */
+  /** By the upstream's own name. A text says why the tool is not offered; its name still counts as used. */
   readonly #tools = new Map<string, KeptTool | string>();
   readonly #leftOut: string[] = [];
   #entries = 0;
@@ -80,7 +83,7 @@ class GatheredTools {
     this.#leftOut.push(what);
   }
 
-  /** @returns whether more tools are taken */
+  /** @returns whether more tools are accepted */
   add(tool: unknown): boolean {
     this.#entries += 1;
     if (this.#entries > MOST_TOOLS) {
@@ -115,17 +118,17 @@ class GatheredTools {
       ...describe(this.#parts.mask.json(tool)),
       name: tool.name,
       ...(path.length > 0 ? { path } : {}),
-      // The binding is what the upstream is asked with, and MUST stay as it is.
+      // The binding identifies the tool to the upstream, and MUST stay unchanged.
       binding: { name: tool.name },
     });
     this.#bytes += bytesOfTool(kept) + 2 * tool.name.length;
     const fits = this.#bytes <= LIST_LIMIT;
-    this.#tools.set(tool.name, fits ? kept : " and those behind it: together they are too large");
+    this.#tools.set(tool.name, fits ? kept : " and all after it: together they are too large");
     return fits;
   }
 
   #refuseName(tool: unknown): string | undefined {
-    if (!isObject(tool)) return "something that is no tool";
+    if (!isObject(tool)) return "an entry that is not a tool";
     if (!isNamed(tool)) return "a tool without a name";
     const { name } = tool;
     if (this.#parts.mask.text(name) !== name) return "a tool with a secret in its name";
@@ -148,7 +151,8 @@ function refusalOf(
   { instance }: ListParts,
 ): string | undefined {
   if (isTooLarge(inputSchema)) return ", whose input schema is too large";
-  if (isObject(execution) && execution.taskSupport === "required") return ", which is called as a task alone";
+  if (isObject(execution) && execution.taskSupport === "required")
+    return ", which can only be called as a task";
   const path = readMeta(meta, PATH_META);
   if (path.includes(instance) || path.length >= MOST_HOPS) return ", which leads back to this Gatehouse";
   return undefined;

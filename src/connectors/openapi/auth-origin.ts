@@ -1,16 +1,17 @@
 import type { OpenApiDefinition } from "../definition.ts";
 import { DocumentFault } from "./fault.ts";
 
-/** Keeps the origin with the connector's definition, for good. Rejects where it cannot be kept. */
+/** Stores the origin permanently with the connector's definition. Rejects if it cannot be stored. */
 export type PinOrigin = (origin: string) => Promise<void>;
 
 /**
- * Where the connector's `auth` may go: with `base_url` to that; else to the origin that the document named when it was read
- * first. Who serves the document may change it, but who let the connector in has agreed to that origin alone.
+ * Where the connector's `auth` may be sent: to `base_url` if there is one, otherwise to the origin that the document
+ * named when it was first read. Whoever serves the document may change it, but only that origin was authorised with
+ * the connector.
  */
 export class AuthOrigin {
   readonly #pin: PinOrigin;
-  /** The document names where calls go, and so where the secret would. */
+  /** The document decides where calls go, and so where the secret would go. */
   readonly #isNamedByDocument: boolean;
   #origin: string | undefined;
 
@@ -20,29 +21,32 @@ export class AuthOrigin {
     this.#origin = definition.authOrigin;
   }
 
-  /** The document was never read, so that nobody knows yet where `auth` may go. */
+  /** The document was never read, so it is not yet known where `auth` may go. */
   get isOpen(): boolean {
     return this.#isNamedByDocument && this.#origin === undefined;
   }
 
-  /** Whether calls to what is below this base carry `auth`. */
+  /** Whether calls below this base URL carry `auth`. */
   covers(base: string): boolean {
     return !this.#isNamedByDocument || new URL(base).origin === this.#origin;
   }
 
-  /** @param server the document's own @throws DocumentFault where it is at another origin than it was */
+  /** @param server the document's own @throws DocumentFault if its origin is not the authorised one */
   check(server: string): void {
     if (this.isOpen || this.covers(server)) return;
     throw new DocumentFault(
-      `its document names a server at ${new URL(server).origin} now, but its auth was authorised for ${this.#origin} alone: to have it sent to the new one, remove the connector and create it anew`,
+      `its document names a server at ${new URL(server).origin} now, but its auth was authorised only for ${this.#origin}: to send it to the new one, remove the connector and create it again`,
     );
   }
 
-  /** The document was read, and can be used. MUST not be called again before it has ended. @throws as `pin` does */
+  /**
+   * Stores the origin after the document was read and found usable. MUST NOT be called again before it has resolved.
+   * @throws as `pin` does
+   */
   async settle(server: string): Promise<void> {
     if (!this.isOpen) return;
     const { origin } = new URL(server);
-    // Kept first: after a crash, another origin could take its place.
+    // Stored before it is used: otherwise, after a crash, another origin could take its place.
     await this.#pin(origin);
     this.#origin = origin;
   }

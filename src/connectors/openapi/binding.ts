@@ -11,18 +11,18 @@ const Style = Type.Enum([
   "deepObject",
 ]);
 
-/** How a value is written (OpenAPI 3.1.1, 4.8.12.2 and 4.8.15). */
+/** How a value is serialised (OpenAPI 3.1.1, 4.8.12.2 and 4.8.15). */
 const Writing = Type.Object({
   style: Style,
   explode: Type.Boolean(),
-  /** Of the query: `: / ? @ ! $ ' ( ) * , ;` are left as they are. */
+  /** For queries: leaves `: / ? @ ! $ ' ( ) * , ;` unencoded. */
   allowReserved: Type.Optional(Type.Boolean()),
-  /** As JSON text instead, whatever the style says. */
+  /** Writes JSON text instead, whatever the style. */
   json: Type.Optional(Type.Boolean()),
 });
 
 const Parameter = Type.Object({
-  /** The argument that it is taken from. */
+  /** The argument that provides the value. */
   argument: Type.String(),
   name: Type.String(),
   in: Type.Enum(["path", "query", "header", "cookie"]),
@@ -30,7 +30,7 @@ const Parameter = Type.Object({
 });
 
 const Field = Type.Object({
-  /** Its argument is base64 (in a list: each of it), and the bytes are sent. */
+  /** The argument is base64, or a list of base64 texts. The decoded bytes are sent. */
   binary: Type.Optional(Type.Boolean()),
   mediaType: Type.Optional(Type.String()),
   writing: Type.Optional(Writing),
@@ -39,22 +39,22 @@ const Field = Type.Object({
 const Body = Type.Object({
   kind: Type.Enum(["json", "form", "multipart", "text", "bytes"]),
   mediaType: Type.String(),
-  /** Of a form: fields that are not sent as they are by default. */
+  /** For forms: fields that are not sent in the default way. */
   fields: Type.Record(Type.String(), Field),
 });
 
 const Binding = Type.Object({
-  /** In capitals. */
+  /** In upper case. */
   method: Type.String({ pattern: "^[A-Z]+$" }),
-  /** Below the server, with `{name}` where a parameter goes. */
+  /** Relative to the server, with `{name}` for each parameter. */
   path: Type.String({ pattern: "^/" }),
-  /** The absolute URL of its server; null where the document names none and `base_url` stands for it. */
+  /** The server's absolute URL; null if the document names none and `base_url` is used instead. */
   server: Type.Union([Type.String(), Type.Null()]),
   parameters: Type.Array(Parameter),
   body: Type.Union([Body, Type.Null()]),
 });
 
-/** What a call of an operation needs, as it is stored with its tool: a start reads no document. */
+/** What a call of an operation needs. Stored with its tool, so that a start does not read the document. */
 export type OperationBinding = Static<typeof Binding>;
 export type ParameterBinding = Static<typeof Parameter>;
 export type BodyBinding = Static<typeof Body>;
@@ -63,7 +63,7 @@ export type WritingStyle = Static<typeof Writing>;
 
 const compiled = validator(Binding);
 
-/** The tool's `binding`, where it is one that this connector made. */
+/** The tool's `binding`, if an OpenAPI connector made it. */
 export function asOperationBinding(binding: unknown): OperationBinding | undefined {
   return compiled.is(binding) ? binding : undefined;
 }

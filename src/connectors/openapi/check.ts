@@ -1,24 +1,25 @@
 import { DocumentFault, quote } from "./fault.ts";
 import { isMap, type JsonMap, own, ownMap } from "./json.ts";
 
-/** Objects and lists inside each other. Real documents have thirty or so. */
+/** Nesting of objects and lists. Real documents have about thirty levels. */
 const MAX_DEPTH = 100;
 /**
- * Objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, where a real
- * document of that size holds some 300,000.
+ * Number of objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, while a real document
+ * of that size has some 300,000.
  */
 const MAX_CONTAINERS = 500_000;
-/** Fields of one object: those that many operations share are looked at for each of them. */
+/** Fields of one object: an object shared by many operations is read again for each of them. */
 const MAX_FIELDS = 10_000;
-/** Fields whose value is data and no part of the description: a `$ref` there refers to nothing that is followed. */
+/** Fields whose value is data, not part of the description: a `$ref` inside is not a reference. */
 const DATA: ReadonlySet<string> = new Set(["example", "examples", "default", "const", "enum", "value"]);
 
-/** OpenAPI's versions that are taken: 3.2 reads as 3.1 does, its additions are left out. */
+/** Accepted OpenAPI versions: 3.2 is read as 3.1, without its additions. */
 const VERSION = /^3\.[012](?:\.\d+)?(?:-[\w.-]+)?$/;
 
 /**
- * The document's root, once it is known to be one that can be read without harm: no deeper than 100 levels, without
- * `__proto__`, and without a reference to another document, which would make the gateway read a file or an address.
+ * Checks that a document is safe to read: at most 100 levels deep, without `__proto__`, and without references to
+ * other documents, which would make the gateway read a file or an address.
+ * @returns the document's root
  * @throws DocumentFault
  */
 export function checkDocument(value: unknown): JsonMap {
@@ -33,14 +34,14 @@ function checkVersion(root: JsonMap): void {
   const swagger = own(root, "swagger");
   if (swagger !== undefined) {
     throw new DocumentFault(
-      `it is Swagger ${quote(String(swagger))}, an older format that converters make OpenAPI 3.0 of`,
+      `it is Swagger ${quote(String(swagger))}, an older format; convert it to OpenAPI 3.0`,
     );
   }
   const version = own(root, "openapi");
   if (version === undefined) throw new DocumentFault('its field "openapi", the version, is missing');
   if (typeof version !== "string")
     throw new DocumentFault('its field "openapi" is not a text such as "3.1.0"');
-  if (!VERSION.test(version)) throw new DocumentFault(`its version is ${quote(version)}`);
+  if (!VERSION.test(version)) throw new DocumentFault(`its version ${quote(version)} is not supported`);
 }
 
 interface Waiting {
@@ -49,7 +50,7 @@ interface Waiting {
   readonly isData: boolean;
 }
 
-/** Without recursion: how deep it is has to be found out first. */
+/** Without recursion, since the depth is not yet known. */
 function checkValues(root: JsonMap): void {
   const waiting: Waiting[] = [{ value: root, depth: 1, isData: false }];
   let containers = 0;
@@ -57,8 +58,9 @@ function checkValues(root: JsonMap): void {
     const { value, depth, isData } = next;
     containers++;
     if (containers > MAX_CONTAINERS)
-      throw new DocumentFault(`it holds more than ${MAX_CONTAINERS} objects and lists`);
-    if (depth > MAX_DEPTH) throw new DocumentFault(`it is deeper than ${MAX_DEPTH} levels, or holds itself`);
+      throw new DocumentFault(`it contains more than ${MAX_CONTAINERS} objects and lists`);
+    if (depth > MAX_DEPTH)
+      throw new DocumentFault(`it has more than ${MAX_DEPTH} levels, or contains itself`);
     if (Array.isArray(value)) {
       for (const item of value) {
         if (typeof item === "object" && item !== null)
@@ -86,6 +88,6 @@ function checkValues(root: JsonMap): void {
 function refuseExternal(reference: unknown): void {
   if (typeof reference !== "string" || reference.startsWith("#")) return;
   throw new DocumentFault(
-    `its reference ${quote(reference)} leads to another document, which is never read; only references inside it ("#/…") are followed`,
+    `its reference ${quote(reference)} leads to another document, which is never read; only references within the document ("#/…") are followed`,
   );
 }

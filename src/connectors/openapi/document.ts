@@ -4,22 +4,22 @@ import { DocumentFault } from "./fault.ts";
 import type { JsonMap } from "./json.ts";
 import { checkYamlSize } from "./yaml-size.ts";
 
-/** An OpenAPI document that was checked as a whole; its operations are not yet. */
+/** An OpenAPI document that was checked as a whole. Its operations have not been checked yet. */
 export interface ApiDocument {
   readonly root: JsonMap;
-  /** Where it was fetched; relative servers are resolved against it. */
+  /** The URL that it was fetched from; relative servers are resolved against it. */
   readonly url: string | null;
 }
 
 /** Members of a JSON document. The largest public ones (GitHub, Stripe) have some 200,000. */
 const MAX_DOCUMENT_MEMBERS = 250_000;
-/** Characters. YAML of ordinary lines takes 0.3 s a megabyte, JSON takes 2 ms. */
+/** In characters. Ordinary YAML takes 0.3 s per megabyte, JSON takes 2 ms. */
 const MAX_YAML = 2 * 1_024 * 1_024;
-/** Aliases of one document: each is looked for in the whole of it, so that 20,000 took 2 s. */
+/** Aliases of one document: each is looked up in the whole document, so 20,000 took 2 s. */
 const MAX_ALIASES = 100;
 
 /**
- * The value that a text holds: JSON where it begins with `{`, else YAML 1.2. Merge keys (`<<`) are keys like others.
+ * Parses a text as JSON if it begins with `{`, otherwise as YAML 1.2. Merge keys (`<<`) are treated as ordinary keys.
  * @throws DocumentFault
  */
 export function parseText(text: string): unknown {
@@ -40,7 +40,7 @@ function readJson(text: string): unknown {
 function tooLarge({ excess }: JsonTooLarge): DocumentFault {
   return new DocumentFault(
     excess === "levels"
-      ? `it is deeper than ${MAX_NESTING} levels`
+      ? `it has more than ${MAX_NESTING} levels`
       : `it has more than ${MAX_DOCUMENT_MEMBERS} members`,
   );
 }
@@ -48,12 +48,13 @@ function tooLarge({ excess }: JsonTooLarge): DocumentFault {
 function parseYaml(text: string): unknown {
   if (text.length > MAX_YAML) {
     throw new DocumentFault(
-      `it is YAML of more than ${MAX_YAML} characters: a document of this size has to be JSON`,
+      `it is YAML with more than ${MAX_YAML} characters: a document of this size must be JSON`,
     );
   }
   checkYamlSize(text);
   try {
-    // Keys that are collections take exponential time to become text, and comparing all keys with each other quadratic.
+    // Keys that are collections take exponential time to convert to text; checking all keys for duplicates takes
+    // quadratic time.
     const document = parseDocument(text, {
       stringKeys: true,
       uniqueKeys: false,
@@ -71,7 +72,7 @@ function parseYaml(text: string): unknown {
     return document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
     if (error instanceof DocumentFault) throw error;
-    // Too deep for the stack, or aliases of aliases.
+    // Nested too deeply for the stack, or aliases of aliases.
     throw new DocumentFault(`its YAML cannot be read (${messageOf(error)})`, { cause: error });
   }
 }

@@ -1,6 +1,9 @@
 import type { Mask } from "../secrets/mask.ts";
 
-/** The first characters of a text of the document, masked: an API may write into it what it was asked with. */
+/**
+ * The first characters of a document's text, masked: an API may write the credentials of the request into its
+ * document.
+ */
 export function firstOf(text: string, characters: number, mask: Mask): string {
   return mask.text(text.slice(0, characters), { end: text.length > characters }).toWellFormed();
 }

@@ -1,11 +1,11 @@
-/** A JSON object as it was parsed: nothing is known of its values. Its own properties are the only ones. */
+/** A parsed JSON object with values of unknown types. Only its own properties count. */
 export type JsonMap = Readonly<Record<string, unknown>>;
 
 export function isMap(value: unknown): value is JsonMap {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A field of an object that came from outside: never what it inherits, such as `constructor`. */
+/** A field of an untrusted object; ignores inherited properties such as `constructor`. */
 export function own(map: JsonMap, key: string): unknown {
   return Object.hasOwn(map, key) ? map[key] : undefined;
 }
@@ -20,7 +20,7 @@ export function ownList(map: JsonMap, key: string): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Undefined for what is no string, and for the empty one. */
+/** Undefined for the empty string and for anything that is not a string. */
 export function ownText(map: JsonMap, key: string): string | undefined {
   const value = own(map, key);
   return typeof value === "string" && value !== "" ? value : undefined;

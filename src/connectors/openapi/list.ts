@@ -10,19 +10,18 @@ import { openReferences } from "./references.ts";
 import { Work } from "./schema/budget.ts";
 
 export interface ListOptions {
-  /** The document's own server; null where `base_url` stands for all of them. */
+  /** The document's own server; null if `base_url` replaces all servers. */
   readonly server: string | null;
   readonly reserved: ReservedName | null;
-  /** Of the connector's secrets. */
+  /** Masks the connector's secrets. */
   readonly mask: Mask;
-  /** Told of each operation that is left out, and why. */
+  /** Called for each operation that is omitted, with the reason. */
   readonly leaveOut: (operation: string, reason: string) => void;
 }
 
 /**
- * The operations of a document as tools. One that cannot be called is left out; where all are, that is the document's
- * fault.
- * @throws DocumentFault
+ * Lists the operations of a document as tools. Operations that cannot be called are omitted.
+ * @throws DocumentFault if none is left
  */
 export async function listTools(document: ApiDocument, options: ListOptions): Promise<OfferedTool[]> {
   const work = new Work();

@@ -6,16 +6,17 @@ import { DocumentFault } from "./fault.ts";
 const MAX_BYTES = 10 * 1_024 * 1_024;
 const ACCEPT = "application/vnd.oai.openapi+json, application/json, application/yaml, text/yaml, */*;q=0.5";
 
-/** An OpenAPI document, of which nothing has been read yet. */
+/** The text of an OpenAPI document, before it is read. */
 export interface DocumentText {
   readonly text: string;
-  /** Where it was fetched. */
+  /** The URL that it was fetched from. */
   readonly url: string | null;
 }
 
 /**
- * The text of a document that is given by its URL or as it is.
- * @throws DocumentFault if it is too long or not a text, ConnectorError or what `fetch` throws if it cannot be had
+ * The text of a document that is given as a URL or as text.
+ * @throws DocumentFault if it is too long or not a text; ConnectorError or what `fetch` throws if it cannot be
+ *   fetched
  */
 export async function fetchDocument(
   spec: string,
@@ -32,13 +33,13 @@ export async function fetchDocument(
 async function download(url: string, fetch: OutboundFetch, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, { headers: { accept: ACCEPT }, signal });
   if (!response.ok) {
-    response.body?.cancel().catch(() => {}); // nobody reads it, nor cares whether it breaks off
+    response.body?.cancel().catch(() => {}); // nobody reads it, so it does not matter if it breaks off
     throw new ConnectorError("refused", `The spec's URL answered with status ${response.status}.`);
   }
   const bytes = await readCapped(response, MAX_BYTES, signal);
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
-    throw new DocumentFault("what the spec's URL answered is not UTF-8 text", { cause: error });
+    throw new DocumentFault("the answer of the spec's URL is not UTF-8 text", { cause: error });
   }
 }

@@ -3,14 +3,14 @@ import { DocumentFault, quote } from "./fault.ts";
 import { isMap, type JsonMap } from "./json.ts";
 import type { Work } from "./schema/budget.ts";
 
-/** Characters of a reference: each of its steps is looked up, and costs more the longer the whole is. */
+/** Characters of a reference: each of its steps is looked up, and costs more the longer the reference is. */
 const MAX_REFERENCE = 1_000;
 
-/** References that lead to each other before there is a value. */
+/** References that lead to other references before a value is found. */
 const MAX_CHAIN = 10;
 /**
- * What a look-up costs, in the unit of `Work`: by itself, for each step, and for each field of what it finds, since the
- * package copies those for each reference of a chain that has something beside it.
+ * The cost of a look-up, in units of `Work`: for each look-up, for each step, and for each field of the value found.
+ * The package copies those fields for each reference of a chain that has sibling fields.
  */
 const LOOK_UP_COST = 8_000;
 const STEP_COST = 2_000;
@@ -22,18 +22,19 @@ const OPTIONS = {
   dereference: { maxDepth: MAX_CHAIN },
 };
 
-/** Looks up what references inside a document mean. */
+/** Resolves references inside a document. */
 export interface References {
-  /** What `reference` (`#/…`) leads to, chains of references followed. @throws DocumentFault, DocumentTooLarge */
+  /** The target of `reference` (`#/…`), after chains of references. @throws DocumentFault, DocumentTooLarge */
   get(reference: string): unknown;
-  /** The object, or the one that its `$ref` leads to; what stands beside `$ref` is left out. @throws DocumentFault */
+  /** The object, or the target of its `$ref`, without the fields beside `$ref`. @throws DocumentFault */
   follow(value: unknown): JsonMap | undefined;
 }
 
 /**
- * JSON pointers (RFC 6901), through references on their way and around `$id`. Files and addresses have no reader here, so
- * that nothing but the document can be found. What is found is not expanded: `dereference` of the same package copies a
- * target for each reference that has a description beside it, which makes a hundred lines into gigabytes.
+ * Resolves JSON pointers (RFC 6901), including references on their way and around `$id`. Files and addresses have no
+ * reader here, so nothing outside the document can be read. Targets are not expanded: the same package's
+ * `dereference` copies a target for each reference that has a description beside it, which turns a hundred lines into
+ * gigabytes.
  */
 export async function openReferences(root: JsonMap, work: Work): Promise<References> {
   const references = await $RefParser.resolve<JsonMap>({ ...root }, OPTIONS);
@@ -61,13 +62,10 @@ export async function openReferences(root: JsonMap, work: Work): Promise<Referen
     try {
       return references.get(reference, OPTIONS);
     } catch (error) {
-      // The package's own words name files of this machine.
-      throw new DocumentFault(
-        `the reference ${quote(reference)} cannot be followed to anything in the document`,
-        {
-          cause: error,
-        },
-      );
+      // The package's own message names files of this machine.
+      throw new DocumentFault(`the reference ${quote(reference)} leads to nothing in the document`, {
+        cause: error,
+      });
     }
   }
 

@@ -18,23 +18,23 @@ import { checkBase } from "./operations/servers.ts";
 import { fetchDocument } from "./read.ts";
 import type { ReadApi } from "./reading/messages.ts";
 
-/** What an HTTP API's source is given. */
+/** Dependencies of an HTTP API's source. */
 export interface OpenApiParts {
-  /** Guards addresses and follows no redirect to another host; every request goes through it. */
+  /** Checks addresses and follows redirects only within the origin. Every request goes through it. */
   readonly fetch: OutboundFetch;
   /** The definition's secrets. */
   readonly secrets: readonly string[];
-  /** Of these secrets: whatever the API says goes through it before anybody sees it. */
+  /** Masks these secrets. All output of the API goes through it before anyone sees it. */
   readonly mask: Mask;
   readonly clock: Clock;
-  /** Told of operations that cannot be offered. */
+  /** Logs operations that cannot be offered. */
   readonly log: Log;
-  /** Told once in a connector's life where its auth may go, where the document says it. */
+  /** Called once in a connector's life with the origin that may receive its auth, if the document decides it. */
   readonly pinOrigin: PinOrigin;
-  /** The document, or where it is. @throws ConnectorError */
+  /** The document, or its URL. @throws ConnectorError */
   readonly readSpec: () => Promise<string>;
   readonly readApi: ReadApi;
-  /** How long a call, or asking for the tools, may take in all. */
+  /** The total time limit of a call, and of listing the tools. */
   readonly timeoutMs: number;
 }
 
@@ -42,8 +42,8 @@ export interface OpenApiParts {
 const MESSAGE_LIMIT = 1_000;
 
 /**
- * The tools of an HTTP API that an OpenAPI document (3.0, 3.1) describes: one for each operation. A call is one request,
- * never made again by itself; no connection is held between calls.
+ * The tools of an HTTP API that an OpenAPI document (3.0, 3.1) describes: one per operation. Each call is one
+ * request, which is never repeated automatically. No connection is held between calls.
  */
 export function openApiSource(
   { name }: { readonly name: string },
@@ -55,7 +55,7 @@ export function openApiSource(
   const closing = new AbortController();
   const open = new Set<Promise<unknown>>();
   const authOrigin = new AuthOrigin(definition, parts.pinOrigin);
-  /** The last listing that was taken, as long as its tools are still kept. */
+  /** The last successful listing, for as long as its tools are still in use. */
   let last: { readonly hash: string; readonly tools: WeakRef<readonly KeptTool[]> } | undefined;
 
   /** Runs `work` under the time limit. @throws ConnectorError */
@@ -63,7 +63,7 @@ export function openApiSource(
     const running = run(signal, work);
     const ended = running.then(
       () => {},
-      () => {}, // the caller has the reason
+      () => {}, // the caller receives the error
     );
     open.add(ended);
     void ended.then(() => open.delete(ended));
@@ -81,7 +81,7 @@ export function openApiSource(
       signal.throwIfAborted();
       return await work(signal);
     } catch (error) {
-      // In this order: what an abort breaks has errors of its own.
+      // The order matters: an abort causes errors of other kinds.
       if (closing.signal.aborted) throw new ConnectorError("unreachable", `${who} was closed.`);
       if (caller.aborted)
         throw new ConnectorError("cancelled", `The call to the connector ${name} was cancelled.`);
@@ -94,10 +94,10 @@ export function openApiSource(
     }
   }
 
-  /** What is none of these is a mistake of the gateway's own. */
+  /** Any other error is a bug in the gateway. */
   function worded(error: unknown): unknown {
     if (error instanceof DocumentFault) {
-      // Without its cause, which carries what is masked here.
+      // Without its cause, which contains the unmasked text.
       return new ConnectorError("invalid_answer", `${who}: ${shown(error.message)}.`);
     }
     if (!(error instanceof ConnectorError) || error.message.startsWith(who)) return error;
@@ -113,7 +113,7 @@ export function openApiSource(
   }
 
   function shown(text: string): string {
-    // Where a quotation was cut, the mask has to be told.
+    // The mask must know where a quotation was cut.
     const pieces = mask.text(text).split(CUT);
     const masked = pieces
       .map((piece, index) => mask.text(piece, { end: index < pieces.length - 1 }))
@@ -129,7 +129,7 @@ export function openApiSource(
     if (binding === undefined || base == null || authOrigin.isOpen) {
       throw new ConnectorError(
         "invalid_answer",
-        `${who} has to be asked for its tools anew: ${tool.name} has changed.`,
+        `${who} must be refreshed before this call: ${tool.name} has changed.`,
       );
     }
     return requestOf(binding, base, authOrigin.covers(base) ? definition.auth : null, input);
@@ -150,7 +150,7 @@ export function openApiSource(
       await authOrigin.settle(server);
     }
     if (leftOutCount > 0) {
-      log.warn("operations of a connector are left out", {
+      log.warn("some of a connector's operations are not offered", {
         connector: name,
         count: leftOutCount,
         operations: leftOut.map(shown),
@@ -166,7 +166,7 @@ export function openApiSource(
       request = requestFor(tool, input);
     } catch (error) {
       if (!(error instanceof ArgumentFault)) throw error;
-      // Nothing is wrong with the connector: whoever called can call better.
+      // The connector works: the caller has to correct its arguments.
       const text = `Nothing was sent: ${shown(error.message)}.`;
       return { content: [{ type: "text", text }], isError: true };
     }

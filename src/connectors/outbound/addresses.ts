@@ -3,15 +3,18 @@ import { type AddressRange, isAddress, parseAddressRange } from "../../config/ad
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Which addresses connectors may reach. Loopback and private networks may be: connectors often stand there. */
+/**
+ * Decides which addresses connectors may reach. Loopback and private networks are permitted, since connectors often
+ * run there.
+ */
 export interface AddressRules {
-  /** @param address IPv4 or IPv6 as text; what is neither is refused */
+  /** @param address IPv4 or IPv6 as text; any other text is refused */
   refuses(address: string): boolean;
 }
 
-/** What nobody serves tools on, and where clouds hand out credentials to whoever asks from the machine. */
+/** Addresses that serve no tools, and those at which clouds give credentials to any program on the machine. */
 const REFUSED = ranges([
-  "0.0.0.0/8", // this network: Linux takes it for loopback
+  "0.0.0.0/8", // "this network": Linux treats it as loopback
   "100.100.100.200", // Alibaba Cloud's metadata
   "168.63.129.16", // Azure's WireServer
   "169.254.0.0/16", // link-local; metadata of nearly every cloud
@@ -27,17 +30,17 @@ const REFUSED = ranges([
   "fd20:ce::254", // Google Cloud's metadata
 ]);
 
-/** IPv6 ranges whose last 32 bits are an IPv4 address that is reached in the end. */
+/** IPv6 ranges whose last 32 bits are the IPv4 address that is finally reached. */
 const WRAPPING = ranges([
   "::/96", // IPv4-compatible (RFC 4291, deprecated)
   "::ffff:0:0:0/96", // IPv4-translated (RFC 7915)
   "64:ff9b::/96", // NAT64 (RFC 6052)
-  "64:ff9b:1::/48", // NAT64 of the own network (RFC 8215), in the form that ends in the IPv4 address
+  "64:ff9b:1::/48", // local-use NAT64 (RFC 8215), in the form that ends with the IPv4 address
 ]);
 const SIX_TO_FOUR = ranges(["2002::/16"]);
 const TEREDO = ranges(["2001::/32"]);
 
-/** @param allow addresses and CIDR ranges that may be reached although they are refused otherwise */
+/** @param allow addresses and CIDR ranges that are permitted although they would be refused otherwise */
 export function createAddressRules(allow: readonly string[]): AddressRules {
   const allowed = ranges(allow);
   return {
@@ -50,14 +53,14 @@ export function createAddressRules(allow: readonly string[]): AddressRules {
   };
 }
 
-/** The IPv4 addresses that an IPv6 address carries for a gateway or tunnel to unpack. */
+/** The IPv4 addresses inside an IPv6 address, which a gateway or tunnel may unpack. */
 function wrapped(address: Address): Address[] {
   if (!(address instanceof ipaddr.IPv6) || address.range() === "loopback") return [];
   const bytes = address.toByteArray();
   const found: number[][] = [];
   if (isIn(address, WRAPPING) || isIsatap(bytes)) found.push(bytes.slice(12));
   if (isIn(address, SIX_TO_FOUR)) found.push(bytes.slice(2, 6));
-  // RFC 4380: the server's address, and the client's with every bit turned.
+  // RFC 4380: the server's address, and the client's with every bit inverted.
   if (isIn(address, TEREDO))
     found.push(
       bytes.slice(4, 8),
@@ -66,7 +69,7 @@ function wrapped(address: Address): Address[] {
   return found.map((four) => new ipaddr.IPv4(four));
 }
 
-/** RFC 5214: the interface's identifier is 0000:5EFE or 0200:5EFE, then the IPv4 address. */
+/** RFC 5214: the interface identifier is 0000:5EFE or 0200:5EFE, followed by the IPv4 address. */
 function isIsatap(bytes: readonly number[]): boolean {
   return ((bytes[8] ?? 0) & 0xfd) === 0 && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
 }

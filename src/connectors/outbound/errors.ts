@@ -2,13 +2,16 @@ import { ConnectorError, type ConnectorFault } from "../source.ts";
 
 type Meaning = readonly [fault: ConnectorFault, words: string];
 
-/** What the codes of Bun, of Node and of OpenSSL's certificate check mean. The words finish a sentence about the server. */
+/**
+ * The meanings of error codes of Bun, Node and OpenSSL's certificate check. Each text ends a sentence about the
+ * server.
+ */
 const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ...entries("unreachable", "cannot be reached: the connection was refused", [
     "ECONNREFUSED",
     "ConnectionRefused",
   ]),
-  ...entries("unreachable", "cannot be reached: its name is not known", [
+  ...entries("unreachable", "cannot be reached: its name cannot be resolved", [
     "ENOTFOUND",
     "ENODATA",
     "EAI_AGAIN",
@@ -16,7 +19,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
     "EAI_NODATA",
     "EAI_FAIL",
   ]),
-  ...entries("unreachable", "cannot be reached: no way leads to its address", [
+  ...entries("unreachable", "cannot be reached: there is no route to its address", [
     "EHOSTUNREACH",
     "ENETUNREACH",
     "EADDRNOTAVAIL",
@@ -30,7 +33,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
     "ECONNABORTED",
     "EPIPE",
   ]),
-  ...entries("unreachable", "does not speak TLS as https needs it", [
+  ...entries("unreachable", "does not speak TLS, which https requires", [
     "EPROTO",
     "ERR_SSL_WRONG_VERSION_NUMBER",
   ]),
@@ -38,7 +41,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ...entries("unreachable", "has a certificate for another name", ["ERR_TLS_CERT_ALTNAME_INVALID"]),
   ...entries("unreachable", "has a certificate that has expired", ["CERT_HAS_EXPIRED"]),
   ...entries("unreachable", "has a certificate that is not valid yet", ["CERT_NOT_YET_VALID"]),
-  ...entries("unreachable", "has a certificate that no known authority has signed", [
+  ...entries("unreachable", "has a certificate that is not signed by a trusted authority", [
     "DEPTH_ZERO_SELF_SIGNED_CERT",
     "SELF_SIGNED_CERT_IN_CHAIN",
     "UNABLE_TO_GET_ISSUER_CERT",
@@ -57,21 +60,22 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
   ]),
 ]);
 
-/** How far causes are followed. */
+/** How many nested causes are followed. */
 const CAUSES = 5;
 
 /**
- * What went wrong with a request, in words that may be shown. Nothing of the error's own message is in it: Bun's repeat
- * the URL with its query.
+ * Describes a failed request in words that may be shown. It never contains the error's own message: Bun's messages
+ * repeat the URL with its query.
  *
- * @param what who was asked, as a sentence begins: "The connector github"
+ * @param what the subject of the sentence: "The connector github"
  */
 export function asConnectorError(error: unknown, what: string): ConnectorError {
   let code: string | undefined;
   let isCoded = false;
   for (let each = error, depth = 0; each instanceof Error && depth < CAUSES; each = each.cause, depth++) {
     if (each instanceof ConnectorError) return each;
-    if (each.name === "AbortError") return new ConnectorError("cancelled", `${what} was not waited for.`);
+    if (each.name === "AbortError")
+      return new ConnectorError("cancelled", `${what} did not answer before the request was cancelled.`);
     if (each.name === "TimeoutError") return new ConnectorError("timeout", `${what} did not answer in time.`);
     code ??= codeOf(each);
     isCoded ||= "code" in each;
@@ -79,18 +83,19 @@ export function asConnectorError(error: unknown, what: string): ConnectorError {
   const meaning = code === undefined ? undefined : (MEANINGS.get(code) ?? certificate(code));
   if (meaning) return new ConnectorError(meaning[0], `${what} ${meaning[1]}.`);
   const words = code === undefined ? `${what} cannot be reached.` : `${what} cannot be reached (${code}).`;
-  // A code says that it comes from the network, where the error may hold the URL; anything else is a fault to be found.
+  // A coded error comes from the network and may contain the URL, so it is dropped. Any other error is kept as the
+  // cause, to be investigated.
   return new ConnectorError("unreachable", words, isCoded ? {} : { cause: error });
 }
 
-/** OpenSSL has some thirty more of them. */
+/** OpenSSL has some thirty more codes. */
 function certificate(code: string): Meaning | undefined {
   return /CERT|CRL|ISSUER|SELF_SIGNED|HOSTNAME/.test(code)
     ? ["unreachable", `has a certificate that is not accepted (${code})`]
     : undefined;
 }
 
-/** Codes are words; what is none could be anything. */
+/** Codes are single words. Any other value could contain anything. */
 export function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" && /^\w{1,60}$/.test(code) ? code : undefined;

@@ -12,59 +12,60 @@ import { Slots } from "./slots.ts";
 import { checkUrl, forbidden, plainHost } from "./url.ts";
 
 /**
- * `fetch` for what connectors ask of the network. It rejects with ConnectorError for what it refuses, with the signal's
- * reason where that aborts, and else as `fetch` does: those errors may hold the URL with its query, so that they MUST go
- * through `asConnectorError` before anybody sees them. The response's `url` is not the one that was asked for.
+ * `fetch` for connectors' requests. It rejects with ConnectorError for requests that it refuses, with the signal's
+ * reason if that aborts, and otherwise as `fetch` does: those errors may contain the URL with its query, so they MUST
+ * go through `asConnectorError` before anyone sees them. The response's `url` differs from the requested one.
  *
- * Of `init`, method, headers, body, signal, `lasts` and `via` are taken. There is no time limit but the signal's. Where too much is
- * out already, it rejects at once with ConnectorError `unavailable`: nothing was sent. A request is out until its body was
- * read to the end, failed or was cancelled, or the signal aborted; one of these MUST come.
+ * Uses method, headers, body, signal, `lasts` and `via` of `init`. The signal is the only time limit. If too many
+ * requests are in flight, it rejects at once with ConnectorError `unavailable`, and nothing was sent. A request stays
+ * in flight until its body was read to the end, failed or was cancelled, or the signal aborted; the caller MUST
+ * ensure one of these.
  */
 export type OutboundFetch = (url: string | URL, init?: OutboundInit) => Promise<Response>;
 
 export interface OutboundInit extends RequestInit {
-  /** The answer is a stream that stays open for as long as its server likes, and is counted apart. */
+  /** The answer is a stream that stays open for as long as its server likes. Streams have a limit of their own. */
   readonly lasts?: boolean;
   /** The Gatehouses that the call had passed before it came here. */
   readonly via?: Via;
 }
 
-/** The addresses of a name, IPv4 or IPv6 as text. Rejects as `node:dns` does. */
+/** Resolves a name to IPv4 or IPv6 addresses as text. Rejects as `node:dns` does. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
 export interface OutboundOptions {
   /** Addresses and CIDR ranges that may be reached although they are link-local or metadata addresses. */
   readonly allow: readonly string[];
   readonly resolve?: Resolve;
-  /** This Gatehouse's id: each request says that it comes from here. */
+  /** This Gatehouse's id, which every request carries. */
   readonly instance: string;
   /** Where this Gatehouse listens: nothing is sent there. */
   readonly own: OwnAddress;
-  /** PEM certificates of the authorities that servers are checked against. Default: the runtime's own. */
+  /** PEM certificates of the authorities that servers are verified with. Default: the runtime's own. */
   readonly authorities?: string;
 }
 
 export interface Outbound {
-  /** `fetch` for a workspace's connectors, which can never take all that may be out at once. */
+  /** `fetch` for a workspace's connectors. One workspace can never use all requests or streams. */
   readonly fetchFor: (workspaceId: number) => OutboundFetch;
-  /** What can be told of a URL before anything is asked of it. @throws ConnectorError `forbidden_address` */
+  /** Checks a URL as far as possible without a request. @throws ConnectorError `forbidden_address` */
   checkUrl(text: string | URL): URL;
-  /** How much is out now. */
+  /** The numbers of requests and streams in flight. */
   readonly out: { readonly requests: number; readonly streams: number };
-  /** Closes connections that wait for a next request. */
+  /** Closes idle connections. */
   close(): void;
 }
 
 const MOST_REQUESTS = CONNECTOR_REQUESTS;
 const MOST_STREAMS = CONNECTOR_STREAMS;
-/** Requests of one workspace to one server: one that hangs leaves as much again to all others. */
+/** In-flight requests of one workspace to one server. If that server hangs, others still have as many left. */
 const MOST_TO_ONE = 48;
 
 const MAX_REDIRECTS = 3;
-/** Addresses of one name that are tried; all that it has are checked. */
+/** Addresses of one name that are tried. All of its addresses are checked. */
 const MAX_ATTEMPTS = 4;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** There was no connection, so that nothing can have been done: another address of the name may be tried. */
+/** No connection was made, so nothing can have been done: another address of the name may be tried. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ConnectionRefused",
@@ -76,26 +77,27 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Requests that reach only addresses that were checked. A name is resolved for each request, all of its addresses are
- * checked, and the connection goes to one of them by number, so that the name cannot mean another address in between (DNS
- * rebinding); the certificate is still checked against the name, which goes into SNI and `Host`. Redirects are followed
- * within the origin alone. Proxies of the environment (`HTTPS_PROXY`) are not used: they would resolve the name again.
+ * Makes requests that reach only checked addresses. The name is resolved for each request, all of its addresses are
+ * checked, and the connection uses one of them as a number, so that the name cannot change to another address in
+ * between (DNS rebinding). The certificate is still checked against the name, which is sent in SNI and `Host`.
+ * Redirects are followed only within the origin. Proxies of the environment (`HTTPS_PROXY`) are not used: they would
+ * resolve the name again.
  */
 export function createOutbound(options: OutboundOptions): Outbound {
   const rules = createAddressRules(options.allow);
   const resolve = options.resolve ?? systemResolve;
-  // A pool of its own: a connection that others opened was not checked.
+  // A separate pool: connections opened by other code were not checked.
   const session = new Bun.FetchSession();
   const requests = new Slots(MOST_REQUESTS, MOST_TO_ONE);
   const streams = new Slots(MOST_STREAMS, MOST_STREAMS);
 
-  /** One request, to the first address that takes the connection. */
+  /** Sends one request to the first address that accepts the connection. */
   async function send(url: URL, request: Outgoing): Promise<Response> {
     await openFilesReserve.untilRoom(request.signal);
     const addresses = await addressesOf(url, rules, resolve, request.signal);
     if (addresses.some((address) => options.own.is(address, url))) throw leadsHere();
     const [first = "", ...others] = addresses;
-    // A stream can be sent once.
+    // A stream can be sent only once.
     const fallbacks = request.body instanceof ReadableStream ? [] : others.slice(0, MAX_ATTEMPTS - 1);
     let address = first;
     for (;;) {
@@ -113,12 +115,12 @@ export function createOutbound(options: OutboundOptions): Outbound {
     const host = plainHost(url);
     const pinned = new URL(url);
     pinned.hostname = address.includes(":") ? `[${address}]` : address;
-    // A URL keeps its host where it does not take another: the name would be resolved again.
-    if (!isAddress(plainHost(pinned))) throw new Error("the address does not fit into a URL");
+    // URL ignores a host that it cannot parse. Then the name would be resolved again.
+    if (!isAddress(plainHost(pinned))) throw new Error("the address cannot be written into the URL");
     const headers = new Headers(request.headers);
     headers.set("host", url.host);
     headers.set(VIA_HEADER, viaText([...request.via, options.instance]));
-    // It names headers that a proxy takes away (RFC 9110, section 7.6.1): this one has to get through.
+    // Connection names headers that a proxy removes (RFC 9110, section 7.6.1). VIA_HEADER must get through.
     headers.delete("connection");
     return session.fetch(pinned.href, {
       method: request.method,
@@ -129,7 +131,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
       ...(request.body == null ? {} : { body: request.body }),
       ...(request.signal ? { signal: request.signal } : {}),
       tls: {
-        // Explicit: NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
+        // Explicit: otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
         rejectUnauthorized: true,
         ...(isAddress(host) ? {} : { serverName: host }),
         ...(options.authorities === undefined ? {} : { ca: options.authorities }),
@@ -137,7 +139,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     });
   }
 
-  /** Follows redirects, as far as they are. */
+  /** Follows redirects up to the limit. */
   async function ask(from: URL, request: Outgoing): Promise<Response> {
     let url = from;
     for (let redirects = 0; ; redirects++) {
@@ -145,7 +147,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
       const response = await send(url, request);
       const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
       if (location === null) return response;
-      // Nobody reads the page that a redirect carries, nor cares whether it breaks off.
+      // Nobody reads the body of a redirect, so it does not matter if it breaks off.
       response.body?.cancel().catch(() => {});
       url = redirected(url, location, request, response.status, redirects);
     }
@@ -179,7 +181,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     };
     const url = checkUrl(text, rules);
     request.signal?.throwIfAborted();
-    // Workspaces that ask the same server are in nobody's way.
+    // Counted by workspace, so that workspaces that use the same server do not block each other.
     const owner = workspaceId === null ? url.origin : `${workspaceId} ${url.origin}`;
     const release = (init.lasts ? streams : requests).take(owner, workspaceId);
     if (typeof release === "string") throw full(release, init.lasts === true, url);
@@ -196,13 +198,13 @@ function full(limit: "all" | "own" | "group", lasts: boolean, { origin }: URL): 
   const kind = lasts ? "streams" : "requests";
   const words =
     limit === "group"
-      ? `the workspace's connectors have their share of ${kind} out already`
+      ? `the workspace's connectors already have their share of ${kind} in flight`
       : lasts
-        ? `${MOST_STREAMS} streams of connectors are open already`
+        ? `connectors already have ${MOST_STREAMS} streams open`
         : limit === "own"
-          ? `${MOST_TO_ONE} requests to ${origin} are out already`
-          : `${MOST_REQUESTS} requests of connectors are out already`;
-  return new ConnectorError("unavailable", `Nothing was sent: ${words}, and no more are begun.`);
+          ? `${MOST_TO_ONE} requests to ${origin} are already in flight`
+          : `connectors already have ${MOST_REQUESTS} requests in flight`;
+  return new ConnectorError("unavailable", `Nothing was sent: ${words}. Try again later.`);
 }
 
 interface Outgoing {
@@ -222,7 +224,7 @@ const systemResolve: Resolve = async (host) => {
   return found.map(({ address }) => address);
 };
 
-/** @throws ConnectorError `forbidden_address` where any of them is; as `resolve` does */
+/** @throws ConnectorError `forbidden_address` if any address is refused; as `resolve` does */
 async function addressesOf(
   url: URL,
   rules: AddressRules,
@@ -239,23 +241,25 @@ async function addressesOf(
   return found;
 }
 
-/** A resolver cannot be told to stop; what it finds later is not looked at. */
+/** A resolver cannot be cancelled; a late result is ignored. */
 function unlessAborted<Value>(promise: Promise<Value>, signal: RequestInit["signal"]): Promise<Value> {
   if (!signal) return promise;
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(signal.reason);
-    // A signal that has aborted before says so no more.
+    // A signal that has already aborted sends no event.
     if (signal.aborted) giveUp();
     signal.addEventListener("abort", giveUp, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
   });
 }
 
-/** Where a redirect leads, in words without its path: that and its query may hold what is secret. @throws ConnectorError */
+/**
+ * The target of a redirect. Errors never contain its path or query, which may hold secrets. @throws ConnectorError
+ */
 function redirected(from: URL, location: string, request: Outgoing, status: number, redirects: number): URL {
   const refused = (words: string) => new ConnectorError("refused", `The server at ${from.origin} ${words}.`);
   const to = URL.parse(location, from.href);
-  if (!to) throw refused("redirects to something that is no URL");
+  if (!to) throw refused("redirects to an invalid URL");
   if (to.origin !== from.origin) {
     throw refused(`redirects to another host, ${to.origin}, which is not followed`);
   }
@@ -265,7 +269,7 @@ function redirected(from: URL, location: string, request: Outgoing, status: numb
   }
   if (request.body instanceof ReadableStream) throw refused("redirects a body that was sent as a stream");
   if (redirects >= MAX_REDIRECTS) throw refused(`redirects more than ${MAX_REDIRECTS} times`);
-  // A fragment of the location is never sent, a user in it would be.
+  // The fragment is never sent, but a user name and password would be.
   to.username = "";
   to.password = "";
   return to;

@@ -1,18 +1,19 @@
 import { ConnectorError } from "../source.ts";
 
-/** Statuses whose answers have no body (Fetch standard, "null body status"): none can be given to them. */
+/** Statuses whose responses have no body (Fetch standard, "null body status"). */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 const LEAST_STATUS = 200;
 const LAST_STATUS = 599;
 
-/** A body that nobody has read, cancelled or aborted, and that nobody can any more. */
+/** Bodies that nobody has read, cancelled or aborted, and that can no longer be reached. */
 const forgotten = new FinalizationRegistry<() => void>((letGo) => letGo());
 
 /**
- * The same response, whose slot is given back as soon as its body has been read to the end, has failed or was cancelled, or
- * the signal aborts; where somebody just drops it, when its memory is collected. Nothing is read before it is asked for.
+ * The same response, whose slot is released as soon as its body was read to the end, failed or was cancelled, or the
+ * signal aborts. If the response is just dropped, the slot is released when its memory is collected. Nothing is read
+ * ahead.
  *
- * @param release gives the slot back. MUST bear to be called again. Not called where this throws
+ * @param release releases the slot. MUST tolerate repeated calls. Not called if this throws
  * @throws ConnectorError `refused` for a status that no Response can have
  */
 export function holdUntilRead(
@@ -26,11 +27,11 @@ export function holdUntilRead(
     return response;
   }
   const reader = body.getReader();
-  // Nobody wants it any more: that its connection broke as well changes nothing.
+  // Nobody needs the body any more, so it does not matter if its connection breaks too.
   const drop = () => void reader.cancel().catch(() => {});
   if (status < LEAST_STATUS || status > LAST_STATUS) {
     drop();
-    throw new ConnectorError("refused", `The server answered with status ${status}, which there is not.`);
+    throw new ConnectorError("refused", `The server answered with the invalid status ${status}.`);
   }
   const key = {};
   const end = (): void => {
@@ -71,7 +72,7 @@ export function holdUntilRead(
   if (signal?.aborted) end();
   else {
     signal?.addEventListener("abort", end, { once: true });
-    // The stream, since a reader may hold it without the response. It MUST NOT be reached from what is kept here.
+    // Registers the stream: a reader may hold it without the response. The values kept here MUST NOT reference it.
     if (held.body) forgotten.register(held.body, letGo(reader, release), key);
   }
   return held;
@@ -80,7 +81,7 @@ export function holdUntilRead(
 function letGo(reader: Pick<ReadableStreamDefaultReader, "cancel">, release: () => void): () => void {
   return () => {
     release();
-    // As above: nobody can want it any more.
+    // As above: nobody can need it any more.
     reader.cancel().catch(() => {});
   };
 }

@@ -4,15 +4,16 @@ import { isAddress } from "../../config/address-range.ts";
 import type { Listen } from "../../config/listen.ts";
 
 /**
- * Where this Gatehouse listens. Connectors may reach loopback, and a request from here would pass for one of the operator, who
- * reads `/metrics` without a token. Other ways that lead here, such as a proxy, are told by the header that each request carries.
+ * Where this Gatehouse listens. Connectors may reach loopback, and a request from here would look like the
+ * operator's, who reads `/metrics` without a token. Indirect ways here, such as a proxy, are detected by the header
+ * that each request carries.
  */
 export interface OwnAddress {
-  /** Whether a connection to `address` (IPv4 or IPv6 as text; a name is none) for this URL ends here. */
+  /** Whether a connection to `address` (IPv4 or IPv6 as text; never a name) for this URL ends here. */
   is(address: string, url: URL): boolean;
 }
 
-/** @param listening the port that is really bound; null while nothing is, when the configured one counts */
+/** @param listening the port actually bound; null while not listening, when the configured port counts */
 export function ownAddress(configured: Listen, listening: () => number | null): OwnAddress {
   return {
     is(address, url) {

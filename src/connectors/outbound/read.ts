@@ -2,9 +2,9 @@ import { ConnectorError } from "../source.ts";
 import { asConnectorError } from "./errors.ts";
 
 /**
- * The whole body. Past `bytes` it is let go, and so it is when the signal aborts.
+ * Reads the whole body. It is dropped if it exceeds `bytes` or the signal aborts.
  *
- * @throws ConnectorError `too_large`; `timeout` or `cancelled` by the signal; what a broken connection is
+ * @throws ConnectorError `too_large`; `timeout` or `cancelled` by the signal; or the fault of a broken connection
  */
 export async function readCapped(
   response: Response,
@@ -24,7 +24,7 @@ export async function readCapped(
     signal?.throwIfAborted();
     for (;;) {
       const { done, value } = await reader.read();
-      // A reader that was let go says that the body has ended.
+      // A cancelled reader reports the end of the body.
       signal?.throwIfAborted();
       if (done) break;
       length += value.length;
@@ -45,7 +45,7 @@ function tooLarge(bytes: number): ConnectorError {
 }
 
 function drop(reader: Pick<ReadableStreamDefaultReader, "cancel">): void {
-  // It is not wanted any more: that its connection broke as well changes nothing.
+  // The body is no longer needed, so it does not matter if its connection breaks too.
   reader.cancel().catch(() => {});
 }
 

@@ -1,14 +1,17 @@
 /**
- * How many times as much as is free a group may hold. A single group can take three quarters of all, a second one three
- * quarters of what that has left: somebody who needs a slot finds one, whoever holds the others.
+ * How many slots a group may hold, as a multiple of the free ones. One group can take three quarters of all, a second
+ * one three quarters of the rest: whoever holds the others, some slots stay free.
  */
 const GROUP_SHARE = 3;
 
-/** How many of a kind may be out at once, in all, of one owner and of a group of owners. Counts only: it knows no connection. */
+/**
+ * Limits concurrent use of one kind of resource: in total, by owner and by group of owners. Only counts; knows no
+ * connection.
+ */
 export class Slots {
   readonly #most: number;
   readonly #mostOfOne: number;
-  /** Owners that have none out are not in it: it has `most` entries at most. */
+  /** Owners without any are removed, so it has at most `most` entries. */
   readonly #byOwner = new Map<string, number>();
   readonly #byGroup = new Map<number, number>();
   #taken = 0;
@@ -22,7 +25,7 @@ export class Slots {
     return this.#taken;
   }
 
-  /** @returns what gives the slot back, once however often it is called; or which of the limits is reached */
+  /** @returns a function that releases the slot (repeated calls have no effect), or the limit that is reached */
   take(owner: string, group: number | null = null): (() => void) | "all" | "own" | "group" {
     if ((this.#byOwner.get(owner) ?? 0) >= this.#mostOfOne) return "own";
     if (this.#taken >= this.#most) return "all";

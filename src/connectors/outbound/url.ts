@@ -2,10 +2,10 @@ import { isAddress } from "../../config/address-range.ts";
 import { ConnectorError } from "../source.ts";
 import type { AddressRules } from "./addresses.ts";
 
-/** Servers take 8,000 or so; more than this is a mistake or an attack. */
+/** Servers typically accept about 8,000; more than this is a mistake or an attack. */
 const MAX_URL_CHARACTERS = 16_384;
 
-/** Names that stand for nothing but a cloud's metadata, whatever the resolver says of them. */
+/** Names used only for cloud metadata, whatever they resolve to. */
 const METADATA_NAMES: ReadonlySet<string> = new Set([
   "metadata.google.internal",
   "metadata.goog",
@@ -15,8 +15,9 @@ const METADATA_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The URL, where connectors may ask for it as far as can be told without resolving its name: http or https, no user or
- * password in it, no refused address in any spelling. The error's message starts with "The URL" and repeats at most its host.
+ * Returns the URL if connectors may request it, as far as this can be checked without resolving its name: http or
+ * https, no user or password, no refused address in any notation. The error's message starts with "The URL" and
+ * repeats at most its host.
  *
  * @throws ConnectorError `forbidden_address`
  */
@@ -26,17 +27,17 @@ export function checkUrl(text: string | URL, rules: AddressRules): URL {
   if (written.length > MAX_URL_CHARACTERS) throw problem(`is longer than ${MAX_URL_CHARACTERS} characters`);
   const url = URL.parse(written);
   if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw problem("has to be one of http:// or https://");
+    throw problem("must begin with http:// or https://");
   }
-  if (url.username !== "" || url.password !== "") throw problem("must not hold a user or a password");
+  if (url.username !== "" || url.password !== "") throw problem("must not contain a user or a password");
   const host = plainHost(url);
-  if (host === "") throw problem("names no host");
+  if (host === "") throw problem("has no host");
   const address = isAddress(host);
   if (METADATA_NAMES.has(host) || (address && rules.refuses(host))) throw problem(forbidden(host));
   return url;
 }
 
-/** The host without the brackets of IPv6 and without the dots at a name's end. */
+/** The host without the brackets of IPv6 and without trailing dots. */
 export function plainHost(url: URL): string {
   const host = url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
   let end = host.length;
@@ -44,7 +45,7 @@ export function plainHost(url: URL): string {
   return host.slice(0, end);
 }
 
-/** Reads on from "The URL": which address it was is not said, since a name may stand for one that is not public. */
+/** Continues "The URL". The address itself is not named, since a name may resolve to a private one. */
 export function forbidden(host: string): string {
   return `leads to ${host}, a link-local, metadata or multicast address, which connectors may not reach (see connectors.allow_addresses)`;
 }

@@ -1,9 +1,9 @@
-/** Fewer characters of base64 stand in any text by chance. */
+/** A shorter base64 text occurs in other texts by chance. */
 const MIN_INNER_CHARACTERS = 6;
 
 /**
- * The ways in which a secret may come back: as it is; percent-encoded by one rule or another; as in a form; escaped as in
- * JSON or HTML; and inside of base64 or base64url, by itself or as a part of something longer (`user:password`).
+ * The forms in which a secret may come back: unchanged; percent-encoded by several rules; form-encoded; escaped as in
+ * JSON or HTML; and inside base64 or base64url, alone or as part of a longer text (`user:password`).
  */
 export function formsOf(secret: string): string[] {
   if (secret === "") return [];
@@ -24,7 +24,7 @@ export function formsOf(secret: string): string[] {
 function percentEncoded(secret: string): string[] {
   const component = encodeURIComponent(secret.toWellFormed());
   const form = new URLSearchParams([["", secret]]).toString().slice(1);
-  // RFC 3986 reserves what encodeURIComponent leaves; encodeURI leaves what stands in URLs.
+  // RFC 3986 reserves characters that encodeURIComponent leaves; encodeURI leaves the delimiters of URLs.
   const strict = component.replace(/[!'()*]/g, (character) => `%${hex(character)}`);
   return [component, strict, encodeURI(secret.toWellFormed()), form, form.replaceAll("+", "%20")];
 }
@@ -43,8 +43,9 @@ function htmlEscaped(secret: string): string[] {
 }
 
 /**
- * The characters that stand for these bytes alone, where they begin at the first, second or third byte of a group of three:
- * those at the edges also carry bits of their neighbours. And all characters, for where the bytes stand alone.
+ * The base64 characters that depend only on these bytes, if they begin at the first, second or third byte of a group
+ * of three: characters at the edges also contain bits of the neighbouring bytes. Also the full encoding, for bytes
+ * that are encoded alone.
  */
 function insideBase64(bytes: Buffer): string[] {
   const forms: string[] = [];

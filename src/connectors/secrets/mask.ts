@@ -2,29 +2,30 @@ import { formsOf } from "./forms.ts";
 
 export const REDACTED = "[redacted]";
 
-/** Where a text was cut off before it came here. */
+/** The ends at which a text was cut off before it came here. */
 export interface Cuts {
   readonly start?: boolean;
   readonly end?: boolean;
 }
 
-/** Takes secrets out of what an upstream sent. */
+/** Removes secrets from an upstream's output. */
 export interface Mask {
   /**
-   * At a cut, what may be a part of a secret is left out as well: as it is, nobody would find it. This MUST come before blanks
-   * are taken out and before the text is cut again, which would bring a part of a secret to where nobody looks for it.
+   * At a cut, text that may be part of a secret is removed too, since a partial secret would not be found. This MUST
+   * come before white space is removed and before the text is cut again: either could hide part of a secret from the
+   * mask.
    */
   text(text: string, cuts?: Cuts): string;
   /**
-   * The JSON value with the secrets taken out of every string, also out of keys; the same object where there are none. A
-   * number that is written as a secret is becomes text.
+   * Removes the secrets from every string of a JSON value, including keys. Returns the same object if there are none.
+   * A number whose digits are a secret becomes text.
    */
   json<Value>(value: Value): Value;
 }
 
 /**
- * Replaces each of the secrets, in every form that `formsOf` names, by "[redacted]". Where they overlap or touch, one
- * "[redacted]" stands for all of them, so that no rest shows. Each form costs one fast search through a text.
+ * Replaces each secret, in every form of `formsOf`, by "[redacted]". Secrets that overlap or touch become a single
+ * "[redacted]", so that no part remains. Each form costs one fast search through a text.
  */
 export function createMask(secrets: readonly string[]): Mask {
   const forms = [...new Set(secrets.flatMap(formsOf))].map(form);
@@ -49,11 +50,11 @@ export function createMask(secrets: readonly string[]): Mask {
 
 interface Form {
   readonly text: string;
-  /** Its last part, that it goes on with where it stands twice with an overlap: "ab" of "ababab". */
+  /** The part that repeats if the form overlaps with itself: "ab" for "abab", found in "ababab". */
   readonly period: string;
 }
 
-/** The smallest period by the failure function of Knuth, Morris and Pratt. */
+/** Finds the smallest period with the failure function of Knuth, Morris and Pratt. */
 function form(text: string): Form {
   const borders = [0];
   for (let index = 1, length = 0; index < text.length; index++) {
@@ -66,7 +67,7 @@ function form(text: string): Form {
 
 type Span = readonly [start: number, end: number];
 
-/** What stands from `from` to `to`; secrets are looked for in the whole text. */
+/** The masked text from `from` to `to`. Secrets are searched for in the whole text. */
 function masked(text: string, forms: readonly Form[], from: number, to: number): string {
   const spans = forms.flatMap((each) => spansOf(text, each)).sort((a, b) => a[0] - b[0] || b[1] - a[1]);
   let result = "";
@@ -81,7 +82,7 @@ function masked(text: string, forms: readonly Form[], from: number, to: number):
   return shown < to ? result + text.slice(shown, to) : result;
 }
 
-/** How many characters at the end of a text may be the first of a form that was cut there. */
+/** The number of characters at the end of a text that may begin a form that was cut there. */
 function begun(text: string, forms: readonly Form[]): number {
   const last = text.at(-1);
   let most = 0;
@@ -93,7 +94,7 @@ function begun(text: string, forms: readonly Form[]): number {
   return most;
 }
 
-/** How many characters at the beginning of a text may be the last of a form that was cut there. */
+/** The number of characters at the beginning of a text that may end a form that was cut there. */
 function ended(text: string, forms: readonly Form[]): number {
   const first = text[0];
   let most = 0;
@@ -105,7 +106,10 @@ function ended(text: string, forms: readonly Form[]): number {
   return most;
 }
 
-/** Where a form stands, those that overlap taken together: text that repeats it would else be searched again and again. */
+/**
+ * The places of a form. Overlapping ones are merged: text that repeats the form would otherwise be searched again and
+ * again.
+ */
 function spansOf(text: string, { text: form, period }: Form): Span[] {
   const spans: Span[] = [];
   for (let start = text.indexOf(form); start !== -1; ) {
@@ -119,7 +123,7 @@ function spansOf(text: string, { text: form, period }: Form): Span[] {
 
 type Leaf = (value: unknown) => unknown;
 
-/** Without recursion, as `copied`: what an upstream nests would use up the stack. */
+/** Without recursion, like `copied`: deeply nested data would exhaust the stack. */
 function isTouched(root: unknown, leaf: Leaf): boolean {
   const waiting: unknown[] = [root];
   while (waiting.length > 0) {
@@ -138,7 +142,7 @@ function isTouched(root: unknown, leaf: Leaf): boolean {
   return false;
 }
 
-/** One object or list whose copy is there already, and still empty. */
+/** An object or list whose copy exists but is still empty. */
 type Pending = readonly [source: object, copy: object];
 
 function copied(root: unknown, leaf: Leaf, text: (given: string) => string): unknown {
@@ -158,7 +162,7 @@ function copied(root: unknown, leaf: Leaf, text: (given: string) => string): unk
     }
     const numbers = new Map<string, number>();
     for (const [key, item] of Object.entries(source)) {
-      // Defined, not assigned: "__proto__" is a key like others.
+      // Defined, not assigned: "__proto__" is treated as any other key.
       const name = unused(copy, text(key), numbers);
       Object.defineProperty(copy, name, {
         value: place(item),
@@ -171,7 +175,7 @@ function copied(root: unknown, leaf: Leaf, text: (given: string) => string): unk
   return result;
 }
 
-/** Two keys may look the same once they are masked; both are kept. `numbers` is how far each name was counted. */
+/** Keeps both of two keys that are equal once masked. `numbers` is the last number used for each name. */
 function unused(target: object, name: string, numbers: Map<string, number>): string {
   if (!Object.hasOwn(target, name)) return name;
   let number = numbers.get(name) ?? 2;

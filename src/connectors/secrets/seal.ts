@@ -2,21 +2,21 @@ import { createCipheriv, createDecipheriv } from "node:crypto";
 import { type RandomSource, systemRandom } from "../../base/ids.ts";
 import { KEY_ID_BYTES, type SecretKey } from "../../store/secret-key.ts";
 
-/** It was sealed with another key. The message may be shown. */
+/** The value was sealed with another key. The message may be shown. */
 export class WrongKey extends Error {
   override readonly name = "WrongKey";
 
   constructor() {
-    super("It was sealed with another key: set master_key, or put back secrets.key, as it was.");
+    super("It was sealed with another key. Restore the previous master_key or secrets.key.");
   }
 }
 
-/** Its bytes were changed or cut, or it was moved here from another place. The message may be shown. */
+/** The bytes were changed, cut, or moved from another place. The message may be shown. */
 export class Damaged extends Error {
   override readonly name = "Damaged";
 
   constructor() {
-    super("The sealed bytes are damaged, or belong to something else.");
+    super("The encrypted data is damaged, or was moved from another connector.");
   }
 }
 
@@ -28,11 +28,11 @@ const OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
 const ALGORITHM = "aes-256-gcm";
 
 /**
- * AES-256-GCM (NIST SP 800-38D) under a fresh random nonce, good for 2^32 values of one key. The bytes: version (1), the
- * key's id (8), nonce (12), ciphertext, tag (16).
+ * Encrypts with AES-256-GCM (NIST SP 800-38D) under a new random nonce, which is safe for 2^32 values per key. The
+ * bytes: version (1), key id (8), nonce (12), ciphertext, tag (16).
  *
- * @param context names the place of the value, such as "connector\n<workspace>\n<name>"; opening takes the same, so that a
- *   sealed value means nothing in another place
+ * @param context the place of the value, such as "connector\n<workspace>\n<name>". `open` MUST be given the same, so
+ *   a sealed value is useless anywhere else
  */
 export function seal(
   key: SecretKey,
@@ -49,7 +49,7 @@ export function seal(
   return Buffer.concat([header, nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** What was sealed. @throws WrongKey, Damaged */
+/** Decrypts a sealed value. @throws WrongKey, Damaged */
 export function open(key: SecretKey, sealed: Uint8Array, context: string): Buffer {
   if (sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION) throw new Damaged();
   const header = sealed.subarray(0, HEADER_BYTES);
@@ -62,7 +62,7 @@ export function open(key: SecretKey, sealed: Uint8Array, context: string): Buffe
   try {
     return Buffer.concat([text, decipher.final()]);
   } catch {
-    // The tag does not fit; OpenSSL has no more to say.
+    // The tag does not match; OpenSSL gives no further details.
     throw new Damaged();
   }
 }

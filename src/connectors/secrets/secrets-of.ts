@@ -1,24 +1,24 @@
 import type { ConnectorDefinition, HttpTransport, OpenApiAuth, StdioTransport } from "../definition.ts";
 
-/** Shorter ones stand in any text: masking them would ruin results and hide nothing. */
+/** Shorter values occur in ordinary text: masking them would ruin results and protect nothing. */
 const MIN_CHARACTERS = 6;
-/** Single lines of a key in PEM and the like, which a program may print line by line. */
+/** For single lines of a PEM key and the like, which a program may print line by line. */
 const MIN_LINE_CHARACTERS = 16;
 
-/** What is named so holds a secret. */
+/** A name that suggests a secret. */
 const SECRET_NAME = /key|token|secret|password|passwd|passphrase|auth|credential|bearer|cookie/i;
-/** Headers and variables whose values are words that results hold, too. */
+/** Headers and variables whose values are words that also occur in results. */
 const PLAIN_HEADERS =
   /^(?:accept(?:-.*)?|content-(?:type|language|encoding)|user-agent|cache-control|pragma|connection|host|origin|referer|mcp-protocol-version)$/i;
 const PLAIN_VARIABLES =
   /^(?:path|home|pwd|user|logname|shell|term|tz|lang|language|lc_\w+|node_env|log_level|no_color|force_color)$/i;
-/** Begins as a path and holds only what paths hold; base64 may begin with a slash, too. */
+/** Begins like a path and contains only characters of paths; base64 may begin with a slash, too. */
 const PATH = /^(?:\.{0,2}\/|~|[A-Za-z]:[\\/])[\w.@ /\\:-]*$/;
 
 /**
- * What of a definition must never be seen again: values of variables and headers, authentication, values of a query,
- * passwords in URLs, and arguments that are named like secrets. Left out is what would ruin results: fewer than 6
- * characters, paths of files, URLs with neither password nor query.
+ * The parts of a definition that must never be shown again: values of variables and headers, authentication, values
+ * in queries, passwords in URLs, and arguments whose names suggest secrets. Excludes values that would ruin results:
+ * fewer than 6 characters, file paths, and URLs with neither password nor query.
  */
 export function secretsOf(definition: ConnectorDefinition): string[] {
   const found = definition.kind === "mcp" ? ofTransport(definition.transport) : ofOpenApi(definition);
@@ -60,7 +60,7 @@ function ofEnvironment(env: Readonly<Record<string, string>>): string[] {
   });
 }
 
-/** The value, the part after its scheme ("Bearer "), what "Basic " encodes, and each value of a cookie. */
+/** The value, the part after its scheme ("Bearer "), the decoded text after "Basic ", and each value of a cookie. */
 function ofHeader(name: string, value: string): string[] {
   if (PLAIN_HEADERS.test(name)) return [];
   const [, scheme = "", rest = ""] = /^\s*([A-Za-z][\w-]*)\s+(.*\S)/s.exec(value) ?? [];
@@ -70,7 +70,9 @@ function ofHeader(name: string, value: string): string[] {
   return [value, rest, decoded, password, ...cookies];
 }
 
-/** `--token=x`, `--api-key x`, `TOKEN=x`, `Authorization: Bearer x`, and what URLs hold, as those of databases do. */
+/**
+ * `--token=x`, `--api-key x`, `TOKEN=x`, `Authorization: Bearer x`, and secrets in URLs, such as those of databases.
+ */
 function ofArguments(args: readonly string[]): string[] {
   return args.flatMap((argument, index) => {
     const [, header = "", headerValue = ""] = /^(?:--?\w[\w-]*=)?([\w-]+):\s*([^/].*)$/s.exec(argument) ?? [];
@@ -88,13 +90,13 @@ function ofArguments(args: readonly string[]): string[] {
   });
 }
 
-/** The password and the query's values of a URL of any kind, and the whole of it where it holds either. */
+/** The password and query values of any kind of URL. If it has either, the whole URL too. */
 function ofUrl(text: string): string[] {
   const url = /^(?:[a-z][a-z0-9+.-]*:\/\/|https?:)/i.test(text) ? URL.parse(text) : null;
   if (!url) return [];
   const query = [...url.searchParams.values()];
   const password = decoded(url.password);
-  // A token may stand in the user's place, as in https://TOKEN@host.
+  // A token may be in the user's place, as in https://TOKEN@host.
   const user = password === "" ? decoded(url.username) : "";
   const parts = [password, url.password, user, ...query].filter((part) => part !== "");
   return parts.length === 0 ? [] : [text, ...parts];
@@ -104,7 +106,7 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    // A lone % stands for itself.
+    // A lone % is literal.
     return part;
   }
 }
@@ -114,7 +116,7 @@ function isMasked(value: string): boolean {
   return !isPlainUrl(value);
 }
 
-/** Where the name says that a secret follows, one slash is not enough. */
+/** If the name suggests a secret, one slash is not enough. */
 function isPath(name: string, value: string): boolean {
   return PATH.test(value) && (!SECRET_NAME.test(name) || /[\\/].*[\\/]/.test(value));
 }

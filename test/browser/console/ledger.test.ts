@@ -83,9 +83,9 @@ describe("the list", () => {
       ),
     ).toBeGreaterThan(150);
     await rows(page).focus();
-    await page.getByText("100 entries read.").waitFor();
+    await page.getByText("100 entries loaded.").waitFor();
     // Each End goes as far as the list was read; what comes then lies behind it.
-    const isWhole = page.getByText(/entries: all there are\./);
+    const isWhole = page.getByText(/entries in all\./);
     while (!(await isWhole.isVisible())) await page.keyboard.press("End");
     await page.keyboard.press("End");
     await rows(page).getByRole("link", { name: "Entry 1", exact: true }).waitFor();

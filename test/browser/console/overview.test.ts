@@ -90,7 +90,7 @@ test("who lacks a scope is not shown what the server would refuse, and the page 
 test("the server goes away, which is said, and comes back: what happened meanwhile shows, without a reload", async () => {
   const { gateway } = stage;
   const { page } = await stage.open();
-  await figure(page, "Connection").getByText("Live").waitFor();
+  await figure(page, "Connection").getByText("Live", { exact: true }).waitFor();
   await gateway.stop();
   await figure(page, "Connection").getByText("Lost").waitFor();
   const { config } = loadConfig({
@@ -101,7 +101,7 @@ test("the server goes away, which is said, and comes back: what happened meanwhi
   second = await openGateway(config, { log: silentLog, handOverAdmin: () => {} });
   await second.start();
   await call("POST", "/v1/agents/helper/stop");
-  await figure(page, "Connection").getByText("Live").waitFor();
+  await figure(page, "Connection").getByText("Live", { exact: true }).waitFor();
   await needs(page).getByText("Agent helper is stopped").waitFor();
   await call("POST", "/v1/agents/helper/resume");
   const id = await dispatch(gateway, { agent: "helper", prompt: "after the restart" });

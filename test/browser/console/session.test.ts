@@ -42,7 +42,7 @@ test("a token that is none is refused in words, and what signs in is at the addr
   await button(page, "Sign in").click();
   await page
     .getByRole("alert")
-    .getByText(/not known here/)
+    .getByText(/is unknown/)
     .waitFor();
   await stage.signIn(page);
   await heading(page, "Agents").waitFor();

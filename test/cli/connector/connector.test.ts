@@ -140,8 +140,8 @@ describe.each([
   });
 
   test.each([
-    ["one that is there", ["away", "--url", NOWHERE], 1, "away exists already"],
-    ["a builtin one's name", ["vault", "--url", NOWHERE], 1, "vault exists already"],
+    ["one that is there", ["away", "--url", NOWHERE], 1, "away already exists"],
+    ["a builtin one's name", ["vault", "--url", NOWHERE], 1, "vault already exists"],
     ["a cloud's metadata", ["meta", "--url", "http://169.254.169.254/mcp"], 2, "--url: "],
     ["a header that HTTP cannot carry", ["odd", "--url", NOWHERE, "--header", "A: b\nc"], 2, "--header A: "],
     ["a document that is none", ["bad", "--openapi", "shop.txt"], 2, "--openapi: "],

@@ -158,7 +158,7 @@ test("a file with comments: what can be added is, the rest says why, and the ver
   expect(ran.stderr.trim().split("\n")).toEqual([
     expect.stringMatching(/^failed: Asks: .*\$\{input:token\}/),
     "skipped: old: it is disabled there",
-    expect.stringMatching(/^failed: vault: .*exists already/),
+    expect.stringMatching(/^failed: vault: .*already exists/),
   ]);
 
   const one = await desk.cli(["connector", "add", "--import", file, "--only", "old", "--json"]);

@@ -75,7 +75,7 @@ describe("what is too large", () => {
   test("is left out where a part is worth nothing", () => {
     const image = { type: "image", mimeType: "image/png", data: "A".repeat(LIMIT) };
     expect(answer({ content: [image, text("after")] }).content).toEqual([
-      text(`[left out: image (image/png) of ${JSON.stringify(image).length} characters]`),
+      text(`[omitted: image (image/png) of ${JSON.stringify(image).length} characters]`),
       text("after"),
     ]);
   });
@@ -83,7 +83,7 @@ describe("what is too large", () => {
   test("makes an error where it is structured", () => {
     expect(answer({ content: [], structuredContent: { a: "x".repeat(LIMIT) } })).toEqual({
       content: [
-        text("The answer's structured content is too large: 1000008 characters, and 1000000 are taken."),
+        text("The answer's structured content is too large: 1000008 characters. The limit is 1000000."),
       ],
       isError: true,
     });
@@ -92,7 +92,7 @@ describe("what is too large", () => {
   test("has a cap on blocks as well", () => {
     const { content } = answer({ content: Array.from({ length: 5_000 }, () => text("")) });
     expect(content).toHaveLength(1_001);
-    expect(content.at(-1)).toEqual(text("[left out: 4000 more blocks]"));
+    expect(content.at(-1)).toEqual(text("[omitted: 4000 more blocks]"));
   });
 });
 

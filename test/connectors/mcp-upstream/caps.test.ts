@@ -63,7 +63,7 @@ describe.each(["http", "sse"] as const)("a server that hangs, over %s", (type) =
     const caller = new AbortController();
     const calls = Array.from({ length: 300 }, () => faultOf(up.call("echo", {}, { signal: caller.signal })));
     expect(new Set(await Promise.all(calls.slice(MOST_OUT)))).toEqual(
-      new Set(["unavailable: The connector up has 40 calls out already, and takes no more."]),
+      new Set(["unavailable: The connector up already has 40 calls in flight. Try again later."]),
     );
     expect(textOf(await connect(type, serve()).call("echo", { text: "hi" }))).toBe("hi");
     expect((await fetch(hanging.url)).status).toBe(404);
@@ -157,7 +157,7 @@ describe("where connectors have too many streams open", () => {
     const giveBack = await takeAllStreams();
     const up = connect("sse", serve());
     const words =
-      "unavailable: The connector up: Nothing was sent: 64 streams of connectors are open already, and no more are begun.";
+      "unavailable: The connector up: Nothing was sent: connectors already have 64 streams open. Try again later.";
     expect(await faultOf(up.list())).toBe(words);
     expect(await faultOf(up.call("echo"))).toBe(words);
     giveBack();

@@ -6,7 +6,7 @@ import { testOutbound } from "../../support/outbound.ts";
 import { faultOf, type Given, type Opened, open, SECRET, textOf } from "./support.ts";
 
 type Kind = "http" | "sse";
-const UNKNOWN = "Whether the call was done is not known.";
+const UNKNOWN = "It is unknown whether the call was carried out.";
 
 /** A scripted upstream and a source on it, both ended with the test. */
 function serve(kind: Kind, options: FakeMcpOptions = {}, given: Given = {}) {
@@ -50,32 +50,24 @@ describe("a call over Streamable HTTP", () => {
     [
       "a stream that breaks",
       { kind: "broken" },
-      `unreachable: The connector up broke off before it had answered. ${UNKNOWN}`,
+      `unreachable: The connector up ended the connection before it answered. ${UNKNOWN}`,
     ],
     [
       "a stream that ends",
       { kind: "ended" },
-      `unreachable: The connector up broke off before it had answered. ${UNKNOWN}`,
+      `unreachable: The connector up ended the connection before it answered. ${UNKNOWN}`,
     ],
-    [
-      "202",
-      { kind: "empty" },
-      "invalid_answer: The connector up sent something else in place of the answer.",
-    ],
+    ["202", { kind: "empty" }, "invalid_answer: The connector up sent something other than the answer."],
     [
       "another's answer",
       { kind: "other" },
-      "invalid_answer: The connector up sent something else in place of the answer.",
+      "invalid_answer: The connector up sent something other than the answer.",
     ],
-    [
-      "no JSON-RPC",
-      { kind: "garbage" },
-      "invalid_answer: The connector up sent a stream that holds no answer.",
-    ],
+    ["no JSON-RPC", { kind: "garbage" }, "invalid_answer: The connector up sent a stream without an answer."],
     [
       "a stream whose rest it does not have",
       { kind: "broken", priming: true },
-      `unreachable: The connector up broke off before it had answered. ${UNKNOWN}`,
+      `unreachable: The connector up ended the connection before it answered. ${UNKNOWN}`,
     ],
   ])("answered with %s fails at once, and is made once", async (_, fault, words) => {
     await using server = serve("http", { fault: inCalls(fault) });
@@ -205,7 +197,7 @@ describe.each<Kind>(["http", "sse"])("over %s", (kind) => {
       "refused: The connector up answered with status 403: go away",
     );
     expect(await faultOf(server.up.list())).toMatch(
-      /^unavailable: The connector up has failed and is tried again in \d+ ms\. The connector up answered with status 403/,
+      /^unavailable: The connector up has failed\. The next attempt is in \d+ ms\. The connector up answered with status 403/,
     );
   });
 

@@ -69,7 +69,7 @@ describe("time runs out", () => {
     w.inCalls({ kind: "hang" });
     const told = w.next("notifications/cancelled");
     expect(await timedOut(w)).toBe(
-      "timeout: The connector up gave no answer and no sign of life for 60000 ms. Whether the call was done is not known.",
+      "timeout: The connector up sent neither an answer nor progress for 60000 ms. It is unknown whether the call was carried out.",
     );
     await told;
   });
@@ -82,14 +82,14 @@ describe("an upstream that cannot be reached", () => {
     for (const longest of [250, 500, 1_000, 2_000]) {
       expect(await faultOf(w.up.list())).toBe("refused: The connector up answered with status 503");
       const asked = w.fake.heard.length;
-      expect(await faultOf(w.up.call("echo"))).toStartWith("unavailable: The connector up has failed ");
+      expect(await faultOf(w.up.call("echo"))).toStartWith("unavailable: The connector up has failed");
       expect(w.fake.heard).toHaveLength(asked);
       w.clock.advance(longest);
     }
     expect(w.up.logged.filter(({ level }) => level === "warn")).toHaveLength(1);
     w.inHandshakes(undefined);
     expect(textOf(await w.up.call("echo", { text: "hi" }))).toBe("hi");
-    expect(w.up.logged.at(-1)).toMatchObject({ level: "info", message: "a connector was reached again" });
+    expect(w.up.logged.at(-1)).toMatchObject({ level: "info", message: "a connector is reachable again" });
   });
 
   test("is asked once by all who come at the same time", async () => {
@@ -124,14 +124,14 @@ describe("an upstream that does not answer calls", () => {
     w.inCalls({ kind: "hang" });
     for (let call = 0; call < 5; call += 1) expect(await timedOut(w)).toStartWith("timeout: ");
     expect(await faultOf(w.up.call("echo"))).toMatch(
-      /^unavailable: The connector up has failed and is tried again in \d+ ms\. The connector up gave no answer/,
+      /^unavailable: The connector up has failed\. The next attempt is in \d+ ms\. The connector up sent neither an answer/,
     );
     w.clock.advance(250);
     const arrived = w.next("tools/call");
     const trial = faultOf(w.up.call("echo"));
     await arrived;
     expect(await faultOf(w.up.call("echo"))).toBe(
-      "unavailable: The connector up has not answered for some time, and one call is trying it now.",
+      "unavailable: The connector up has not answered for some time, and another call is testing it now.",
     );
     w.clock.advance(TIMEOUT_MS);
     expect(await trial).toStartWith("timeout: ");
@@ -160,7 +160,7 @@ test("no more than 40 calls are out at once over HTTP", async () => {
   const caller = new AbortController();
   const calls = Array.from({ length: 40 }, () => faultOf(w.up.call("echo", {}, { signal: caller.signal })));
   expect(await faultOf(w.up.call("echo"))).toBe(
-    "unavailable: The connector up has 40 calls out already, and takes no more.",
+    "unavailable: The connector up already has 40 calls in flight. Try again later.",
   );
   caller.abort();
   expect(new Set(await Promise.all(calls))).toEqual(

@@ -11,7 +11,7 @@ function nested(levels: number): JsonObject {
 
 /** Of `result.structuredContent.value` in a JSON-RPC message. */
 const AROUND = 3;
-const REFUSED = "nested_too_deep: The connector up sent a message of more than 100 levels of JSON.";
+const REFUSED = "nested_too_deep: The connector up sent a JSON message with more than 100 levels.";
 
 const opened: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -60,7 +60,7 @@ describe.each(TRANSPORTS)("an upstream's answer %s", (_name, connect) => {
   test("with too many members fails its call, and the next one is made", async () => {
     const up = connect();
     expect(await faultOf(up.call("structured", wide(25_000)))).toStartWith(
-      "too_large: The connector up sent a message of more than 100000 members of JSON.",
+      "too_large: The connector up sent a JSON message with more than 100000 members.",
     );
     const answer = await up.call("structured", wide(24_900));
     expect(JSON.stringify(answer.structuredContent)).toBe(JSON.stringify(wide(24_900).value));

@@ -77,7 +77,7 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
     const transport = { type: "stdio", command: "/bin/sh", args: ["-c", "id"], env: {} } as const;
     await using up = open(transport, { programUsers: users(data.path) });
     expect(await faultOf(up.list())).toStartWith(
-      "unavailable: No program is started while its user could read gatehouse.yaml",
+      "unavailable: No program is started, because its user could read gatehouse.yaml",
     );
     expect(up.logged.map(({ message }) => message)).not.toContain("a connector's program ended");
   });
@@ -92,7 +92,7 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
       const transport = { type: "stdio", command: "/bin/sh", args: ["-c", "id"], env: {} } as const;
       await using up = open(transport, { programUsers: users(data.path) });
       expect(await faultOf(up.list())).toMatch(
-        /^unavailable: No program is started: its home .* cannot be made: E/,
+        /^unavailable: No program is started: its home .* cannot be created: E/,
       );
     } finally {
       if (before === undefined) delete process.env.TMPDIR;
@@ -117,13 +117,13 @@ describe.skipIf(!isRoot)("where the server runs as root, a program", () => {
   test.each(["root", "0"])("does not run as %s", (name) => {
     using data = directory();
     expect(() => users(data.path, name)).toThrow(
-      "connectors.stdio_user is root, which could read everything here",
+      "connectors.stdio_user is root, who could read all files of the server",
     );
   });
 
   test("does not run as a user that nobody knows", () => {
     using data = directory();
-    expect(() => users(data.path, "nobody-of-this-name")).toThrow("/etc/passwd does not list");
+    expect(() => users(data.path, "nobody-of-this-name")).toThrow("not listed in /etc/passwd");
   });
 
   test("that may not be executed by its user is refused in words that say what to do", async () => {

@@ -64,7 +64,7 @@ describe.each([
     const call = faultOf(up.call("trigger-long-running-operation", long, { progress: () => out.resolve() }));
     await out.promise;
     await first[Symbol.asyncDispose]();
-    expect(await call).toMatch(/^unreachable: .* Whether the call was done is not known\.$/);
+    expect(await call).toMatch(/^unreachable: .* It is unknown whether the call was carried out\.$/);
     await using _second = await serveEverything(mode, port);
     // Over SSE the loss was noticed; over HTTP, that the session is another, at the next call.
     expect(textOf(await up.call("echo", { message: "again" }))).toBe("Echo: again");

@@ -60,7 +60,7 @@ test("closing fails the calls that are out, and what is asked later", async () =
   await out.promise;
   await up.source.close();
   expect(await call).toBe(
-    "unreachable: The connection to the connector up was closed. Whether the call was done is not known.",
+    "unreachable: The connection to the connector up was closed. It is unknown whether the call was carried out.",
   );
   expect(await faultOf(up.list())).toBe("unreachable: The connector up was closed.");
   await up.source.close();

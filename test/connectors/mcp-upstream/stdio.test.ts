@@ -54,7 +54,7 @@ describe("a program that cannot be used", () => {
   test("speaks a version that nobody knows", async () => {
     await using up = openFake("plain", { version: "1999-01-01" });
     expect(await faultOf(up.list())).toBe(
-      "invalid_answer: The connector up did not answer the handshake as MCP says: Server's protocol version is not supported: 1999-01-01",
+      "invalid_answer: The connector up did not answer the handshake as MCP requires: Server's protocol version is not supported: 1999-01-01",
     );
   });
 
@@ -78,7 +78,7 @@ describe("a call", () => {
     await using up = openFake("plain");
     const first = await pidOf(up);
     expect(await faultOf(up.call("exit"))).toBe(
-      "unreachable: The program of the connector up ended with code 1. Whether the call was done is not known.",
+      "unreachable: The program of the connector up ended with code 1. It is unknown whether the call was carried out.",
     );
     expect(await pidOf(up)).not.toBe(first);
     expect(JSON.parse(textOf(await up.call("heard")))).toMatchObject([
@@ -116,7 +116,7 @@ describe("a call", () => {
       ),
     );
     expect(faults[3]).toStartWith(
-      "unreachable: The program of the connector up does not read: 64 MiB wait for it.",
+      "unreachable: The program of the connector up does not read its input: 64 MiB are waiting.",
     );
   });
 

@@ -66,7 +66,7 @@ describe("a list", () => {
 
   test("that comes again and again is refused", async () => {
     await using up = openFake("plain", { list: "looping" });
-    await expect(up.list()).rejects.toThrow("the same page of tools again and again");
+    await expect(up.list()).rejects.toThrow("the same page of tools repeatedly");
   });
 
   test("without an end is cut, and the log says so once", async () => {

@@ -80,12 +80,12 @@ describe("a success", () => {
     [
       "nothing",
       () => new Response(null, { status: 204 }),
-      "The API answered with status 204 No Content and nothing else.",
+      "The API answered with status 204 No Content and an empty body.",
     ],
     [
       "what was created",
       () => new Response(null, { status: 201, headers: { location: "/things/7" } }),
-      "The API answered with status 201 Created and nothing else. Location: /things/7",
+      "The API answered with status 201 Created and an empty body. Location: /things/7",
     ],
   ])("of %s is text alone", async (_, response, text) => {
     const answer = await answered(response);
@@ -121,10 +121,10 @@ describe("a success", () => {
     const large = await answered(typed(new Uint8Array(1_024 * 1_024 + 1), "image/png"));
     expect(large.content).toHaveLength(1);
     expect(textOf(large)).toBe(
-      "The answer is of type image/png and larger than 1048576 bytes: it is left out.",
+      "The answer is of type image/png and larger than 1048576 bytes. It is omitted.",
     );
     const telling = await answered(typed(`\0\0${SECRET}\0`, "application/octet-stream"));
-    expect(textOf(telling)).toContain("holds a secret of the connector");
+    expect(textOf(telling)).toContain("contains a secret of the connector");
   });
 
   test("of a long text is cut, says so, and shows no part of a secret at the cut", async () => {
@@ -135,7 +135,7 @@ describe("a success", () => {
     const cut = await answered(typed(`${"é".repeat(half / 2)}${SECRET}${"z".repeat(50)}`, "text/plain"));
     const [text, note] = cut.content.map((block) => String(block.text));
     expect(text).toMatch(/^é+$/);
-    expect(note).toBe(`The answer is longer: only its first ${text?.length} characters are here.`);
+    expect(note).toBe(`The answer is longer: only its first ${text?.length} characters are shown.`);
     const json = await answered(typed(`{"a":"${"x".repeat(1_100_000)}"}`, "application/json"));
     expect(json.structuredContent).toBeUndefined();
     expect(String(json.content[0]?.text)).toHaveLength(1_000_000);

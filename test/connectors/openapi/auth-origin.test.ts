@@ -52,7 +52,7 @@ describe("a source", () => {
     const listing = sourceOf(at(`${now}/api`), { auth, authOrigin: before }).list(signal);
     expect(await refusal(listing)).toMatchObject({
       fault: "invalid_answer",
-      message: `The connector shop: its document names a server at ${now} now, but its auth was authorised for ${before} alone: to have it sent to the new one, remove the connector and create it anew.`,
+      message: `The connector shop: its document names a server at ${now} now, but its auth was authorised only for ${before}: to send it to the new one, remove the connector and create it again.`,
     });
   });
 
@@ -65,7 +65,7 @@ describe("a source", () => {
   test("refuses calls with auth before it is known where that may go", async () => {
     const [tool] = await sourceOf(at(first.url), { auth }).list(signal);
     const { message } = await refusal(callOf(at(first.url), {}, tool));
-    expect(message).toContain("has to be asked for its tools anew");
+    expect(message).toContain("must be refreshed before this call");
     expect(first.asked).toEqual([]);
   });
 
@@ -148,7 +148,7 @@ describe("a connector whose document is at a URL", () => {
       const { status, error, tools } = await refresh();
       expect([step, status, tools.length]).toEqual([step, "unreachable", 1]);
       expect(error).toContain(`names a server at ${second.url} now`);
-      expect(error).toContain(`authorised for ${first.url} alone`);
+      expect(error).toContain(`authorised only for ${first.url}`);
       await call();
       await restart();
       await call();
@@ -167,7 +167,7 @@ describe("a connector whose document is at a URL", () => {
     expect((await refresh()).status).toBe("ready");
     await restart();
     named = second.url;
-    expect((await refresh()).error).toContain(`authorised for ${first.url} alone`);
+    expect((await refresh()).error).toContain(`authorised only for ${first.url}`);
     await call();
     expect(credentials(first)).toEqual([`Bearer ${TOKEN}`]);
     expect(second.asked).toEqual([]);

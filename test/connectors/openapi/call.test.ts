@@ -40,7 +40,7 @@ describe("nothing is sent, and the answer says why", () => {
     ["no argument for the path", inPath, {}, 'the argument "id" is missing'],
     ["what only is inherited", { parameters: [] }, {}, 'the argument "id" is missing'],
     ["half a character", inPath, { id: "\ud800" }, "not valid Unicode"],
-    ["a URL that is too long", inPath, { id: "x".repeat(20_000) }, "more than 16000 characters"],
+    ["a URL that is too long", inPath, { id: "x".repeat(20_000) }, "longer than 16000 characters"],
     [
       "two lines in a header",
       { parameters: [parameter("X-A", "header")] },
@@ -51,7 +51,7 @@ describe("nothing is sent, and the answer says why", () => {
       "bytes that are none",
       { requestBody: { content: { "application/octet-stream": {} } } },
       { id: "1", body: "no base64!" },
-      "body must be bytes in base64",
+      "body must be base64",
     ],
     [
       "a form that is a list",
@@ -290,12 +290,12 @@ test("a tool with a binding that is not of this connector is refused", async () 
   const found = await refusal(
     source.call(tool, {}, { signal: new AbortController().signal, callId: "call_1" }),
   );
-  expect(found.message).toContain("has to be asked for its tools anew");
+  expect(found.message).toContain("must be refreshed before this call");
 });
 
 test.each([
-  ["https://a:b@x.example", "must not hold a user or a password"],
-  ["https://x.example?key=secret", "must not hold a query"],
+  ["https://a:b@x.example", "must not contain a user or a password"],
+  ["https://x.example?key=secret", "must not contain a query"],
   ["ftp://x.example", "is not an http or https URL"],
 ])("base_url %s is refused", async (baseUrl, says) => {
   const { message } = await refusal(sourceOf(documentOf({}), { baseUrl }).list(new AbortController().signal));

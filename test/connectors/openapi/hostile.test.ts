@@ -39,11 +39,11 @@ describe("a document is refused, with what is wrong with it", () => {
     ["Swagger", { swagger: "2.0", paths: {} }, 'it is Swagger "2.0", an older format'],
     ["no version", { paths: {} }, 'its field "openapi", the version, is missing'],
     ["a number for a version", "openapi: 3.1\npaths: {}", 'its field "openapi" is not a text'],
-    ["a version to come", { openapi: "4.0.0", paths: {} }, 'its version is "4.0.0"'],
+    ["a version to come", { openapi: "4.0.0", paths: {} }, 'its version "4.0.0" is not supported'],
     ["no paths", { openapi: "3.1.0" }, 'its field "paths" is missing'],
     ["__proto__", '{"openapi":"3.1.0","paths":{},"x":{"__proto__":{"a":1}}}', 'a field named "__proto__"'],
     ["__proto__ in YAML", "openapi: 3.1.0\npaths: {}\n__proto__: {a: 1}", 'a field named "__proto__"'],
-    ["YAML that holds itself", "openapi: 3.1.0\npaths: &a { b: *a }", "or holds itself"],
+    ["YAML that holds itself", "openapi: 3.1.0\npaths: &a { b: *a }", "or contains itself"],
     ["YAML's aliases of aliases", bombOfAliases(), "its YAML cannot be read"],
     [
       "many aliases",
@@ -51,26 +51,26 @@ describe("a document is refused, with what is wrong with it", () => {
       "more than 100 aliases",
     ],
     ["keys that are collections", `openapi: 3.1.0\n${"? ".repeat(50)}a`, "nor valid YAML"],
-    ["YAML nested too deep", `a: ${"[".repeat(20_000)}`, "it is deeper than 100 levels"],
-    ["YAML of maps nested too deep", `a: ${"{a: ".repeat(20_000)}`, "it is deeper than 100 levels"],
-    ["YAML of lists in lists", `${"- ".repeat(20_000)}a`, "it is deeper than 100 levels"],
+    ["YAML nested too deep", `a: ${"[".repeat(20_000)}`, "it has more than 100 levels"],
+    ["YAML of maps nested too deep", `a: ${"{a: ".repeat(20_000)}`, "it has more than 100 levels"],
+    ["YAML of lists in lists", `${"- ".repeat(20_000)}a`, "it has more than 100 levels"],
     ["YAML of many lines", `openapi: 3.1.0\nx:\n${"- a\n".repeat(400_000)}`, "lines and items"],
     ["YAML of many items", `openapi: 3.1.0\nx: [${"1,".repeat(400_000)}]`, "lines and items"],
     [
       "YAML that aliases nest",
       `openapi: 3.1.0\npaths: {}\nx: &a ${flow(60, "1")}\ny: ${flow(60, "*a")}`,
-      "it is deeper than 100 levels",
+      "it has more than 100 levels",
     ],
-    ["large YAML", `openapi: 3.1.0\nx: ${"y".repeat(2 * 1_024 * 1_024)}`, "has to be JSON"],
+    ["large YAML", `openapi: 3.1.0\nx: ${"y".repeat(2 * 1_024 * 1_024)}`, "must be JSON"],
     [
       "JSON nested too deep",
       `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
-      "it is deeper than 100 levels",
+      "it has more than 100 levels",
     ],
     [
       "JSON nested too deep with all fields",
       `{"openapi":"3.1.0","paths":{},"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
-      "it is deeper than 100 levels",
+      "it has more than 100 levels",
     ],
     [
       "too many lists",
@@ -91,7 +91,7 @@ describe("a document is refused, with what is wrong with it", () => {
     const { fault, message } = await refusal(listOf(spec));
     expect(fault).toBe("invalid_answer");
     expect(message).toStartWith("The connector shop: the given ");
-    expect(message).toContain(" is no OpenAPI 3.0 or 3.1 document: ");
+    expect(message).toContain(" is not an OpenAPI 3.0 or 3.1 document: ");
     expect(message).toContain(says);
     expect(message.length).toBeLessThan(1_100);
   });
@@ -108,12 +108,8 @@ describe("a document is refused, with what is wrong with it", () => {
 
   test.each([
     ["no operations", { ...HEAD, paths: { "/x": { summary: "x" } } }, "it has no operations"],
-    ["a reference to nothing", withSchemas({}, "None"), "cannot be followed to anything in the document"],
-    [
-      "a reference to what is inherited",
-      withSchemas({}, "toString"),
-      "cannot be followed to anything in the document",
-    ],
+    ["a reference to nothing", withSchemas({}, "None"), "leads to nothing in the document"],
+    ["a reference to what is inherited", withSchemas({}, "toString"), "leads to nothing in the document"],
     ["a reference of too many steps", withSchemas({}, "a/".repeat(1_000)), "is too long"],
     ["a reference to itself", withSchemas({ A: ref("A") }, "A"), "leads back to itself"],
     [
@@ -121,8 +117,8 @@ describe("a document is refused, with what is wrong with it", () => {
       withSchemas({ A: { properties: { b: ref("B") }, anyOf: [ref("B")] }, B: { allOf: [ref("A")] } }, "A"),
       "leads back to itself",
     ],
-    ["no server", { ...documentOf({}), servers: [] }, "base_url has to name one"],
-    ["a relative server", { ...documentOf({}), servers: [{ url: "/v1" }] }, "base_url has to name one"],
+    ["no server", { ...documentOf({}), servers: [] }, "set base_url"],
+    ["a relative server", { ...documentOf({}), servers: [{ url: "/v1" }] }, "set base_url"],
     [
       "a server with a password",
       { ...documentOf({}), servers: [{ url: "https://a:b@x.example" }] },
@@ -133,7 +129,11 @@ describe("a document is refused, with what is wrong with it", () => {
       { ...documentOf({}), servers: [{ url: "file:///etc" }] },
       "not an http or https URL",
     ],
-    ["an unknown place", documentOf({ parameters: [{ name: "a", in: "body" }] }), 'is in "body"'],
+    [
+      "an unknown place",
+      documentOf({ parameters: [{ name: "a", in: "body" }] }),
+      'has the unknown place "body"',
+    ],
     [
       "an unknown style",
       documentOf({ parameters: [{ name: "a", in: "query", style: "simple" }] }),
@@ -143,12 +143,12 @@ describe("a document is refused, with what is wrong with it", () => {
     [
       "a header that is none",
       documentOf({ parameters: [{ name: "a:b\r\n", in: "header" }] }),
-      "a header's name",
+      "a valid header name",
     ],
     ["a path with a step up", documentOf({}, "/a/../../admin"), "a step such as"],
     ["a path with an encoded step up", documentOf({}, "/a/%2e%2E/admin"), "a step such as"],
-    ["a path with a query", documentOf({}, "/a?b=c"), "a character that no path can have"],
-    ["a path with a backslash", documentOf({}, "/a\\..\\b"), "a character that no path can have"],
+    ["a path with a query", documentOf({}, "/a?b=c"), "a character that is not allowed in a path"],
+    ["a path with a backslash", documentOf({}, "/a\\..\\b"), "a character that is not allowed in a path"],
     ["TRACE", documentOf({}, "/a", "trace"), "TRACE is never sent"],
   ])("%s", async (_, spec, says) => {
     const { fault, message } = await refusal(listOf(spec));
@@ -209,7 +209,7 @@ describe("schemas that expand", () => {
     );
     const document = { ...HEAD, paths, components: { schemas: { Large: { properties } } } };
     const tools = await listOf(document).catch((error: unknown) => error);
-    expect(String(tools)).toContain("what its references lead to is too large altogether");
+    expect(String(tools)).toContain("the targets of its references are too large in total");
   });
 
   test("schemas that lead to others are followed as far as they go; references to references are not", async () => {
@@ -222,7 +222,7 @@ describe("schemas that expand", () => {
     expect(JSON.stringify(tool?.inputSchema)).toContain('"C0":{"type":"integer"}');
     expect(JSON.stringify(await listOf(withSchemas(schemas, "R5")))).toContain('"body":{"type":"integer"}');
     expect((await refusal(listOf(withSchemas(schemas, "R300")))).message).toContain(
-      "cannot be followed to anything",
+      "leads to nothing in the document",
     );
   });
 });

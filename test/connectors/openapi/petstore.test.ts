@@ -28,7 +28,7 @@ test("a 3.0 document in YAML: an operation that cannot be called is left out and
     {
       connector: "shop",
       count: 1,
-      operations: ['POST /reports: it needs a body of type "application/pdf"'],
+      operations: ['POST /reports: it requires a body of type "application/pdf", which is not supported'],
     },
   ]);
 });
@@ -119,7 +119,7 @@ test("the same name in two places gives two arguments; a form's bytes are asked 
         type: "object",
         required: ["file"],
         properties: {
-          file: { type: "string", contentEncoding: "base64", description: "The bytes in base64." },
+          file: { type: "string", contentEncoding: "base64", description: "Bytes, encoded as base64." },
           note: { type: ["string", "null"] },
         },
       },

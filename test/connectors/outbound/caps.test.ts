@@ -85,7 +85,7 @@ describe("past what may be out at once, nothing is sent", () => {
     const refused = calls.slice(MOST_TO_ONE);
     expect(new Set((await Promise.all(refused)).map(String))).toEqual(
       new Set([
-        `unavailable,Nothing was sent: 48 requests to http://127.0.0.1:${server.port} are out already, and no more are begun.`,
+        `unavailable,Nothing was sent: 48 requests to http://127.0.0.1:${server.port} are already in flight. Try again later.`,
       ]),
     );
     expect(outbound.out).toEqual({ requests: MOST_TO_ONE, streams: 0 });
@@ -106,7 +106,7 @@ describe("past what may be out at once, nothing is sent", () => {
     );
     expect((await Promise.all(calls.slice(MOST)))[0]).toEqual([
       "unavailable",
-      "Nothing was sent: 96 requests of connectors are out already, and no more are begun.",
+      "Nothing was sent: connectors already have 96 requests in flight. Try again later.",
     ]);
     expect(outbound.out.requests).toBe(MOST);
     expect(await (await fetch(at("/", third))).text()).toBe("here");
@@ -128,7 +128,7 @@ describe("past what may be out at once, nothing is sent", () => {
     const opened = await Promise.allSettled(streams);
     expect((await Promise.all(calls.slice(72)))[0]).toEqual([
       "unavailable",
-      "Nothing was sent: the workspace's connectors have their share of requests out already, and no more are begun.",
+      "Nothing was sent: the workspace's connectors already have their share of requests in flight. Try again later.",
     ]);
     expect(outbound.out).toEqual({ requests: 72, streams: 48 });
     const neighbour = outbound.fetchFor(2);
@@ -151,7 +151,7 @@ describe("past what may be out at once, nothing is sent", () => {
     );
     expect(await faultOf(outbound.fetch(at("/stream"), { signal, lasts: true }))).toEqual([
       "unavailable",
-      "Nothing was sent: 64 streams of connectors are open already, and no more are begun.",
+      "Nothing was sent: connectors already have 64 streams open. Try again later.",
     ]);
     expect(await (await outbound.fetch(at("/"))).text()).toBe("here");
     await open[0]?.body?.cancel();
@@ -188,7 +188,7 @@ describe("past what may be out at once, nothing is sent", () => {
     const calls = Array.from({ length: 300 }, call);
     expect((await Promise.all(calls.slice(MOST_TO_ONE)))[0]).toEqual([
       "unavailable",
-      `The connector slow: Nothing was sent: 48 requests to http://127.0.0.1:${server.port} are out already, and no more are begun.`,
+      `The connector slow: Nothing was sent: 48 requests to http://127.0.0.1:${server.port} are already in flight. Try again later.`,
     ]);
     await source.close();
     await Promise.all(calls);

@@ -91,8 +91,8 @@ describe("by its code", () => {
     Object.assign(new Error("fetching https://a.example/?key=SECRET", { cause }), { code });
 
   test.each([
-    ["ENOTFOUND", "unreachable", "cannot be reached: its name is not known"],
-    ["EHOSTUNREACH", "unreachable", "cannot be reached: no way leads to its address"],
+    ["ENOTFOUND", "unreachable", "cannot be reached: its name cannot be resolved"],
+    ["EHOSTUNREACH", "unreachable", "cannot be reached: there is no route to its address"],
     ["ECONNRESET", "unreachable", "closed the connection"],
     ["ETIMEDOUT", "timeout", "did not answer in time"],
     ["CERT_REVOKED", "unreachable", "has a certificate that is not accepted (CERT_REVOKED)"],

@@ -215,7 +215,7 @@ describe("a redirect is refused", () => {
       "file:///etc/SECRET",
       "redirects to another host, null, which is not followed.",
     ],
-    ["to no URL", "GET", 302, "http://[SECRET", "redirects to something that is no URL."],
+    ["to no URL", "GET", 302, "http://[SECRET", "redirects to an invalid URL."],
     [
       "that would turn a POST into a GET",
       "POST",

@@ -53,7 +53,11 @@ describe("readCapped", () => {
   });
 
   test.each([
-    ["cancelled", new DOMException("x", "AbortError"), "The server was not waited for."],
+    [
+      "cancelled",
+      new DOMException("x", "AbortError"),
+      "The server did not answer before the request was cancelled.",
+    ],
     ["timeout", new DOMException("x", "TimeoutError"), "The server did not answer in time."],
     ["refused", new ConnectorError("refused", "In its own words."), "In its own words."],
   ])("lets go when the signal says %s, before or meanwhile", async (fault, reason, message) => {

@@ -16,8 +16,8 @@ function said(text: string): string {
   }
 }
 
-const SCHEME = "The URL has to be one of http:// or https://.";
-const USER = "The URL must not hold a user or a password.";
+const SCHEME = "The URL must begin with http:// or https://.";
+const USER = "The URL must not contain a user or a password.";
 const forbidden = (host: string) =>
   `The URL leads to ${host}, a link-local, metadata or multicast address, which connectors may not reach (see connectors.allow_addresses).`;
 
@@ -35,7 +35,7 @@ describe("refused", () => {
     ["http://user:secret@a.example/?key=secret", USER],
     ["http://secret@a.example/", USER],
     ["http://:secret@a.example/", USER],
-    ["http://./", "The URL names no host."],
+    ["http://./", "The URL has no host."],
     [`http://a.example/${"x".repeat(16_384)}`, "The URL is longer than 16384 characters."],
     ["http://169.254.169.254/latest/meta-data?key=secret", forbidden("169.254.169.254")],
     ["http://169.254.169.254:80/", forbidden("169.254.169.254")],

@@ -1,4 +1,4 @@
-/** A set of code points as ranges, both ends within, in order and apart from each other. */
+/** A set of code points as ranges, both ends inclusive, sorted and not adjacent. */
 export type Characters = readonly (readonly [first: number, last: number])[];
 
 const LAST = 0x10ffff;
@@ -23,7 +23,7 @@ const SPACE: Characters = [
   [0x3000, 0x3000],
   [0xfeff, 0xfeff],
 ];
-/** What a letter after a backslash stands for. */
+/** The meaning of a letter after a backslash. */
 export const CLASSES: Readonly<Record<string, Characters | undefined>> = {
   d: DIGITS,
   D: without(DIGITS),
@@ -43,7 +43,7 @@ export function union(sets: readonly Characters[]): Characters {
   return merged;
 }
 
-/** All others. @param set as `union` gives it */
+/** The complement of a set. @param set as returned by `union` */
 export function without(set: Characters): Characters {
   const others: [number, number][] = [];
   let next = 0;

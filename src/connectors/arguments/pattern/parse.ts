@@ -1,8 +1,8 @@
 import { ALL, type Characters, CLASSES, union, without } from "./characters.ts";
 
 /**
- * A regular expression, as far as it is understood. A set may hold more than what its expression takes, never less. `nothing`
- * takes no character; `start` is `^`.
+ * The part of a regular expression's syntax that is supported. A set may be larger than what the expression matches,
+ * never smaller. `nothing` matches the empty text; `start` is `^`.
  */
 export type Expression =
   | { readonly kind: "set"; readonly characters: Characters }
@@ -11,7 +11,7 @@ export type Expression =
   | { readonly kind: "sequence" | "choice"; readonly parts: readonly Expression[] }
   | { readonly kind: "repeat"; readonly inner: Expression; readonly least: number; readonly most: number };
 
-/** What is not understood. Never leaves this folder. */
+/** The expression is not supported. Never leaves this folder. */
 export class Unknown extends Error {
   override readonly name = "Unknown";
 }
@@ -20,8 +20,9 @@ const NOTHING: Expression = { kind: "nothing" };
 const CONTROLS: Readonly<Record<string, number | undefined>> = { t: 9, n: 10, v: 11, f: 12, r: 13, "0": 0 };
 
 /**
- * Reads an expression that `new RegExp(source, "u")` takes. Lookaround, back-references and flags within it are not
- * understood. @throws Unknown
+ * Parses an expression that `new RegExp(source, "u")` accepts. Lookaround, back-references and inline flags are not
+ * supported.
+ * @throws Unknown
  */
 export function parse(source: string): Expression {
   return new Parser(source).whole();
@@ -59,7 +60,7 @@ class Parser {
   #repeated(inner: Expression): Expression {
     const bounds = this.#bounds();
     if (!bounds) return inner;
-    // Whether it takes much or little first changes the order of what is tried, not how much there is to try.
+    // Greedy or lazy only changes the order of the tries, not their number.
     this.#takes("?");
     return { kind: "repeat", inner, least: bounds[0], most: bounds[1] };
   }
@@ -123,7 +124,7 @@ class Parser {
     }
     const characters = union(sets);
     if (!isNegated) return characters;
-    // Some sets are larger than what they stand for (`\p{L}`): that all are in one says nothing of what is not.
+    // Some sets are larger than what they represent (`\p{L}`). The complement of such a set is unknown.
     const isExact = characters[0]?.[1] !== ALL[0]?.[1] || characters[0]?.[0] !== 0;
     return isExact ? without(characters) : ALL;
   }
@@ -131,7 +132,7 @@ class Parser {
   #member(): Characters {
     const next = this.#next();
     if (next !== "\\") return one(next);
-    // In a class it is the backspace.
+    // In a class, `\b` is the backspace.
     return this.#takes("b") ? one("\b") : this.#escape();
   }
 
@@ -156,7 +157,7 @@ class Parser {
 
   #hexadecimal(digits: string): Characters {
     const code = /^[0-9a-fA-F]+$/.test(digits) ? Number.parseInt(digits, 16) : Number.NaN;
-    // Two halves may stand for one character.
+    // Two surrogate halves may form one character.
     if (!(code <= 0x10ffff) || (code >= 0xd800 && code <= 0xdfff)) throw new Unknown();
     return [[code, code]];
   }

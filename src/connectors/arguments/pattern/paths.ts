@@ -1,49 +1,49 @@
 import type { Characters } from "./characters.ts";
 import { type Expression, Unknown } from "./parse.ts";
 
-/** Work that is done here, in edges made and ways counted. Shared by all expressions of a schema. */
+/** Budget for the analysis, in edges created and ways counted. Shared by all expressions of a schema. */
 export interface Steps {
   left: number;
 }
 
-/** How many ways lead somewhere without taking a character on the way. */
+/** The number of ways that lead to a place without consuming a character. */
 interface Way {
   readonly to: number;
   readonly count: number;
-  /** Through `^`, so that it leads there from the text's start alone. */
+  /** Passes through `^`, so it is only possible at the start of the text. */
   readonly anchored: boolean;
 }
 
 /**
- * An expression as places that each take one character, after Glushkov ("The abstract theory of automata", 1961), but with
- * the number of ways from place to place: where there are two, a matcher that goes back tries both.
+ * An expression as places that each consume one character, after Glushkov ("The abstract theory of automata", 1961),
+ * extended by the number of ways from place to place: if there are two, a backtracking matcher tries both.
  */
 export interface Paths {
   readonly takes: readonly Characters[];
   readonly first: readonly Way[];
-  /** By place: where it goes on. */
+  /** By place: the ways to the places that can follow. */
   readonly follow: readonly (readonly Way[])[];
-  /** By place: how many ways lead from it to the end. */
+  /** By place: the number of ways from it to the end. */
   readonly last: readonly number[];
-  /** Ways to the end that take nothing. */
+  /** The number of ways to the end that consume nothing. */
   readonly empty: number;
 }
 
-/** Ways in lists in lists: that of `x{0,1000}` is put together a thousand times. */
+/** Nested lists of ways, since `x{0,1000}` is assembled a thousand times. */
 type Ways = readonly (Way | Ways)[];
 
 interface Fragment {
   readonly first: readonly Way[];
   readonly last: Ways;
-  /** Ways through it that take nothing, and those of them without `^`. */
+  /** The number of ways through the fragment that consume nothing, and of those without `^`. */
   readonly empty: number;
   readonly emptyFree: number;
 }
 
-/** Of what bounded repetition is written out to. */
+/** The most places, after bounded repetitions are expanded. */
 const MOST_PLACES = 1_000;
 
-/** @throws Unknown where it is too large, or repeats a group without a bound */
+/** @throws Unknown if the expression is too large, or repeats a group without a bound */
 export function pathsOf(expression: Expression, steps: Steps): Paths {
   const takes: Characters[] = [];
   const follow: Way[][] = [];
@@ -131,14 +131,14 @@ export function pathsOf(expression: Expression, steps: Steps): Paths {
     return { ...a, empty: a.empty + 1, emptyFree: a.emptyFree + 1 };
   }
 
-  /** `x{2,4}` is `xx(x(x)?)?`, `x{2,}` is `xx` whose second `x` leads to itself as well. */
+  /** `x{2,4}` becomes `xx(x(x)?)?`; `x{2,}` becomes `xx` whose second `x` also leads to itself. */
   function repeat(inner: Expression, least: number, most: number): Fragment {
     if (most === 0) return build({ kind: "nothing" });
     if (Math.max(least, most === Number.POSITIVE_INFINITY ? 1 : most) > MOST_PLACES) throw new Unknown();
     let whole: Fragment;
     let before = least;
     if (most === Number.POSITIVE_INFINITY) {
-      // The engine keeps a note of each turn of a group: long texts exhaust it, and then it says that nothing fits.
+      // The engine records each iteration of a group: long texts exhaust its memory, and it then reports no match.
       if (inner.kind !== "set") throw new Unknown();
       whole = build(inner);
       join(whole.last, whole.first);

@@ -3,28 +3,32 @@ import { parse, Unknown } from "./parse.ts";
 import { type Paths, pathsOf, type Steps } from "./paths.ts";
 
 const MOST_CHARACTERS = 300;
-/** For each character of a text. Most expressions that people write need ten, four numbers of an IPv4 address some hundred. */
+/**
+ * Per character of a text. Most expressions that people write need ten; the four numbers of an IPv4 address need
+ * about 100.
+ */
 const MOST_TRIES = 256;
-/** Of one expression; what needs more to be judged is not shown to be harmless. */
+/** Per expression. Expressions that need more steps to analyse are not proven harmless. */
 const MOST_STEPS = 25_000;
 
 /**
- * How many tries a matcher that goes back, as all of JavaScript's do, makes at most for each character of any text; undefined
- * where there is no such bound, or none that is small, or it cannot be told.
+ * The most tries per character that a backtracking matcher, such as JavaScript's, makes on any text. Undefined if
+ * there is no bound, the bound is above 256, or it cannot be determined.
  *
- * The rule: follow all ways at once that the matcher may take through the expression, beginning at each character where it
- * may begin, and count them with their multiplicity, for every text there can be. Ways that a matcher takes one after the
- * other are the same ways, and each is taken once. If there are never more than 256 of them at a character, then the whole
- * takes at most 256 steps for each, which is linear in the text. `^[a-z]+-[a-z]+$` has one at a time; `^(a|a)+$` and `^a?a?a?…`
- * double with each character, `^.*x.*y` and, without `^`, `[a-z]+$` get one more with each: those are left out.
+ * The rule: follow all ways that the matcher may take through the expression at once, starting at each character
+ * where it may start, and count them with their multiplicity, forevery possible text. A matcher takes the same ways
+ * one after the other, each once. If there are never more than 256 of them at a character, the match takes at most
+ * 256 steps per character, which is linear in the text. `^[a-z]+-[a-z]+$` has one at a time. `^(a|a)+$` and
+ * `^a?a?a?…` double with each character; `^.*x.*y` and, without `^`, `[a-z]+$` gain one per character: those are
+ * rejected.
  *
- * There are finitely many sets of ways to look at, since none has more than 256, but there may be too many: then it cannot be
- * told. An unbounded repetition of a group is left out as well, whatever its ways: see `pathsOf`.
+ * The sets of ways are finitely many, since none has more than 256, but there may be too many to visit: then the
+ * bound cannot be determined. An unbounded repetition of a group is always rejected: see `pathsOf`.
  *
- * Libraries: safe-regex2 looks at how deep stars are nested, and so lets `^.*x.*y` through; recheck searches for an attack,
- * and is far larger than this.
+ * Libraries: safe-regex2 checks how deeply stars are nested, and so accepts `^.*x.*y`; recheck searches for an
+ * attack, and is far larger than this.
  *
- * @param steps what may be spent on all expressions together
+ * @param steps the budget for all expressions together
  */
 export function triesOf(source: string, steps: Steps): number | undefined {
   if (steps.left <= 0 || source.length > MOST_CHARACTERS || !isExpression(source)) return undefined;
@@ -45,14 +49,14 @@ function isExpression(source: string): boolean {
     new RegExp(source, "u");
     return true;
   } catch {
-    return false; // what is no expression can be left out like one that is harmful
+    return false; // an invalid expression is dropped, like a harmful one
   }
 }
 
-/** Ways that are alive after a character, by place. */
+/** The number of active ways after a character, by place. */
 type Alive = ReadonlyMap<number, number>;
 
-/** @throws Unknown past `MOST_TRIES`, or where the steps are spent */
+/** @throws Unknown above `MOST_TRIES`, or if the steps are used up */
 function mostTries(paths: Paths, steps: Steps): number {
   const seen = new Set<string>();
   const waiting: Alive[] = [];
@@ -71,11 +75,11 @@ function mostTries(paths: Paths, steps: Steps): number {
   return most;
 }
 
-/** What the ways that are alive, and those that begin here, want to take next, and how many that are with dead ends. */
+/** The ways that the active ways, and those that start here, can take next. `tries` also counts dead ends. */
 function wanted(paths: Paths, alive: Alive, isStart: boolean): { ways: Alive; tries: number } {
   const ways = new Map<number, number>();
   const add = (to: number, count: number): void => void ways.set(to, (ways.get(to) ?? 0) + count);
-  // The beginning is looked at once for each character, also where it leads to nothing.
+  // The start is tried once per character, even if it leads nowhere.
   let tries = 1 + paths.empty;
   for (const { to, count, anchored } of paths.first) {
     tries += count;
@@ -92,7 +96,7 @@ function wanted(paths: Paths, alive: Alive, isStart: boolean): { ways: Alive; tr
   return { ways, tries };
 }
 
-/** What is alive after the next character, for each character that makes a difference. */
+/** The active ways after the next character, for each character that makes a difference. */
 function afterEach(paths: Paths, ways: Alive, steps: Steps): Alive[] {
   const edges = new Set<number>();
   for (const place of ways.keys()) {

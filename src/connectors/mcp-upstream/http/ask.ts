@@ -5,17 +5,17 @@ import { ConnectorError } from "../../source.ts";
 import { isUnavailable, jsonTooLarge, MESSAGE_JSON, NotTaken } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 
-/** Bytes of one message from an upstream over HTTP, as JSON or as one event: more than any answer that is taken. */
+/** Bytes of one message from an upstream over HTTP, as JSON or as one event: above the limit of an answer. */
 const MESSAGE_BYTES = 16 * 1024 * 1024;
 /**
- * How long a message that is no request, and the taking in of one where its answer comes elsewhere, may stay unanswered. A
- * server that hangs would else keep each of them open until the connection ends.
+ * How long the server may take to accept a message that is not a request, or a request whose answer arrives
+ * elsewhere. Otherwise a hanging server would keep each of them open until the connection ends.
  */
 export const ACCEPT_MS = 30_000;
-/** Nothing listened at the address: the request was never sent. Bun's word and Node's. */
+/** Nothing listened at the address, so the request was never sent. Codes of Bun and of Node. */
 const NEVER_SENT = ["ConnectionRefused", "ECONNREFUSED"];
 
-/** One HTTP request to the upstream. @throws ConnectorError; NotTaken where nothing listened */
+/** Sends one HTTP request to the upstream. @throws ConnectorError, or NotTaken if nothing listened */
 export async function ask(url: string | URL, init: OutboundInit, parts: UpstreamParts): Promise<Response> {
   try {
     return await parts.fetch(url, init);
@@ -27,7 +27,10 @@ export async function ask(url: string | URL, init: OutboundInit, parts: Upstream
   }
 }
 
-/** The response, whose body fails with a ConnectorError at a message that is too long, too wide or nested too deeply. */
+/**
+ * The response, whose body fails with a ConnectorError if a message is too long, has too many values or is nested too
+ * deeply.
+ */
 export function capMessages(response: Response, parts: Pick<UpstreamParts, "name">): Response {
   const mebibytes = MESSAGE_BYTES / 1024 / 1024;
   const text = `The connector ${parts.name} sent a message of more than ${mebibytes} MiB.`;
@@ -39,14 +42,14 @@ export function capMessages(response: Response, parts: Pick<UpstreamParts, "name
   });
 }
 
-/** Whether a body ended because a message in it is not taken. */
+/** Whether a body ended because a message in it was refused. */
 export function isPastCap(error: unknown): error is ConnectorError {
   return (
     error instanceof ConnectorError && (error.fault === "too_large" || error.fault === "nested_too_deep")
   );
 }
 
-/** Whether the SDK says that what it read is no message. It reports there, too, what it throws. */
+/** Whether the SDK reports that it could not read a message. It reports its own exceptions in the same way. */
 export function isUnreadable(error: Error): boolean {
   return error.name === "ZodError" || error.name === "SyntaxError";
 }

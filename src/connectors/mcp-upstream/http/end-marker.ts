@@ -6,11 +6,11 @@ const FRAME = new TextEncoder().encode(
 );
 
 /**
- * The stream, with one message more at its end, also where it broke. The SDK does not tell when it has read a stream to its
- * end, and reads some turns behind: in the stream, the news comes after all that came before it. An upstream that sends
- * this message itself loses its own answers.
- * @param broke is told where the stream broke. @returns whether that is to be marked; else the stream breaks for the SDK too,
- *   which then reads no more of it
+ * The stream with one more message at its end, even if it breaks. The SDK does not report when it has read a stream
+ * to its end, and reads with some delay: a message inside the stream arrives after all that came before it. An
+ * upstream that sends this message itself only loses its own answers.
+ * @param broke called if the stream breaks; returns whether to add the marker. Otherwise the stream breaks for the
+ *   SDK too, which then stops reading it
  */
 export function markEnd(response: Response, broke: (error: unknown) => boolean): Response {
   const reader = response.body?.getReader();

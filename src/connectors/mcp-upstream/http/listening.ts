@@ -3,12 +3,12 @@ import type { Clock } from "../../../base/clock.ts";
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 const RESUME_WAIT_MS = 200;
-/** A stream that lasted so long was in order. */
+/** A stream that lasted this long was healthy. */
 const LASTING_MS = 60_000;
 
 /**
- * How long to wait before a stream is opened again. The SDK comes back after the time that the upstream names, which may
- * be none, as often as it ends the stream.
+ * How long to wait before a stream is opened again. The SDK reopens it each time it ends, after the time that the
+ * upstream names, which may be zero.
  */
 export class Listening {
   readonly #clock: Pick<Clock, "monotonic">;
@@ -19,7 +19,7 @@ export class Listening {
     this.#clock = clock;
   }
 
-  /** @param resumes it is for the rest of one answer, which has its own timeout */
+  /** @param resumes the stream continues a single answer, which has its own timeout */
   waitMs(resumes: boolean): number {
     if (resumes) return RESUME_WAIT_MS;
     const now = this.#clock.monotonic();

@@ -4,15 +4,15 @@ import { NotTaken, shown } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { isObject } from "../shape.ts";
 
-/** Bytes of an answer with an error status that are read, and characters of it that are repeated. */
+/** Bytes that are read of an error response; also the most characters of it that an error repeats. */
 const READ_BYTES = 16_384;
 const SHOWN_CHARACTERS = 300;
-/** What a Gatehouse answers to a request that it has sent itself (RFC 5842, section 7.2). */
+/** The status that a Gatehouse returns for a request that it sent itself (RFC 5842, section 7.2). */
 const LOOP_DETECTED = 508;
 /**
- * What servers say with 400 where they do not know the session, before they look at the request any further: the TypeScript
- * SDK (`validateSession`), its examples and server-everything, and the Python SDK, as JSON-RPC errors or as the whole text.
- * Nothing that only resembles them counts, since a tool that has acted may speak of sessions, too.
+ * What servers send with 400 if they do not know the session, before they process the request: the TypeScript SDK
+ * (`validateSession`), its examples and server-everything, and the Python SDK, as JSON-RPC errors or as the whole
+ * text. Only exact matches count, since a tool that has acted may also mention sessions.
  */
 const SESSION_LOST: ReadonlySet<unknown> = new Set([
   "Bad Request: No valid session ID provided",
@@ -24,7 +24,7 @@ const SESSION_LOST: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * What a status other than 2xx says. Reads the beginning of the body and lets go of the rest.
+ * The error for a status other than 2xx. Reads the beginning of the body and drops the rest.
  * @param inSession the request named a session
  */
 export async function refusedStatus(
@@ -36,7 +36,7 @@ export async function refusedStatus(
   if (response.status === LOOP_DETECTED) {
     return new ConnectorError("refused", `The connector ${parts.name} leads back to this Gatehouse.`);
   }
-  // Masked before anything is taken out of it: half of a secret, or one without its blanks, would not be found.
+  // Masked before anything is extracted: the mask would not find half of a secret, or a secret without its spaces.
   const masked = parts.mask.text(body.text, { end: !body.isWhole });
   const said = shown(masked.replace(/\s+/g, " "), parts, SHOWN_CHARACTERS);
   const fault = new ConnectorError(
@@ -46,25 +46,28 @@ export async function refusedStatus(
   return inSession && isSessionLost(response.status, body) ? new NotTaken(fault) : fault;
 }
 
-/** The specification says 404 (2025-11-25, "Session Management"); many servers, its own examples too, say 400 in words. */
+/**
+ * The specification requires 404 (2025-11-25, "Session Management"). Many servers, including its own examples, send
+ * 400 with a text.
+ */
 function isSessionLost(status: number, { text, isWhole }: Beginning): boolean {
   return status === 404 || (status === 400 && isWhole && SESSION_LOST.has(messageOf(text)));
 }
 
-/** The message of a JSON-RPC error; of any other text, all of it. */
+/** The message of a JSON-RPC error; the whole text if it is anything else. */
 function messageOf(text: string): unknown {
   try {
     const value = parseJson(text);
     return isObject(value) && isObject(value.error) ? value.error.message : undefined;
   } catch {
-    // It is no JSON.
+    // Not JSON.
     return text.trim();
   }
 }
 
 interface Beginning {
   readonly text: string;
-  /** False where there was more, or may have been. */
+  /** False if there was more, or may have been. */
   readonly isWhole: boolean;
 }
 
@@ -78,13 +81,13 @@ async function beginning(response: Response): Promise<Beginning> {
     while (left > 0) {
       const part = await reader.read();
       if (part.done) return { text: text + decoder.decode(), isWhole: true };
-      // A character that is cut in two is left out.
+      // Drops a character that is cut in two.
       text += decoder.decode(part.value.subarray(0, left), { stream: true });
       left -= part.value.length;
     }
     await reader.cancel();
   } catch {
-    // The status is what counts; a body that breaks off only says less.
+    // The status decides. If the body breaks off, the message is only shorter.
   }
   return { text, isWhole: false };
 }

@@ -12,19 +12,19 @@ import { refusedStatus } from "./refused.ts";
 import { Semaphore } from "./semaphore.ts";
 
 /**
- * The older HTTP+SSE (specification 2024-11-05) by the SDK's transport: one stream for all answers. Where the SDK would
- * open it again, and go on in a session that the upstream does not know, the connection is over.
+ * The older HTTP+SSE (specification 2024-11-05), using the SDK's transport: one stream for all answers. If the stream
+ * ends, the connection ends. The SDK would reopen it and continue in a session that the upstream does not know.
  */
 export class SseLink extends Link {
   readonly #inner: SSEClientTransport;
   readonly #released = Promise.withResolvers<never>();
-  /** Ends the POST that the SDK is at work for. */
+  /** Aborts the POST that the SDK is currently sending. */
   readonly #current = new AsyncLocalStorage<AbortSignal>();
-  /** Of requests that wait for their answer. */
+  /** By request id, for requests that wait for their answer. */
   readonly #posts = new Map<number, AbortController>();
   readonly #telling: Semaphore;
   #opened = false;
-  /** What went wrong last: the SDK turns it into words of its own. */
+  /** The most recent error. The SDK would replace its text. */
   #last: ConnectorError | NotTaken | undefined;
 
   constructor(transport: HttpTransport, parts: UpstreamParts) {
@@ -43,7 +43,7 @@ export class SseLink extends Link {
 
   async start(): Promise<void> {
     try {
-      // An upstream that never names its endpoint is waited for until the connection is closed.
+      // If the upstream never names its endpoint, this waits until the connection is closed.
       await Promise.race([this.#inner.start(), this.#released.promise]);
     } catch {
       throw this.#last ?? this.invalid("no event stream with its endpoint");
@@ -54,7 +54,7 @@ export class SseLink extends Link {
     this.#inner.setProtocolVersion(version);
   }
 
-  /** A server may take a request in as late as it likes, but not later than it answers; anything else it takes in soon. */
+  /** A request may be accepted as late as it is answered. Any other message must be accepted within `ACCEPT_MS`. */
   protected async write(message: JSONRPCMessage): Promise<void> {
     const post = new AbortController();
     const send = (): Promise<void> => this.#current.run(post.signal, () => this.#inner.send(message));

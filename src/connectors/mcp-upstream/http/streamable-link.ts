@@ -14,35 +14,35 @@ import { Listening } from "./listening.ts";
 import { refusedStatus } from "./refused.ts";
 import { Semaphore } from "./semaphore.ts";
 
-/** How long a stream may stay open after the answer that it was for. */
+/** How long a stream may stay open after its answer has arrived. */
 const LINGER_MS = 1_000;
-/** How long the upstream is given to end its session. */
+/** How long the upstream gets to end its session. */
 const GOODBYE_MS = 2_000;
-/** After so long it is tried again to listen, where connectors had too many streams open. */
+/** The interval between attempts to listen while connectors have too many streams open. */
 const NO_ROOM_MS = 30_000;
 
-/** One request and the streams that its answer may come on. */
+/** One request and the streams that may carry its answer. */
 interface Exchange {
   readonly id: RequestId;
   readonly abort: AbortController;
-  /** Its answer comes as a stream, whose end is told in it. */
+  /** Its answer comes as a stream, which the end marker closes. */
   streams: boolean;
-  /** An event with an id came: where the stream ends early, the SDK asks for the rest. */
+  /** An event with an id has arrived: if the stream ends early, the SDK requests the rest. */
   resumable: boolean;
   garbled: boolean;
   stopLingering: () => void;
 }
 
-/** Streamable HTTP (specification 2025-11-25) by the SDK's transport, with an end for each request and each stream. */
+/** Streamable HTTP (specification 2025-11-25), using the SDK's transport. Every request and every stream ends. */
 export class StreamableLink extends Link {
   readonly #inner: StreamableHTTPClientTransport;
-  /** For whose request the SDK is at work, also when it comes back later for the rest of an answer. */
+  /** The exchange that the SDK is working on, even when it later requests the rest of an answer. */
   readonly #current = new AsyncLocalStorage<Exchange | undefined>();
   readonly #exchanges = new Map<number, Exchange>();
   readonly #listening: Listening;
   readonly #telling: Semaphore;
   readonly #what: string;
-  /** There is none to end any more. */
+  /** The session is gone, so it need not be ended. */
   #sessionLost = false;
 
   constructor(transport: HttpTransport, parts: UpstreamParts) {
@@ -93,7 +93,7 @@ export class StreamableLink extends Link {
     }
     if (exchange.streams) return;
     exchange.stopLingering();
-    this.fail(id, this.invalid("something else in place of the answer"));
+    this.fail(id, this.invalid("something other than the answer"));
   }
 
   protected override settled(id: number): void {
@@ -110,7 +110,7 @@ export class StreamableLink extends Link {
         stop = this.parts.clock.after(GOODBYE_MS, resolve);
       });
       const goodbye = this.#current.run(undefined, () => this.#inner.terminateSession());
-      // An upstream that does not take it ends the session by itself one day.
+      // If the upstream does not accept it, the session will expire there.
       await Promise.race([goodbye.catch(() => {}), enough]);
       stop();
     }
@@ -127,7 +127,7 @@ export class StreamableLink extends Link {
     if (init.method === "GET") return this.#listen(url, { ...init, signal }, inSession, exchange);
     if (!exchange) {
       const telling = { ...init, signal };
-      // The end is near: nothing is waited for.
+      // The connection is closing, so this does not wait for a place.
       if (init.method === "DELETE") return this.#tell(url, telling, inSession);
       return this.#telling.run(() => this.#tell(url, telling, inSession));
     }
@@ -140,7 +140,10 @@ export class StreamableLink extends Link {
     return this.#watched(capped, exchange);
   }
 
-  /** What needs no answer: a notification, an answer to the upstream's own request, the session's end. */
+  /**
+   * Sends a message that needs no answer: a notification, an answer to the upstream's own request, or the end of the
+   * session.
+   */
   async #tell(
     url: string | URL,
     init: RequestInit & { readonly signal: AbortSignal },
@@ -158,7 +161,7 @@ export class StreamableLink extends Link {
     }
   }
 
-  /** The stream of what the upstream says by itself, or the rest of an answer. */
+  /** Opens the stream for messages that the upstream sends on its own, or for the rest of an answer. */
   async #listen(
     url: string | URL,
     init: RequestInit & { readonly signal: AbortSignal },
@@ -169,7 +172,7 @@ export class StreamableLink extends Link {
     if (waitMs > 0) await pause(waitMs, this.parts.clock, init.signal);
     try {
       const response = exchange ? await ask(url, init, this.parts) : await this.#openStream(url, init);
-      // 405: it says nothing by itself.
+      // 405: the upstream sends no messages on its own.
       if (response.status === 405 && !exchange) return response;
       if (!response.ok) throw await refusedStatus(response, inSession, this.parts);
       const capped = capMessages(response, this.parts);
@@ -180,7 +183,10 @@ export class StreamableLink extends Link {
     }
   }
 
-  /** Waits until connectors may open one more: what the upstream says in between is lost, its answers are not. */
+  /**
+   * Waits until connectors may open another stream. Messages that the upstream sends in the meantime are lost; its
+   * answers are not.
+   */
   async #openStream(
     url: string | URL,
     init: RequestInit & { readonly signal: AbortSignal },
@@ -198,7 +204,7 @@ export class StreamableLink extends Link {
 
   #watched(response: Response, { id }: Exchange): Response {
     return markEnd(response, (error) => {
-      // The SDK would parse at the mark what came of a message that is not taken.
+      // At the marker, the SDK would parse the part of the refused message that it has read.
       if (isPastCap(error)) this.fail(id, error);
       return !isPastCap(error);
     });
@@ -211,12 +217,12 @@ export class StreamableLink extends Link {
     if (!this.waitsFor(exchange.id)) return;
     const { garbled, resumable, id } = exchange;
     if (resumable) return;
-    if (garbled) this.fail(id, this.invalid("a stream that holds no answer"));
+    if (garbled) this.fail(id, this.invalid("a stream without an answer"));
     else this.fail(id, this.#brokenOff());
   }
 
   #brokenOff(): ConnectorError {
-    return new ConnectorError("unreachable", `${this.#what} broke off before it had answered.`);
+    return new ConnectorError("unreachable", `${this.#what} ended the connection before it answered.`);
   }
 
   #erred(error: Error): void {

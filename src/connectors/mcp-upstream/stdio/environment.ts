@@ -2,9 +2,9 @@ import type { StdioTransport } from "../../definition.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a program that is found by its name gets of our environment: where programs are, and where they keep their caches. */
+/** Variables that a program found by name inherits: where programs are, and where they keep their caches. */
 const FOR_NAMES = ["PATH", "HOME"];
-/** Without these nothing starts on Windows. */
+/** Nothing starts on Windows without these. */
 const FOR_WINDOWS = [
   "PATH",
   "PATHEXT",
@@ -17,8 +17,9 @@ const FOR_WINDOWS = [
 ];
 
 /**
- * The child's whole environment: what was declared. Whatever else the gateway was started with (its master key, its
- * providers' keys) stays here. A child that runs as another user gets that user's `home`, wherever its program was found.
+ * The child's whole environment: the declared variables. Everything else that the gateway was started with (its
+ * master key, its providers' keys) is withheld. If the child runs as another user, its HOME is that user's `home`,
+ * even if `command` is a path, unless HOME is declared.
  */
 export function childEnvironment(
   { command, env }: StdioTransport,

@@ -4,20 +4,20 @@ export class LineTooLong extends Error {
   override readonly name = "LineTooLong";
 }
 
-/** Cuts a stream of bytes into lines. Bytes that wait for their line's end are kept in pieces: each is copied once. */
+/** Splits a stream of bytes into lines. Incomplete lines are kept in pieces, so that each byte is copied once. */
 export class Lines {
   readonly #limit: number;
   #pieces: Uint8Array[] = [];
   #waiting = 0;
 
-  /** @param limit bytes of one line, without its end */
+  /** @param limit bytes of one line, without its line break */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
   /**
-   * The lines that end in this chunk, without their `\n`. MUST be read to its end.
-   * @throws LineTooLong at a line longer than the limit; nothing may be pushed after that
+   * Yields the lines that end in this chunk, without their `\n`. MUST be iterated to the end.
+   * @throws LineTooLong if a line exceeds the limit; then nothing more may be pushed
    */
   *push(chunk: Uint8Array): Generator<string> {
     let from = 0;

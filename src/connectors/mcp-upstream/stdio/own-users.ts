@@ -17,14 +17,14 @@ export interface OwnUsersParts {
 }
 
 /**
- * A user for each connector, which has no process and no file before its program starts, nor after it has ended. Connectors are
- * numbered in the order in which they are made, and the users follow these numbers: a connector keeps its user over restarts, and
- * another connector is given the same one only after 478 more have been made.
+ * Gives each connector a user of its own, which has no process and no file before its program starts or after it has
+ * ended. Users follow the connectors' ids, which are assigned in order of creation: a connector keeps its user over
+ * restarts, and another connector gets the same user only after 478 more have been created.
  */
 export class OwnUsers {
   readonly #parts: OwnUsersParts;
   readonly #taken = new Set<number>();
-  /** Gateways on one machine begin at different numbers. */
+  /** Gateways on one machine start at different numbers. */
   readonly #offset: number;
 
   constructor(parts: OwnUsersParts) {
@@ -32,7 +32,7 @@ export class OwnUsers {
     this.#offset = createHash("sha256").update(parts.dataDir).digest().readUInt32BE(0);
   }
 
-  /** @param connector number of the connector that the program belongs to */
+  /** @param connector id of the connector that the program belongs to */
   async take(connector: number): Promise<ProgramUser> {
     const uid = await this.#takeFree(connector);
     try {
@@ -46,9 +46,9 @@ export class OwnUsers {
 
   async #takeFree(connector: number): Promise<number> {
     const inUse = new Set([...systemUsers().map(({ uid }) => uid), ...this.#parts.homes.owners()]);
-    // What an earlier program left in a shared directory is a trap for the next one of its user.
+    // Files that an earlier program left in a shared directory could trap the next program of the same user.
     for (const uid of await this.#parts.shared.owners()) inUse.add(uid);
-    // Nothing is awaited from here on: no other program is given the same user.
+    // Nothing is awaited from here on, so no other program is given the same user.
     for (const uid of runningUsers()) inUse.add(uid);
     for (let tried = 0; tried < COUNT; tried++) {
       const uid = FIRST_UID + ((this.#offset + connector + tried) % COUNT);
@@ -58,11 +58,14 @@ export class OwnUsers {
     }
     throw new ConnectorError(
       "unavailable",
-      `No program is started: ${COUNT} users for programs are all in use.`,
+      `No program is started: all ${COUNT} users for programs are in use.`,
     );
   }
 
-  /** @throws Error if something of the user is left; then nobody is given it before the next start of the server */
+  /**
+   * @throws Error if processes or files of the user remain; then it is not used again before the next start of the
+   *   server
+   */
   async #release(uid: number, home: string): Promise<void> {
     await this.#parts.cleaner.clear(uid, home);
     this.#taken.delete(uid);

@@ -7,7 +7,7 @@ export interface SystemUser {
   readonly home: string;
 }
 
-/** The users in the text of `/etc/passwd` (passwd(5)). Lines that are not in its form are left out. */
+/** The users in the text of `/etc/passwd` (passwd(5)). Malformed lines are skipped. */
 export function parsePasswd(text: string): readonly SystemUser[] {
   return text.split("\n").flatMap((line) => {
     const [name = "", , uid = "", gid = "", , home = ""] = line.split(":");
@@ -16,7 +16,7 @@ export function parsePasswd(text: string): readonly SystemUser[] {
   });
 }
 
-/** The users that this machine lists itself; none if it has no such file. */
+/** The users in this machine's `/etc/passwd`; none if it has no such file. */
 export function systemUsers(path = "/etc/passwd"): readonly SystemUser[] {
   try {
     return parsePasswd(readFileSync(path, "utf8"));

@@ -1,17 +1,18 @@
 import { type Clock, pause } from "../../../base/clock.ts";
 import { type ProcessStatus, runningProcesses } from "./processes.ts";
 
-/** How long a group is given after each step of its ending. */
+/** How long a group has after each step. */
 const STEP_MS = 2_000;
 const POLL_MS = 25;
 const NEVER = new AbortController().signal;
 
 /**
- * Ends a process, its group, and its descendants that have left the group: `npx` starts the server as a child of its own, and
- * that may start a session of its own. Two seconds to end by itself after its input was closed; then SIGTERM and two more; then
- * SIGKILL. Never throws. A descendant outside the group is found by its parents, so one whose parent ended earlier is missed.
+ * Ends a process, its group, and its descendants outside the group: `npx` starts the server as a child, which may
+ * start a session of its own. After their input is closed, they have two seconds to end by themselves; then SIGTERM
+ * and two more; then SIGKILL. Never throws. Descendants outside the group are found through their parents, so one
+ * whose parent ended earlier is missed.
  * @param leader pid of the group's first process, which MUST have been started detached
- * @returns whether all of it has ended; a process that runs as another user by then may not have
+ * @returns whether everything has ended; a process that changed its user may not have
  */
 export async function endGroup(leader: number, clock: Clock): Promise<boolean> {
   const descendants = new Descendants(leader);
@@ -25,10 +26,10 @@ export async function endGroup(leader: number, clock: Clock): Promise<boolean> {
   return false;
 }
 
-/** Whether a process of the group still runs. One that has ended and was not collected yet does not. */
+/** Whether a process of the group still runs. Ended processes that were not yet collected do not count. */
 export function groupRuns(leader: number, processes = runningProcesses()): boolean {
   if (!sendSignal(-leader, 0)) return false;
-  // Without a list of processes, the answer to the signal is all there is.
+  // Without a process list, only the result of the signal is known.
   return processes === null || processes.some(({ group }) => group === leader);
 }
 
@@ -36,7 +37,7 @@ export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   sendSignal(-leader, signal);
 }
 
-/** @returns whether there is such a process or group, also if it runs as a user that we may not signal */
+/** @returns whether there is such a process or group, even if it runs as a user that we cannot signal */
 function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(pid, signal);
@@ -76,12 +77,12 @@ class Descendants {
     for (const { pid } of this.#outside) sendSignal(pid, signal);
   }
 
-  /** @param processes all that run now */
+  /** @param processes all processes running now */
   update(processes: readonly ProcessStatus[]): void {
     const children = Map.groupBy(processes, ({ parent }) => parent);
-    // A descendant that was seen before still is one, though its parents may have ended.
+    // A process once seen as a descendant remains one, although its parents may have ended.
     const family = new Set(processes.filter((each) => this.#isMember(each) || this.#wasSeen(each)));
-    // A set that grows while it is read: children of children are found as well.
+    // The set grows while it is iterated, so that descendants at any depth are found.
     for (const { pid } of family) for (const child of children.get(pid) ?? []) family.add(child);
     this.#outside = [...family].filter((each) => !this.#isMember(each));
   }

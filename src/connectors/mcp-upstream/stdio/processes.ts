@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 
-/** The place of `starttime` behind the name in `/proc/<pid>/stat`. */
+/** Index of `starttime` after the name in `/proc/<pid>/stat`. */
 const STARTED_AT = 19;
 
-/** A process of this machine. */
+/** A process on this machine. */
 export interface ProcessStatus {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
-  /** In clock ticks since the system started. Tells a process from an earlier one that had its id. */
+  /** In clock ticks since the system started. Distinguishes a process from an earlier one with the same id. */
   readonly startedAt: number;
 }
 
-/** The ids in `/proc`; null if processes cannot be seen from here (another system, or a jail without `/proc`). */
+/** The ids in `/proc`; null if processes are not visible (another system, or a jail without `/proc`). */
 function listPids(): readonly number[] | null {
   try {
     return readdirSync("/proc")
@@ -24,19 +24,19 @@ function listPids(): readonly number[] | null {
 }
 
 /**
- * The processes that run now; null if they cannot be seen. A process that has ended is not listed, though it may answer signals
- * until its parent collects it: the first process of a container often collects nobody.
+ * The processes running now; null if they are not visible. A process that has ended is not included, although it may
+ * respond to signals until its parent collects it: the first process of a container often never does.
  */
 export function runningProcesses(): readonly ProcessStatus[] | null {
   return listPids()?.flatMap((pid) => statusOf(pid) ?? []) ?? null;
 }
 
-/** The ids of the processes that run as a user; empty if they cannot be seen. */
+/** The ids of the processes that run as a user; empty if they are not visible. */
 export function processesOf(uid: number): readonly number[] {
   return (listPids() ?? []).filter((pid) => userOf(pid) === uid && statusOf(pid) !== null);
 }
 
-/** The users that processes run as now; empty if they cannot be seen. */
+/** The users that processes run as now; empty if they are not visible. */
 export function runningUsers(): ReadonlySet<number> {
   const uids = new Set<number>();
   for (const pid of listPids() ?? []) {
@@ -54,14 +54,14 @@ function statusOf(pid: number): ProcessStatus | null {
   } catch {
     return null;
   }
-  // `pid (name) state ppid pgrp …`; a name can contain anything, also brackets (proc_pid_stat(5)).
+  // `pid (name) state ppid pgrp …`; a name can contain anything, including parentheses (proc_pid_stat(5)).
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, parent, group] = fields;
   if (state === "Z" || state === "X") return null;
   return { pid, parent: Number(parent), group: Number(group), startedAt: Number(fields[STARTED_AT]) };
 }
 
-/** The user that a process runs as, also if it hides its memory; null if it has ended. */
+/** The user that a process runs as, even if the process hides its memory; null if it has ended. */
 function userOf(pid: number): number | null {
   try {
     return statSync(`/proc/${pid}`).uid;

@@ -5,8 +5,8 @@ import type { SharedFiles } from "./shared-files.ts";
 import { killProcessesOf } from "./user-processes.ts";
 
 /**
- * The users that only programs of connectors run as. They have no entry in `/etc/passwd`. systemd and Debian assign none of these
- * numbers by themselves, and rootless containers map them.
+ * The first of the user ids reserved for connectors' programs. They have no entry in `/etc/passwd`. systemd and
+ * Debian assign none of these numbers by themselves, and rootless containers map them.
  */
 export const FIRST_UID = 60_706;
 export const LAST_UID = 61_183;
@@ -18,7 +18,7 @@ export interface ProgramCleanerParts {
   readonly log: Log;
 }
 
-/** Ends and removes what programs leave behind. */
+/** Ends processes and removes files that programs leave behind. */
 export class ProgramCleaner {
   readonly #parts: ProgramCleanerParts;
 
@@ -27,9 +27,9 @@ export class ProgramCleaner {
   }
 
   /**
-   * Ends all processes of a user of programs, and removes its files in shared directories and its home. The home goes last: while
-   * it is there, no gateway gives its user to a program.
-   * @throws Error if something is left
+   * Ends all processes of a program's user, and removes its files in shared directories and its home. The home is
+   * removed last: while it exists, no gateway gives its user to a program.
+   * @throws Error if something remains
    */
   async clear(uid: number, home: string): Promise<void> {
     const { clock, shared, homes } = this.#parts;
@@ -38,22 +38,26 @@ export class ProgramCleaner {
     await homes.remove(home);
   }
 
-  /** Clears what programs of an earlier process left, whose gateway was killed. Never throws. */
+  /** Removes what programs of an earlier gateway process left when that was killed. Never throws. */
   async clearLeft(): Promise<void> {
     const { homes, log } = this.#parts;
     try {
       for (const { path, uid } of homes.left()) {
         try {
-          // Other users' processes may be anybody's.
+          // The processes of any other user could belong to anyone.
           if (uid >= FIRST_UID && uid <= LAST_UID) await this.clear(uid, path);
           else await homes.remove(path);
         } catch (error) {
-          log.warn("what a connector's program left cannot be removed", { uid, home: path, error });
+          log.warn("files or processes left by a connector's program cannot be removed", {
+            uid,
+            home: path,
+            error,
+          });
         }
       }
       homes.close();
     } catch (error) {
-      log.warn("what connectors' programs left cannot be found", { error });
+      log.warn("files and processes left by connectors' programs cannot be listed", { error });
     }
   }
 }

@@ -4,26 +4,26 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** How the directories that hold homes are named, those of every Gatehouse on the machine. */
+/** Name prefix of the directories that hold homes, forevery Gatehouse on the machine. */
 const PREFIX = "gatehouse-programs-";
 
-/** A home that a killed process left. */
+/** A home that a killed gateway process left. */
 export interface LeftHome {
   readonly path: string;
   readonly uid: number;
 }
 
 /**
- * Home directories of programs that run as users without one. They are outside the data directory, each readable only by its
- * program, and removed when it has ended. The directory that holds them stays until the gateway stops, under a name that nobody can
- * take first.
+ * Home directories of programs whose users have none. They are outside the data directory, each readable only by its
+ * program, and removed when the program has ended. Their parent directory stays until the gateway stops, so that no
+ * other user can take its name first.
  */
 export class ProgramHomes {
   readonly #temporary: string;
   readonly #prefix: string;
   #parent: string | null = null;
 
-  /** @param dataDir tells this gateway's directories from those of others on the machine */
+  /** @param dataDir distinguishes this gateway's directories from those of others on the machine */
   constructor(dataDir: string, temporary: string = tmpdir()) {
     this.#temporary = temporary;
     this.#prefix = PREFIX + createHash("sha256").update(dataDir).digest("hex").slice(0, 16);
@@ -40,17 +40,20 @@ export class ProgramHomes {
     await rm(home, { recursive: true, force: true });
   }
 
-  /** The users whose homes are there, those of other gateways too. */
+  /** The users that have homes, including those of other gateways. */
   owners(): ReadonlySet<number> {
     return new Set(this.#homes(PREFIX).map(({ uid }) => uid));
   }
 
-  /** The homes of an earlier process of this gateway. MUST be called before the first home is made, and while the data directory is locked. */
+  /**
+   * Homes left by an earlier process of this gateway. MUST be called before the first home is made, and while the
+   * data directory is locked.
+   */
   left(): readonly LeftHome[] {
     return this.#homes(this.#prefix);
   }
 
-  /** Removes directories of this gateway that hold no home any more. */
+  /** Removes this gateway's directories that no longer hold a home. */
   close(): void {
     for (const parent of this.#parents(this.#prefix)) {
       try {
@@ -65,7 +68,7 @@ export class ProgramHomes {
   #openParent(): string {
     if (this.#parent === null || !isOwnDirectory(this.#parent)) {
       this.#parent = mkdtempSync(join(this.#temporary, `${this.#prefix}-`));
-      // Programs pass through it, and list nothing.
+      // Programs may pass through it, but not list it.
       chmodSync(this.#parent, 0o711);
     }
     return this.#parent;
@@ -81,7 +84,7 @@ export class ProgramHomes {
     );
   }
 
-  /** Anybody can make a directory of such a name: only those of the server's user count. */
+  /** Anyone can create a directory with such a name, so only those owned by the server's user count. */
   #parents(prefix: string): string[] {
     return namesIn(this.#temporary)
       .filter((name) => name.startsWith(prefix))
@@ -95,7 +98,7 @@ function isOwnDirectory(path: string): boolean {
   return stats?.isDirectory() === true && stats.uid === process.geteuid?.();
 }
 
-/** None if the directory has gone since it was found. */
+/** Empty if the directory has been removed since it was found. */
 function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory);

@@ -11,30 +11,30 @@ import { ProgramCleaner } from "./program-cleaner.ts";
 import { ProgramHomes } from "./program-homes.ts";
 import { SharedFiles } from "./shared-files.ts";
 
-/** Who a program runs as. It has no other group than `gid`. */
+/** The user that a program runs as. It is in no group except `gid`. */
 export interface ProgramUser {
   readonly uid: number;
   readonly gid: number;
-  /** An absolute path: its HOME, and where it is started. */
+  /** An absolute path: the program's HOME and working directory. */
   readonly home: string;
   /**
-   * Called when the program has ended. Ends what is left of it, if the user is the program's own.
-   * @throws Error if something is left
+   * Called when the program has ended. Ends and removes what remains of it, if the user belongs only to that program.
+   * @throws Error if something remains
    */
   release(): Promise<void>;
 }
 
 /** Gives the programs of one connector a user that cannot read the server's files, memory or environment. */
 export interface ProgramUsers {
-  /** @throws ConnectorError `unavailable` if none can be given; then nothing may be started */
+  /** @throws ConnectorError `unavailable` if no user can be given; then nothing may be started */
   take(): Promise<ProgramUser>;
 }
 
 /** The users of all connectors' programs. */
 export interface ProgramUserPool {
-  /** @param connector number that no other connector has or had */
+  /** @param connector an id that no other connector has or had */
   usersOf(connector: number): ProgramUsers;
-  /** To be called when all programs have ended. */
+  /** Called when all programs have ended. */
   close(): Promise<void>;
 }
 
@@ -49,10 +49,11 @@ export interface ProgramUserParts {
 }
 
 /**
- * The users that programs run as; null if they run as the server's own user, which only root can change. The data directory MUST be
- * locked. From then on, nothing that this process starts gains rights by a setuid or setgid file or by a file's capabilities
- * (`no_new_privs` of Linux): a program could leave such a file behind for a later one, and act as its user.
- * @throws OperatorError if `connectors.stdio_user` cannot be
+ * The users that programs run as; null if they run as the server's own user, since only root can change users. The
+ * data directory MUST be locked. After this call, nothing that this process starts gains rights through a setuid or
+ * setgid file or a file's capabilities (`no_new_privs` of Linux): otherwise a program could leave such a file for a
+ * later one, and act as its user.
+ * @throws OperatorError if `connectors.stdio_user` cannot be used
  */
 export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | null {
   const { dataDir, stdioUser, clock, log, ownUid = process.geteuid?.() } = parts;
@@ -61,8 +62,8 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | nul
     if (named === undefined || named.uid === ownUid) return null;
     throw unusable(named.name, "and only a server that runs as root can start programs as another user");
   }
-  if (named?.uid === 0) throw unusable(named.name, "which could read everything here");
-  // It cannot be taken back, and each child inherits it. Other systems do not have it.
+  if (named?.uid === 0) throw unusable(named.name, "who could read all files of the server");
+  // Irrevocable, and inherited by each child. Only Linux has it.
   const isSafe = prctl(PR_SET_NO_NEW_PRIVS, 1n) || process.platform !== "linux";
   const homes = new ProgramHomes(dataDir);
   const shared = new SharedFiles();
@@ -80,7 +81,7 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | nul
     await user.release();
     throw new ConnectorError(
       "unavailable",
-      `No program is started while its user could read ${open} in the data directory. Let only the server's user read that directory: chmod 700.`,
+      `No program is started, because its user could read ${open} in the data directory. Make that directory readable only by the server's user (chmod 700).`,
     );
   }
   return {
@@ -93,15 +94,15 @@ export function openProgramUsers(parts: ProgramUserParts): ProgramUserPool | nul
 }
 
 const GAINS_RIGHTS =
-  "No program is started: the system does not let this process set no_new_privs, so programs could gain the rights of other users.";
+  "No program is started: the system does not allow this process to set no_new_privs, so programs could gain the rights of other users.";
 
-/** A number needs no entry; without one it has a group of its own, and no home. */
+/** A numeric user needs no entry in `/etc/passwd`; without one, its group has the same number and it has no home. */
 function findUser(text: string): Omit<SystemUser, "home"> & { readonly home?: string } {
   const uid = /^\d{1,10}$/.test(text) ? Number(text) : undefined;
   const found = systemUsers().find((user) => (uid === undefined ? user.name === text : user.uid === uid));
   if (found) return found;
   if (uid !== undefined) return { name: text, uid, gid: uid };
-  throw unusable(text, "which /etc/passwd does not list");
+  throw unusable(text, "who is not listed in /etc/passwd");
 }
 
 function unusable(name: string, why: string): OperatorError {
@@ -112,26 +113,27 @@ function unusable(name: string, why: string): OperatorError {
   );
 }
 
-/** The file system's errors name what could not be made; nothing of them is secret. */
+/** File system errors name what could not be made. They contain no secrets. */
 function asConnectorError(error: unknown): ConnectorError {
   if (error instanceof ConnectorError) return error;
   const why = error instanceof Error ? error.message : String(error);
   return new ConnectorError(
     "unavailable",
-    `No program is started: its home directory cannot be made: ${why}.`,
+    `No program is started: its home directory cannot be created: ${why}.`,
   );
 }
 
 /**
- * The name of an entry of the data directory that the user could open or enter; null if there is none. A directory that others may
- * list is not refused for that: volumes of containers often are, and what Gatehouse writes into them is its own user's.
+ * The name of an entry of the data directory that the user could open or enter; null if there is none. A data
+ * directory that others may list is accepted: container volumes often are, and only Gatehouse's own user can read
+ * what it writes there.
  */
 function readableFile(directory: string, user: ProgramUser): string | null {
   if (!isOpenTo(directory, user)) return null;
   return readdirSync(directory).find((name) => isOpenTo(join(directory, name), user)) ?? null;
 }
 
-/** Whether the mode of a file or directory lets the user read or pass through it. */
+/** Whether a file's or directory's mode lets the user read or pass through it. */
 function isOpenTo(path: string, { uid, gid }: ProgramUser): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats) return false;
@@ -139,7 +141,10 @@ function isOpenTo(path: string, { uid, gid }: ProgramUser): boolean {
   return (stats.mode & bits) !== 0;
 }
 
-/** One user for all programs, as `connectors.stdio_user` names it. Others may run as it, so it is never cleared. */
+/**
+ * One user for all programs, as named by `connectors.stdio_user`. Other processes may run as it, so its processes and
+ * files are never removed.
+ */
 class NamedUser {
   readonly #user: ReturnType<typeof findUser>;
   readonly #homes: ProgramHomes;

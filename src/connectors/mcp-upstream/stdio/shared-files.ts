@@ -2,10 +2,10 @@ import { lstat, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Directories in which every user of a machine may create files. Some systems do not have all of them. */
+/** Directories in which every user of a machine may create files. Some systems lack some of them. */
 const SHARED_DIRECTORIES = ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"];
 
-/** Files of programs in directories that all users share, and where a later program would trust files of its own user. */
+/** Files that programs leave in shared directories, where a later program would trust files of its own user. */
 export class SharedFiles {
   readonly #directories: readonly string[];
 
@@ -18,7 +18,7 @@ export class SharedFiles {
     return new Set((await this.#entries()).map(({ uid }) => uid));
   }
 
-  /** Removes what a user owns there. MUST be called only for a user of programs, when none of its processes runs. */
+  /** Removes a user's entries there. MUST be called only for a program's user, when none of its processes runs. */
   async removeOf(owner: number): Promise<void> {
     for (const { path, uid } of await this.#entries()) {
       if (uid === owner) await rm(path, { recursive: true, force: true });
@@ -30,7 +30,7 @@ export class SharedFiles {
     for (const directory of this.#directories) {
       for (const name of await namesIn(directory)) {
         const path = join(directory, name);
-        // Other users' entries come and go while this reads.
+        // Other users may add and remove entries during the scan.
         const stats = await lstat(path).catch(() => null);
         if (stats) found.push({ path, uid: stats.uid });
       }
@@ -39,7 +39,7 @@ export class SharedFiles {
   }
 }
 
-/** None if there is no such directory, or it is not one that we may read. */
+/** Empty if the directory does not exist or may not be read. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   return readdir(directory).catch(() => []);
 }

@@ -13,19 +13,19 @@ import { endGroup } from "./process-group.ts";
 import type { ProgramUser } from "./program-users.ts";
 import { Said } from "./said.ts";
 
-/** Bytes of one message: more than any answer that is taken. */
+/** Bytes of one message: above the limit of an answer. */
 const LINE_LIMIT = 16 * 1024 * 1024;
-/** Bytes that wait for a child that does not read. */
+/** Bytes queued for a child that does not read its input. */
 const QUEUE_LIMIT = 64 * 1024 * 1024;
-/** Descriptors that a child takes while it starts: two for each pipe, and one to hear of its end. */
+/** File descriptors that a child takes while it starts: two per pipe, and one to be notified of its end. */
 const PER_CHILD = 8;
-/** How long what a child wrote before it ended is waited for: one of its own children may hold the pipe open. */
+/** How long to wait for output that a child wrote before it ended: one of its own children may hold the pipe open. */
 const DRAIN_MS = 500;
 
 /**
- * MCP over a child's standard input and output, a JSON-RPC message a line (specification 2025-11-25, "stdio"). In place of
- * the SDK's own: the child gets no variable that was not declared, it is ended with all that it started, and both
- * directions have a cap.
+ * MCP over a child's standard input and output, one JSON-RPC message per line (specification 2025-11-25, "stdio").
+ * Replaces the SDK's transport: the child gets only declared variables, it is ended with everything that it started,
+ * and both directions are limited.
  */
 export class StdioLink extends Link {
   readonly #transport: StdioTransport;
@@ -42,7 +42,7 @@ export class StdioLink extends Link {
     this.#said = new Said(parts);
   }
 
-  /** Of the group that holds the child and all that it started. */
+  /** The id of the process group that holds the child and everything that it started. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -61,12 +61,13 @@ export class StdioLink extends Link {
     const { command, args } = this.#transport;
     const own = this.parts.environment ?? process.env;
     const env = childEnvironment(this.#transport, own, user ? { home: user.home } : {});
-    // It may not be let into the directory that the server runs in.
+    // The user may not be permitted to enter the server's working directory.
     const as = user ? { uid: user.uid, gid: user.gid, cwd: user.home } : {};
     return new Promise((resolve, reject) => {
       let child: ChildProcessWithoutNullStreams;
       try {
-        // Detached: a group of its own, which can be ended as a whole, and which Ctrl-C in our terminal does not reach.
+        // Detached: a process group of its own, which can be ended as a whole and does not receive Ctrl-C from our
+        // terminal.
         child = openFilesReserve.lend(PER_CHILD, () =>
           spawn(command, args, { ...as, env, stdio: "pipe", detached: true, windowsHide: true }),
         );
@@ -82,7 +83,7 @@ export class StdioLink extends Link {
       });
       child.stdout.on("data", (chunk: Uint8Array) => this.#take(chunk));
       child.stderr.on("data", (chunk: Uint8Array) => this.#said.push(chunk));
-      // Broken pipes are the child's end, which has its own event and its own words.
+      // A broken pipe means that the child has ended, which has its own event and error.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {});
       child.once("exit", (code, signal) => this.#exited(child, code, signal));
     });
@@ -92,14 +93,14 @@ export class StdioLink extends Link {
     const child = this.#child;
     const bytes = Buffer.from(`${JSON.stringify(message)}\n`, "utf8");
     return new Promise((resolve, reject) => {
-      if (!child?.stdin.writable) throw this.#lost("does not read any more");
+      if (!child?.stdin.writable) throw this.#lost("no longer reads its input");
       if (this.#queued + bytes.length > QUEUE_LIMIT) {
-        throw this.#lost(`does not read: ${QUEUE_LIMIT / 1024 / 1024} MiB wait for it`);
+        throw this.#lost(`does not read its input: ${QUEUE_LIMIT / 1024 / 1024} MiB are waiting`);
       }
       this.#queued += bytes.length;
       child.stdin.write(bytes, (error) => {
         this.#queued -= bytes.length;
-        if (error) reject(this.#lost("does not read any more"));
+        if (error) reject(this.#lost("no longer reads its input"));
         else resolve();
       });
     });
@@ -115,14 +116,14 @@ export class StdioLink extends Link {
     if (child?.pid === undefined) return;
     child.stdin.end();
     if (process.platform === "win32") child.kill();
-    // Until it is collected it counts as a process of ours.
+    // Until the child is collected, it counts as a running process of ours.
     else if (await endGroup(child.pid, this.parts.clock)) await this.#collected.promise;
-    // A child of its own that left the group may hold these open.
+    // A process of the child that left the group may hold these open.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
   }
 
   setProtocolVersion(): void {
-    // Every message of this transport is the same in all versions.
+    // This transport's messages are the same in all versions.
   }
 
   #take(chunk: Uint8Array): void {
@@ -143,7 +144,7 @@ export class StdioLink extends Link {
     try {
       value = excess ? parseJson(outlineJson(line)) : JSON.parse(line);
     } catch {
-      // A program that greets on its standard output is common; only one that does nothing else is given up.
+      // Programs often print a greeting to standard output. Only a program that prints nothing else is ended.
       this.garbled();
       return;
     }

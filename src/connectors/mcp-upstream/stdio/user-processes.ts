@@ -2,12 +2,12 @@ import { type Clock, pause } from "../../../base/clock.ts";
 import { processesOf } from "./processes.ts";
 
 const POLL_MS = 25;
-/** A program may start processes as fast as they are killed. Some 2.5 s. */
+/** A program may start processes as fast as they are killed. About 2.5 s. */
 const MOST_ROUNDS = 100;
 const NEVER = new AbortController().signal;
 
 /**
- * Kills every process of a user, whatever group, session or parent it has.
+ * Kills every process of a user, whatever its group, session or parent.
  * @param uid MUST be a user that only one connector's programs run as
  * @returns whether all of them have ended
  */

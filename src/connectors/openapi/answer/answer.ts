@@ -8,13 +8,14 @@ import { type Beginning, readUpTo } from "./read-up-to.ts";
 
 /** Bytes of an answer that are read. */
 const MAX_BYTES = 1_024 * 1_024;
-/** Characters of it that are handed on. */
+/** Characters of an answer that are passed on. */
 const MAX_TEXT = 1_000_000;
 const MAX_ERROR = 4_000;
 
 /**
- * What an API answered, as a tool's answer: JSON and other text as text, JSON objects as structured content too, images,
- * sounds and other bytes as blocks of their own. JSON past the limits is not parsed, and stays text. A status that is no success is an error with what the body says.
+ * Converts an API's answer to a tool's answer: JSON and other text as text, JSON objects also as structured content,
+ * and images, audio and other bytes as blocks of their own. JSON beyond the limits is not parsed and stays text. Any
+ * status other than a success is an error with the text of its body.
  * @throws as `readUpTo` does
  */
 export async function answerOf(
@@ -43,7 +44,7 @@ function textBlocks(text: string, isCut: boolean, mask: Mask): ContentBlock[] {
   const shown = ownText(masked.slice(0, MAX_TEXT).toWellFormed());
   return [
     textBlock(shown),
-    textBlock(`The answer is longer: only its first ${shown.length} characters are here.`),
+    textBlock(`The answer is longer: only its first ${shown.length} characters are shown.`),
   ];
 }
 
@@ -52,13 +53,13 @@ function structuredOf(text: string, mask: Mask): JsonObject | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // It says that it is JSON and is not: its text tells more than a refusal would.
+    // Declared as JSON but invalid: its text says more than a refusal would.
     return undefined;
   }
   return isJsonObject(value) ? mask.json(value) : undefined;
 }
 
-/** Of what JSON.parse has made. */
+/** For values returned by JSON.parse. */
 function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -74,27 +75,27 @@ function failure(response: Response, body: Beginning, type: string, mask: Mask):
 function emptiness(response: Response, mask: Mask): string {
   const location = response.headers.get("location");
   const where = location === null ? "" : ` Location: ${mask.text(location).slice(0, MAX_ERROR)}`;
-  return `The API answered with status ${statusOf(response, mask)} and nothing else.${where}`;
+  return `The API answered with status ${statusOf(response, mask)} and an empty body.${where}`;
 }
 
 function statusOf({ status, statusText }: Response, mask: Mask): string {
   return statusText === "" ? String(status) : `${status} ${mask.text(statusText).slice(0, 100)}`;
 }
 
-/** The text that these bytes are; undefined where they are none. */
+/** Decodes the bytes as text; undefined if they are not text. */
 function textOf(bytes: Uint8Array, contentType: string, isCut: boolean): string | undefined {
   const type = essence(contentType);
   const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(contentType)?.[1];
   const isText =
     isJson(type) ||
     /^text\/|[/+](?:xml|yaml|x-yaml|javascript|x-www-form-urlencoded|x-ndjson|graphql)$/.test(type);
-  // Where it is cut, the last character may be half: that is left out.
+  // If the answer is cut, an incomplete last character is dropped.
   if (isText || charset !== undefined) return decoderOf(charset).decode(bytes, { stream: isCut });
   if (type !== "") return undefined;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
   } catch {
-    return undefined; // of no type, and no text: bytes
+    return undefined; // no type and not text: bytes
   }
 }
 
@@ -102,16 +103,16 @@ function decoderOf(charset: string | undefined): Pick<TextDecoder, "decode"> {
   try {
     return new TextDecoder((charset ?? "utf-8") as Bun.Encoding);
   } catch {
-    return new TextDecoder(); // a charset that nobody knows: what is ASCII in it can be read
+    return new TextDecoder(); // unknown charset: its ASCII characters can still be read
   }
 }
 
 function bytesBlock(body: Beginning, contentType: string, url: URL, mask: Mask): ContentBlock {
   const mimeType = mask.text(essence(contentType)) || "application/octet-stream";
-  const leftOut = (why: string) => textBlock(`The answer is of type ${mimeType} and ${why}: it is left out.`);
+  const leftOut = (why: string) => textBlock(`The answer is of type ${mimeType} and ${why}. It is omitted.`);
   if (body.isCut) return leftOut(`larger than ${MAX_BYTES} bytes`);
   const data = Buffer.from(body.bytes).toString("base64");
-  if (mask.text(data) !== data) return leftOut("holds a secret of the connector");
+  if (mask.text(data) !== data) return leftOut("contains a secret of the connector");
   if (/^(?:image|audio)\//.test(mimeType)) return { type: mimeType.slice(0, 5), data, mimeType };
   // Without its query, which may carry the connector's secret.
   const uri = mask.text(`${url.origin}${url.pathname}`);

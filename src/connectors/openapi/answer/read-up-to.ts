@@ -7,13 +7,13 @@ export interface Beginning {
 }
 
 /**
- * Reads a body as far as `limit` bytes; the rest is let go, and so is all of it when the signal aborts.
- * @throws ConnectorError what a broken connection is; the signal's reason
+ * Reads a body up to `limit` bytes and drops the rest. If the signal aborts, all of it is dropped.
+ * @throws ConnectorError if the connection breaks; the signal's reason if it aborts
  */
 export async function readUpTo(response: Response, limit: number, signal: AbortSignal): Promise<Beginning> {
   if (!response.body) return { bytes: new Uint8Array(), isCut: false };
   const reader = response.body.getReader();
-  // Nobody reads on: that the connection breaks then changes nothing.
+  // Nobody reads on, so it does not matter if the connection breaks now.
   const letGo = () => void reader.cancel().catch(() => {});
   signal.addEventListener("abort", letGo, { once: true });
   const parts: Uint8Array[] = [];
@@ -22,7 +22,7 @@ export async function readUpTo(response: Response, limit: number, signal: AbortS
     while (length <= limit) {
       signal.throwIfAborted();
       const { done, value } = await reader.read();
-      // A reader that was let go says that the body has ended.
+      // A cancelled reader reports the end of the body.
       signal.throwIfAborted();
       if (done) return { bytes: joined(parts, length), isCut: false };
       parts.push(value);

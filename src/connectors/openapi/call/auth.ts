@@ -2,12 +2,15 @@ import type { OpenApiAuth } from "../../definition.ts";
 import type { ReservedName } from "../operations/parameters.ts";
 import { percentEncode } from "./encode.ts";
 
-/** The name that the connector's own secret goes by in requests, where no header that is reserved anyway carries it. */
+/**
+ * The parameter name that carries the connector's own secret; null if the secret is in a header that is reserved in
+ * any case.
+ */
 export function reservedName(auth: OpenApiAuth | null): ReservedName | null {
   return auth?.type === "header" || auth?.type === "query" ? { in: auth.type, name: auth.name } : null;
 }
 
-/** Puts the connector's secret into a request. The last thing that is put there: nothing else may take its place. */
+/** Adds the connector's secret to a request. MUST come last, so that nothing can replace the secret. */
 export function authorise(auth: OpenApiAuth, url: URL, headers: Headers): void {
   switch (auth.type) {
     case "bearer":

@@ -1,13 +1,13 @@
 import { ArgumentFault } from "../fault.ts";
 
-/** The bytes of an argument. @throws ArgumentFault */
+/** The bytes of a base64 argument. @throws ArgumentFault */
 export function base64Bytes(value: unknown, what: string): Uint8Array<ArrayBuffer> {
   if (typeof value === "string") {
     try {
       return Uint8Array.fromBase64(value);
     } catch {
-      // Said below, as for a value that is no text.
+      // Reported below, as for a value that is not a text.
     }
   }
-  throw new ArgumentFault(`${what} must be bytes in base64`);
+  throw new ArgumentFault(`${what} must be base64`);
 }

@@ -6,15 +6,15 @@ import { percentEncode, scalarText } from "./encode.ts";
 import { type FormPart, multipart } from "./multipart.ts";
 import { type Pair, pairsOf } from "./style.ts";
 
-/** A body as `fetch` takes it. */
+/** A body in the form that `fetch` accepts. */
 export interface EncodedBody {
   readonly content: string | Uint8Array<ArrayBuffer>;
   readonly type: string;
 }
 
 /**
- * Writes the argument `body` in the operation's media type.
- * @throws ArgumentFault where it does not fit into that
+ * Encodes the argument `body` in the operation's media type.
+ * @throws ArgumentFault if the value does not fit the media type
  */
 export function encodeBody(binding: BodyBinding, value: unknown): EncodedBody {
   const type = binding.mediaType;
@@ -33,7 +33,7 @@ export function encodeBody(binding: BodyBinding, value: unknown): EncodedBody {
 }
 
 function fieldsOf(value: unknown): JsonMap {
-  if (!isMap(value)) throw new ArgumentFault("body must be an object: its fields are those of a form");
+  if (!isMap(value)) throw new ArgumentFault("body must be an object with the fields of the form");
   return value;
 }
 
@@ -48,7 +48,7 @@ function formText(values: JsonMap, bindings: Readonly<Record<string, FieldBindin
   return pairs.map((pair) => pair.join("=")).join("&");
 }
 
-/** A list becomes a part for each item (RFC 7578, 4.3); objects are JSON. */
+/** A list becomes one part per item (RFC 7578, 4.3); objects become JSON. */
 function partsOf(values: JsonMap, bindings: Readonly<Record<string, FieldBinding>>): FormPart[] {
   const parts: FormPart[] = [];
   for (const [name, value] of Object.entries(values)) {

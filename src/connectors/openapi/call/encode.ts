@@ -1,9 +1,10 @@
 import { ArgumentFault, quote } from "../fault.ts";
 
 /**
- * Percent-encodes everything that is not unreserved (RFC 3986, 2.3), so that a text cannot leave the place where it is put.
- * @param reserved leaves `: / ? @ ! $ ' ( ) * , ;` as they are: those reserved characters that end nothing in a query
- * @throws ArgumentFault for half a character, which has no UTF-8
+ * Percent-encodes every character that is not unreserved (RFC 3986, 2.3), so that a text cannot break out of its
+ * place in the URL.
+ * @param reserved leaves `: / ? @ ! $ ' ( ) * , ;` unencoded: the reserved characters that end nothing in a query
+ * @throws ArgumentFault for half of a surrogate pair, which has no UTF-8 encoding
  */
 export function percentEncode(text: string, reserved = false): string {
   if (!text.isWellFormed())
@@ -15,7 +16,7 @@ export function percentEncode(text: string, reserved = false): string {
   );
 }
 
-/** As text: what holds something is JSON, which no style has a place for. */
+/** The value as text. Objects and lists become JSON, since no style has a form for them here. */
 export function scalarText(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -1,6 +1,6 @@
 /**
- * Headers that no parameter sets: they belong to the connection, to what is sent, or to who sends it. OpenAPI itself
- * ignores parameters named Accept, Content-Type and Authorization (3.1.1, 4.8.12.2.1).
+ * Headers that parameters cannot set: they belong to the connection, the message or the sender's identity. OpenAPI
+ * itself ignores parameters named Accept, Content-Type and Authorization (3.1.1, 4.8.12.2.1).
  */
 const RESERVED: ReadonlySet<string> = new Set([
   "accept",
@@ -40,7 +40,7 @@ export function isHeaderName(name: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(name);
 }
 
-/** What goes into a header without being changed on the way: no line break, no control character, ASCII. */
+/** Whether a value passes through a header unchanged: ASCII without line breaks or control characters. */
 export function isHeaderValue(value: string): boolean {
   return /^[\t -~]*$/.test(value);
 }

@@ -4,20 +4,20 @@ import { createHash } from "node:crypto";
 export interface FormPart {
   readonly name: string;
   readonly content: string | Uint8Array;
-  /** Undefined: a text. */
+  /** Undefined for text. */
   readonly type?: string;
   readonly filename?: string;
 }
 
 export interface Multipart {
   readonly content: Uint8Array<ArrayBuffer>;
-  /** With the boundary. */
+  /** Includes the boundary. */
   readonly type: string;
 }
 
 /**
- * `multipart/form-data` (RFC 7578). `FormData` gives a part with a type of its own an empty file name, which servers take for
- * a file that was not chosen. The boundary is a hash of what it parts, which that cannot hold.
+ * Encodes `multipart/form-data` (RFC 7578). `FormData` gives a part with its own type an empty file name, which
+ * servers take for a file input left empty. The boundary is a hash of the content, so the content cannot contain it.
  */
 export function multipart(parts: readonly FormPart[]): Multipart {
   const heads = parts.map(headOf);

@@ -17,10 +17,10 @@ export interface ApiRequest {
 }
 
 /**
- * The HTTP request of a call.
- * @param base the absolute URL that the operation's path is below, without a `/` at its end
- * @param auth null where none is meant for that server
- * @throws ArgumentFault where an argument cannot be sent
+ * Builds the HTTP request of a call.
+ * @param base the absolute URL that the operation's path is relative to, without a trailing `/`
+ * @param auth null if that server must not receive any
+ * @throws ArgumentFault if an argument cannot be sent
  */
 export function requestOf(
   binding: OperationBinding,
@@ -50,7 +50,7 @@ function setHeaders(headers: Headers, binding: OperationBinding, input: JsonObje
       const text = headerText(value, parameter);
       if (!isHeaderValue(text)) {
         throw new ArgumentFault(
-          `the argument ${quote(parameter.argument)} must be one line of ASCII: it goes into a header`,
+          `the argument ${quote(parameter.argument)} must be one line of ASCII, because it is sent in a header`,
         );
       }
       headers.set(parameter.name, text);

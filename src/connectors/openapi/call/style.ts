@@ -2,19 +2,19 @@ import type { WritingStyle } from "../binding.ts";
 import { isMap } from "../json.ts";
 import { percentEncode, scalarText } from "./encode.ts";
 
-/** A name and a value, both as they stand in a query or a cookie. */
+/** A name and a value, both encoded for a query or a cookie. */
 export type Pair = readonly [name: string, value: string];
 
 type Encode = (text: string) => string;
 
-/** One value of a parameter, or each of a list or an object, as text and encoded. */
+/** A parameter's value: a single one, a list or an object, with each part as encoded text. */
 type Shape =
   | { readonly kind: "one"; readonly text: string }
   | { readonly kind: "list"; readonly items: readonly string[] }
   | { readonly kind: "fields"; readonly pairs: readonly Pair[] };
 
 /**
- * A path parameter's text (RFC 6570 and OpenAPI 3.1.1, 4.8.12.2): its list and object forms are those of the style
+ * A path parameter's text (RFC 6570 and OpenAPI 3.1.1, 4.8.12.2). Lists and objects are written as in the style
  * examples there.
  */
 export function pathText(name: string, value: unknown, style: WritingStyle): string {
@@ -25,7 +25,7 @@ export function pathText(name: string, value: unknown, style: WritingStyle): str
   return style.style === "label" ? `.${joined}` : joined;
 }
 
-/** A header parameter's text. Nothing is encoded there: the caller checks that it is one line. */
+/** A header parameter's text. Headers are not encoded: the caller checks that the text is one line. */
 export function headerText(value: unknown, style: WritingStyle): string {
   return plainText(
     shapeOf(value, style, (text) => text),
@@ -35,8 +35,8 @@ export function headerText(value: unknown, style: WritingStyle): string {
 }
 
 /**
- * The pairs of a query, a form or a cookie; none for an empty list or object. `deepObject` puts what is inside of an
- * object's fields into brackets as well, and lists with `[]`… as far as the specification leaves it open.
+ * The pairs of a query, a form or a cookie; none for an empty list or object. `deepObject` also writes nested objects
+ * with brackets, and lists with `[]`, which the specification leaves open.
  */
 export function pairsOf(name: string, value: unknown, style: WritingStyle): Pair[] {
   const encode: Encode = (text) => percentEncode(text, style.allowReserved === true);

@@ -5,11 +5,11 @@ import { own } from "../json.ts";
 import { isDotSegment } from "../path.ts";
 import { type Pair, pairsOf, pathText } from "./style.ts";
 
-/** Characters; servers take 8,000 or so. */
+/** In characters. Servers typically accept about 8,000. */
 const MAX_URL = 16_000;
 
 /**
- * The URL of a call: below `base`, and a path of as many segments as the operation's has.
+ * Builds the URL of a call. It stays below `base`, and its path has as many segments as the operation's.
  * @param reservedQuery a name that no argument may set
  * @throws ArgumentFault
  */
@@ -29,18 +29,18 @@ export function urlOf(
   refuseReserved(query, reservedQuery);
   const text = `${base}${path}${query.length === 0 ? "" : `?${query.map((pair) => pair.join("=")).join("&")}`}`;
   if (text.length > MAX_URL) {
-    throw new ArgumentFault(`the arguments make a URL of more than ${MAX_URL} characters`);
+    throw new ArgumentFault(`the arguments make the URL longer than ${MAX_URL} characters`);
   }
   const url = new URL(text);
-  // Held by what is above; where it is not, nothing may leave.
+  // The code above ensures this. If it ever fails, nothing may be sent.
   const root = new URL(base);
   if (url.origin !== root.origin || !url.pathname.startsWith(`${root.pathname.replace(/\/$/, "")}/`)) {
-    throw new ArgumentFault("the arguments make a path outside of the API");
+    throw new ArgumentFault("the arguments lead to a path outside the API");
   }
   return url;
 }
 
-/** Segment by segment, since what one of them becomes as a whole is what counts. */
+/** Builds the path by segment, since each segment must be checked as a whole. */
 function pathOf(binding: OperationBinding, input: JsonObject): string {
   const parameters = new Map(
     binding.parameters
@@ -60,7 +60,7 @@ function pathOf(binding: OperationBinding, input: JsonObject): string {
       const [, name = ""] = /\{([^{}]+)\}/.exec(segment) ?? [];
       const argument = parameters.get(name)?.argument ?? name;
       throw new ArgumentFault(
-        `the argument ${quote(argument)} must not be empty, "." or "..": it would lead to another path`,
+        `the argument ${quote(argument)} must not be empty, "." or "..", which would lead to another path`,
       );
     }
     return filled;
@@ -68,7 +68,7 @@ function pathOf(binding: OperationBinding, input: JsonObject): string {
   return segments.join("/");
 }
 
-/** An object's fields become names of the query: none of them may be the one that carries the connector's secret. */
+/** An object's fields become query names: none of them may be the name that carries the connector's secret. */
 function refuseReserved(query: readonly Pair[], reserved: string | undefined): void {
   for (const [name] of query) {
     if (reserved !== undefined && decodeURIComponent(name) === reserved) {

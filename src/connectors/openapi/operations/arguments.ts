@@ -1,4 +1,4 @@
-/** Gives each parameter of an operation the name of an argument. */
+/** Assigns an argument name to each parameter of an operation. */
 export class ArgumentNames {
   readonly #taken: Set<string>;
 
@@ -6,7 +6,7 @@ export class ArgumentNames {
     this.#taken = new Set(reserved);
   }
 
-  /** The parameter's own name; `<name>_<in>` where one before has it, with a number where that is taken as well. */
+  /** The parameter's own name; `<name>_<in>` if that is taken, with a number if that is taken too. */
   take(name: string, place: string): string {
     let argument = this.#taken.has(name) ? `${name}_${place}` : name;
     for (let number = 2; this.#taken.has(argument); number++) argument = `${name}_${place}_${number}`;

@@ -7,12 +7,12 @@ import type { Argument } from "../schema/input.ts";
 import { bodyKind, concrete } from "./media-type.ts";
 import type { Operation } from "./operation.ts";
 
-/** The argument that a request's body is taken from. */
+/** The argument that becomes the request's body. */
 export const BODY_ARGUMENT = "body";
 const STYLES = ["form", "spaceDelimited", "pipeDelimited", "deepObject"] as const;
-/** One type and not a range: it becomes a line of the form's part. */
+/** A single type, not a range: it is written into a header of the form's part. */
 const MEDIA_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,60}(?:;[\w.+= -]{1,60})?$/;
-/** Fields of one form that are looked at. */
+/** Fields of one form that are read. */
 const MAX_FIELDS = 1_000;
 
 export interface TakenBody {
@@ -21,14 +21,14 @@ export interface TakenBody {
 }
 
 /**
- * An operation's body in the first of its media types that can be written; null where it has none.
- * @throws DocumentFault where it needs one and none of its types can be
+ * An operation's body in the first of its media types that can be encoded; null if it has no body.
+ * @throws DocumentFault if a body is required and none of its types can be encoded
  */
 export function takeBody({ fields, method }: Operation, references: References): TakenBody | null {
   const declared = references.follow(own(fields, "requestBody"));
   if (!declared) return null;
   const required = ownBoolean(declared, "required") === true;
-  // RFC 9110, 9.3.1: it has no meaning there, and `fetch` sends none.
+  // RFC 9110, 9.3.1: a body has no meaning there, and `fetch` sends none.
   const types =
     method === "GET" || method === "HEAD" ? [] : Object.entries(ownMap(declared, "content") ?? {});
   for (const [type, value] of types) {
@@ -48,7 +48,9 @@ export function takeBody({ fields, method }: Operation, references: References):
   if (!required) return null;
   const names = types.map(([type]) => quote(type)).join(", ");
   throw new DocumentFault(
-    names === "" ? "it needs a body, and cannot have one" : `it needs a body of type ${names}`,
+    names === ""
+      ? "it requires a body, but its method cannot have one"
+      : `it requires a body of type ${names}, which is not supported`,
   );
 }
 
@@ -85,7 +87,7 @@ function isBinaryField(schema: JsonMap, references: References): boolean {
   return isMap(items) && isBinary(references.follow(items) ?? {});
 }
 
-/** Undefined where it is not said: simple values as text, lists repeated, objects as JSON (3.1.1, 4.8.15.1.1). */
+/** Undefined if unspecified: simple values are sent as text, lists repeated, objects as JSON (3.1.1, 4.8.15.1.1). */
 function writingOf(encoding: JsonMap): WritingStyle | undefined {
   const given = own(encoding, "style");
   const explode = ownBoolean(encoding, "explode");

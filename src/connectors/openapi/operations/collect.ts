@@ -3,20 +3,20 @@ import { isMap, type JsonMap, own, ownList, ownMap, ownText } from "../json.ts";
 import type { References } from "../references.ts";
 import { methodsOf, type Operation, titleOf } from "./operation.ts";
 
-/** Operations of one document. A model cannot choose among more, nor does a list of tools stay readable. */
+/** Operations of one document. With more, a model cannot choose among the tools and people cannot read the list. */
 export const MAX_OPERATIONS = 1_000;
-/** Parameters of one operation, the path's among them. */
+/** Parameters of one operation, including those of its path. */
 const MAX_PARAMETERS = 200;
 
-/** An operation, or why it cannot be offered. */
+/** An operation, or the reason why it cannot be offered. */
 export type Collected = { readonly title: string } & (
   | { readonly operation: Operation }
   | { readonly fault: DocumentFault }
 );
 
 /**
- * The operations of a document in its order.
- * @throws DocumentFault where there are none, or too many
+ * The operations of a document, in its order.
+ * @throws DocumentFault if there are none, or too many
  */
 export function collectOperations(root: JsonMap, references: References): Collected[] {
   const found = pathsOf(root, references).flatMap(({ path, item }) =>
@@ -39,7 +39,7 @@ interface Path {
   readonly item: JsonMap;
 }
 
-/** Paths with their items; counted on the way, since a document may have a million of them. */
+/** Paths with their items. Counted while they are read, since a document may have a million of them. */
 function pathsOf(root: JsonMap, references: References): Path[] {
   const paths: Path[] = [];
   let operations = 0;
@@ -50,7 +50,7 @@ function pathsOf(root: JsonMap, references: References): Path[] {
     operations += methodsOf(item).length;
     if (operations > MAX_OPERATIONS) {
       throw new DocumentFault(
-        `it has more than ${MAX_OPERATIONS} operations: a connector takes a part of it, with fewer`,
+        `it has more than ${MAX_OPERATIONS} operations: create connectors for parts of it, with fewer operations each`,
       );
     }
     paths.push({ path, item });
@@ -65,17 +65,17 @@ function operationOf(path: string, item: JsonMap, method: string, references: Re
   const declared = [...ownList(item, "parameters"), ...ownList(fields, "parameters")];
   if (declared.length > MAX_PARAMETERS)
     throw new DocumentFault(`it has more than ${MAX_PARAMETERS} parameters`);
-  // A map keeps the place of what came first and takes the value of what came last: the operation's own wins.
+  // A map keeps the position of the first entry and the value of the last: the operation's own parameters win.
   const parameters = new Map<string, JsonMap>();
   for (const value of declared) {
     const parameter = references.follow(value);
     const name = parameter && ownText(parameter, "name");
     const place = parameter && ownText(parameter, "in");
     if (!parameter || name === undefined || place === undefined) {
-      throw new DocumentFault("one of its parameters has no name, or does not say where it goes");
+      throw new DocumentFault("one of its parameters has no name or no place (`in`)");
     }
     if (name === "__proto__") throw new DocumentFault(`it has a parameter named ${quote(name)}`);
-    // RFC 9110: names of headers are the same in all cases.
+    // RFC 9110: header names are case-insensitive.
     parameters.set(`${place} ${place === "header" ? name.toLowerCase() : name}`, parameter);
   }
   return {

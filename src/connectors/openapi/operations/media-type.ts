@@ -12,7 +12,7 @@ export function isJson(mediaType: string): boolean {
   );
 }
 
-/** How a body of this type is written; undefined for a type that cannot be. */
+/** How a body of this type is encoded; undefined if the type is not supported. */
 export function bodyKind(mediaType: string): BodyBinding["kind"] | undefined {
   const type = essence(mediaType);
   if (isJson(type) || type === "*/*" || type === "application/*") return "json";
@@ -23,7 +23,7 @@ export function bodyKind(mediaType: string): BodyBinding["kind"] | undefined {
   return undefined;
 }
 
-/** The type that is sent for one of the document, which may be a range. */
+/** The type to send for a media type of the document, which may be a range. */
 export function concrete(mediaType: string): string {
   const type = essence(mediaType);
   if (type === "text/*") return "text/plain";

@@ -2,13 +2,13 @@ import { trimEndOf } from "../../../base/trim-end.ts";
 
 const MAX_LENGTH = 100;
 
-/** Gives each operation of a document a tool's name: the same document gives the same names. */
+/** Assigns tool names to the operations of a document. The same document always gives the same names. */
 export class ToolNames {
   readonly #taken = new Set<string>();
 
   /**
-   * The `operationId` with what a name cannot hold made `_`; without one, method and path (`get_pets_petId`). One that is
-   * taken gets a number.
+   * The `operationId`, with `_` for characters that a name cannot contain; if there is none, method and path
+   * (`get_pets_petId`). A number is added if the name is taken.
    */
   take(operationId: string | undefined, method: string, path: string): string {
     const wanted = safe(operationId ?? "") || safe(`${method.toLowerCase()}_${safe(path)}`);

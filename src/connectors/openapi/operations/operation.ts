@@ -1,29 +1,29 @@
 import type { JsonMap } from "../json.ts";
 
-/** Where a parameter's value goes. */
+/** Where a parameter's value is sent. */
 export type Place = "path" | "query" | "header" | "cookie";
 
-/** An operation as the document has it, its path's fields put under its own. */
+/** An operation of the document, merged with the fields of its path. */
 export interface Operation {
-  /** In capitals. */
+  /** In upper case. */
   readonly method: string;
   readonly path: string;
   /** The Operation Object. */
   readonly fields: JsonMap;
-  /** Parameter Objects, references followed, those of the path first; each name once in each place. */
+  /** Parameter Objects with references resolved, those of the path first. Each name appears once per place. */
   readonly parameters: readonly JsonMap[];
   /** `servers` of the operation or of its path. */
   readonly servers: unknown;
 }
 
-/** Answers with nothing but the request, which holds the credentials; `fetch` refuses it. */
+/** TRACE echoes the request, including its credentials; `fetch` refuses it. */
 const REFUSED_METHOD = "trace";
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", REFUSED_METHOD] as const;
 
 export const isSafe = (method: string): boolean =>
   method === "GET" || method === "HEAD" || method === "OPTIONS";
 
-/** "GET /pets", as messages name an operation. */
+/** The operation's name in messages, such as "GET /pets". */
 export const titleOf = ({ method, path }: Pick<Operation, "method" | "path">): string => `${method} ${path}`;
 
 export function methodsOf(item: JsonMap): string[] {

@@ -7,7 +7,7 @@ import type { ArgumentNames } from "./arguments.ts";
 import { isJson } from "./media-type.ts";
 import type { Operation, Place } from "./operation.ts";
 
-/** Where the connector's own `auth` goes: a parameter of that name is not the caller's to set. */
+/** The parameter that carries the connector's own `auth`, which callers must not set. */
 export interface ReservedName {
   readonly in: "header" | "query";
   readonly name: string;
@@ -26,8 +26,8 @@ const PLACES: Readonly<Record<Place, readonly WritingStyle["style"][]>> = {
 };
 
 /**
- * An operation's parameters as arguments, those left out that the gateway sets itself. A place in the path that nothing
- * describes takes a text.
+ * An operation's parameters as arguments, without those that the gateway sets itself. Path fields without a
+ * description accept a text.
  * @throws DocumentFault
  */
 export function takeParameters(
@@ -39,11 +39,12 @@ export function takeParameters(
   const taken: TakenParameter[] = [];
   for (const parameter of operation.parameters) {
     const { name, place } = identityOf(parameter);
-    // What the path has no place for cannot be sent.
+    // The path has no place for it, so it cannot be sent.
     if (place === "path" && !inPath.delete(name)) continue;
     if (place === "header") {
       if (isReservedHeader(name)) continue;
-      if (!isHeaderName(name)) throw new DocumentFault(`its parameter ${quote(name)} is not a header's name`);
+      if (!isHeaderName(name))
+        throw new DocumentFault(`its parameter ${quote(name)} is not a valid header name`);
     }
     if (reserved && isSame(reserved, place, name)) continue;
     taken.push(takeParameter(parameter, name, place, names.take(name, place)));
@@ -86,7 +87,9 @@ function styleOf(parameter: JsonMap, name: string, place: Place): WritingStyle["
   const styles = PLACES[place];
   const style = styles.find((each) => (given === undefined ? true : each === given));
   if (style === undefined) {
-    throw new DocumentFault(`its parameter ${quote(name)} in ${place} has the style ${quote(String(given))}`);
+    throw new DocumentFault(
+      `its parameter ${quote(name)} in ${place} has the unsupported style ${quote(String(given))}`,
+    );
   }
   return style;
 }
@@ -96,7 +99,7 @@ function identityOf(parameter: JsonMap): { readonly name: string; readonly place
   const given = own(parameter, "in");
   for (const place of ["path", "query", "header", "cookie"] as const)
     if (given === place) return { name, place };
-  throw new DocumentFault(`its parameter ${quote(name)} is in ${quote(String(given))}`);
+  throw new DocumentFault(`its parameter ${quote(name)} has the unknown place ${quote(String(given))}`);
 }
 
 function isSame(reserved: ReservedName, place: Place, name: string): boolean {

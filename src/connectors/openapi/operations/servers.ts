@@ -4,8 +4,8 @@ import { DocumentFault, quote } from "../fault.ts";
 import { isMap, own, ownMap, ownText } from "../json.ts";
 
 /**
- * The address that operations are below, without a `/` at its end.
- * @throws DocumentFault where it is none, or holds what would go along with every request
+ * Checks the base URL of operations, and returns it without a trailing `/`.
+ * @throws DocumentFault if it is not an http or https URL, or contains anything that would be sent with every request
  */
 export function checkBase(text: string, what: string): string {
   const url = URL.parse(text);
@@ -13,17 +13,17 @@ export function checkBase(text: string, what: string): string {
     throw new DocumentFault(`${what} is not an http or https URL`);
   }
   if (url.username !== "" || url.password !== "") {
-    throw new DocumentFault(`${what} must not hold a user or a password`);
+    throw new DocumentFault(`${what} must not contain a user or a password`);
   }
   if (url.search !== "" || url.hash !== "")
-    throw new DocumentFault(`${what} must not hold a query or a fragment`);
+    throw new DocumentFault(`${what} must not contain a query or a fragment`);
   return `${url.origin}${trimEndOf(url.pathname, "/")}`;
 }
 
 /**
- * The first server of a `servers` list (OpenAPI 3.1.1, 4.8.5), its variables at their defaults.
- * @param documentUrl what a relative one is resolved against
- * @returns undefined where there is none: the document's own, or the root of where it was fetched, stands for it
+ * The first server of a `servers` list (OpenAPI 3.1.1, 4.8.5), with its variables at their defaults.
+ * @param documentUrl resolves a relative server
+ * @returns undefined if there is none: then the document's own server applies, or the root of its URL
  * @throws DocumentFault
  */
 export function firstServer(servers: unknown, documentUrl: string | null): string | undefined {
@@ -38,18 +38,18 @@ export function firstServer(servers: unknown, documentUrl: string | null): strin
   });
   const absolute = URL.parse(filled, documentUrl ?? undefined);
   if (!absolute) {
-    throw new DocumentFault(`its server ${quote(url)} is not an absolute URL: base_url has to name one`);
+    throw new DocumentFault(`its server ${quote(url)} is not an absolute URL: set base_url`);
   }
   return checkBase(absolute.href, `its server ${quote(url)}`);
 }
 
 /**
- * The document's own server: its first; without any, the root of where the document was found (OpenAPI 3.1.1, 4.8.1.1).
+ * The document's own server: its first; if it has none, the root of the document's URL (OpenAPI 3.1.1, 4.8.1.1).
  * @throws DocumentFault
  */
 export function documentServer({ root, url }: ApiDocument): string {
   const server = firstServer(own(root, "servers"), url);
   if (server !== undefined) return server;
-  if (url === null) throw new DocumentFault("it names no server: base_url has to name one");
+  if (url === null) throw new DocumentFault("it names no server: set base_url");
   return checkBase(new URL(url).origin, "the spec's URL");
 }

@@ -17,22 +17,22 @@ import { firstServer } from "./servers.ts";
 const DESCRIPTION_LIMIT = 4_000;
 const TITLE_LIMIT = 200;
 
-/** What all operations of a document share. */
+/** Shared by all operations of a document. */
 export interface ToolParts {
   readonly references: References;
   readonly work: Work;
   readonly names: ToolNames;
-  /** The document's own server; null where `base_url` stands for all of them. */
+  /** The document's own server; null if `base_url` replaces all servers. */
   readonly server: string | null;
   readonly documentUrl: string | null;
   readonly reserved: ReservedName | null;
-  /** Of the connector's secrets. */
+  /** Masks the connector's secrets. */
   readonly mask: Mask;
 }
 
 /**
- * The tool that an operation becomes.
- * @throws DocumentFault where it cannot be called, with the reason
+ * Converts an operation to a tool.
+ * @throws DocumentFault if it cannot be called, with the reason
  */
 export function toolOf(operation: Operation, parts: ToolParts): OfferedTool {
   checkPath(operation.path);
@@ -54,7 +54,7 @@ export function toolOf(operation: Operation, parts: ToolParts): OfferedTool {
   const called = summary ?? operationId;
   const title = called === undefined ? undefined : firstOf(called, TITLE_LIMIT, parts.mask);
   return {
-    // Last, so that what is left out takes no name.
+    // Last, so that an omitted operation does not use up a name.
     name: parts.names.take(operationId, operation.method, operation.path),
     ...(title === undefined ? {} : { title }),
     description: firstOf(descriptionOf(operation, summary), DESCRIPTION_LIMIT, parts.mask),
@@ -75,7 +75,7 @@ function descriptionOf(operation: Operation, summary: string | undefined): strin
   return texts.join("\n\n");
 }
 
-/** What HTTP says of the method (RFC 9110, 9.2); what the operation does besides cannot be known. */
+/** The properties that HTTP defines for the method (RFC 9110, 9.2). What else the operation does cannot be known. */
 function annotationsOf(method: string, title: string | undefined): ToolAnnotations {
   return {
     ...(title === undefined ? {} : { title }),

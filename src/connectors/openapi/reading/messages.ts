@@ -1,30 +1,30 @@
 import type { KeptTool } from "../../kept-tool.ts";
 import type { ReservedName } from "../operations/parameters.ts";
 
-/** A document to be read in a process of its own. */
+/** A document to read in another process. */
 export interface ApiDocumentRequest {
   /** JSON or YAML. */
   readonly text: string;
-  /** Where it was fetched; relative servers are resolved against it. */
+  /** The URL that it was fetched from; relative servers are resolved against it. */
   readonly url: string | null;
-  /** `base_url` stands for all servers that it names. */
+  /** `base_url` replaces all servers that the document names. */
   readonly hasBase: boolean;
   readonly reserved: ReservedName | null;
-  /** Of the connector: they are masked in everything that the document says. */
+  /** The connector's secrets, which are masked in all texts of the document. */
   readonly secrets: readonly string[];
 }
 
-/** What a document offers. */
+/** The tools of a document. */
 export interface ApiListing {
   readonly tools: readonly KeptTool[];
-  /** The document's own server; null if `base_url` stands for it. */
+  /** The document's own server; null if `base_url` replaces it. */
   readonly server: string | null;
-  /** Operations that cannot be offered, each with the reason; the first of them. Not masked. */
+  /** The first of the operations that cannot be offered, each with the reason. Not masked. */
   readonly leftOut: readonly string[];
   readonly leftOutCount: number;
 }
 
-/** Why a document cannot be used: the end of a sentence. Not masked. */
+/** Why a document cannot be used, as the end of a sentence. Not masked. */
 export interface ApiDocumentFault {
   readonly fault: string;
 }

@@ -3,7 +3,7 @@ import type { ReadingFailure } from "../../../reading/protocol.ts";
 import type { ApiDocumentRequest, ApiReading } from "./messages.ts";
 import { decodeRequest, encodeAnswer } from "./protocol.ts";
 
-/** A document that takes all modules that are needed to read one. */
+/** A sample document that loads all modules needed to read one. */
 const FIRST = `openapi: 3.1.0
 info: { title: First, version: "1" }
 servers: [{ url: "http://localhost" }]
@@ -14,7 +14,9 @@ paths:
 components: { schemas: { A: { type: object, properties: { a: { type: string } } } } }
 `;
 
-/** A process that reads OpenAPI documents. `program`: its thread, `worker.ts`. `ceiling`: bytes of memory. */
+/**
+ * Runs a process that reads OpenAPI documents. `program`: the worker thread, `worker.ts`. `ceiling`: bytes of memory.
+ */
 export async function readApiDocuments(program: URL, ceiling: number): Promise<void> {
   const worker = new Worker(program);
   function read(request: ApiDocumentRequest): Promise<ApiReading | ReadingFailure> {

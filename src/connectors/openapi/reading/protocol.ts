@@ -5,8 +5,8 @@ import type { ReadingAnswer, ReadingProtocol } from "../../../reading/protocol.t
 import type { ApiDocumentRequest, ApiReading } from "./messages.ts";
 
 /**
- * A request to read one document, as two frames: what is known of it, and its text in UTF-8. The answer is one frame of JSON, in
- * which schemas are texts, so that the server parses none of them.
+ * A request to read one document has two frames: its metadata, and its text in UTF-8. The answer is one frame of JSON
+ * that contains schemas as texts, so that the server does not parse them.
  */
 const closed = { additionalProperties: false } as const;
 const Head = Type.Object(
@@ -78,7 +78,7 @@ export const API_DOCUMENTS: ReadingProtocol<ApiDocumentRequest, ApiReading> = {
   openAnswer: () => ({ push: decodeAnswer }),
 };
 
-/** The request of two frames. @throws BrokenFrame */
+/** Decodes a request from its two frames. @throws BrokenFrame */
 export function decodeRequest(first: Uint8Array, second: Uint8Array): ApiDocumentRequest {
   const known: unknown = parse(first);
   if (!head.is(known)) throw new BrokenFrame("a request without a head");
@@ -91,7 +91,7 @@ export function* encodeAnswer(given: ReadingAnswer<ApiReading>): Generator<Uint8
 
 function decodeAnswer(body: Uint8Array): ReadingAnswer<ApiReading> {
   const value: unknown = parse(body);
-  if (!answer.is(value)) throw new BrokenFrame("an answer that is none");
+  if (!answer.is(value)) throw new BrokenFrame("an invalid answer");
   return value;
 }
 

@@ -9,10 +9,10 @@ import { listTools } from "../list.ts";
 import { documentServer } from "../operations/servers.ts";
 import type { ApiDocumentRequest, ApiListing, ApiReading } from "./messages.ts";
 
-/** Operations that are left out and named. */
+/** Omitted operations that are named. */
 const MAX_NAMED = 20;
 
-/** Reads a document: the whole of the work that grows with what it holds. Runs in a process of its own. */
+/** Reads a document. All work that grows with the document is done here, in a process of its own. */
 export async function readApi(request: ApiDocumentRequest): Promise<ApiReading> {
   try {
     return await listingOf(request);
@@ -51,7 +51,7 @@ async function listingOf({ text, url, hasBase, reserved, secrets }: ApiDocumentR
   }
   return { tools, server, leftOut, leftOutCount };
 
-  /** An API may write into its document what it was asked with. */
+  /** An API may write the credentials of the request into its document. */
   function masked({ name, destructive, binding, ...told }: OfferedTool): OfferedTool {
     return { ...mask.json(told), name, destructive, ...(binding ? { binding } : {}) };
   }
@@ -62,7 +62,9 @@ function rootOf(text: string, url: string | null) {
     return checkDocument(parseText(text));
   } catch (error) {
     if (!(error instanceof DocumentFault)) throw error;
-    const what = url === null ? "the given text" : "what the spec's URL answered";
-    throw new DocumentFault(`${what} is no OpenAPI 3.0 or 3.1 document: ${error.message}`, { cause: error });
+    const what = url === null ? "the given text" : "the answer of the spec's URL";
+    throw new DocumentFault(`${what} is not an OpenAPI 3.0 or 3.1 document: ${error.message}`, {
+      cause: error,
+    });
   }
 }

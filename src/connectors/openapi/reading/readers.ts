@@ -11,23 +11,23 @@ import { DocumentFault } from "../fault.ts";
 import type { ApiDocumentRequest, ApiReading, ReadApi } from "./messages.ts";
 import { API_DOCUMENTS } from "./protocol.ts";
 
-/** A document of 10 MiB that is as wide as JSON can be takes some 300 MB. */
+/** Bytes of memory. A document of 10 MiB with as many JSON values as possible takes some 300 MB. */
 const CEILING = 768 * 1024 * 1024;
 const MOST_MS = 20_000;
-/** One of them is always left to other workspaces. */
+/** No workspace can use all of them: one is always left to the others. */
 const PROCESSES = 2;
 const WAITING = { perWorkspace: 64, total: 1_024 };
 const IDLE_MS = 5_000;
 
 /**
- * Reads OpenAPI documents in processes of their own, under a ceiling of memory and time: 2 MiB of YAML hold up whatever else a
- * process does for a second. Workspaces take turns.
+ * Reads OpenAPI documents in separate processes, with limits of memory and time: 2 MiB of YAML block a process for a
+ * second. Workspaces take turns.
  */
 export class ApiReaders {
   readonly #pool: ReaderPool<ApiDocumentRequest, ApiReading>;
   readonly #log: Log;
 
-  /** `main`: the program's entry, which the processes are started with. */
+  /** `main`: the program's entry, used to start the processes. */
   constructor(main: URL, log: Log) {
     this.#log = log;
     this.#pool = new ReaderPool({
@@ -38,8 +38,9 @@ export class ApiReaders {
       waiting: WAITING,
       idleMs: IDLE_MS,
       failed(workspaceId, error) {
-        if (error instanceof ReaderFailed) log.error("OpenAPI documents cannot be read", { error });
-        else log.warn("an OpenAPI document was given up", { workspace_id: workspaceId, error });
+        if (error instanceof ReaderFailed)
+          log.error("the process that reads OpenAPI documents fails", { error });
+        else log.warn("reading an OpenAPI document was abandoned", { workspace_id: workspaceId, error });
       },
     });
   }
@@ -53,15 +54,18 @@ export class ApiReaders {
         if (error instanceof JobOverLimit) throw new DocumentFault(`its document ${error.message}`);
         if (signal.aborted) throw error;
         if (error instanceof Problem || error instanceof ReaderFailed || error instanceof StoreUnavailable) {
-          throw new ConnectorError("unreachable", "Its document cannot be read now. Refresh it later.");
+          throw new ConnectorError(
+            "unreachable",
+            "Its document cannot be read now. Refresh the connector later.",
+          );
         }
-        this.#log.error("reading an OpenAPI document failed here", { error });
+        this.#log.error("reading an OpenAPI document failed unexpectedly", { error });
         throw new DocumentFault("its document cannot be read");
       }
     };
   }
 
-  /** Ends all processes, and resolves when they are gone. */
+  /** Ends all processes. Resolves when they have exited. */
   async stop(): Promise<void> {
     await this.#pool.stop();
   }

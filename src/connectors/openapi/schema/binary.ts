@@ -1,6 +1,9 @@
 import { type JsonMap, own } from "../json.ts";
 
-/** Bytes, which JSON cannot hold: `format: binary` (3.0), or a media type for what is not said to be a text (3.1). */
+/**
+ * Whether the schema describes bytes, which JSON cannot contain: `format: binary` (3.0), or a media type other than
+ * text (3.1).
+ */
 export function isBinary(schema: JsonMap): boolean {
   if (own(schema, "format") === "binary") return true;
   const mediaType = own(schema, "contentMediaType");

@@ -1,25 +1,27 @@
 import { DocumentTooLarge } from "../fault.ts";
 
-/** One schema got larger than what was allowed for it. Never leaves this folder. */
+/** A schema exceeded its own limit. Never leaves this folder. */
 export class TooLarge extends Error {
   override readonly name = "TooLarge";
 }
 
-/** What a document may cost to read, in characters written and fields looked at, whether they are used or not. */
+/** The most work to read a document, in characters written and fields read, whether they are used or not. */
 const MAX_WORK = 80_000_000;
 
-/** Counts for all schemas of a document together, so that none of them can be large a thousand times. */
+/**
+ * Counts the work of all schemas of a document together, so that a thousand schemas cannot each use the limit of one.
+ */
 export class Work {
   #left = MAX_WORK;
 
   /** @throws DocumentTooLarge */
   spend(amount: number): void {
     this.#left -= amount;
-    if (this.#left < 0) throw new DocumentTooLarge("what its references lead to is too large altogether");
+    if (this.#left < 0) throw new DocumentTooLarge("the targets of its references are too large in total");
   }
 }
 
-/** Counts for one schema. */
+/** Counts the work of one schema. */
 export class Budget {
   readonly #work: Work;
   #left: number;
@@ -36,7 +38,7 @@ export class Budget {
     if (this.#left < 0) throw new TooLarge();
   }
 
-  /** What a value takes as JSON, counted until it is too much. @throws TooLarge, DocumentTooLarge */
+  /** Spends the size of a value as JSON; stops counting at the limit. @throws TooLarge, DocumentTooLarge */
   spendValue(value: unknown): void {
     const waiting: unknown[] = [value];
     while (waiting.length > 0) {

@@ -10,7 +10,7 @@ import { Recursion, SchemaWriter } from "./writer.ts";
 /** One argument of an operation. */
 export interface Argument {
   readonly name: string;
-  /** A Schema Object; anything where it is none. */
+  /** A Schema Object; any other value accepts anything. */
   readonly schema: unknown;
   readonly description: string | undefined;
   readonly required: boolean;
@@ -18,14 +18,14 @@ export interface Argument {
 
 /** Bytes of a tool's schema as JSON. */
 const MAX_SCHEMA = 64 * 1_024;
-/** Up to this size references are written out, which all models understand; larger ones keep them. */
+/** Up to this size, references are expanded, which all models understand. Larger schemas keep them. */
 const MAX_WRITTEN_OUT = 16 * 1_024;
 const DESCRIPTION_LIMIT = 4_000;
 
 /**
- * The schema of a tool's input. References are written out where that stays small; else, and where a schema holds itself,
- * they lead to `$defs`.
- * @param mask of the connector's secrets
+ * The schema of a tool's input. References are expanded if the result stays small; otherwise, and if a schema is
+ * recursive, they point to `$defs`.
+ * @param mask masks the connector's secrets
  * @throws DocumentFault
  */
 export function inputSchema(
@@ -65,7 +65,7 @@ function write(argumentList: readonly Argument[], writer: SchemaWriter, mask: Ma
   };
 }
 
-/** The argument's own description, with what its schema says besides. */
+/** The argument's own description, followed by that of its schema. */
 function described(schema: Draft, description: string | undefined, mask: Mask): Draft {
   if (description === undefined || description === schema.description) return schema;
   const both = typeof schema.description === "string" ? `${description}\n${schema.description}` : description;

@@ -30,16 +30,16 @@ const TEXT_LIMIT = 4_000;
 /** Characters of a pattern that a description repeats. */
 const PATTERN_LIMIT = 200;
 
-/** A schema on its way to another: own fields in their order. */
+/** A schema under construction: own fields in their order. */
 export type Draft = Record<string, unknown>;
 
 /**
- * The keywords of a Schema Object that hold no schema, as JSON Schema 2020-12 has them: what OpenAPI 3.0 writes in its own
- * way is written anew, what is not JSON Schema (`xml`, `discriminator`, `x-…`) or malformed is left out.
+ * Converts the keywords of a Schema Object that contain no schemas to JSON Schema 2020-12: the variants of OpenAPI
+ * 3.0 are translated; anything malformed or outside JSON Schema (`xml`, `discriminator`, `x-…`) is dropped.
  *
- * A pattern becomes a part of the description: the upstream checks it, and a regular expression of a stranger could hold
- * everyone for hours.
- * @param mask of the connector's secrets
+ * A pattern becomes part of the description: the upstream checks it, and an untrusted regular expression could block
+ * the process for hours.
+ * @param mask masks the connector's secrets
  */
 export function plainKeywords(schema: JsonMap, mask: Mask): Draft {
   const draft: Draft = {};
@@ -68,7 +68,7 @@ export function plainKeywords(schema: JsonMap, mask: Mask): Draft {
   return draft;
 }
 
-/** Data that a schema holds; to be counted before it is taken. */
+/** The data in a schema. Count its size before it is used. */
 export function dataKeywords(schema: JsonMap): Draft {
   const draft: Draft = {};
   const values = own(schema, "enum");
@@ -81,7 +81,7 @@ export function dataKeywords(schema: JsonMap): Draft {
   return draft;
 }
 
-/** 3.0 says with `nullable` what 3.1 says with the type `null`. */
+/** 3.0 expresses with `nullable` what 3.1 expresses with the type `null`. */
 export function allowNull(draft: Draft): Draft {
   if (Array.isArray(draft.enum) && !draft.enum.includes(null)) draft.enum = [...draft.enum, null];
   if (draft.type !== undefined) {
@@ -107,7 +107,7 @@ function typeOf(schema: JsonMap): string | string[] | undefined {
   return known.length === 0 ? undefined : known;
 }
 
-/** 3.0: `exclusiveMinimum: true` makes `minimum` the bound that is not reached. */
+/** 3.0: `exclusiveMinimum: true` makes `minimum` an exclusive bound. */
 function moveBound(schema: JsonMap, draft: Draft, bound: string, exclusive: string): void {
   if (own(schema, exclusive) !== true || draft[bound] === undefined) return;
   draft[exclusive] = draft[bound];
@@ -118,10 +118,10 @@ function asBase64(draft: Draft): void {
   draft.type = Array.isArray(draft.type) && draft.type.includes("null") ? ["string", "null"] : "string";
   draft.contentEncoding = "base64";
   delete draft.format;
-  // They count bytes there, and would count base64's characters here.
+  // In the document they count bytes; here they would count the characters of the base64 text.
   delete draft.minLength;
   delete draft.maxLength;
-  describe(draft, "The bytes in base64.");
+  describe(draft, "Bytes, encoded as base64.");
 }
 
 function describe(draft: Draft, sentence: string): void {

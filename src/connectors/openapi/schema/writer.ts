@@ -5,22 +5,22 @@ import type { References } from "../references.ts";
 import { type Budget, TooLarge } from "./budget.ts";
 import { allowNull, type Draft, dataKeywords, plainKeywords } from "./keywords.ts";
 
-/** Schemas inside each other, references written out. */
+/** Nesting of schemas, with references expanded. */
 const MAX_DEPTH = 120;
-/** Keywords whose schemas are about the same value as the one that holds them. */
+/** Keywords whose schemas apply to the same value as the schema that holds them. */
 const SAME_VALUE_LISTS = ["allOf", "anyOf", "oneOf"] as const;
 const SAME_VALUE = ["not", "if", "then", "else"] as const;
 const PARTS = ["items", "contains", "additionalProperties", "propertyNames"] as const;
 
-/** A schema that refers to itself cannot be written out. Never leaves this folder. */
+/** A recursive schema cannot be expanded. Never leaves this folder. */
 export class Recursion extends Error {
   override readonly name = "Recursion";
 }
 
 interface Place {
-  /** References that are being written out around it. */
+  /** The references that are being expanded around it. */
   readonly open: readonly string[];
-  /** The definition that is about the same value; null inside a property or an item. */
+  /** The definition that applies to the same value; null inside a property or an item. */
   readonly definition: string | null;
   readonly depth: number;
 }
@@ -28,9 +28,9 @@ interface Place {
 export interface WriterParts {
   readonly references: References;
   readonly budget: Budget;
-  /** Each target is written once, under `$defs`; else at each reference. */
+  /** true: each target is written once, under `$defs`. false: it is written at each reference. */
   readonly keepReferences: boolean;
-  /** Of the connector's secrets. */
+  /** Masks the connector's secrets. */
   readonly mask: Mask;
 }
 
@@ -39,7 +39,7 @@ export class SchemaWriter {
   readonly #references: References;
   readonly #budget: Budget;
   readonly #mask: Mask;
-  /** Undefined: references are written out. */
+  /** Undefined if references are expanded. */
   readonly #definitions: Definitions | undefined;
 
   constructor({ references, budget, keepReferences, mask }: WriterParts) {
@@ -54,12 +54,12 @@ export class SchemaWriter {
     return asDraft(this.#write(schema, { open: [], definition: null, depth: 0 }));
   }
 
-  /** What `#/$defs/` has to hold; undefined where nothing refers to it. Called once, after all of `write`. */
+  /** The content of `#/$defs/`; undefined if nothing refers to it. Called once, after all calls of `write`. */
   definitions(): Draft | undefined {
     const definitions = this.#definitions;
     if (!definitions) return undefined;
     const written: [string, unknown][] = [];
-    // More of them come while they are written.
+    // Writing one definition may add others.
     for (const [reference, name] of definitions.names) {
       const target = this.#references.get(reference);
       written.push([name, this.#write(target, { open: [], definition: reference, depth: 0 })]);
@@ -72,7 +72,7 @@ export class SchemaWriter {
     this.#budget.spend(4);
     if (place.depth > MAX_DEPTH) throw new TooLarge();
     if (typeof schema === "boolean") return schema;
-    // Not a schema: it takes anything.
+    // Not a schema: accepts anything.
     if (!isMap(schema)) return {};
     const reference = own(schema, "$ref");
     const draft =
@@ -116,7 +116,8 @@ export class SchemaWriter {
     for (const key of SAME_VALUE) if (isSchema(own(schema, key))) draft[key] = this.#write(schema[key], same);
     for (const key of PARTS) if (isSchema(own(schema, key))) draft[key] = this.#write(schema[key], part);
     this.#list(schema, "prefixItems", draft, part);
-    // Its names are regular expressions; without them, nothing could be said against the other properties.
+    // Names in `patternProperties` are regular expressions, which are dropped. Without them, `additionalProperties`
+    // would refuse properties that they allow.
     if (Object.hasOwn(schema, "patternProperties")) delete draft.additionalProperties;
     this.#properties(schema, draft, part);
     return draft;
@@ -128,7 +129,7 @@ export class SchemaWriter {
     if (schemas.length > 0) draft[key] = schemas.map((each) => this.#write(each, place));
   }
 
-  /** What only answers have (`readOnly`) is neither taken nor required in a request. */
+  /** Properties that only responses have (`readOnly`) are neither accepted nor required in a request. */
   #properties(schema: JsonMap, draft: Draft, place: Place): void {
     const properties = ownMap(schema, "properties");
     const left = new Set<string>();
@@ -161,12 +162,12 @@ export class SchemaWriter {
   }
 }
 
-/** The targets of references, by the names that they have under `$defs`. */
+/** The targets of references, with their names under `$defs`. */
 class Definitions {
   /** In the order in which they were first referred to. */
   readonly names = new Map<string, string>();
   readonly #taken = new Set<string>();
-  /** From a definition to those that are about the same value. */
+  /** From a definition to those that apply to the same value. */
   readonly #same = new Map<string, Set<string>>();
 
   refer(reference: string, from: string | null): string {
@@ -185,7 +186,7 @@ class Definitions {
     return name;
   }
 
-  /** Where following references comes back to the same value, a validator would never end. @throws DocumentFault */
+  /** Refuses references that lead back to the same value: a validator would never end. @throws DocumentFault */
   refuseLoops(): void {
     const done = new Set<string>();
     for (const start of this.#same.keys()) {
@@ -214,7 +215,7 @@ function isSchema(value: unknown): boolean {
   return isMap(value) || typeof value === "boolean";
 }
 
-/** `true` takes anything, `false` nothing (JSON Schema, 4.3.2). */
+/** `true` accepts anything, `false` nothing (JSON Schema, 4.3.2). */
 function asDraft(schema: Draft | boolean): Draft {
   if (typeof schema !== "boolean") return schema;
   return schema ? {} : { not: {} };

@@ -66,7 +66,8 @@ test.each(["petstore-3.0.yaml", "petstore-3.1.json"])(
     expect(read).toMatchObject({ tools: expect.any(Array) });
     // The same process reads the next one.
     expect(await reader.read(request("openapi: 3.0.0"), MINUTES)).toEqual({
-      fault: 'what the spec\'s URL answered is no OpenAPI 3.0 or 3.1 document: its field "paths" is missing',
+      fault:
+        'the answer of the spec\'s URL is not an OpenAPI 3.0 or 3.1 document: its field "paths" is missing',
     });
   },
 );
