@@ -13,8 +13,8 @@ const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 1_000;
 
 /**
- * Reads a task, and tries until it can be read: it was accepted, so that it must not be left lying. Undefined where it is
- * not there, or the process ends before it can be read.
+ * Reads a task, retrying until it succeeds: an accepted task must not be forgotten. Undefined if the task does not
+ * exist as it was written, or if the process stops before the task can be read.
  */
 export async function takeUp(
   parts: Pick<TaskParts, "db" | "clock" | "log">,
@@ -49,9 +49,9 @@ export async function takeUp(
 }
 
 /**
- * Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). An
- * end that is refused for what is in it is written once more, as a failure with nothing in it that could be refused.
- * @returns false where it could not be written
+ * Ends a task durably. Retries until the store accepts the end or the process is told to stop; then a later start
+ * ends the task. If the store refuses the end because of its contents, it is written once more as a bare failure.
+ * @returns false if it could not be written
  */
 export async function endTask(
   parts: TaskParts,
@@ -118,7 +118,9 @@ export async function endTask(
   }
 }
 
-/** Resolves after the time, as soon as one of the signals aborts that has not yet, or when all are tried again. */
+/**
+ * Resolves after the given time, when a signal aborts that was not aborted before, or when all retries are triggered.
+ */
 async function pause(clock: Clock, ms: number, { signal, stopping, retries }: EndSignals): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const wake = () => resolve();

@@ -15,9 +15,10 @@ export interface AskPeopleParts
 }
 
 /**
- * Puts a call before people, and ends the run.
- * @param before the same call as it was presented earlier; decisions on it no longer count
- * @returns why nobody is asked. @throws AwaitingApproval
+ * Presents a call for approval and ends the run.
+ * @param before the same call as presented earlier; decisions on it no longer count
+ * @returns the reason if the call cannot be presented
+ * @throws AwaitingApproval if it was
  */
 export async function askPeople(
   parts: AskPeopleParts,
