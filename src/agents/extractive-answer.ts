@@ -9,7 +9,10 @@ const WHAT_I_AM =
   "I am builtin/extractive: I quote what tools find, I don't generate text of my own. " +
   "Configure a language model for answers that are written for you.";
 
-/** The answer to a question from what the tools found: quotes with their sources, plain reports, and who is speaking. */
+/**
+ * Composes an answer from the tools' results: quotes with their sources, plain reports, and a note on who is
+ * answering.
+ */
 export function composeAnswer({ question, results }: Turn): string {
   const passages: Passage[] = [];
   const reports: string[] = [];
@@ -56,7 +59,7 @@ function report({ tool, status, value }: Finding): string {
   }
 }
 
-/** The passages of a search result, or undefined for any other answer. */
+/** The passages of a search result; undefined for any other result. */
 function passagesOf({ status, tool, value }: Finding): Passage[] | undefined {
   if (status !== "succeeded" || typeof value !== "object" || value === null) return undefined;
   const results: unknown = Reflect.get(value, "results");

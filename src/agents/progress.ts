@@ -1,16 +1,19 @@
 import type { Message, ToolCall, ToolResult } from "./message.ts";
 
-/** Where a run stands that goes on from steps taken before. */
+/** The state from which a run resumes. */
 export interface Progress {
-  /** Whole steps and what came before them: the last message is nobody's unanswered call. */
+  /** Complete steps and what preceded them. No call in these messages lacks a result. */
   readonly messages: readonly Message[];
   readonly steps: number;
-  /** The calls of the last step that have no result yet, and those of its results that are there. */
+  /** Calls of the last step without a result, and its existing results. */
   readonly pending: readonly ToolCall[];
   readonly results: readonly ToolResult[];
 }
 
-/** Finds where to go on. @throws TypeError when the messages end with an answer: there is nothing left to do. */
+/**
+ * Finds where to resume.
+ * @throws TypeError if the messages end with an answer, because nothing is left to do
+ */
 export function progressOf(messages: readonly Message[]): Progress {
   const steps = messages.filter((message) => message.role === "assistant").length;
   const last = messages.at(-1);

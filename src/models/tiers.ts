@@ -19,7 +19,10 @@ export class Tiers {
     return [...this.#tiers.keys()];
   }
 
-  /** The lowest tier that a policy allows. @throws Problem 403 `tier_forbidden` when it allows none. */
+  /**
+   * The lowest tier that a policy allows.
+   * @throws Problem 403 `tier_forbidden` if it allows none
+   */
   lowest(policy: TierPolicy): number {
     for (const tier of this.#tiers.keys()) if (allowsTier(policy, tier)) return tier;
     throw new Problem("tier_forbidden", "The agent's policy allows none of the configured tiers.");
