@@ -20,7 +20,8 @@ export function progressOf(messages: readonly Message[]): Progress {
   const results = last?.role === "tool" ? last.results : [];
   const asked = last?.role === "tool" ? messages.at(-2) : last;
   if (asked?.role !== "assistant") return { messages, steps, pending: [], results: [] };
-  if (asked.toolCalls.length === 0) throw new TypeError("messages: the last one is a final answer already");
+  if (asked.toolCalls.length === 0)
+    throw new TypeError("messages: the last message is already a final answer");
   const answered = new Set(results.map(({ id }) => id));
   const pending = asked.toolCalls.filter(({ id }) => !answered.has(id));
   if (pending.length === 0) return { messages, steps, pending, results: [] };

@@ -78,13 +78,14 @@ export class Received {
 
   #receive(characters: number): void {
     if (characters > 0) this.#run.receive(characters);
-    else if (++this.#emptyParts > MAX_EMPTY_PARTS) throw new AnswerTooLarge("The model's answer has no end.");
+    else if (++this.#emptyParts > MAX_EMPTY_PARTS)
+      throw new AnswerTooLarge("The model's answer does not end.");
   }
 
   /** Counts calls when they begin, because an unfinished call takes memory too. Several may have the same id. */
   #limitCalls(): void {
     if (Math.max(this.#begun.size, this.#calls.length) <= MAX_TOOL_CALLS) return;
-    throw new AnswerTooLarge(`The model asked for more than ${MAX_TOOL_CALLS} tools at once.`);
+    throw new AnswerTooLarge(`The model requested more than ${MAX_TOOL_CALLS} tool calls at once.`);
   }
 
   get hasText(): boolean {

@@ -40,7 +40,7 @@ async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
   const tool = toolbox.find(call.tool);
   if (!tool) {
     const names = toolbox.tools.map(({ name }) => name).filter(allows);
-    const known = names.length === 0 ? "There are none." : `There are: ${names.join(", ")}.`;
+    const known = names.length === 0 ? "No tools are available." : `The tools are: ${names.join(", ")}.`;
     return refused("unknown_tool", `There is no tool ${JSON.stringify(call.tool)}. ${known}`);
   }
   if (!allows(tool.name))
@@ -62,8 +62,8 @@ function unreadable(given: JsonValue): string {
   const excess = typeof given === "string" ? findExcess(given) : null;
   if (excess === null) return "The arguments are not a valid JSON object.";
   return excess === "levels"
-    ? `The arguments are nested too deeply: they may have ${MAX_NESTING} levels.`
-    : `The arguments have too many members: they may have ${MAX_MEMBERS}.`;
+    ? `The arguments are nested too deeply: at most ${MAX_NESTING} levels are allowed.`
+    : `The arguments have too many members: at most ${MAX_MEMBERS} are allowed.`;
 }
 
 function invalid(tool: Tool, input: JsonObject): string | undefined {
@@ -93,7 +93,7 @@ async function execute(run: Run, tool: Tool, callId: string, input: JsonObject):
     return ended("succeeded", toolOutput(await Promise.race([working, stopped]), maxToolOutputCharacters));
   } catch (error) {
     if (run.signal.aborted) {
-      return ended("unknown", "The run was cancelled while the tool was at work.", error);
+      return ended("unknown", "The run was cancelled while the tool was running.", error);
     }
     // Other errors were not written for the model, and may contain secrets.
     const message = error instanceof ToolError ? error.message : `The tool ${tool.name} failed.`;
@@ -113,7 +113,7 @@ async function before(run: Run, call: ToolCall): Promise<string | undefined> {
   } catch (cause) {
     if (cause instanceof AgentDenied) throw new RunFailure("denied", cause.message, cause);
     if (run.signal.aborted) throw cancelled(run.signal);
-    throw new RunFailure("internal", `The call of ${tool} could not be prepared.`, cause);
+    throw new RunFailure("internal", `The call to ${tool} could not be prepared.`, cause);
   }
 }
 
@@ -124,6 +124,6 @@ async function after(run: Run, call: ToolCall, outcome: Outcome): Promise<void> 
     if (isPromise(done)) await done;
   } catch (cause) {
     // A call without evidence must not be followed by another, and its result must not be used.
-    throw new RunFailure("internal", `The call of ${tool} could not be recorded.`, cause);
+    throw new RunFailure("internal", `The call to ${tool} could not be recorded.`, cause);
   }
 }

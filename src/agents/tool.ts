@@ -59,7 +59,9 @@ const NAME = /^[a-zA-Z0-9_.-]{1,128}$/;
 /** @throws TypeError if the name is not valid for a tool */
 export function checkToolName(name: string): void {
   if (!NAME.test(name)) {
-    throw new TypeError(`tool name ${JSON.stringify(name)}: letters, digits, "_", "." and "-", 128 at most`);
+    throw new TypeError(
+      `tool name ${JSON.stringify(name)}: must be letters, digits, "_", "." and "-", at most 128 characters`,
+    );
   }
 }
 

@@ -85,7 +85,7 @@ export class Upstream {
   close(isComplete: boolean): void {
     this.#run.signal.removeEventListener("abort", this.#abort);
     if (isComplete) this.#cancelReader(undefined);
-    else this.#stop(new DOMException("The answer is no longer wanted.", "AbortError"));
+    else this.#stop(new DOMException("The answer is no longer needed.", "AbortError"));
   }
 
   /** Cancelling the reader ends a pending read immediately, even if the provider ignores the signal. */

@@ -118,7 +118,8 @@ class Silence {
     this.#cancel = this.#clock.after(ms, () => {
       const left = this.#paused ? this.#timeoutMs : this.#since + this.#timeoutMs - this.#clock.monotonic();
       if (left > 0) this.#arm(left);
-      else this.#controller.abort(new DOMException(`nothing came for ${this.#timeoutMs} ms`, "TimeoutError"));
+      else
+        this.#controller.abort(new DOMException(`nothing arrived for ${this.#timeoutMs} ms`, "TimeoutError"));
     });
   }
 }

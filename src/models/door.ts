@@ -82,7 +82,7 @@ export async function createModelDoor(
     async enter(model, workspaceId, signal) {
       if (model.startsWith(EMBEDDED)) return () => {};
       const release = await slots.enter(workspaceId, signal);
-      if (release === null) throw new Error(`${MOST_WAITING} calls of models wait already`);
+      if (release === null) throw new Error(`${MOST_WAITING} model calls are already waiting`);
       return release;
     },
   };

@@ -100,7 +100,7 @@ export async function acceptTask(
 }
 
 export function draining(): Problem {
-  return new Problem("draining", "The server is shutting down and takes no new tasks.", {
+  return new Problem("draining", "The server is shutting down and accepts no new tasks.", {
     headers: { "Retry-After": "5" },
   });
 }

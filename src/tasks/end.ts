@@ -26,14 +26,16 @@ export async function takeUp(
     try {
       const task = await findSealedTask(parts.db, queued.workspaceId, queued.taskId);
       if (!task)
-        parts.log.error("a queued task is not in the store as it was written", { task: queued.taskId });
+        parts.log.error("a queued task is missing from the store or was changed there", {
+          task: queued.taskId,
+        });
       return task;
     } catch (error) {
       const interruption = interruptionOf(signal);
       interruption?.putOff();
       retries.refused.emit();
       if (stopping.aborted) {
-        parts.log.error("a task cannot be read, and is left to the next start", {
+        parts.log.error("a task cannot be read and is left to the next start", {
           task: queued.taskId,
           ...interruption?.decision?.facts(),
           error,
@@ -106,7 +108,7 @@ export async function endTask(
         isLate = true;
         await pause(clock, wait, signals);
       } else {
-        parts.log.error("a task's end was refused, and is written without what is in it", {
+        parts.log.error("a task's end was refused, and is written again as a bare failure", {
           task: task.id,
           owed: owed?.credits ?? 0,
           error,

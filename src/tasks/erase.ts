@@ -92,7 +92,7 @@ export class PayloadEraser {
   async #taskOf(workspaceId: number, { task: id }: Target): Promise<Task | undefined> {
     const task = id === undefined ? undefined : await findTask(this.#parts.db, workspaceId, id);
     if (task && task.finishedAt === null) {
-      throw new Problem("task_unfinished", `The task ${task.id} is ${task.status}: cancel it first.`);
+      throw new Problem("task_unfinished", `The task ${task.id} is ${task.status}. Cancel it first.`);
     }
     return task;
   }
@@ -157,7 +157,7 @@ async function requireCallOf(
   const entry = await lists.entry(workspaceId, seq);
   const { action, task } = entry ? (JSON.parse(entry.bytes) as Partial<Target>) : {};
   if (action === "tool.call" && task === id) return;
-  throw new LedgerChanged(`the entry ${seq} is not a call of ${id}, though the stored call names it`, seq);
+  throw new LedgerChanged(`the entry ${seq} is not a call of ${id}, although the stored call names it`, seq);
 }
 
 /** All entries that have presented a call. */

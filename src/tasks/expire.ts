@@ -81,7 +81,7 @@ export class PayloadExpiry {
       try {
         await this.#expire(id);
       } catch (error) {
-        this.#parts.log.warn("payloads will be erased for their age later", { workspace: id, error });
+        this.#parts.log.warn("expired payloads will be erased later", { workspace: id, error });
       }
     }
   }
@@ -89,7 +89,7 @@ export class PayloadExpiry {
   async #expire(workspaceId: number): Promise<void> {
     const { db, ledger, lists, clock, days, forgetting } = this.#parts;
     const expiry = await readExpiry(db, workspaceId);
-    if (expiry.isChanged) this.#reportChanged(workspaceId, "is not one that this server has written");
+    if (expiry.isChanged) this.#reportChanged(workspaceId, "was not written by this server");
     const { done, run: noted } = expiry;
     const run = noted && (await this.#isOwn(workspaceId, noted)) ? noted : null;
     const aged = await lastOlderThan(lists, workspaceId, days, clock.now());
@@ -126,7 +126,7 @@ export class PayloadExpiry {
     if (isNumber && upTo <= (await lastOlderThan(lists, workspaceId, days, clock.now()))) return true;
     this.#reportChanged(
       workspaceId,
-      "names entries that are not so old by this clock; the run is not resumed",
+      "names entries that are not that old by this server's clock; the run is not resumed",
     );
     return false;
   }
@@ -134,7 +134,7 @@ export class PayloadExpiry {
   #reportChanged(workspaceId: number, what: string): void {
     this.#parts.faults.report(workspaceId, {
       kind: "expiry_changed",
-      message: `the note of a run that erases texts for their age ${what}`,
+      message: `the note of a run that erases expired texts ${what}`,
     });
   }
 

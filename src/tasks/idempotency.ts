@@ -37,7 +37,7 @@ export async function findReplay(
   if (Buffer.compare(row.fingerprint, key.fingerprint) !== 0) {
     throw new Problem(
       "idempotency_conflict",
-      "This Idempotency-Key was used with another body in the last 24 hours.",
+      "This Idempotency-Key was used with a different body in the last 24 hours. Use a new key.",
     );
   }
   return row.task_id;

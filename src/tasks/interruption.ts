@@ -100,10 +100,10 @@ export function unrecorded(): Ending {
 export function contradicted(): Ending {
   return failure(
     "interrupted",
-    "The store does not agree with the evidence ledger about this task, so the task was ended. The server's log says where.",
+    "The stored task contradicts the evidence ledger, so the task was ended. See the server's log for details.",
   );
 }
 
 export function internal(): Ending {
-  return failure("internal", "Something went wrong here. The task's id finds it in the server's log.");
+  return failure("internal", "An internal error occurred. Search the server's log for the task's id.");
 }

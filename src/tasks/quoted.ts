@@ -131,7 +131,7 @@ export class QuotedPayloads {
 
   #later(error: unknown): void {
     if (this.#stopped) return;
-    this.#parts.log.warn("what tasks quote of a deleted document will be erased later", { error });
+    this.#parts.log.warn("quotes of a deleted document will be erased later", { error });
     this.#cancelRetry ??= this.#parts.clock.after(RETRY_MS, () => {
       this.#cancelRetry = null;
       this.start();
@@ -185,7 +185,7 @@ export class QuotedPayloads {
     const { db, log } = this.#parts;
     if (this.#stopped) return;
     if (await db.forget()) await db.run("DELETE FROM meta WHERE key = $1", [keyOf(erasure)]);
-    else log.warn("what was erased stays in the log until its readers leave");
+    else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
   /** Erases quotes in entries above `after`, up to `last`, except those of the given tasks. */

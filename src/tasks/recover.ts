@@ -107,7 +107,7 @@ async function trustedTasks(
     if (!isWhole) evidence = await readTaskEvidence(lists, workspaceId, ids, 1);
   } catch (error) {
     if (!(error instanceof LedgerChanged)) throw error;
-    log.error("tasks do not go on, since the ledger that has dispatched them was changed", {
+    log.error("tasks are not resumed because the ledger that dispatched them was changed", {
       workspace: workspaceId,
       tasks: stored.length,
       error,
@@ -150,10 +150,11 @@ function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) =
 }
 
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {
-  if (task.attempts >= ATTEMPT_LIMIT) return `The server stopped ${task.attempts} times over the same step.`;
+  if (task.attempts >= ATTEMPT_LIMIT)
+    return `The server stopped ${task.attempts} times during the same step.`;
   // A version that saved no answers ran this task, so it is unknown what a second run would repeat.
   if (await hasLostSteps(db, task)) {
-    return "The server stopped while the task ran. It had called tools, and cannot go on from there.";
+    return "The server stopped while the task was running. The task had called tools, so it cannot be resumed.";
   }
   return null;
 }

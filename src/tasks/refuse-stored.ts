@@ -9,7 +9,7 @@ import { forgetAnswers } from "./run/progress.ts";
 import { findTask } from "./store.ts";
 import type { ProvenTask } from "./task-evidence.ts";
 
-const CHANGED = "What was stored of the task was changed in the database's file. It was not continued.";
+const CHANGED = "The stored task was changed in the database file, so it was not resumed.";
 
 /** A task whose rows are not trusted, with what the ledger contains about it. */
 export interface RefusedTask {

@@ -66,9 +66,13 @@ export class Scheduler {
   reserve(workspaceId: number): { release(): void; enqueue(queued: Queued): void } {
     const places = this.#reserved.get(workspaceId) ?? 0;
     if (this.waiting(workspaceId) + places >= this.#parts.queueLimit) {
-      throw new Problem("queue_full", `${this.#parts.queueLimit} tasks are waiting in this workspace.`, {
-        headers: { "Retry-After": "5" },
-      });
+      throw new Problem(
+        "queue_full",
+        `The queue of this workspace is full (${this.#parts.queueLimit} tasks). Try again later.`,
+        {
+          headers: { "Retry-After": "5" },
+        },
+      );
     }
     this.#reserved.set(workspaceId, places + 1);
     let held = true;

@@ -263,7 +263,7 @@ export class TaskService {
     if (ends.length === 0) return;
     const refused = Promise.withResolvers<never>();
     const forget = this.#retries.refused.listen(() => {
-      refused.reject(new StoreUnavailable("what a stop has ended cannot be written yet"));
+      refused.reject(new StoreUnavailable("the ends of stopped tasks cannot be written yet"));
     });
     try {
       this.#retries.now.emit();

@@ -100,7 +100,7 @@ export async function createEmbedder(
   const slash = model.indexOf("/");
   const name = model.slice(0, slash);
   const provider = config.providers.get(name);
-  const hint = `Name a model of a configured provider of kind openai-compatible, openai or google, or ${BUILT_IN}.`;
+  const hint = `Choose a model of a configured provider of kind openai-compatible, openai or google, or ${BUILT_IN}.`;
   if (!provider)
     throw new OperatorError(`embeddings.model: is ${model}, but no provider ${name} is configured.`, hint);
   const upstream = await createEmbeddingModel(name, provider, model.slice(slash + 1));
@@ -278,7 +278,7 @@ class NetworkEmbedder implements Embedder {
     const dimensions = vectors[0]?.length ?? 0;
     this.#dimensions ??= dimensions;
     if (this.#dimensions === dimensions) return vectors;
-    const words = `sent vectors of ${dimensions} dimensions, after some of ${this.#dimensions}`;
+    const words = `sent vectors with ${dimensions} dimensions, but earlier ones had ${this.#dimensions}`;
     throw this.#failed({ ...invalid, reason: "dimensions" }, words);
   }
 

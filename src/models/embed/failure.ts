@@ -100,22 +100,22 @@ function sentence({ reason, text }: EmbeddingFault): string {
       return "did not answer in time";
     case "connection":
     case "cut":
-      return "could not be reached or broke the connection off";
+      return "could not be reached or closed the connection";
     case "rate_limited":
-      return "takes no more requests for now";
+      return "accepts no more requests at the moment";
     case "invalid_answer":
-      return "sent an answer that is not of the API's form";
+      return "sent an answer that does not match the API";
     case "no_key":
-      return "has no key: its provider needs an api_key";
+      return "has no key: set its provider's api_key";
     case "http_401":
     case "http_403":
       return `refused the key (${reason.slice(5)})`;
     case "http_404":
-      return "is not there (404)";
+      return "was not found (404)";
     case "text_refused":
-      return `refuses text ${text}, however short it is cut`;
+      return `refuses text ${text}, even if it is shortened`;
     case "empty_text":
-      return `was given an empty text, number ${text}`;
+      return `was given an empty text (number ${text})`;
     case "busy":
       return "has too many calls waiting";
     default:

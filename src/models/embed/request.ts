@@ -18,7 +18,7 @@ export async function askOnce(
   signal.throwIfAborted();
   const deadline = new AbortController();
   const cancel = clock.after(timeoutMs, () =>
-    deadline.abort(new DOMException(`no answer came in ${timeoutMs} ms`, "TimeoutError")),
+    deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError")),
   );
   const either = AbortSignal.any([signal, deadline.signal]);
   const stopped = new Promise<never>((_, reject) => {

@@ -14,12 +14,12 @@ export function unitVectors(
   if (embeddings.length !== count) return `sent ${embeddings.length} vectors for ${count} texts`;
   const dimensions = embeddings[0]?.length ?? 0;
   if (dimensions < LEAST_DIMENSIONS || dimensions > MOST_DIMENSIONS)
-    return `sent a vector of ${dimensions} dimensions; ${LEAST_DIMENSIONS} to ${MOST_DIMENSIONS} are taken`;
+    return `sent a vector of ${dimensions} dimensions; ${LEAST_DIMENSIONS} to ${MOST_DIMENSIONS} are supported`;
   const vectors: Float32Array[] = [];
   for (const embedding of embeddings) {
     if (embedding.length !== dimensions) return "sent vectors of different dimensions in one answer";
     const unit = unitVector(embedding);
-    if (!unit) return "sent a vector that is zero or holds something that is no number";
+    if (!unit) return "sent a vector that is zero or contains a value that is not a number";
     vectors.push(unit);
   }
   return vectors;

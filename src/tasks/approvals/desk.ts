@@ -96,10 +96,13 @@ export class ApprovalDesk {
     const { db, clock, approvals: evidence } = this.#parts;
     const { workspaceId, agent } = call.caller;
     if (agent) {
-      throw new Problem("agent_forbidden", `This token acts as ${agent.name}: a person has to decide.`);
+      throw new Problem(
+        "agent_forbidden",
+        `This token acts as the agent ${agent.name}, but a person has to decide. Use a person's token.`,
+      );
     }
     const found = await findApproval(db, workspaceId, taskId, callId);
-    if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide on.`);
+    if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide.`);
     call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
     const [proven] = await evidence.prove([found]);
     if (!proven) throw new Error("an approval was neither proven nor refused");
@@ -271,7 +274,10 @@ export class ApprovalDesk {
     if (decision === "approve") {
       const votes = await addVote(tx, approval, caller.person ?? caller.name, seq);
       if (votes === null) {
-        throw new Problem("approval_decided", "You have approved it already: another person has to as well.");
+        throw new Problem(
+          "approval_decided",
+          "You have already approved this call. Another person has to approve it too.",
+        );
       }
       if (votes < approval.required) return { isSettled: false, queued: null };
     }
@@ -338,9 +344,9 @@ export class ApprovalDesk {
     if (given === undefined) return undefined;
     const fault = (path: string, message: string) =>
       new Problem("validation_failed", `${path}: ${message}`, { errors: [{ path, message }] });
-    if (decision === "deny") throw fault("/arguments", "belong to an approval");
+    if (decision === "deny") throw fault("/arguments", "can only be sent to approve a call");
     const tool = this.#parts.tools.catalogue.find(approval.workspaceId, approval.tool);
-    if (!tool) throw fault("/arguments", `the tool ${approval.tool} is not there any more`);
+    if (!tool) throw fault("/arguments", `the tool ${approval.tool} no longer exists`);
     const text = JSON.stringify(given);
     const faults = tool.validate(JSON.parse(text));
     if (faults.length > 0) {

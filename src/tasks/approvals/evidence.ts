@@ -82,7 +82,7 @@ export class ApprovalEvidence {
       for (const { seq, bytes } of entries) {
         const { phase, detail } = JSON.parse(bytes) as ApprovalEntry;
         if (phase !== "intent" || detail?.approval_seq !== decisionSeq) continue;
-        throw this.#report(approval, { problem: "was used for a call that is not stored any more", seq });
+        throw this.#report(approval, { problem: "was used for a call that is no longer stored", seq });
       }
     }
   }

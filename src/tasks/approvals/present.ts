@@ -46,7 +46,7 @@ export function verdictOf(
   }
   // An approval covers exactly these arguments.
   if (JSON.stringify(call.arguments) !== approval.arguments) {
-    return { kind: "denied", deny: { deny: "What was approved are other arguments." } };
+    return { kind: "denied", deny: { deny: "Different arguments were approved." } };
   }
   const isSameTool = definition !== undefined && definition === approval.definitionHash;
   if (!approval.isBound || !isSameTool) return { kind: "changed" };
@@ -55,9 +55,9 @@ export function verdictOf(
 
 /** What a model is told when a call is not made. */
 function wordsOf(status: ApprovalStatus, reason: string | null): string {
-  if (status === "expired") return "Nobody decided on it in time.";
-  if (status !== "denied") return "It is not wanted any more.";
-  return reason === null ? "A person has denied it." : `A person has denied it: ${reason}`;
+  if (status === "expired") return "Nobody decided in time.";
+  if (status !== "denied") return "The request for approval was withdrawn.";
+  return reason === null ? "A person denied it." : `A person denied it: ${reason}`;
 }
 
 /** A call as it is presented for approval. */

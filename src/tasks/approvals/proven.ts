@@ -78,42 +78,46 @@ export function compareApproval(approval: StoredApproval, entryOf: EntryOf): Pro
   const { pendingSeq, firstSeq, decisionSeq, status, votes } = approval;
   const shown = entryOf(pendingSeq);
   if (!shown || !isPresentation(approval, shown))
-    return differs("names an entry that did not show it", pendingSeq);
+    return differs("names an entry that did not present it", pendingSeq);
   const first = entryOf(firstSeq);
   if (firstSeq > pendingSeq || !first || !isPresentation(approval, first)) {
-    return differs("names an entry that did not show it first", firstSeq);
+    return differs("names an entry that did not present it first", firstSeq);
   }
   const terms = termsOf(approval, shown);
-  if (terms === null) return differs("has other terms than it was shown with", pendingSeq);
-  if (!hasArguments(approval, shown, entryOf)) return differs("has other arguments", approval.argumentsSeq);
+  if (terms === null) return differs("has terms that differ from those presented", pendingSeq);
+  if (!hasArguments(approval, shown, entryOf))
+    return differs(
+      "has arguments that were neither presented nor changed by a person",
+      approval.argumentsSeq,
+    );
   const approvedBy: RecordedDecision[] = [];
   const people = new Set<string>();
   for (const { seq, person } of votes) {
     const entry = entryOf(seq);
     const decided = entry && decisionIn(approval, entry, "approved");
-    if (!decided || personKey(decided.person) !== person) return differs("has a vote that nobody gave", seq);
+    if (!decided || personKey(decided.person) !== person) return differs("has a vote that nobody cast", seq);
     approvedBy.push(decided);
     people.add(person);
   }
   const settled = SETTLED_BY[status];
   if (settled === undefined) {
-    if (decisionSeq !== null) return differs("names a decision, and none settled it", decisionSeq);
+    if (decisionSeq !== null) return differs("names a decision although none settled it", decisionSeq);
     if (status === "pending" && people.size >= approval.required) return differs("is settled", pendingSeq);
     return { ...approval, ...terms, approvedBy, decision: null };
   }
   const entry = decisionSeq === null ? undefined : entryOf(decisionSeq);
   const decision = entry && decisionIn(approval, entry, status);
   if (!entry || !decision)
-    return differs("names a decision that nobody made on it", decisionSeq ?? pendingSeq);
+    return differs("names a decision that nobody made about it", decisionSeq ?? pendingSeq);
   if (
     status === "approved" &&
     !(people.size >= approval.required && votes.some(({ seq }) => seq === decisionSeq))
   ) {
-    return differs("is approved by fewer people than have to", pendingSeq);
+    return differs("is approved by fewer people than required", pendingSeq);
   }
   const { reason, reasonSalt } = approval;
   if (reason !== null && !(reasonSalt && isHashOf(entry.output_hash, reasonSalt, reason))) {
-    return differs("has another reason than was given", decisionSeq ?? pendingSeq);
+    return differs("has a reason that differs from the one given", decisionSeq ?? pendingSeq);
   }
   return { ...approval, ...terms, approvedBy, decision };
 }

@@ -48,7 +48,7 @@ export function refuseUnnamed({ person }: Caller, { required }: Approval): void 
   if (required === 1 || person !== null) return;
   throw new Problem(
     "person_required",
-    `${required} different people have to approve this call: use a token that names its person.`,
+    `${required} different people have to approve this call. Use a token that names its person.`,
   );
 }
 
@@ -56,18 +56,18 @@ export function alreadyDecided(approval: Approval | undefined): Problem {
   const status = approval?.status;
   if (status === "expired") return alreadyExpired();
   if (status === "approved" || status === "denied") {
-    return new Problem("approval_decided", `The call was ${status} already.`);
+    return new Problem("approval_decided", `The call has already been ${status}.`);
   }
-  return new Problem("approval_decided", "The call is not wanted any more: its task has ended.");
+  return new Problem("approval_decided", "The call is no longer needed because its task has ended.");
 }
 
 export function alreadyExpired(): Problem {
-  return new Problem("approval_decided", "Nobody decided in time: the call counts as denied.");
+  return new Problem("approval_decided", "Nobody decided in time, so the call was denied.");
 }
 
 function isOther(): Problem {
   return new Problem(
     "approval_changed",
-    "What is asked has changed. Review the call again, and send its new arguments_hash and definition_hash.",
+    "The call has changed. Review it again, and send its new arguments_hash and definition_hash.",
   );
 }

@@ -30,16 +30,17 @@ export async function askPeople(
   const refusal = await db.tx(async (tx) => {
     const { name, approvalsRequired: required } = await guard.enter(tx);
     const tool = tools.catalogue.find(workspaceId, call.tool);
-    if (!tool) return `${call.tool} is not there any more.`;
+    if (!tool) return `The tool ${call.tool} no longer exists.`;
     if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) {
-      return "Too many calls of this workspace wait for a person already.";
+      return "Too many calls of this workspace are already waiting for a person.";
     }
     const presentation = {
       ...{ task, callId: call.id, arguments: JSON.stringify(call.arguments), tool, agent: name, required },
       ...{ now: clock.now(), expiresMs, draft: { channel: "system", actor, tier } as const },
     };
     await presentCall(tx, ledger, presentation, before);
-    if (!(await markAwaiting(tx, workspaceId, task.id))) throw new Error("a task that asks is not running");
+    if (!(await markAwaiting(tx, workspaceId, task.id)))
+      throw new Error("a task that requests approval is not running");
     await journal.announce(tx, call);
     return null;
   });

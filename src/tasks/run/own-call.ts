@@ -70,8 +70,8 @@ interface Made {
 async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolCall): Promise<Made> {
   const { tools, actor, signal, clock } = run;
   const tool = tools.catalogue.find(actor.workspaceId, name);
-  if (!tool) return refused("unknown_tool", `There is no tool named ${name} any more.`);
-  if (!isJsonObject(input)) return refused("invalid_arguments", "The arguments are no object.");
+  if (!tool) return refused("unknown_tool", `The tool ${name} no longer exists.`);
+  if (!isJsonObject(input)) return refused("invalid_arguments", "The arguments are not an object.");
   const faults = tool.validate(input);
   if (faults.length > 0) {
     const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
@@ -103,9 +103,9 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
     // Structured content is kept as JSON.
     return ended("succeeded", (answer.structuredContent as Ended["output"] | undefined) ?? text, text);
   } catch (error) {
-    if (signal.aborted) return ended("unknown", "The call was cancelled while the tool was at work.", "");
+    if (signal.aborted) return ended("unknown", "The call was cancelled while the tool was running.", "");
     const message = error instanceof ToolError ? error.message : `The tool ${name} failed.`;
-    if (!(error instanceof ToolError)) run.log.error("a tool failed here", { error });
+    if (!(error instanceof ToolError)) run.log.error("a tool failed with an internal error", { error });
     return ended("failed", message, message);
   }
 }

@@ -31,7 +31,7 @@ const OWN_STEP = 0;
 
 /** What a model is told about a call that was in flight when the process died. */
 const UNKNOWN =
-  "It is not known whether this call took effect: the server stopped while it was out. It was not made again.";
+  "It is unknown whether this call took effect, because the server stopped before the result arrived. It was not repeated.";
 
 /** Saves a model's answer in the transaction of its evidence, so that the model is not asked again after a crash. */
 export async function saveAnswer(
@@ -92,7 +92,7 @@ export async function loadProgress(
 ): Promise<SavedProgress> {
   const rows = await savedAnswers(sql, task);
   if (!rows.every((row) => sql.seals.fits("task_answers", row))) {
-    throw new SealBroken(`the saved answers of ${task.id} are not those that this server has written`);
+    throw new SealBroken(`the saved answers of ${task.id} were not written by this server`);
   }
   const answers = rows.map(({ body }) => JSON.parse(body) as AssistantMessage);
   const approvals = await approvalsOf(sql, task.workspaceId, task.id);

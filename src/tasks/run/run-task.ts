@@ -37,7 +37,7 @@ export async function runTask(
     if (error instanceof BetweenCalls) {
       ending = "shutdown";
     } else {
-      parts.log.error("a task failed here", { task: task.id, error });
+      parts.log.error("a task failed with an internal error", { task: task.id, error });
       ending = endingAfter(error);
     }
   }
@@ -65,7 +65,7 @@ async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<vo
     parts.watch.taskChanged(task.workspaceId, task.id);
   } catch (error) {
     // The next start finds it running, and recovers it as after a crash.
-    parts.log.warn("a task cannot be given back to the queue", { task: task.id, error });
+    parts.log.warn("a task cannot be returned to the queue", { task: task.id, error });
   }
   log.close(null);
 }

@@ -193,7 +193,10 @@ export class TaskRun {
     if (event.cause instanceof AgentDenied) return deniedEnding(event.cause);
     if (event.code === "denied") return failure("model_unavailable", event.message);
     if (event.code === "internal" && event.cause !== undefined) {
-      this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
+      this.#parts.log.error("a task failed with an internal error", {
+        task: this.#task.id,
+        error: event.cause,
+      });
     }
     return failure(event.code, event.message);
   }

@@ -62,7 +62,7 @@ export class ToolEvidence {
     const { rights, asked } = this.#parts;
     // Changes made while the model answered apply to this call.
     await rights.refresh();
-    if (!rights.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
+    if (!rights.allowsTool(call.tool)) return { deny: `The tool ${call.tool} may no longer be used.` };
     const approval = asked.get(call.id);
     const verdict = approval === undefined ? null : verdictOf(approval, call, rights.definitionOf(call.tool));
     if (verdict?.kind === "denied") return verdict.deny;

@@ -107,9 +107,9 @@ export class ScheduleEvidence {
   }
 
   async #problemOf(schedule: Schedule, entry: ScheduleEntry | undefined): Promise<string | null> {
-    if (!entry || entry.action === "schedule.delete") return "is one that nobody made, or that was deleted";
+    if (!entry || entry.action === "schedule.delete") return "was never created, or was deleted";
     const { detail = {} } = entry;
-    if (entry.actor !== schedule.runsAs) return "runs as somebody who did not ask for it";
+    if (entry.actor !== schedule.runsAs) return "runs as an actor that did not request it";
     const isSame =
       detail.version === schedule.version &&
       detail.cron === schedule.cron &&
@@ -120,8 +120,8 @@ export class ScheduleEvidence {
       (entry.agent ?? schedule.agent) === schedule.agent &&
       // Entries of earlier versions do not name the tools.
       (detail.tools ?? toolsOf(schedule)) === toolsOf(schedule);
-    if (!isSame) return "is not as it was asked for";
-    return (await this.#hasPrompt(schedule, entry)) ? null : "has another prompt than was asked for";
+    if (!isSame) return "differs from what was requested";
+    return (await this.#hasPrompt(schedule, entry)) ? null : "has a prompt that was not requested";
   }
 
   async #hasPrompt(

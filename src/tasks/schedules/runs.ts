@@ -112,7 +112,7 @@ export class ScheduleRuns {
     } catch (error) {
       this.#isStale = false;
       wait = RETRY_MS;
-      log.warn("schedules will be looked at again", { error });
+      log.warn("due schedules will be checked again", { error });
     }
     if (!this.#isStopped) this.#cancelLook = clock.after(wait, () => this.wake());
   }
@@ -149,10 +149,10 @@ export class ScheduleRuns {
       call.about({ agent, detail });
       return tasks.dispatch(call, request, `schedule:${id}:${at}`, async (tx, task) => {
         if (!(await isOfAgent(tx, schedule, task))) {
-          throw new Problem("agent_not_found", `The agent ${agent} that was scheduled is archived.`);
+          throw new Problem("agent_not_found", `The scheduled agent ${agent} is archived.`);
         }
         const settled = await settleRun(tx, schedule, { at, task, code: null }, this.#then(schedule, null));
-        if (!settled) throw new Problem("not_found", "The schedule was changed or deleted meanwhile.");
+        if (!settled) throw new Problem("not_found", "The schedule has since been changed or deleted.");
       });
     });
     if (!answer.ok) {

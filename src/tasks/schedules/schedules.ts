@@ -53,7 +53,10 @@ export class Schedules {
     return this.#commit(call, id, async (tx) => {
       const { nextAt, agentId } = await this.#check(tx, caller, fields, now);
       if ((await countSchedules(tx, caller.workspaceId)) >= SCHEDULE_LIMIT) {
-        throw new Problem("schedule_limit", `A workspace may have ${SCHEDULE_LIMIT} schedules.`);
+        throw new Problem(
+          "schedule_limit",
+          `A workspace can have at most ${SCHEDULE_LIMIT} schedules. Delete one first.`,
+        );
       }
       const schedule: Schedule = {
         ...fields,
@@ -169,11 +172,11 @@ export class Schedules {
       throw invalidField("/timezone", "must be a time zone of the IANA database, such as Europe/Berlin");
     }
     const next = nextTime(fields.cron, fields.timezone, now);
-    if (next === null) throw invalidField("/cron", "names a time that never comes");
+    if (next === null) throw invalidField("/cron", "describes a time that never occurs");
     if (caller.agent && caller.agent.name !== fields.agent) {
       throw new Problem(
         "agent_forbidden",
-        `This token acts as ${caller.agent.name} and may schedule tasks of it alone.`,
+        `This token acts as ${caller.agent.name} and may only schedule tasks of that agent.`,
       );
     }
     const agent = await agents.get(caller.workspaceId, fields.agent, sql);
