@@ -9,7 +9,7 @@ import { callTool } from "./tool-call.ts";
 
 /**
  * Runs an agent until it has an answer, alternating between model and tools. Nothing happens before the first event
- * is requested. Failures are events: the last event is always exactly one `agent.finished` or `agent.failed`. Leaving
+ * is requested. Failures are events: every run ends with exactly one `agent.finished` or `agent.failed`. Leaving
  * early (`break`, `return()`) stops the model and the tools, even while an event is awaited.
  * @throws TypeError for invalid options, but only before the first event
  */

@@ -67,7 +67,7 @@ export class PayloadExpiry {
     await this.#running;
   }
 
-  /** Erases everything old enough now. Waits for a current run if there is one. Never rejects. */
+  /** Erases everything old enough now. If a run is in progress, waits for that one. Never rejects. */
   run(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = null;

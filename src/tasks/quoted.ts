@@ -173,7 +173,7 @@ export class QuotedPayloads {
       const log = hub.find(id);
       while (log && !log.closed) await new Promise<void>((resolve) => log.onChange(resolve));
       const task = await findTask(db, erasure.workspaceId, id);
-      // Interrupted by the process: left to the next start.
+      // The process stopped first: left to the next start.
       if (this.#stopped || (task && task.finishedAt === null)) return;
       if (task) await this.#eraseQuotes(erasure, task.dispatchSeq - 1, await lastSeq(db, task), new Set());
     }

@@ -121,10 +121,10 @@ export async function approvalsNamed(
   return rows.map(fromRow);
 }
 
-/** The position from which expired approvals are read on. */
+/** Where the reading of expired approvals continues. */
 export type ExpiryPlace = Pick<Approval, "expiresAt" | "workspaceId" | "taskId" | "callId">;
 
-/** Approvals whose time is up, the longest first, after the position `after`. */
+/** Expired approvals, the longest overdue first, after the position `after`. */
 export async function expiredApprovals(
   sql: Pick<Sql, "all">,
   now: number,

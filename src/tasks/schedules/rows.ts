@@ -136,7 +136,7 @@ export async function listSchedules(
   return rows.map(fromRow);
 }
 
-/** Due schedules of all workspaces, the longest due first. A row with a broken seal is never due. */
+/** Due schedules of all workspaces, the longest overdue first. A row with a broken seal is never due. */
 export async function dueSchedules(db: Db, now: number, limit: number): Promise<Schedule[]> {
   for (;;) {
     const rows = await db.all<Row>(

@@ -201,8 +201,8 @@ export class ScheduleRuns {
   }
 
   /**
-   * Undefined if the token is no longer valid. A `user:` is whoever has this machine's data directory, and stays
-   * valid.
+   * Undefined if the token is no longer valid. A `user:` actor is whoever has this machine's data directory, and
+   * remains valid.
    */
   async #callerOf({ workspaceId, runsAs }: Schedule): Promise<Caller | undefined> {
     const { tokens, workspaces } = this.#parts;

@@ -148,7 +148,13 @@ describe("an upstream's failure", () => {
     [{ count: 0 }, 1, "invalid_answer", false, "sent 0 vectors for 1 texts"],
     [{ count: 2 }, 1, "invalid_answer", false, "sent 2 vectors for 1 texts"],
     [{ value: null }, 1, "invalid_answer", false, "sent an answer that does not match the API"],
-    [{ zero: true }, 1, "invalid_answer", false, "sent a vector that is zero or contains a value that is not"],
+    [
+      { zero: true },
+      1,
+      "invalid_answer",
+      false,
+      "sent a vector that is zero or contains a value that is not",
+    ],
     [{ dims: 1 }, 1, "invalid_answer", false, "sent a vector of 1 dimensions; 2 to 8192 are supported"],
     [
       { dims: 8_193 },
@@ -158,8 +164,20 @@ describe("an upstream's failure", () => {
       "sent a vector of 8193 dimensions; 2 to 8192 are supported",
     ],
     [{ body: `<html>${KEY}` }, 1, "invalid_answer", false, "sent an answer that does not match the API"],
-    [{ body: '{"data":[{"embedding":[1,1e999]}]}' }, 1, "invalid_answer", false, "sent an answer that does not"],
-    [{ body: '{"data":[{"embedding":"AACAPw=="}]}' }, 1, "invalid_answer", false, "sent an answer that does not"],
+    [
+      { body: '{"data":[{"embedding":[1,1e999]}]}' },
+      1,
+      "invalid_answer",
+      false,
+      "sent an answer that does not",
+    ],
+    [
+      { body: '{"data":[{"embedding":"AACAPw=="}]}' },
+      1,
+      "invalid_answer",
+      false,
+      "sent an answer that does not",
+    ],
   ])("%j after %i requests", async (behaviour, requests, reason, retryable, words) => {
     upstream.always(behaviour);
     const error = await failure((await embedder()).embed(["a text"], "document"));
