@@ -8,10 +8,10 @@ import { answer } from "./step.ts";
 import { callTool } from "./tool-call.ts";
 
 /**
- * Runs an agent until it has an answer: model, tools, model, and so on. Nothing happens before the first event is asked
- * for. Failures are events: the last one is always `agent.finished` or `agent.failed`, and exactly one of them comes.
- * Leaving early (`break`, `return()`) stops the model and the tools, also while an event is being waited for.
- * @throws TypeError for options that make no sense, before the first event and at no time after.
+ * Runs an agent until it has an answer, alternating between model and tools. Nothing happens before the first event
+ * is requested. Failures are events: every run ends with exactly one `agent.finished` or `agent.failed`. Leaving
+ * early (`break`, `return()`) stops the model and the tools, even while an event is awaited.
+ * @throws TypeError for invalid options, but only before the first event
  */
 export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void> {
   const settings = settingsOf(options);
@@ -19,7 +19,7 @@ export function runAgent(options: AgentOptions): AsyncGenerator<AgentEvent, void
   const controller = new AbortController();
   const events = follow(options, progress, new Run(settings, controller.signal), controller);
   const leave = events.return.bind(events);
-  // A generator that waits takes no return() before its next yield, and a quiet model could hold it for ever.
+  // A waiting generator handles return() only at its next yield, and a silent model could delay that for ever.
   return Object.assign(events, {
     return(value: void | PromiseLike<void>) {
       controller.abort(new DOMException("The reader of the events has left.", "AbortError"));
@@ -68,7 +68,7 @@ async function* converse(
     if (run.signal.aborted) throw cancelled(run.signal);
     const step = run.steps + 1;
     yield { type: "step.started", step };
-    // A new list for each step: whoever was given the last one may keep it.
+    // A new list for each step, because receivers may keep the previous one.
     const { text, toolCalls, model, usage, finishReason } = yield* answer(run, step, [
       ...remembered,
       ...turn,
@@ -84,8 +84,8 @@ async function* converse(
 }
 
 /**
- * One after the other, in the order asked for: later calls often count on what earlier ones did, and evidence of them
- * has one order only.
+ * Runs calls one after the other, in the order requested: later calls often rely on earlier ones, and their evidence
+ * has a single order.
  */
 async function* callTools(run: Run, calls: readonly ToolCall[]): AsyncGenerator<AgentEvent, ToolResult[]> {
   const results: ToolResult[] = [];
@@ -105,7 +105,7 @@ function failed(run: Run, error: unknown): AgentFailed {
 
 function failureOf(run: Run, error: unknown): RunFailure {
   if (error instanceof RunFailure) return error;
-  // A memory that gives up because it was told to.
+  // The memory gave up because it was told to.
   if (run.signal.aborted) return cancelled(run.signal);
   return new RunFailure("internal", "The run failed.", error);
 }

@@ -6,7 +6,7 @@ import { type Disbelieved, estimateTokens, NO_USAGE, type Usage } from "./usage.
 
 type ProviderUsage = LanguageModelV3Usage | LanguageModelV4Usage;
 
-/** How an answer ended, with what the provider says that it cost. */
+/** How an answer ended, with the usage reported by the provider. */
 export type Ending =
   | { readonly status: "succeeded"; readonly usage: ProviderUsage; readonly finishReason: FinishReason }
   | {
@@ -14,7 +14,7 @@ export type Ending =
       readonly failure: ModelFailure;
       readonly error: unknown;
       readonly usage?: ProviderUsage;
-      /** The stream broke: the provider did not say that it failed. */
+      /** The stream broke, without an error reported by the provider. */
       readonly isBroken?: true;
     }
   | { readonly status: "cancelled" };
@@ -25,7 +25,10 @@ export function failedEnding(error: unknown): Extract<Ending, { status: "failed"
   return { status: "failed", failure: describeFailure(error), error };
 }
 
-/** The ending that this part of a stream is, or undefined while the answer goes on. No part is the end of the stream. */
+/**
+ * The ending that this part of a stream represents; undefined while the answer continues. An undefined part is the
+ * end of the stream.
+ */
 export function endingOf(part: StreamPart | undefined): Ending | undefined {
   if (part === undefined) return { status: "failed", failure: CUT, error: new Error("The stream was cut.") };
   if (part.type === "error") return failedEnding(part.error);
@@ -39,11 +42,11 @@ export function endingOf(part: StreamPart | undefined): Ending | undefined {
   return { status: "failed", failure: unified === "error" ? MODEL_ERROR : INTERRUPTED, error, usage };
 }
 
-/** What is known of one question when it has ended. */
+/** What is known about a request when it has ended. */
 export interface EndedRequest {
   readonly ending: Ending;
   readonly received: Pick<Received, "bytes">;
-  /** Bytes that were sent, and those of them that are content; asked for only where they matter. */
+  /** Bytes sent, and the bytes of them that are content. Called only if they matter. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;
   /** Whether the provider had begun to answer. */
@@ -51,9 +54,10 @@ export interface EndedRequest {
 }
 
 /**
- * What an answer is charged: the provider's own count if that can be true, else an estimate from what was sent and received. An
- * attempt that the provider refused costs nothing. One that broke off or fell silent after the provider had begun to answer
- * costs what was sent, and so does a cancelled one: the provider has read it.
+ * The usage to charge for an answer: the provider's own count if that can be true, otherwise an estimate from what
+ * was sent and received. An attempt that the provider refused costs nothing. An attempt that broke off or fell silent
+ * after the provider had begun to answer costs what was sent, and so does a cancelled one, because the provider has
+ * read it.
  */
 export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest): Usage {
   const given = ending.status === "cancelled" ? undefined : ending.usage;
@@ -70,13 +74,13 @@ export function usageOf({ ending, received, wasOpened, ...sent }: EndedRequest):
   };
 }
 
-/** Nobody has counted anything: that nothing was used is an estimate too. */
+/** No tokens were counted, so zero is an estimate too. */
 const NOTHING_USED: Usage = { ...NO_USAGE, estimated: true };
 
-/** Why an answer ends that the provider had begun, and did not refuse. */
+/** Why an answer may end after the provider had begun it without refusing. */
 const LOST: ReadonlySet<string> = new Set(["cut", "timeout", "connection"]);
 
-/** What the provider counted; undefined for a count that is missing or cannot be true. */
+/** The provider's counts; undefined if missing or impossible. */
 interface Counts {
   readonly input?: number | undefined;
   readonly output?: number | undefined;
@@ -86,10 +90,10 @@ interface Counts {
 function countsOf(given: ProviderUsage | undefined, sentBytes: () => number, receivedBytes: number): Counts {
   if (given === undefined) return {};
   const { inputTokens, outputTokens, raw } = given;
-  // Some servers count what came from their cache apart from the rest, or reasoning apart from the answer.
+  // Some servers count cached input separately from the rest, or reasoning separately from the answer.
   const input = count(inputTokens.total, inputTokens.cacheRead, raw, INPUT_FIELDS);
   const output = count(outputTokens.total, outputTokens.reasoning, raw, OUTPUT_FIELDS);
-  // What a server sends that counts nothing, but has to send a number.
+  // Sent by servers that do not count but have to send a number.
   if (input === 0 && output === 0) return {};
   const believed = {
     input: credible(input, sentBytes),
@@ -104,7 +108,7 @@ function countsOf(given: ProviderUsage | undefined, sentBytes: () => number, rec
   };
 }
 
-/** A 0 stands for a count that is missing. */
+/** 0 stands for a missing count. */
 function isReported(tokens: number | undefined): boolean {
   return tokens !== undefined && tokens !== 0;
 }
@@ -115,22 +119,22 @@ function disbelievedOf(isInput: boolean, isOutput: boolean): Disbelieved | undef
   return isOutput ? "output_tokens" : undefined;
 }
 
-/** What the dialects call their counts. */
+/** The names of the counts in the dialects. */
 const INPUT_FIELDS = ["prompt_tokens", "input_tokens", "promptTokenCount"];
 const OUTPUT_FIELDS = ["completion_tokens", "output_tokens", "candidatesTokenCount", "thoughtsTokenCount"];
 
-/** Far more than any token has: the longest of known models have 128. */
+/** Far above the longest token of any known model, which has 128 bytes. */
 const MOST_BYTES_PER_TOKEN = 4_096;
 
 /**
- * Tokens that may be billed without being sent or received: reasoning, and what a provider puts in front of a prompt. Both
- * have to fit into the model's context window, and the large ones have 2^20 tokens.
+ * The most tokens that may be billed without being sent or received: reasoning, and the provider's own additions to a
+ * prompt. Both have to fit in the model's context window, which is at most 2^20 tokens for large models.
  */
 const MOST_UNSEEN_TOKENS = 1_048_576;
 
 /**
- * The count, as far as it is one: providers pass on what servers report, which may be anything, and turn a missing or `null`
- * count into 0, which would make the call free.
+ * The count, if it is one. Providers pass on whatever servers report, and turn a missing or `null` count into 0,
+ * which would make the call free.
  */
 function count(
   total: number | undefined,
@@ -149,8 +153,8 @@ function isCount(tokens: number | undefined): tokens is number {
 }
 
 /**
- * The count, unless so many bytes cannot be so many tokens: each token of what was sent or received has a byte at least.
- * `bytes` is asked for only if the count is very small or large.
+ * The count, unless this number of bytes cannot be this many tokens: each token sent or received has at least one
+ * byte. `bytes` is called only if the count is very small or very large.
  */
 function credible(tokens: number | undefined, bytes: () => number): number | undefined {
   if (tokens === undefined || (tokens >= MOST_BYTES_PER_TOKEN && tokens <= MOST_UNSEEN_TOKENS)) return tokens;

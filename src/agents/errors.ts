@@ -1,7 +1,6 @@
 /**
- * Thrown by a hook to refuse a call as a decision, not as a fault: the run ends with `agent.failed` and code `denied`.
- * The message is shown in that event, so it MUST hold nothing secret; `code` is for the host's own use, it finds it on
- * the event's `cause`.
+ * Thrown by a hook to refuse a call deliberately: the run ends with `agent.failed` and code `denied`. The message is
+ * shown in that event, so it MUST NOT contain secrets. `code` is for the host, which finds it on the event's `cause`.
  */
 export class AgentDenied extends Error {
   override readonly name = "AgentDenied";
@@ -13,7 +12,7 @@ export class AgentDenied extends Error {
   }
 }
 
-/** Thrown by a tool to tell the model what went wrong: the message is shown to the model and in `tool.result`. */
+/** Thrown by a tool to tell the model what went wrong. The message is shown to the model and in `tool.result`. */
 export class ToolError extends Error {
   override readonly name = "ToolError";
 }
@@ -27,12 +26,12 @@ export type AgentFailureCode =
   | "denied"
   | "internal";
 
-/** A model's answer exceeds a limit. The call fails, and the next model of the route is asked. */
+/** A model's answer exceeds a limit. The call fails, and the next model of the route is tried. */
 export class AnswerTooLarge extends Error {
   override readonly name = "AnswerTooLarge";
 }
 
-/** Ends the run from any depth; caught in one place and turned into `agent.failed`. Never leaves this folder. */
+/** Ends the run from any depth. Caught in one place and turned into `agent.failed`; never leaves this folder. */
 export class RunFailure extends Error {
   override readonly name = "RunFailure";
   readonly code: AgentFailureCode;

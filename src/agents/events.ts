@@ -2,33 +2,42 @@ import type { AgentFailureCode } from "./errors.ts";
 import type { JsonValue, ToolStatus } from "./message.ts";
 import type { Usage } from "./usage.ts";
 
-/** How a model said that it ended. `error` and `interrupted` never show: they are failures. */
+/**
+ * The reason that a model gave for the end of its answer. `error` and `interrupted` never appear here, because they
+ * are failures.
+ */
 export type FinishReason = "stop" | "length" | "content-filter" | "tool-calls" | "other";
 
-/** A step begins: one answer of a model and the tool calls that it asks for. Counted from 1, over resumed runs as well. */
+/**
+ * A step begins: one answer of a model and the tool calls that it requests. Steps count from 1, including those
+ * before the run was resumed.
+ */
 export interface StepStarted {
   readonly type: "step.started";
   readonly step: number;
 }
 
-/** This model is now being asked. */
+/** A request to this model begins. */
 export interface ModelStarted {
   readonly type: "model.started";
   readonly model: string;
 }
 
-/** Text of the model exactly as it came: a delta may end inside a surrogate pair. */
+/** Text of the model, unchanged: a delta may end inside a surrogate pair. */
 export interface OutputDelta {
   readonly type: "output.delta";
   readonly text: string;
 }
 
-/** The text since the last tool result is to be thrown away: the step is being tried again. */
+/** The text since the last tool result is to be discarded, because the step is tried again. */
 export interface OutputReset {
   readonly type: "output.reset";
 }
 
-/** `from` failed and `to` is tried. `reason` is one of few plain words, such as `timeout`, `rate_limited`, `http_500`. */
+/**
+ * `from` failed and `to` is tried. `reason` is one of a few plain words, such as `timeout`, `rate_limited`,
+ * `http_500`.
+ */
 export interface ModelFallback {
   readonly type: "model.fallback";
   readonly from: string;
@@ -36,7 +45,7 @@ export interface ModelFallback {
   readonly reason: string;
 }
 
-/** A model asked for this call. It has not been made yet, and may be refused. */
+/** A model requested this call. It has not been made yet, and may be refused. */
 export interface ToolCalled {
   readonly type: "tool.call";
   readonly id: string;
@@ -44,7 +53,7 @@ export interface ToolCalled {
   readonly arguments: JsonValue;
 }
 
-/** What came of the call. `durationMs` is the time in the tool alone, 0 when it was not called. */
+/** The result of a call. `durationMs` is the time spent in the tool, 0 if it was not called. */
 export interface ToolAnswered {
   readonly type: "tool.result";
   readonly id: string;
@@ -54,7 +63,7 @@ export interface ToolAnswered {
   readonly output: JsonValue;
 }
 
-/** The model has answered and its tools have run. `usage` is of the answer, without the attempts that failed. */
+/** The model has answered and its tools have run. `usage` is for the answer, without failed attempts. */
 export interface StepFinished {
   readonly type: "step.finished";
   readonly step: number;
@@ -63,7 +72,7 @@ export interface StepFinished {
   readonly finishReason: FinishReason;
 }
 
-/** The last event of a run that has an answer. `usage` is of every model call, failed attempts included. */
+/** The last event of a run with an answer. `usage` is for all model calls, including failed attempts. */
 export interface AgentFinished {
   readonly type: "agent.finished";
   readonly output: string;
@@ -71,14 +80,14 @@ export interface AgentFinished {
   readonly steps: number;
 }
 
-/** The last event of a run that has none. `message` is safe to show. */
+/** The last event of a run without an answer. `message` is safe to show. */
 export interface AgentFailed {
   readonly type: "agent.failed";
   readonly code: AgentFailureCode;
   readonly message: string;
   readonly usage: Usage;
   readonly steps: number;
-  /** What really happened, for the host's log. Not enumerable: it may hold secrets and never gets into JSON. */
+  /** The underlying error, for the host's log. Not enumerable: it may contain secrets and never appears in JSON. */
   readonly cause?: unknown;
 }
 

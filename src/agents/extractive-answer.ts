@@ -6,10 +6,13 @@ const QUOTE_LENGTH = 600;
 const REPORT_LENGTH = 2_000;
 
 const WHAT_I_AM =
-  "I am builtin/extractive: I quote what tools find, I don't generate text of my own. " +
-  "Configure a language model for answers that are written for you.";
+  "I am builtin/extractive: I quote what tools find and do not write text of my own. " +
+  "For written answers, configure a language model.";
 
-/** The answer to a question from what the tools found: quotes with their sources, plain reports, and who is speaking. */
+/**
+ * Composes an answer from the tools' results: quotes with their sources, plain reports, and a note on who is
+ * answering.
+ */
 export function composeAnswer({ question, results }: Turn): string {
   const passages: Passage[] = [];
   const reports: string[] = [];
@@ -22,7 +25,7 @@ export function composeAnswer({ question, results }: Turn): string {
   if (passages.length === 0 && reports.length === 0) {
     sections[0] =
       results.length === 0
-        ? "I have nothing to quote: no tool was offered that I could call with your question."
+        ? "I have nothing to quote: I was offered no tool that I can call with your question."
         : "I have nothing to quote: the tools found no passages for your question.";
   }
   return sections.filter((section) => section !== "").join("\n\n");
@@ -39,7 +42,7 @@ function quotes(question: string, passages: readonly Passage[]): string {
   });
   const opening = best.some(({ overlap }) => overlap > 0)
     ? "From what was found:"
-    : "Nothing that was found shares a word with the question; this came closest:";
+    : "Nothing found shares a word with your question. The closest match:";
   const list = sources.map((source, index) => `[${index + 1}] ${source}`);
   return `${opening}\n\n${lines.join("\n\n")}\n\nSources:\n${list.join("\n")}`;
 }
@@ -56,7 +59,7 @@ function report({ tool, status, value }: Finding): string {
   }
 }
 
-/** The passages of a search result, or undefined for any other answer. */
+/** The passages of a search result; undefined for any other result. */
 function passagesOf({ status, tool, value }: Finding): Passage[] | undefined {
   if (status !== "succeeded" || typeof value !== "object" || value === null) return undefined;
   const results: unknown = Reflect.get(value, "results");

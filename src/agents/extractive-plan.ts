@@ -10,15 +10,15 @@ export interface PlannedCall {
   readonly input: string;
 }
 
-/** Names under which a tool takes a question. */
+/** Parameter names that take a question. */
 const QUESTION_NAMES = ["query", "q", "question", "text", "search"];
-/** With no judgement of its own it should not call a whole catalogue. */
+/** The model cannot judge which tools help, so it must not call a whole catalogue. */
 const MAX_CALLS = 16;
 
 /**
- * The calls that need no understanding: tools that require nothing, and tools that require one text which can be the
- * question. The vault's come first, the others in the order offered. A tool's flags do not reach a model, so that
- * anything which requires more is left alone.
+ * Plans the calls that need no understanding: tools that require nothing, and tools that require a single text, which
+ * can be the question. The vault's tools come first, the others in the order offered. A tool's flags do not reach a
+ * model, so any tool that requires more is left alone.
  */
 export function planCalls(turn: Turn, tools: readonly OfferedTool[]): readonly PlannedCall[] {
   const fillable: { tool: string; input: string }[] = [];
@@ -34,7 +34,7 @@ export function planCalls(turn: Turn, tools: readonly OfferedTool[]): readonly P
     .map((call, index) => ({ id: `extractive_${turn.callsSoFar + index + 1}`, ...call }));
 }
 
-/** The arguments, or undefined where the tool wants what cannot be known. */
+/** The arguments; undefined if the tool requires something unknown. */
 function fill(schema: unknown, question: string): Record<string, string> | undefined {
   const required = field(schema, "required");
   const names: unknown[] = Array.isArray(required) ? required : [];
@@ -49,7 +49,7 @@ function fill(schema: unknown, question: string): Record<string, string> | undef
   return { [name]: typeof limit === "number" ? question.slice(0, limit) : question };
 }
 
-/** A string of any content: one of an enum or a pattern cannot be filled in with a question. */
+/** A string with any content. A string with an enum or a pattern cannot be a question. */
 function isText(property: unknown): boolean {
   return (
     field(property, "type") === "string" &&

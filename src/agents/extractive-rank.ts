@@ -1,11 +1,11 @@
-/** A piece of text that a search found, and where it stands. */
+/** A piece of text found by a search, with its source. */
 export interface Passage {
   readonly text: string;
   readonly source: string;
 }
 
 export interface RankedSentence extends Passage {
-  /** Distinct words of the question that it holds. */
+  /** The number of distinct words of the question that it contains. */
   readonly overlap: number;
 }
 
@@ -16,19 +16,22 @@ const STOP_WORDS = new Set(
   ).split(" "),
 );
 const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])|\n+/u;
-/** A question may be a million characters long; no one reads the words of a page for what is asked at its top. */
+/**
+ * The most characters of a question that are read: it may be a million characters long, and what it asks is at its
+ * beginning.
+ */
 const QUESTION_LENGTH = 4_096;
 const WORD = /\p{Script=Han}|[\p{L}\p{N}]+/gu;
 
-/** A heading says what the text below it is about, and nothing about it. */
+/** A heading names the topic of the text below it, but contains no information about it. */
 const HEADING = /^#{1,6}\s/;
-/** A sentence that holds less of the question than this share of what the best one holds is no answer beside it. */
+/** Sentences with a smaller share of the best one's overlap are left out. */
 const WORTH = 0.5;
 
 /**
- * The sentences that share most words with the question, best first, then in the order found. Where none shares a word,
- * the first sentence of the first passage; none at all where there are no passages. Headings stand aside where there is
- * anything else.
+ * The sentences that share most words with the question, best first, equal ones in the order found. If no sentence
+ * shares a word: a heading that does, else the first sentence. Empty without passages. Headings are used only if
+ * no sentence matches.
  */
 export function bestSentences(
   question: string,
@@ -43,7 +46,7 @@ export function bestSentences(
   for (const { text, source } of passages) {
     for (const piece of text.split(SENTENCE_END)) {
       const sentence = piece.trim();
-      // Passages overlap: what stands in two of them is quoted once.
+      // Passages overlap, so a sentence in two of them is quoted once.
       if (sentence === "" || seen.has(sentence)) continue;
       seen.add(sentence);
       const ranked = { text: sentence, source, overlap: shared(wanted, stems(sentence)) };
@@ -60,7 +63,7 @@ export function bestSentences(
   return matching.filter(({ overlap }) => overlap >= best * WORTH).slice(0, limit);
 }
 
-/** The source begins with the document's title. */
+/** A source begins with the document's title. */
 function isTitle(sentence: string, source: string): boolean {
   return source.toLowerCase().startsWith(sentence.toLowerCase());
 }
@@ -76,7 +79,7 @@ function stems(text: string): ReadonlySet<string> {
   return new Set(words.filter((word) => !STOP_WORDS.has(word)).map(stem));
 }
 
-/** Takes the commonest English endings off, so that "refunds" finds "refunded". */
+/** Removes the commonest English endings, so that "refunds" finds "refunded". */
 function stem(word: string): string {
   for (const ending of ["ingly", "edly", "ies", "ing", "ed", "es", "s", "e", "y"]) {
     if (word.endsWith(ending) && word.length - ending.length >= 3) return word.slice(0, -ending.length);

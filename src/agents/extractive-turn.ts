@@ -3,24 +3,24 @@ import { parseJson } from "../base/nesting.ts";
 
 type Output = LanguageModelV4ToolResultPart["output"];
 
-/** What a tool answered since the question was asked. */
+/** A tool's answer since the question was asked. */
 export interface Finding {
-  /** As people know it: `vault.search`. */
+  /** The name that people know: `vault.search`. */
   readonly tool: string;
   readonly status: "succeeded" | "failed" | "denied";
-  /** JSON where the answer is JSON, also when it came as text. */
+  /** Parsed if the answer is JSON, even if it came as text. */
   readonly value: unknown;
 }
 
-/** The question that stands, and what has been found for it. */
+/** The current question, and what has been found for it. */
 export interface Turn {
   readonly question: string;
   readonly results: readonly Finding[];
-  /** Calls in the whole conversation, for ids that do not repeat. */
+  /** Calls in the whole conversation, used to generate unique ids. */
   readonly callsSoFar: number;
 }
 
-/** Reads the last question out of a conversation, and the tool results that came after it. */
+/** Finds the last question of a conversation, and the tool results after it. */
 export function currentTurn(prompt: LanguageModelV4Prompt): Turn {
   const asked = prompt.findLastIndex(({ role }) => role === "user");
   let question = "";
@@ -39,7 +39,7 @@ export function currentTurn(prompt: LanguageModelV4Prompt): Turn {
   return { question, results, callsSoFar };
 }
 
-/** All text of a conversation, for counting. */
+/** All text of a conversation, for estimating tokens. */
 export function textOfPrompt(prompt: LanguageModelV4Prompt): string {
   const texts: string[] = [];
   for (const message of prompt) {
@@ -59,7 +59,7 @@ export function plain(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
 }
 
-/** Undoes what is done to names for providers that refuse dots. */
+/** Restores names that were changed for providers that reject dots. */
 function ownName(tool: string): string {
   return tool.replace("__", ".");
 }
@@ -82,7 +82,7 @@ function read(output: Output): Omit<Finding, "tool"> {
   }
 }
 
-/** Tools over MCP answer JSON as text. */
+/** MCP tools return JSON as text. */
 function parsed(text: string): unknown {
   if (!/^\s*[{[]/.test(text)) return text;
   try {

@@ -15,9 +15,9 @@ import { estimateTokens } from "./usage.ts";
 const TEXT_ID = "answer";
 
 /**
- * `builtin/extractive`, a model without weights and without a network. It calls the offered tools that it can fill in
- * itself (those that need nothing, or one text that can be the question; the vault's first), and then quotes the best
- * passages of what they found, with their sources. Deterministic: the same conversation gets the same answer.
+ * `builtin/extractive`, a model without weights and without a network. It calls the offered tools whose arguments it
+ * can fill in (tools that need nothing, or one text that can be the question; the vault's first), then quotes the
+ * best passages found, with their sources. Deterministic: the same conversation always gets the same answer.
  */
 export function extractiveModel(): LanguageModelV4 {
   return {
@@ -58,7 +58,7 @@ function think(options: LanguageModelV4CallOptions): Thought {
   };
 }
 
-/** There is no tokenizer: four bytes count as a token. */
+/** There is no tokenizer, so four bytes count as a token. */
 function usageOf(input: string, output: string): LanguageModelV4Usage {
   const total = estimateTokens(textBytes(output));
   return {
@@ -87,7 +87,7 @@ function* parts({ calls, text, usage, finishReason }: Thought): Generator<Langua
   yield { type: "finish", usage, finishReason };
 }
 
-/** One part for each read, so that a reader who stops costs nothing more. */
+/** Produces one part for each read, so that a reader that stops costs nothing more. */
 function streamOf(
   source: Generator<LanguageModelV4StreamPart, void>,
   signal: AbortSignal | undefined,

@@ -1,10 +1,10 @@
 import { APICallError } from "@ai-sdk/provider";
 import { AnswerTooLarge } from "./errors.ts";
 
-/** A failed model call in words that are safe to show: nothing of the upstream's text is in them. */
+/** A failed model call in words that are safe to show. They contain none of the upstream's text. */
 export interface ModelFailure {
   readonly reason: string;
-  /** Whether another model may succeed where this one failed. */
+  /** Whether another model may succeed. */
   readonly retryable: boolean;
 }
 
@@ -12,9 +12,9 @@ const TIMEOUT: ModelFailure = { reason: "timeout", retryable: true };
 const CONNECTION: ModelFailure = { reason: "connection", retryable: true };
 /** The stream ended before the answer was complete. */
 export const CUT: ModelFailure = { reason: "cut", retryable: true };
-/** The model said itself that it was interrupted. */
+/** The model itself reported that it was interrupted. */
 export const INTERRUPTED: ModelFailure = { reason: "interrupted", retryable: true };
-/** The model said itself that it failed. */
+/** The model itself reported that it failed. */
 export const MODEL_ERROR: ModelFailure = { reason: "error", retryable: true };
 const ANSWER_TOO_LARGE: ModelFailure = { reason: "answer_too_large", retryable: true };
 
@@ -40,18 +40,18 @@ const CONNECTION_CODES = new Set([
   "EPIPE",
   "UND_ERR_SOCKET",
 ]);
-/** Chains of causes are short; a cyclic one must end as well. */
+/** Chains of causes are short; the limit also ends cyclic ones. */
 const CAUSE_DEPTH = 8;
 
 /**
- * Whether the next model should be tried after this error of a provider. 400, 413, 422 and other 4xx are the request's
- * own fault and would fail anywhere; 401, 403 and 404 only mean that this model cannot be had.
+ * Whether to try the next model after this error of a provider. 400, 413, 422 and other 4xx are caused by the request
+ * and would occur with any model. 401, 403 and 404 only mean that this model is unavailable.
  */
 export function isRetryable(error: unknown): boolean {
   return describeFailure(error).retryable;
 }
 
-/** Sorts whatever a provider threw or streamed as an error. Unknown errors are retryable, with reason `error`. */
+/** Classifies an error that a provider threw or streamed. Unknown errors are retryable, with reason `error`. */
 export function describeFailure(error: unknown): ModelFailure {
   const status = statusOf(error);
   if (status !== undefined) return byStatus(status);
@@ -61,10 +61,10 @@ export function describeFailure(error: unknown): ModelFailure {
     const name = field(link, "name");
     if (name === "TimeoutError" || (typeof code === "string" && TIMEOUT_CODES.has(code))) return TIMEOUT;
     if (name === "AbortError" || (typeof code === "string" && CONNECTION_CODES.has(code))) return CONNECTION;
-    // How the AI SDK's providers say that a stream ended early: an invalid response of which there is no data.
+    // The AI SDK's form of a stream that ended early: an invalid response without data.
     if (name === "AI_InvalidResponseDataError" && field(link, "data") === undefined) return CUT;
   }
-  // Without a status no response came: the provider could not connect.
+  // Without a status there was no response: the provider could not be reached.
   if (APICallError.isInstance(error) && error.statusCode === undefined) return CONNECTION;
   return MODEL_ERROR;
 }

@@ -1,16 +1,16 @@
 import type { JsonValue, Message, ToolCall, ToolStatus } from "./message.ts";
 import type { Usage } from "./usage.ts";
 
-/** A model is about to be asked. `attempt` counts from 1 within the step. */
+/** A model is about to be called. `attempt` counts from 1 within the step. */
 export interface BeforeModelCall {
   readonly step: number;
   readonly model: string;
   readonly attempt: number;
-  /** The conversation as it will be sent, without the instructions. */
+  /** The conversation to be sent, without the instructions. */
   readonly messages: readonly Message[];
   /**
-   * Bytes of all that will be sent: instructions, messages, results and the definitions of the tools on offer, as JSON. Measured
-   * when it is first asked for.
+   * Size in bytes of everything to be sent, as JSON: instructions, messages, results and the definitions of the
+   * offered tools. Measured when first called.
    */
   sentBytes(): number;
   readonly signal: AbortSignal;
@@ -21,36 +21,42 @@ export interface AfterModelCall {
   readonly model: string;
   readonly attempt: number;
   readonly status: "succeeded" | "failed" | "cancelled";
-  /** What to charge: of a failed attempt an estimate if anything had come, of a cancelled one an estimate so far. */
+  /**
+   * The usage to charge. For a cancelled attempt it is an estimate up to then, and so it is for a failed one if
+   * anything was received.
+   */
   readonly usage: Usage;
-  /** As the hook before the call had it. */
+  /** As in the hook before the call. */
   sentBytes(): number;
-  /** What came, complete or not. */
+  /** The text received, complete or not. */
   readonly text: string;
-  /** Empty unless succeeded. With `text` it makes the assistant message of this step. */
+  /** Empty unless succeeded. Together with `text`, the assistant message of this step. */
   readonly toolCalls: readonly ToolCall[];
-  /** The provider's error as it is: it may hold secrets. */
+  /** The provider's error, unchanged: it may contain secrets. */
   readonly error?: unknown;
-  /** What went wrong in a plain word that is safe to show, such as `timeout`; as in `model.fallback`. */
+  /** The failure in a plain word that is safe to show, such as `timeout`; the same as in `model.fallback`. */
   readonly reason?: string;
   readonly durationMs: number;
 }
 
-/** A tool is about to be called, with arguments that passed its schema. */
+/** A tool is about to be called with arguments that passed its schema. */
 export interface BeforeToolCall {
   readonly id: string;
   readonly tool: string;
   readonly arguments: JsonValue;
-  /** A hook that waits long (for a person's approval) MUST give up when this aborts: hooks are never abandoned. */
+  /**
+   * A hook that waits a long time (for a person's approval) MUST give up when this aborts, because hooks are never
+   * abandoned.
+   */
   readonly signal: AbortSignal;
 }
 
-/** Refuses one call; the model is told the reason and goes on. */
+/** Refuses one call. The model is told the reason, and the run continues. */
 export interface Deny {
   readonly deny: string;
 }
 
-/** Why a call was `denied`, that is, refused before it reached the tool. */
+/** Why a call was `denied`, i.e. refused before it reached the tool. */
 export type Refusal =
   | "unknown_tool"
   | "invalid_arguments"
@@ -65,37 +71,38 @@ export interface AfterToolCall {
   readonly status: ToolStatus;
   /** What the model is shown. */
   readonly output: JsonValue;
-  /** False when the call was refused before it reached the tool. */
+  /** False if the call was refused before it reached the tool. */
   readonly dispatched: boolean;
-  /** With status `denied` only. */
+  /** Only with status `denied`. */
   readonly code?: Refusal;
   readonly durationMs: number;
-  /** What the tool threw. */
+  /** The error thrown by the tool. */
   readonly error?: unknown;
 }
 
 /**
- * Where a host adds evidence, budgets, approvals and checkpoints. A hook may be async; nothing goes on before it is done.
+ * Where a host adds evidence, budgets, approvals and checkpoints. Hooks may be async; the run waits for them.
  *
- * - A before-hook that throws stops the run before the call is made: `denied` for an AgentDenied, else `internal`.
+ * - A before-hook that throws stops the run before the call is made, with `denied` for an AgentDenied, otherwise
+ *   `internal`.
  * - An after-hook that throws fails the run with `internal`.
- * - `afterModelCall` is called exactly once for each `beforeModelCall` that did not throw, also when the run is
- *   cancelled or its reader has left.
- * - `afterToolCall` is called exactly once for each call that a model asked for, those refused without
- *   `beforeToolCall` (unknown, invalid, forbidden) included, except where `beforeToolCall` threw.
+ * - `afterModelCall` is called exactly once for each `beforeModelCall` that did not throw, even if the run is cancelled
+ *   or its reader has left.
+ * - `afterToolCall` is called exactly once for each call that a model requested, including calls refused without
+ *   `beforeToolCall` (unknown, invalid, forbidden), unless `beforeToolCall` threw.
  */
 export interface Hooks {
   beforeModelCall?(info: BeforeModelCall): void | Promise<void>;
   afterModelCall?(info: AfterModelCall): void | Promise<void>;
-  // biome-ignore lint/suspicious/noConfusingVoidType: a hook that only watches returns nothing at all.
+  // biome-ignore lint/suspicious/noConfusingVoidType: a hook that only observes returns nothing.
   beforeToolCall?(info: BeforeToolCall): void | Deny | Promise<void | Deny>;
   afterToolCall?(info: AfterToolCall): void | Promise<void>;
 }
 
-/** What the run may use; asked anew before every call. What is not forbidden is allowed. */
+/** What the run may use; checked before every call. Anything not forbidden is allowed. */
 export interface Policy {
-  /** A model refused here is skipped and never called. */
+  /** A refused model is skipped and never called. */
   allowModel?(id: string): boolean;
-  /** A tool refused here is not offered, and a call of it is denied. */
+  /** A refused tool is not offered, and calls of it are denied. */
   allowTool?(name: string): boolean;
 }

@@ -1,9 +1,9 @@
 import type { Message } from "./message.ts";
 
 /**
- * A conversation that outlives a run. `load` is called once before the first step. `append` is called once, after the
- * answer, with the prompt and everything that followed; a run that fails appends nothing, so that a conversation never
- * holds a question without its answer or a tool call without its result.
+ * A conversation that outlives a run. `load` is called once before the first step. `append` is called once after the
+ * answer, with the prompt and everything after it. A failed run appends nothing, so a conversation never contains a
+ * question without its answer or a tool call without its result.
  */
 export interface Memory {
   load(): readonly Message[] | Promise<readonly Message[]>;
@@ -11,11 +11,13 @@ export interface Memory {
 }
 
 export interface InMemoryOptions {
-  /** Oldest turns are forgotten past this many messages. Default 1,000. */
+  /** If there are more messages than this, the oldest turns are forgotten. Default 1,000. */
   readonly maxMessages?: number;
 }
 
-/** A conversation kept in this process. Turns are forgotten whole: it always begins with a user's message. */
+/**
+ * A conversation kept in this process. Turns are only forgotten as a whole, so it always begins with a user message.
+ */
 export function inMemory(options: InMemoryOptions = {}): Memory {
   const limit = options.maxMessages ?? 1_000;
   let messages: readonly Message[] = [];

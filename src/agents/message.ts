@@ -1,29 +1,32 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
 
-/** Anything `JSON.stringify` and `JSON.parse` take there and back. */
+/** Any value that survives `JSON.stringify` and `JSON.parse`. */
 export type JsonValue = JSONValue;
 export type JsonObject = JSONObject;
 
-/** `unknown`: the call was out when the run was cancelled; whether it took effect cannot be told from here. */
+/** `unknown`: the call was in flight when the run was cancelled, so it may or may not have taken effect. */
 export type ToolStatus = "succeeded" | "failed" | "denied" | "unknown";
 
-/** A call that a model asked for. */
+/** A call requested by a model. */
 export interface ToolCall {
   /** Unique within a conversation. */
   readonly id: string;
   readonly tool: string;
-  /** An object, or the raw text where the model sent no valid JSON. */
+  /** An object, or the raw text if the model sent invalid JSON. */
   readonly arguments: JsonValue;
-  /** Opaque signatures by provider, sent back with the call: Gemini refuses a call that returns without its own. */
+  /**
+   * Opaque signatures by provider, returned with the call: Gemini rejects calls that come back without their
+   * signature.
+   */
   readonly signatures?: Readonly<Record<string, string>>;
 }
 
-/** What came of one call. */
+/** The result of one call. */
 export interface ToolResult {
   readonly id: string;
   readonly tool: string;
   readonly status: ToolStatus;
-  /** What the model is shown: the tool's answer, cut where too long, or a sentence saying what went wrong. */
+  /** What the model is shown: the tool's answer, truncated if too long, or a sentence about what went wrong. */
   readonly output: JsonValue;
 }
 
@@ -39,11 +42,11 @@ export interface AssistantMessage {
   readonly toolCalls: readonly ToolCall[];
 }
 
-/** The results of the calls of the assistant message before it. */
+/** Results of the calls in the preceding assistant message. */
 export interface ToolMessage {
   readonly role: "tool";
   readonly results: readonly ToolResult[];
 }
 
-/** One message of a conversation. Plain JSON: it can be stored and given to another run, on another provider. */
+/** One message of a conversation. Plain JSON, so it can be stored and passed to another run with another provider. */
 export type Message = UserMessage | AssistantMessage | ToolMessage;

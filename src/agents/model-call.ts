@@ -9,7 +9,7 @@ import { isPromise, type Run } from "./run.ts";
 import { type ModelRequest, Upstream } from "./upstream.ts";
 import { NO_USAGE, type Usage } from "./usage.ts";
 
-/** What came of asking one model once. */
+/** The result of calling one model once. */
 export type ModelCall =
   | {
       readonly status: "succeeded";
@@ -22,13 +22,14 @@ export type ModelCall =
       readonly status: "failed";
       readonly failure: ModelFailure;
       readonly error: unknown;
-      /** Text has been passed on that is worth nothing now. */
+      /** Text was passed on that must be discarded. */
       readonly hasText: boolean;
     };
 
 /**
- * Asks one model once, between its two hooks. Yields what it says while it says it; what goes wrong upstream is in the
- * value returned. @throws RunFailure when the run is cancelled, a hook fails or a cap is exceeded.
+ * Calls one model once, between its two hooks. Yields the model's output as it arrives. Upstream failures are
+ * returned.
+ * @throws RunFailure if the run is cancelled, a hook fails or a limit is exceeded
  */
 export async function* callModel(
   run: Run,
@@ -59,14 +60,14 @@ export async function* callModel(
     if (exceeded || !run.signal.aborted) ending = { ...failedEnding(error), isBroken: true };
   } finally {
     upstream.close(ending.status === "succeeded");
-    // The reader of the events left at a yield: nobody is to be told if the hook fails, but it is still called.
+    // The reader left at a yield, so a failing hook can no longer be reported, but it is still called.
     if (hasLeft) await report().catch(() => {});
   }
   const call = await report();
   if (exceeded) throw exceeded;
   return call;
 
-  /** The after-hook and the charge; on each way out once. */
+  /** Calls the after-hook and counts the usage: exactly once, however the call ends. */
   async function report(): Promise<ModelCall> {
     const usage =
       ending === CANCELLED && !upstream.wasAsked
@@ -130,7 +131,7 @@ async function after(run: Run, request: ModelRequest, ending: Ending, told: Told
     const done = run.settings.hooks.afterModelCall?.(info);
     if (isPromise(done)) await done;
   } catch (cause) {
-    // What could not be recorded must not count as done: going on would act on an answer that nobody can prove.
+    // A call that could not be recorded must not count: the run would otherwise act on an answer without evidence.
     throw new RunFailure("internal", "The model call could not be recorded.", cause);
   }
 }

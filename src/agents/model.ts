@@ -1,20 +1,26 @@
 import type { LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 
-/** A model of any provider of the AI SDK's ecosystem. */
+/** A model of any AI SDK provider. */
 export type LanguageModel = LanguageModelV3 | LanguageModelV4;
 
-/** A model under a name of the host's choosing, such as `ollama/llama3.2`. */
+/** A model with a name chosen by the host, such as `ollama/llama3.2`. */
 export interface NamedModel {
   readonly id: string;
   readonly model: LanguageModel;
-  /** Milliseconds: where it asks to be left alone for longer (`Retry-After`), it is not waited for. Ten seconds at most. */
+  /**
+   * In milliseconds. A longer pause requested by the model (`Retry-After`) is not waited for, nor is any of more than
+   * ten seconds.
+   */
   readonly patienceMs?: number;
 }
 
-/** Without a name of its own a model is called `<provider>/<modelId>`. */
+/** Models without a name are called `<provider>/<modelId>`. */
 export type ModelOption = LanguageModel | NamedModel;
 
-/** The models to try, in order. @throws TypeError when there is none. */
+/**
+ * The models to try, in order.
+ * @throws TypeError if there is none
+ */
 export function namedModels(option: ModelOption | readonly ModelOption[]): readonly NamedModel[] {
   const models = isList(option) ? option : [option];
   if (models.length === 0) throw new TypeError("model: at least one model is needed");
@@ -23,7 +29,7 @@ export function namedModels(option: ModelOption | readonly ModelOption[]): reado
   );
 }
 
-/** `Array.isArray` does not narrow a readonly array out of a union. */
+/** `Array.isArray` cannot narrow a readonly array out of a union. */
 function isList<Item>(value: Item | readonly Item[]): value is readonly Item[] {
   return Array.isArray(value);
 }

@@ -8,7 +8,7 @@ import type { Tool } from "./tool.ts";
 import { createToolbox } from "./toolbox.ts";
 
 export interface AgentOptions {
-  /** Models in the order in which they are tried: each step begins with the first that the policy allows. */
+  /** Models in the order in which they are tried. Each step begins with the first that the policy allows. */
   readonly model: ModelOption | readonly ModelOption[];
   /** The system prompt. */
   readonly instructions?: string;
@@ -16,31 +16,34 @@ export interface AgentOptions {
   /** The conversation before the prompt. */
   readonly memory?: Memory;
   /**
-   * Steps taken already, to go on from after the prompt: of a run that was interrupted, as its hooks saw them. They
-   * count as steps. Calls of the last assistant message that have no result are made first; a host that does not know
-   * whether a call was out MUST give it the result `unknown` instead.
+   * Steps already taken after the prompt by an interrupted run, as its hooks received them. They count as steps.
+   * Calls of the last assistant message that have no result are made first; if the host does not know whether such a
+   * call was made, it MUST provide the result `unknown`.
    */
   readonly messages?: readonly Message[];
   readonly tools?: readonly Tool[];
-  /** Answers that a run may take. Default 20. */
+  /** The most answers in a run. Default 20. */
   readonly maxSteps?: number;
-  /** UTF-16 units that models may send in one run: text, reasoning and arguments, of every attempt. Default 4,000,000. */
+  /**
+   * The most UTF-16 code units that models may send in one run: text, reasoning and arguments, over all attempts.
+   * Default 4,000,000.
+   */
   readonly maxOutputCharacters?: number;
-  /** UTF-16 units of one tool's output that the model is shown. Default 100,000. */
+  /** The most UTF-16 code units of a tool's output that the model is shown. Default 100,000. */
   readonly maxToolOutputCharacters?: number;
-  /** Cancels the run: upstream and tools are told at once. */
+  /** Cancels the run; providers and tools are notified immediately. */
   readonly signal?: AbortSignal;
   readonly hooks?: Hooks;
   readonly policy?: Policy;
-  /** Milliseconds, for durations. Default `Date.now`. */
+  /** The clock for durations, in milliseconds. Default `Date.now`. */
   readonly now?: () => number;
-  /** Resolves after so many milliseconds, or rejects when the signal aborts. Default: a timer. */
+  /** Resolves after this many milliseconds, or rejects when the signal aborts. Default: a timer. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Ids for tool calls. Default: the model's own, numbered where it repeats one. */
+  /** Generates ids for tool calls. Default: the model's own ids, numbered if they repeat. */
   readonly newId?: () => string;
 }
 
-/** @throws TypeError that names the option. */
+/** @throws TypeError naming the option */
 export function settingsOf(options: AgentOptions): RunSettings {
   if (typeof options.prompt !== "string") throw new TypeError("prompt: must be a string");
   return {

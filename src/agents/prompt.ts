@@ -25,7 +25,9 @@ interface ToolResultPart {
     | { type: "execution-denied"; reason: string };
 }
 
-/** The part of the providers' prompt that the framework uses: the same in versions 3 and 4 of their interface. */
+/**
+ * The part of the provider prompt that the framework uses, which is the same in versions 3 and 4 of the interface.
+ */
 export type ProviderMessage =
   | { role: "system"; content: string }
   | { role: "user"; content: TextPart[] }
@@ -39,7 +41,7 @@ export interface ProviderTool {
   inputSchema: Record<string, unknown>;
 }
 
-/** A conversation as providers take it, made anew for every call: a provider may change what it is given. */
+/** Converts a conversation for providers. Returns new objects for every call, because a provider may modify them. */
 export function toProviderPrompt(
   instructions: string | undefined,
   messages: readonly Message[],
@@ -57,7 +59,7 @@ export function toProviderPrompt(
       case "assistant": {
         const content: (TextPart | ToolCallPart)[] = message.toolCalls.map((call) => callPart(call, toolbox));
         if (message.text !== "") content.unshift({ type: "text", text: message.text });
-        // Anthropic refuses a message that says nothing.
+        // Anthropic rejects empty messages.
         if (content.length > 0) prompt.push({ role: "assistant", content });
         break;
       }
@@ -86,7 +88,7 @@ function callPart(call: ToolCall, toolbox: Toolbox): ToolCallPart {
     type: "tool-call",
     toolCallId: call.id,
     toolName: toolbox.toProvider(call.tool),
-    // Providers take objects only. The model is told in the result that its arguments could not be read.
+    // Providers accept only objects. The result tells the model that its arguments could not be read.
     input: isJsonObject(call.arguments) ? call.arguments : {},
     ...(call.signatures === undefined ? {} : { providerOptions: signed(call.signatures) }),
   };

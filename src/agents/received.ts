@@ -9,15 +9,17 @@ export type StreamPart = LanguageModelV3StreamPart | LanguageModelV4StreamPart;
 type ToolCallPart = Extract<StreamPart, { type: "tool-call" }>;
 
 /**
- * Tool calls of one answer. Models that are in control ask for ten or twenty at once. The SDK's work grows with the square of
- * the calls that have begun: 64,000 of them held up the process for half a minute.
+ * The most tool calls in one answer. Sensible models request ten or twenty at once. The SDK's work grows with the
+ * square of the calls begun: 64,000 of them blocked the process for half a minute.
  */
 export const MAX_TOOL_CALLS = 128;
 
-/** Parts of one answer that carry nothing: a stream of them would go on for ever, since the output limit counts characters. */
+/**
+ * The most empty parts in one answer. The output limit counts characters, so a stream of empty parts would never end.
+ */
 const MAX_EMPTY_PARTS = 100_000;
 
-/** What has come of one answer. Linear in its length: parts are collected and joined once. */
+/** What has been received of one answer. Takes linear time: parts are collected and joined once. */
 export class Received {
   readonly #run: Run;
   readonly #text: string[] = [];
@@ -35,8 +37,8 @@ export class Received {
   }
 
   /**
-   * Takes one part in; text to be passed on is returned.
-   * @throws AnswerTooLarge for too many tool calls or empty parts; RunFailure when the run's output exceeds its limit
+   * Adds a part and returns the text to pass on, if any.
+   * @throws AnswerTooLarge for too many tool calls or empty parts; RunFailure if the run's output exceeds its limit
    */
   add(part: StreamPart): string | undefined {
     switch (part.type) {
@@ -61,7 +63,7 @@ export class Received {
       case "tool-call":
         this.#receive(part.toolCallId.length + part.toolName.length + part.input.length);
         this.#begun.add(part.toolCallId);
-        // What the provider runs itself is not ours to run.
+        // Tools that the provider runs itself are not run here.
         if (part.providerExecuted !== true) {
           this.#calls.push(part);
           this.#callBytes += textBytes(part.input);
@@ -76,31 +78,32 @@ export class Received {
 
   #receive(characters: number): void {
     if (characters > 0) this.#run.receive(characters);
-    else if (++this.#emptyParts > MAX_EMPTY_PARTS) throw new AnswerTooLarge("The model's answer has no end.");
+    else if (++this.#emptyParts > MAX_EMPTY_PARTS)
+      throw new AnswerTooLarge("The model's answer does not end.");
   }
 
-  /** Calls are counted when they begin: one that never ends takes memory as well. Several may come under one id. */
+  /** Counts calls when they begin, because an unfinished call takes memory too. Several may have the same id. */
   #limitCalls(): void {
     if (Math.max(this.#begun.size, this.#calls.length) <= MAX_TOOL_CALLS) return;
-    throw new AnswerTooLarge(`The model asked for more than ${MAX_TOOL_CALLS} tools at once.`);
+    throw new AnswerTooLarge(`The model requested more than ${MAX_TOOL_CALLS} tool calls at once.`);
   }
 
   get hasText(): boolean {
     return this.#text.length > 0;
   }
 
-  /** Complete once the stream is read no more. */
+  /** Complete only after the stream has been read. */
   get text(): string {
     this.#joined ??= this.#text.join("");
     return this.#joined;
   }
 
-  /** Everything generated, for an estimate: arguments come as deltas, as a whole, or both. */
+  /** Size of everything generated, for an estimate. Arguments come as deltas, as a whole, or both. */
   get bytes(): number {
     return textBytes(this.text) + this.#reasoningBytes + Math.max(this.#argumentBytes, this.#callBytes);
   }
 
-  /** The calls under ids of this run. To be asked once: each time gives new ids. */
+  /** The calls with ids of this run. MUST be called only once, since it generates new ids. */
   toolCalls(): readonly ToolCall[] {
     return this.#calls.map((part) => {
       const signatures = signaturesOf(part);
@@ -115,8 +118,8 @@ export class Received {
 }
 
 /**
- * What cannot be read, or is nested too deeply or too wide to be read, stays text: the call is refused for it, and the model is told.
- * Some providers send nothing for a tool without parameters.
+ * Arguments that cannot be parsed, or are nested too deeply or too wide, remain text. The call is then refused, and
+ * the model is told. Some providers send nothing for a tool without parameters.
  */
 function parseArguments(text: string): JsonValue {
   if (text.trim() === "") return {};
@@ -127,7 +130,10 @@ function parseArguments(text: string): JsonValue {
   }
 }
 
-/** The rest of the metadata (OpenAI's item ids) points at reasoning that is not kept, and would be refused alone. */
+/**
+ * Only signatures are kept. Other metadata (OpenAI's item ids) refers to reasoning that is not kept, and would be
+ * rejected without it.
+ */
 function signaturesOf({ providerMetadata }: ToolCallPart): Record<string, string> | undefined {
   if (providerMetadata === undefined) return undefined;
   const found: [string, string][] = [];

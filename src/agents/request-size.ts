@@ -1,38 +1,38 @@
 import type { Message, ToolCall } from "./message.ts";
 import type { Tool } from "./tool.ts";
 
-/** What a model is sent in one request. */
+/** The content of one request to a model. */
 export interface RequestContent {
   readonly instructions: string | undefined;
   readonly messages: readonly Message[];
-  /** Those whose definitions are sent. */
+  /** The tools whose definitions are sent. */
   readonly tools: readonly Tool[];
 }
 
-/** How a part is measured: what JSON and a provider's dialect put around it, and how a text counts. */
+/** How to measure a part: the overhead of JSON and of a provider's dialect, and the size of a text. */
 interface Measure {
   readonly message: number;
   readonly call: number;
   readonly tool: number;
   text(text: string): number;
-  /** Sizes of tools, for all steps of a run, and of their schemas, which all runs share. */
+  /** Cached sizes of tools, for all steps of a run, and of schemas, for all runs. */
   readonly known: WeakMap<object, number>;
 }
 
-/** Counts at least what any provider's dialect needs: roles, types, quotes, names, the keys of a tool's definition. */
+/** At least the overhead of any provider's dialect: roles, types, quotes, names, the keys of a tool's definition. */
 const WIRE: Measure = { message: 64, call: 192, tool: 160, text: jsonBytes, known: new WeakMap() };
 const CONTENT: Measure = { message: 0, call: 0, tool: 0, text: textBytes, known: new WeakMap() };
 
 /**
- * Bytes that a request to a model takes: instructions, messages, tool calls and results, and the definitions of all tools that
- * are offered, as JSON. Providers bill all of it. No less than what is sent, whatever the provider's dialect, but for the
- * request's own head (its model and options), which is shorter than 512 bytes.
+ * The size in bytes of a request to a model, as JSON: instructions, messages, tool calls and results, and the
+ * definitions of all offered tools, all of which providers bill. In every dialect it is at least what is sent, except
+ * for the head of the request (its model and options), which takes less than 512 bytes.
  */
 export function requestBytes(content: RequestContent): number {
   return sum(content, WIRE);
 }
 
-/** The same without what JSON adds: what there is for a model to read. */
+/** The same without the overhead of JSON: only what a model reads. */
 export function contentBytes(content: RequestContent): number {
   return sum(content, CONTENT);
 }
@@ -88,22 +88,25 @@ function once<Value extends object>(
   return bytes;
 }
 
-/** Some dialects carry a value as JSON within a string, where its quotes are escaped once more. */
+/** Some dialects carry a value as JSON inside a string, so its quotes are escaped again. */
 function valueBytes(value: unknown, measure: Measure): number {
   return measure.text(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** Bytes of the text in UTF-8, without encoding it. A lone surrogate half counts as its replacement character, three. */
+/**
+ * Bytes of a text in UTF-8, computed without encoding it. A lone surrogate counts as its replacement character, three
+ * bytes.
+ */
 export function textBytes(text: string): number {
   return scan(text, 0);
 }
 
-/** Bytes of the text as a JSON string's content: quotes, backslashes and control characters are escaped. */
+/** Bytes of a text inside a JSON string, with quotes, backslashes and control characters escaped. */
 export function jsonBytes(text: string): number {
   return scan(text, 1);
 }
 
-/** @param escaped 1: with what JSON adds, else 0 */
+/** @param escaped 1 to include JSON escapes, otherwise 0 */
 function scan(text: string, escaped: 0 | 1): number {
   let bytes = text.length;
   for (let index = 0; index < text.length; index++) {
@@ -114,7 +117,7 @@ function scan(text: string, escaped: 0 | 1): number {
     } else if (unit < 0x800) bytes += 1;
     else if (unit < 0xd800 || unit >= 0xe000) bytes += 2;
     else if (unit < 0xdc00 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00) {
-      // Both halves of a pair make four bytes together; their two units are counted already.
+      // A surrogate pair takes four bytes, of which its two code units are already counted.
       bytes += 2;
       index += 1;
     } else bytes += 2 + 3 * escaped;

@@ -1,12 +1,12 @@
 import { APICallError } from "@ai-sdk/provider";
 
-/** Nobody who waits for an answer is kept longer by a provider that has refused to give one. */
+/** The longest that a caller is kept waiting for a provider that has refused to answer. */
 const LONGEST_WAIT_MS = 10_000;
 
 /**
- * Milliseconds after which a provider asks to be tried again (RFC 9110, section 10.2.3), where its answer was 429 or 503 and
- * this is at most ten seconds; else undefined. A date is held against the answer's own `Date`, so that it does not matter
- * whose clock is wrong; without that it says nothing.
+ * The pause in milliseconds requested by a provider (RFC 9110, section 10.2.3), if it answered 429 or 503 and the
+ * pause is at most ten seconds; otherwise undefined. A date is compared with the response's own `Date`, so a wrong
+ * clock does not matter; without `Date` it is ignored.
  */
 export function retryAfter(error: unknown): number | undefined {
   if (!APICallError.isInstance(error)) return undefined;
@@ -14,9 +14,10 @@ export function retryAfter(error: unknown): number | undefined {
   const { "retry-after": given, date } = error.responseHeaders ?? {};
   if (given === undefined) return undefined;
   const isSeconds = /^\d+$/.test(given.trim());
-  // A date of HTTP begins with the name of its day; engines take much else for one, `-5` among it.
+  // An HTTP date begins with the name of its day. JavaScript engines parse many other texts as dates, for example
+  // `-5`.
   if (!isSeconds && !/^[A-Z][a-z]{2,8},? /.test(given)) return undefined;
   const ms = isSeconds ? Number(given) * 1_000 : Date.parse(given) - Date.parse(date ?? "");
-  // A date that is no date is not a number, and none of these.
+  // An invalid date is NaN, which fails this comparison.
   return ms <= LONGEST_WAIT_MS ? Math.max(0, ms) : undefined;
 }

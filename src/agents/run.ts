@@ -6,7 +6,7 @@ import type { Tool } from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
 import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
-/** What the options of a run come to, checked and with their defaults. */
+/** The options of a run, validated and with defaults. */
 export interface RunSettings {
   readonly models: readonly NamedModel[];
   readonly instructions: string | undefined;
@@ -24,7 +24,7 @@ export interface RunSettings {
 /** One run: its settings, and what it has used so far. */
 export class Run {
   readonly settings: RunSettings;
-  /** Aborts when the caller's signal does, and when the reader of the events has left. */
+  /** Aborts when the caller's signal does, or when the reader of the events has left. */
   readonly signal: AbortSignal;
   steps = 0;
   #usage: Usage = NO_USAGE;
@@ -40,7 +40,7 @@ export class Run {
     return this.#usage;
   }
 
-  /** The tools that a model is offered at this moment. */
+  /** The tools currently offered to the model. */
   offeredTools(): readonly Tool[] {
     const { toolbox, policy } = this.settings;
     return toolbox.tools.filter((tool) => policy.allowTool?.(tool.name) ?? true);
@@ -50,7 +50,10 @@ export class Run {
     this.#usage = addUsage(this.#usage, usage);
   }
 
-  /** Counts what a model sends, of every kind and attempt, against the cap. @throws RunFailure past it. */
+  /**
+   * Counts everything a model sends, of any kind and attempt, against the limit.
+   * @throws RunFailure beyond it
+   */
   receive(characters: number): void {
     this.#outputCharacters += characters;
     const limit = this.settings.maxOutputCharacters;
@@ -59,14 +62,14 @@ export class Run {
     }
   }
 
-  /** The ids that a conversation holds already are not given out again. */
+  /** Notes the ids in a conversation, so that they are not used again. */
   knowCalls(messages: readonly Message[]): void {
     for (const message of messages) {
       if (message.role === "assistant") for (const call of message.toolCalls) this.#callIds.add(call.id);
     }
   }
 
-  /** Some providers count their calls from 0 in every answer, so that their ids alone would not tell calls apart. */
+  /** Some providers number calls from 0 in every answer, so their ids are not unique. */
   callId(given: string): string {
     const base = this.settings.newId?.() ?? given;
     let id = base;
@@ -76,7 +79,7 @@ export class Run {
   }
 }
 
-/** Awaits only what is a promise: a hook that is not async costs no turn of the event loop. */
+/** Allows awaiting only actual promises: a synchronous hook then costs no turn of the event loop. */
 export function isPromise<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

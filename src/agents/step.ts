@@ -6,7 +6,7 @@ import { callModel, type ModelCall } from "./model-call.ts";
 import { retryAfter } from "./retry-after.ts";
 import type { Run } from "./run.ts";
 
-/** The answer of a step, and who gave it. */
+/** The answer of a step, with the model that gave it. */
 export type Answer = Extract<ModelCall, { status: "succeeded" }> & { readonly model: string };
 
 interface FailedAttempt {
@@ -17,10 +17,10 @@ interface FailedAttempt {
 }
 
 /**
- * One answer from the first model that gives one, always beginning with the first that the policy allows. Falling back
- * is safe at any moment: what a model asks of tools is done only when its answer is complete. Where the last one says that
- * it can be asked again soon, it is, once: there is nobody else to ask.
- * @throws RunFailure when no model answers, or none may be asked.
+ * Gets an answer from the first model that gives one, starting with the first that the policy allows. Falling back is
+ * always safe, because requested tools run only once the answer is complete. If the last model can be called again
+ * soon, it is, once, since no others are left.
+ * @throws RunFailure if no model answers, or none is allowed
  */
 export async function* answer(
   run: Run,
@@ -68,7 +68,10 @@ function failedAttempt(
   return { candidate, reason: failure.reason, error, hasText };
 }
 
-/** Waits as long as the provider asks for, where that is short. @throws RunFailure when the run is cancelled meanwhile */
+/**
+ * Waits as long as the provider asks, if that is short, and tells whether it may be called again.
+ * @throws RunFailure if the run is cancelled in the meantime
+ */
 async function mayAskAgain(run: Run, { candidate, error }: FailedAttempt): Promise<boolean> {
   const ms = retryAfter(error);
   if (ms === undefined || ms > (candidate.patienceMs ?? Number.POSITIVE_INFINITY)) return false;
@@ -78,7 +81,7 @@ async function mayAskAgain(run: Run, { candidate, error }: FailedAttempt): Promi
     if (run.signal.aborted) throw cancelled(run.signal);
     throw cause;
   }
-  // It may have been forbidden meanwhile.
+  // The policy may have changed while waiting.
   return isAllowed(run, candidate);
 }
 

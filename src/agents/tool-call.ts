@@ -18,13 +18,14 @@ interface Outcome {
 }
 
 /**
- * Makes one call: check, ask the hook, do, tell the hook. Whatever the tool does, the outcome is a result for the model.
- * @throws RunFailure when a hook fails.
+ * Makes one call: validates it, asks the hook, calls the tool, reports to the hook. Whatever the tool does, the model
+ * gets a result.
+ * @throws RunFailure if a hook fails
  */
 export async function* callTool(run: Run, call: ToolCall): AsyncGenerator<AgentEvent, ToolResult> {
   const { id, tool: name } = call;
   yield { type: "tool.call", id, tool: name, arguments: call.arguments };
-  // The reader may have taken its time, and stopped the run meanwhile.
+  // The run may have been stopped while the reader took its time.
   if (run.signal.aborted) throw cancelled(run.signal);
   const outcome = await outcomeOf(run, call);
   const { status, output, durationMs } = outcome;
@@ -39,7 +40,7 @@ async function outcomeOf(run: Run, call: ToolCall): Promise<Outcome> {
   const tool = toolbox.find(call.tool);
   if (!tool) {
     const names = toolbox.tools.map(({ name }) => name).filter(allows);
-    const known = names.length === 0 ? "There are none." : `There are: ${names.join(", ")}.`;
+    const known = names.length === 0 ? "No tools are available." : `The tools are: ${names.join(", ")}.`;
     return refused("unknown_tool", `There is no tool ${JSON.stringify(call.tool)}. ${known}`);
   }
   if (!allows(tool.name))
@@ -61,8 +62,8 @@ function unreadable(given: JsonValue): string {
   const excess = typeof given === "string" ? findExcess(given) : null;
   if (excess === null) return "The arguments are not a valid JSON object.";
   return excess === "levels"
-    ? `The arguments are nested too deeply: they may have ${MAX_NESTING} levels.`
-    : `The arguments have too many members: they may have ${MAX_MEMBERS}.`;
+    ? `The arguments are nested too deeply: at most ${MAX_NESTING} levels are allowed.`
+    : `The arguments have too many members: at most ${MAX_MEMBERS} are allowed.`;
 }
 
 function invalid(tool: Tool, input: JsonObject): string | undefined {
@@ -92,9 +93,9 @@ async function execute(run: Run, tool: Tool, callId: string, input: JsonObject):
     return ended("succeeded", toolOutput(await Promise.race([working, stopped]), maxToolOutputCharacters));
   } catch (error) {
     if (run.signal.aborted) {
-      return ended("unknown", "The run was cancelled while the tool was at work.", error);
+      return ended("unknown", "The run was cancelled while the tool was running.", error);
     }
-    // Any other error was not written for the model to read, and may hold secrets.
+    // Other errors were not written for the model, and may contain secrets.
     const message = error instanceof ToolError ? error.message : `The tool ${tool.name} failed.`;
     return ended("failed", toolOutput(message, maxToolOutputCharacters), error);
   } finally {
@@ -102,7 +103,7 @@ async function execute(run: Run, tool: Tool, callId: string, input: JsonObject):
   }
 }
 
-/** The reason for which the hook refuses the call, if it does. */
+/** The hook's reason for refusing the call, if it does. */
 async function before(run: Run, call: ToolCall): Promise<string | undefined> {
   const { id, tool, arguments: input } = call;
   try {
@@ -112,7 +113,7 @@ async function before(run: Run, call: ToolCall): Promise<string | undefined> {
   } catch (cause) {
     if (cause instanceof AgentDenied) throw new RunFailure("denied", cause.message, cause);
     if (run.signal.aborted) throw cancelled(run.signal);
-    throw new RunFailure("internal", `The call of ${tool} could not be prepared.`, cause);
+    throw new RunFailure("internal", `The call to ${tool} could not be prepared.`, cause);
   }
 }
 
@@ -122,7 +123,7 @@ async function after(run: Run, call: ToolCall, outcome: Outcome): Promise<void> 
     const done = run.settings.hooks.afterToolCall?.({ id, tool, arguments: input, ...outcome });
     if (isPromise(done)) await done;
   } catch (cause) {
-    // A call without evidence must not be followed by another, nor its result be used as if it had some.
-    throw new RunFailure("internal", `The call of ${tool} could not be recorded.`, cause);
+    // A call without evidence must not be followed by another, and its result must not be used.
+    throw new RunFailure("internal", `The call to ${tool} could not be recorded.`, cause);
   }
 }

@@ -1,14 +1,15 @@
 import type { JsonValue } from "./message.ts";
 
 /**
- * What a tool returned, as the model is shown it: text as it is, everything else as JSON has it (undefined is null).
- * Past `limit` characters it becomes text, cut, and says so. @throws TypeError for what JSON cannot hold.
+ * A tool's return value as shown to the model: text unchanged, everything else as in JSON (undefined is null). Beyond
+ * `limit` characters it becomes truncated text with a note.
+ * @throws TypeError if JSON cannot represent the value
  */
 export function toolOutput(value: unknown, limit: number): JsonValue {
   if (typeof value === "string") return cut(value, limit);
   const text = JSON.stringify(value) ?? "null";
   if (text.length > limit) return cut(text, limit);
-  // Parsed back, so that the tool keeps no hold of what the conversation says it answered.
+  // Parsed again, so that later changes by the tool do not affect the conversation.
   return JSON.parse(text);
 }
 

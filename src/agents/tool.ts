@@ -13,25 +13,25 @@ export interface ToolContext {
   readonly callId: string;
 }
 
-/** What the host knows of a tool beyond its schema. The framework passes the flags on and acts on neither. */
+/** What the host knows about a tool beyond its schema. The framework passes these flags on without acting on them. */
 export interface ToolFlags {
   /** It may destroy or change something outside. */
   readonly destructive?: boolean;
-  /** Calling it twice does no more than calling it once. */
+  /** Calling it twice has the same effect as calling it once. */
   readonly idempotent?: boolean;
 }
 
-/** A tool with its argument type erased, as the loop sees it. Made by `defineTool`. */
+/** A tool with its argument type erased, as the loop uses it. Created by `defineTool`. */
 export interface Tool extends ToolFlags {
-  /** `[a-zA-Z0-9_.-]`, 128 characters at most. */
+  /** `[a-zA-Z0-9_.-]`, at most 128 characters. */
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonSchema;
-  /** What is wrong with the arguments; empty when nothing is. Called before every `execute`. */
+  /** Problems of the arguments; empty if they are valid. Called before every `execute`. */
   validate(input: JsonObject): readonly FieldError[];
   /**
-   * Text, or anything that `JSON.stringify` takes; undefined stands for null.
-   * @throws ToolError with a message for the model. The model learns nothing of any other error.
+   * Returns text, or any value that `JSON.stringify` accepts; undefined becomes null.
+   * @throws ToolError with a message for the model. Other errors are not shown to the model.
    */
   execute(input: JsonObject, context: ToolContext): unknown;
 }
@@ -44,7 +44,7 @@ export interface TypedToolDefinition<Schema extends TSchema> extends ToolFlags {
   execute(input: Static<Schema>, context: ToolContext): unknown;
 }
 
-/** A tool whose input is a plain JSON Schema, as MCP servers and OpenAPI documents give it. */
+/** A tool whose input is a plain JSON Schema, as in MCP servers and OpenAPI documents. */
 export interface SchemaToolDefinition extends ToolFlags {
   readonly name: string;
   readonly description: string;
@@ -56,14 +56,19 @@ export interface SchemaToolDefinition extends ToolFlags {
 
 const NAME = /^[a-zA-Z0-9_.-]{1,128}$/;
 
-/** @throws TypeError when the name is not one that a tool can have. */
+/** @throws TypeError if the name is not valid for a tool */
 export function checkToolName(name: string): void {
   if (!NAME.test(name)) {
-    throw new TypeError(`tool name ${JSON.stringify(name)}: letters, digits, "_", "." and "-", 128 at most`);
+    throw new TypeError(
+      `tool name ${JSON.stringify(name)}: must be letters, digits, "_", "." and "-", at most 128 characters`,
+    );
   }
 }
 
-/** Makes a tool. @throws TypeError for a bad name. */
+/**
+ * Creates a tool.
+ * @throws TypeError for an invalid name
+ */
 export function defineTool<const Schema extends TSchema>(definition: TypedToolDefinition<Schema>): Tool;
 export function defineTool(definition: SchemaToolDefinition): Tool;
 export function defineTool<const Schema extends TSchema>(
@@ -80,14 +85,14 @@ function fromTypebox<const Schema extends TSchema>(definition: TypedToolDefiniti
     inputSchema: plain(definition.input),
     validate: (value) => input.errors(value),
     execute(value, context) {
-      // The loop has validated already. Asking again is what gives the arguments their type without a cast.
+      // Already validated by the loop. Checking again gives the arguments their type without a cast.
       if (!input.is(value)) throw new ToolError("The arguments are not valid.");
       return definition.execute(value, context);
     },
   };
 }
 
-/** A typebox schema is a JSON Schema; its hidden marks are no part of it. */
+/** A typebox schema is a JSON Schema with hidden properties, which are removed. */
 function plain(schema: TSchema): JsonSchema {
   return { ...schema };
 }
@@ -99,7 +104,7 @@ function fromJsonSchema(definition: SchemaToolDefinition): Tool {
     inputSchema: definition.inputSchema,
     validate(value) {
       if (definition.validate) return definition.validate(value);
-      // A host lists hundreds of upstream tools and calls a few: compile those only.
+      // A host lists hundreds of upstream tools but calls few, so only those are compiled.
       compiled ??= compile(definition.inputSchema);
       return compiled(value);
     },
@@ -110,11 +115,11 @@ function fromJsonSchema(definition: SchemaToolDefinition): Tool {
 function compile(schema: JsonSchema): Tool["validate"] {
   try {
     const input = validator(schema);
-    // Compiles it here, where a failure is expected.
+    // Triggers the compilation here, where a failure is handled.
     input.is(undefined);
     return (value) => input.errors(value);
   } catch {
-    // A schema from outside that cannot be compiled (an unknown reference) is its own server's to check.
+    // An external schema that cannot be compiled (an unknown reference) is left to its own server to check.
     return () => [];
   }
 }

@@ -3,21 +3,21 @@ import { checkToolName, type Tool } from "./tool.ts";
 /** OpenAI's limit, the lowest of the large providers. */
 const PROVIDER_NAME_LENGTH = 64;
 
-/** The tools of a run, under the names that providers take and back. */
+/** The tools of a run, with conversion between their own names and those for providers. */
 export interface Toolbox {
   readonly tools: readonly Tool[];
-  /** By its own name. */
+  /** Finds a tool by its own name. */
   find(name: string): Tool | undefined;
-  /** Also for a name that is no tool of this run, as an earlier conversation may hold. */
+  /** Also accepts names that are not tools of this run, since an earlier conversation may contain some. */
   toProvider(name: string): string;
-  /** What the model called, or the name as given where no tool has it. */
+  /** The tool that the model called; the given name if no tool has it. */
   fromProvider(name: string): string;
 }
 
 /**
- * Anthropic and OpenAI refuse dots in names, so that `vault.search` is offered as `vault__search`. No two tools get one
- * name: who needs no change keeps its own, and of the others a later one is numbered.
- * @throws TypeError for a bad name, or one that two tools have.
+ * Anthropic and OpenAI reject dots in names, so `vault.search` is offered as `vault__search`. All names are unique:
+ * tools whose names need no change keep them, and later ones of the others are numbered.
+ * @throws TypeError for an invalid or duplicate name
  */
 export function createToolbox(tools: readonly Tool[]): Toolbox {
   const byName = new Map<string, Tool>();

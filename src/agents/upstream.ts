@@ -4,20 +4,20 @@ import { toProviderPrompt, toProviderTools } from "./prompt.ts";
 import type { StreamPart } from "./received.ts";
 import type { Run } from "./run.ts";
 
-/** One question to one model. */
+/** One request to one model. */
 export interface ModelRequest {
   readonly candidate: NamedModel;
   readonly step: number;
-  /** From 1 within the step. */
+  /** Counts from 1 within the step. */
   readonly attempt: number;
   readonly messages: readonly Message[];
-  /** Bytes of what is sent (`requestBytes`). Measured when it is first asked for. */
+  /** Size of the request (`requestBytes`). Measured when first called. */
   readonly sentBytes: () => number;
-  /** Those of them that are not JSON's or the dialect's. */
+  /** Size of its content, without the overhead of JSON and the dialect. */
   readonly contentBytes: () => number;
 }
 
-/** The part of a stream's reader that is used here; the libraries' own types differ between Bun and Node. */
+/** The methods of a stream reader that are used here. The libraries' own types differ between Bun and Node. */
 interface PartReader {
   read(): Promise<{ readonly value?: StreamPart | undefined }>;
   cancel(reason: unknown): Promise<void>;
@@ -41,12 +41,15 @@ export class Upstream {
     return this.#wasAsked;
   }
 
-  /** Whether the provider has begun to answer: it has taken the prompt. */
+  /** Whether the provider has begun to answer, and so has accepted the prompt. */
   get wasOpened(): boolean {
     return this.#reader !== undefined;
   }
 
-  /** Sends the prompt. Rejects with the provider's error, or when the run is cancelled, whatever the provider does. */
+  /**
+   * Sends the prompt. Rejects with the provider's error, or as soon as the run is cancelled, even if the provider
+   * does not react.
+   */
   async open({ candidate, messages }: ModelRequest): Promise<void> {
     const { instructions, toolbox } = this.#run.settings;
     const tools = toProviderTools(this.#run.offeredTools(), toolbox);
@@ -61,7 +64,7 @@ export class Upstream {
     const stopped = new Promise<never>((_resolve, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     });
-    // A stream that opens after all has nobody left to read it.
+    // If the stream opens later, nobody is left to read it.
     opening.then(
       ({ stream }) => {
         if (signal.aborted) cancelQuietly(stream, signal.reason);
@@ -72,20 +75,20 @@ export class Upstream {
     this.#reader = stream.getReader();
   }
 
-  /** The next part; undefined at the end of the stream and as soon as the run is cancelled. */
+  /** The next part; undefined at the end of the stream or as soon as the run is cancelled. */
   async next(): Promise<StreamPart | undefined> {
     if (this.#controller.signal.aborted) return undefined;
     return (await this.#reader?.read())?.value;
   }
 
-  /** Lets go of the provider, which is told to stop when its answer is not complete. */
+  /** Releases the provider, and stops it if its answer is not complete. */
   close(isComplete: boolean): void {
     this.#run.signal.removeEventListener("abort", this.#abort);
     if (isComplete) this.#cancelReader(undefined);
-    else this.#stop(new DOMException("The answer is no longer wanted.", "AbortError"));
+    else this.#stop(new DOMException("The answer is no longer needed.", "AbortError"));
   }
 
-  /** A cancelled reader ends its pending read at once, also where the provider ignores the signal. */
+  /** Cancelling the reader ends a pending read immediately, even if the provider ignores the signal. */
   #stop(reason: unknown): void {
     this.#controller.abort(reason);
     this.#cancelReader(reason);
@@ -96,7 +99,7 @@ export class Upstream {
   }
 }
 
-/** What a provider throws while it is being stopped changes nothing. */
+/** Errors thrown by a provider while it is being stopped are ignored. */
 function cancelQuietly(stream: { cancel(reason: unknown): Promise<void> }, reason: unknown): void {
   stream.cancel(reason).catch(() => {});
 }

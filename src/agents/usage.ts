@@ -1,12 +1,12 @@
 /**
- * Tokens, as the provider counted them. `estimated` is true when a part of them was estimated from what was sent and received
- * instead, because the provider reported nothing that can be true.
+ * Tokens as counted by the provider. `estimated` is true if part of them was estimated from what was sent and
+ * received, because the provider reported no count that can be true.
  */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly estimated: boolean;
-  /** The counts that the provider reported and that cannot be true. Absent if there are none. */
+  /** Counts that the provider reported but that cannot be true. Absent if there are none. */
   readonly disbelieved?: Disbelieved;
 }
 
@@ -23,7 +23,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** Tokens of so many bytes of UTF-8, at four bytes a token, rounded up. */
+/** Estimated tokens of a text in UTF-8: four bytes each, rounded up. */
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }

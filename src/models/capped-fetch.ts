@@ -4,12 +4,15 @@ import { openFilesReserve } from "../base/open-files/reserve.ts";
 import type { ProviderKind } from "../config/config.ts";
 
 /**
- * Bytes of one event of a streamed answer, and of an answer that is no stream, such as an error. The longest honest event
- * repeats a whole answer: 1,000,000 characters of six bytes each, with what was asked.
+ * The most bytes of one event of a streamed answer, or of an unstreamed answer such as an error. The longest
+ * legitimate event repeats a whole answer: 1,000,000 characters of six bytes each, together with the request.
  */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** What providers' answers may hold: up to `bytes`, then a RangeError; past the limits of JSON, JsonTooLarge. */
+/**
+ * Limits for providers' responses. More than `bytes` cause a RangeError; exceeding the limits for JSON causes
+ * JsonTooLarge.
+ */
 export function answerLimits(bytes: number, json?: JsonLimits): BodyLimits {
   return {
     bytes,
@@ -20,14 +23,17 @@ export function answerLimits(bytes: number, json?: JsonLimits): BodyLimits {
 }
 
 /**
- * Members of one event, and of an answer that is no stream, of dialects whose events carry a step of the answer each. The
- * longest honest one has all tool calls of an answer at once: seven members each. The SDK looks through all calls that have
- * begun for each part of a call, so the square of this counts: 64,000 calls in one event held up the process for 34 s, as
- * many as there can be now for some 20 ms.
+ * The most members of one event, or of an unstreamed answer, in dialects whose events each carry a part of the
+ * answer. The longest legitimate event has all tool calls of an answer at once: seven members each. For each part of
+ * a call, the SDK searches all calls that have begun, so the square of this matters: 64,000 calls in one event
+ * blocked the process for 34 s, as many as are now possible for about 20 ms.
  */
 const STEP_MEMBERS = 4_096;
 
-/** Other dialects repeat what was asked, with the schemas of all tools, or have arguments as JSON: the default counts. */
+/**
+ * Other dialects repeat the request, with the schemas of all tools, or contain arguments as JSON, so the default
+ * applies.
+ */
 const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
   "openai-compatible": { members: STEP_MEMBERS },
   anthropic: { members: STEP_MEMBERS },
@@ -36,8 +42,8 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
 };
 
 /**
- * The `fetch` of the models' providers: an answer ends in an error if it would fill the memory or hold up the loop. On its
- * own, the SDK keeps an event without an end for ever, and 2 GB of an error.
+ * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop. The SDK by
+ * itself would buffer an endless event, or an error of 2 GB.
  */
 export function cappedFetch(kind: ProviderKind): typeof fetch {
   const limits = answerLimits(MOST_BYTES, LIMITS_BY_KIND[kind]);

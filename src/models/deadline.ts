@@ -8,8 +8,8 @@ import type { Clock } from "../base/clock.ts";
 type Open = (options: LanguageModelV4CallOptions) => PromiseLike<LanguageModelV4StreamResult>;
 
 /**
- * Streams from `open`, and gives up with a TimeoutError when nothing arrives for `timeoutMs`: neither the answer's
- * beginning nor its next part. Giving up aborts the upstream request. Time in which nobody reads does not count.
+ * Streams from `open`, and fails with a TimeoutError if nothing arrives for `timeoutMs`, whether the beginning of the
+ * answer or its next part. On timeout, the upstream request is aborted. Time in which nobody reads does not count.
  */
 export async function withDeadline(
   open: Open,
@@ -25,7 +25,7 @@ export async function withDeadline(
   let result: LanguageModelV4StreamResult;
   try {
     const opening = Promise.resolve(open({ ...options, abortSignal: signal }));
-    // Where silence wins the race, the provider's own late rejection must not surface as unhandled.
+    // If the timeout wins the race, the provider's own late rejection must not surface as unhandled.
     opening.catch(() => {});
     result = await Promise.race([opening, timedOut]);
   } catch (error) {
@@ -33,7 +33,7 @@ export async function withDeadline(
     throw silence.reason(error);
   }
   const reader = result.stream.getReader();
-  // Ends a pending read of a provider that ignores its signal.
+  // Ends a pending read even if the provider ignores its signal.
   timedOut.catch((reason) => reader.cancel(reason).catch(() => {}));
   silence.pause();
   const stream = new ReadableStream<LanguageModelV4StreamPart>(
@@ -65,7 +65,9 @@ export async function withDeadline(
   return { ...result, stream };
 }
 
-/** One timer for a whole stream: a part only notes when it came, since arming a timer for each costs more than it. */
+/**
+ * One timer for a whole stream: each part only records its time of arrival, since arming a timer for each costs more.
+ */
 class Silence {
   readonly #controller = new AbortController();
   readonly #timeoutMs: number;
@@ -105,7 +107,9 @@ class Silence {
     this.#cancel();
   }
 
-  /** A provider answers an abort with an error of its own; where silence was the cause, that is what happened. */
+  /**
+   * A provider responds to an abort with an error of its own. If the cause was silence, the TimeoutError replaces it.
+   */
   reason(error: unknown): unknown {
     return this.signal.aborted ? this.signal.reason : error;
   }
@@ -114,7 +118,8 @@ class Silence {
     this.#cancel = this.#clock.after(ms, () => {
       const left = this.#paused ? this.#timeoutMs : this.#since + this.#timeoutMs - this.#clock.monotonic();
       if (left > 0) this.#arm(left);
-      else this.#controller.abort(new DOMException(`nothing came for ${this.#timeoutMs} ms`, "TimeoutError"));
+      else
+        this.#controller.abort(new DOMException(`nothing arrived for ${this.#timeoutMs} ms`, "TimeoutError"));
     });
   }
 }

@@ -9,42 +9,39 @@ import { withDeadline } from "./deadline.ts";
 import { createProviders, type Provider } from "./providers.ts";
 import { Tiers } from "./tiers.ts";
 
-/** A model that may be called, under its name in the configuration. */
+/** A model that may be called, with its name in the configuration. */
 export interface OpenModel {
   readonly id: string;
   readonly model: LanguageModelV4;
-  /** Milliseconds of silence that are borne. */
+  /** The longest silence that is tolerated, in milliseconds. */
   readonly patienceMs: number;
 }
 
-/**
- * The one door to a model. Providers live inside it and nowhere else, so that there is no way to a model but with a
- * policy and a tier.
- */
+/** The only access to models. Providers are kept inside, so no model can be reached without a policy and a tier. */
 export interface ModelDoor {
   readonly tiers: Tiers;
   price(model: string): Price;
   /**
-   * The models of a tier that the policy allows, in the order to try them. `policy` is asked again at each call of a
-   * model: one that has been forbidden since is refused with `model_forbidden` before anything is sent.
+   * The models of a tier that the policy allows, in the order to try them. `policy` is called again for each model
+   * call: a model that has since been forbidden is refused with `model_forbidden` before anything is sent.
    * @throws Problem 422 `unknown_tier`, 403 `tier_forbidden`, 403 `model_forbidden`
    */
   open(policy: () => TierPolicy, tier: number): readonly OpenModel[];
   /**
-   * Waits until a request to the model may be in flight. To be awaited before a call's intent is written, so that nothing is
-   * waited for between the intent and the request. Workspaces take turns, and the last requests are for workspaces that have
-   * none in flight. Embedded models need no request.
-   * @returns the function that MUST be called when the call has ended
-   * Rejects with the signal's reason, and when far more calls wait than tasks can run
+   * Waits for a request slot for the model. MUST be awaited before a call's intent is written, so that nothing delays
+   * the request after the intent. Workspaces take turns, and the last slots are kept for workspaces without requests
+   * in flight. Embedded models need no slot. Rejects with the signal's reason, or if far more calls wait than tasks
+   * can run.
+   * @returns a function that MUST be called when the call has ended
    */
   enter(model: string, workspaceId: number, signal: AbortSignal): Promise<() => void>;
 }
 
-/** What the names of models begin with that are part of this program. */
+/** The prefix of the names of models that are part of this program. */
 const EMBEDDED = "builtin/";
-/** Requests that are left for workspaces that have none in flight. */
+/** Slots kept for workspaces without requests in flight. */
 const KEPT_FOR_OTHERS = 8;
-/** More than the tasks that a node runs, each of which waits for one at most. */
+/** More than the tasks that a node runs, each of which waits for at most one slot. */
 const MOST_WAITING = 100_000;
 
 export interface ModelConfig {
@@ -53,7 +50,7 @@ export interface ModelConfig {
   readonly prices: ReadonlyMap<string, Price>;
 }
 
-/** @param requests how many requests to models may be in flight at once */
+/** @param requests the most requests to models that may be in flight at once */
 export async function createModelDoor(
   config: ModelConfig,
   clock: Clock,
@@ -85,13 +82,13 @@ export async function createModelDoor(
     async enter(model, workspaceId, signal) {
       if (model.startsWith(EMBEDDED)) return () => {};
       const release = await slots.enter(workspaceId, signal);
-      if (release === null) throw new Error(`${MOST_WAITING} calls of models wait already`);
+      if (release === null) throw new Error(`${MOST_WAITING} model calls are already waiting`);
       return release;
     },
   };
 }
 
-/** The policy is held at the call itself, not only where the route was made. */
+/** Checks the policy at the call itself, not only when the route was determined. */
 function check(policy: TierPolicy, tier: number, id: string): void {
   if (allowsTier(policy, tier) && allowsModel(policy, id)) return;
   throw new Problem("model_forbidden", `The agent's policy no longer allows ${id} in tier ${tier}.`);

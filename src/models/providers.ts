@@ -4,16 +4,16 @@ import type { ProviderConfig } from "../config/config.ts";
 import { cappedFetch } from "./capped-fetch.ts";
 import { boundedFetch } from "./embed/fetch.ts";
 
-/** A configured source of models, not to be reached but through the door. */
+/** A configured source of models. MUST be reached only through the door. */
 export interface Provider {
   readonly timeoutMs: number;
   model(name: string): LanguageModelV4;
 }
 
-/** The embedded model answers at once; the timeout only bounds the tools' results that it reads. */
+/** The embedded model answers at once. The timeout only limits the tool results that it reads. */
 const BUILTIN: Provider = { timeoutMs: 60_000, model: () => extractiveModel() };
 
-/** Each kind's package is loaded only where it is configured: together they would add some 50 ms to every start. */
+/** Each kind's package is loaded only if configured: together they would add about 50 ms to every start. */
 export async function createProviders(
   configured: ReadonlyMap<string, ProviderConfig>,
 ): Promise<ReadonlyMap<string, Provider>> {
@@ -25,8 +25,8 @@ export async function createProviders(
 }
 
 /**
- * One object a model, however many tasks use it: the SDK builds a schema for each, and a fresh one a task cost 10 to 25 %
- * of a stream's time. There are as many as the configuration names.
+ * Returns one object for each model, however many tasks use it. The SDK builds a schema for each object: a new one
+ * for every task took 10 to 25 % of a stream's time. There are only as many as the configuration names.
  */
 function remember(make: (model: string) => LanguageModelV4): (model: string) => LanguageModelV4 {
   const made = new Map<string, LanguageModelV4>();
@@ -73,8 +73,8 @@ async function modelFactory(
 }
 
 /**
- * A provider's model that turns texts into vectors; undefined for a kind whose API has none. Not for generating text:
- * it goes around the door, which guards what an agent may be answered by.
+ * A provider's model that converts texts to vectors; undefined for a kind whose API has none. It bypasses the door,
+ * which controls the models that agents get answers from, so it MUST NOT be used to generate text.
  */
 export async function createEmbeddingModel(
   name: string,

@@ -19,7 +19,10 @@ export class Tiers {
     return [...this.#tiers.keys()];
   }
 
-  /** The lowest tier that a policy allows. @throws Problem 403 `tier_forbidden` when it allows none. */
+  /**
+   * The lowest tier that a policy allows.
+   * @throws Problem 403 `tier_forbidden` if it allows none
+   */
   lowest(policy: TierPolicy): number {
     for (const tier of this.#tiers.keys()) if (allowsTier(policy, tier)) return tier;
     throw new Problem("tier_forbidden", "The agent's policy allows none of the configured tiers.");
@@ -34,7 +37,7 @@ export class Tiers {
     if (!configured) {
       throw new Problem(
         "unknown_tier",
-        `There is no tier ${tier}; configured: ${this.numbers().join(", ")}.`,
+        `There is no tier ${tier}. The configured tiers are ${this.numbers().join(", ")}.`,
         {
           errors: [{ path: "/tier", message: `must be one of ${this.numbers().join(", ")}` }],
         },
@@ -48,7 +51,7 @@ export class Tiers {
       const why =
         unreadable === undefined
           ? ""
-          : ` Its models.deny holds ${JSON.stringify(unreadable)}, which is not a pattern and denies every model.`;
+          : ` Its models.deny contains ${JSON.stringify(unreadable)}, which is not a pattern and denies every model.`;
       throw new Problem(
         "model_forbidden",
         `The agent's policy allows none of the models of tier ${tier}.${why}`,

@@ -9,24 +9,24 @@ import { saveOwnCall } from "./run/progress.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { insertTask } from "./store.ts";
 
-/** What is to be done, checked against everything but the moment in which it is written. */
+/** A new task's request. Everything is checked except what depends on the moment of writing. */
 export interface NewTaskRequest {
   readonly agent: Agent;
   readonly tier: number;
   readonly tools: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
-  /** The prompt, as the intent's payload. */
+  /** The prompt; stored as the intent's payload. */
   readonly input: string;
   readonly key?: IdempotencyKey | undefined;
-  /** The task is this call of a tool, and asks no model. */
+  /** The task consists of this one tool call, and asks no model. */
   readonly call?: ToolCall;
-  /** Writes what lasts exactly where the task is made; what it throws refuses the task. */
+  /** Runs inside the transaction that creates the task. If it throws, the task is refused. */
   readonly within?: ((tx: Tx, id: string) => Promise<void>) | undefined;
 }
 
 export interface Dispatched {
   readonly id: string;
-  /** The idempotency key had made this task before. */
+  /** Whether the idempotency key had already made this task. */
   readonly replayed: boolean;
 }
 
@@ -34,8 +34,8 @@ export interface Dispatched {
 const FIRST_EVENT = 2;
 
 /**
- * Makes a task durable, with the intent that is its evidence, and queues it.
- * @throws Problem 429 `queue_full`, 409 `agent_stopped`, 503 `draining`; nothing is written then
+ * Makes a task durable, together with the intent that is its evidence, and queues it.
+ * @throws Problem 429 `queue_full`, 409 `agent_stopped`, 503 `draining`; then nothing is written
  */
 export async function acceptTask(
   parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids" | "watch">,
@@ -49,7 +49,7 @@ export async function acceptTask(
   const place = scheduler.reserve(workspaceId);
   const id = ids("task");
   call.about({ task: id });
-  // There before the task can be seen, so that whoever finds it also finds its events.
+  // Opened before the task becomes visible, so that everyone who finds the task also finds its events.
   hub.open(id, FIRST_EVENT, call.via);
   let raced: string | undefined;
   try {
@@ -61,7 +61,7 @@ export async function acceptTask(
         await record({ task: first, detail: { replayed: 1 } });
         return first;
       }
-      // The agent as it is now: a stop that came in between holds.
+      // Read the agent again: it may have been stopped since the request was checked.
       if (!(await agents.isActive(tx, workspaceId, agent.id))) {
         throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
       }
@@ -94,13 +94,13 @@ export async function acceptTask(
     return { id: raced, replayed: true };
   }
   place.enqueue({ workspaceId, taskId: id, agentId: agent.id });
-  // It was written in the moment of the stop: the next start runs it, and its readers resume there.
+  // The task was written while the process was stopping: the next start runs it, and its readers resume there.
   if (signal.aborted) hub.find(id)?.close(null);
   return { id, replayed: false };
 }
 
 export function draining(): Problem {
-  return new Problem("draining", "The server is shutting down and takes no new tasks.", {
+  return new Problem("draining", "The server is shutting down and accepts no new tasks.", {
     headers: { "Retry-After": "5" },
   });
 }

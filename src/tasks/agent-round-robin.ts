@@ -1,16 +1,16 @@
 import type { Queued } from "./scheduler.ts";
 
 /**
- * The waiting tasks of one workspace. Agents take turns, one task each; an agent's own tasks are served in the order in
- * which they came. An agent that comes anew is the last of the round, and so is one that has had its turn. Each step takes
- * the same time, however many wait.
+ * The waiting tasks of one workspace. Agents take turns, one task each; an agent's own tasks are served in order of
+ * arrival. An agent that joins the round goes to its end, and so does one that has had its turn. Every operation
+ * takes constant time, however many tasks wait.
  */
 export class AgentRoundRobin {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #places = new Map<string, Link<Queued>>();
-  /** The tasks of each agent that has any. */
+  /** The waiting tasks of each agent that has any. */
   readonly #lines = new Map<number, Link<Chain<Queued>>>();
-  /** Whose turn is next, and who follows. */
+  /** The agents' lines, the next one first. */
   readonly #round = new Chain<Chain<Queued>>();
 
   get size(): number {
@@ -21,7 +21,7 @@ export class AgentRoundRobin {
     return this.#places.has(taskId);
   }
 
-  /** Puts a task behind its agent's others. One that waits already keeps its place. */
+  /** Adds a task after its agent's other tasks. A task that is already waiting keeps its place. */
   add(queued: Queued): void {
     const { agentId, taskId } = queued;
     if (this.#places.has(taskId)) return;
@@ -33,7 +33,7 @@ export class AgentRoundRobin {
     this.#places.set(taskId, line.value.append(queued));
   }
 
-  /** False when it is not waiting. */
+  /** Returns false if the task is not waiting. */
   remove(taskId: string): boolean {
     const place = this.#places.get(taskId);
     if (!place) return false;
@@ -48,7 +48,7 @@ export class AgentRoundRobin {
     return true;
   }
 
-  /** Takes out the task whose turn it is. Undefined when none waits. */
+  /** Removes and returns the task whose turn it is; undefined if none waits. */
   take(): Queued | undefined {
     const line = this.#round.first;
     const next = line?.value.first?.value;
@@ -61,12 +61,12 @@ export class AgentRoundRobin {
     return next;
   }
 
-  /** All that wait, in the order in which they came. */
+  /** All waiting tasks, in order of arrival. */
   all(): Queued[] {
     return [...this.#places.values()].map(({ value }) => value);
   }
 
-  /** An agent's, in the order in which they will be served. */
+  /** An agent's waiting tasks, in the order in which they will be served. */
   of(agentId: number): Queued[] {
     return this.#lines.get(agentId)?.value.toArray() ?? [];
   }
@@ -78,7 +78,7 @@ interface Link<T> {
   after: Link<T> | null;
 }
 
-/** A doubly linked list: of what stands first in a `Map`, finding it takes as long as what was deleted before it. */
+/** A doubly linked list. Finding the first item of a `Map` takes time proportional to the deletions before it. */
 class Chain<T> {
   #first: Link<T> | null = null;
   #last: Link<T> | null = null;

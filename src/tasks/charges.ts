@@ -1,11 +1,11 @@
 import type { Tx } from "../store/db.ts";
 
-/** A model that is about to be asked. */
+/** A model call that is about to be made. */
 export interface OpenModelCall {
-  /** Of the intent. */
+  /** Seq of the intent. */
   readonly seq: number;
   readonly model: string;
-  /** Micro-credits that are charged where the outcome never comes. */
+  /** Micro-credits to charge if the outcome is never recorded. */
   readonly reserved: number;
 }
 
@@ -21,7 +21,7 @@ export async function openModelCall(
   );
 }
 
-/** Adds what a tool call cost, in micro-credits. */
+/** Adds the cost of a tool call, in micro-credits. */
 export async function chargeTask(tx: Tx, workspaceId: number, id: string, micros: number): Promise<void> {
   if (micros === 0) return;
   await tx.run("UPDATE tasks SET credits = credits + $3 WHERE workspace_id = $1 AND id = $2", [
@@ -35,7 +35,7 @@ export interface ModelCallCharge {
   readonly credits: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** 1 for an answer that was taken, 0 for an attempt that failed. */
+  /** 1 for an accepted answer, 0 for a failed attempt. */
   readonly steps: number;
 }
 

@@ -6,17 +6,18 @@ import type { Task } from "./task.ts";
 import type { ProvenTask } from "./task-evidence.ts";
 
 /**
- * `trusted`: the rows are as this server wrote them and agree with the ledger. `ended`: the ledger has the task's end. `unknown`:
- * the ledger has not dispatched it. `changed`: it has, and the rows say something else than was written.
+ * `trusted`: the rows are as this server wrote them and agree with the ledger. `ended`: the ledger contains the
+ * task's end. `unknown`: the ledger contains no dispatch of the task. `changed`: it does, but the rows differ from
+ * what was written.
  */
 export type StoredTaskState = "trusted" | "ended" | "unknown" | "changed";
 
 type Reads = Pick<Sql, "all" | "get" | "seals">;
 
 /**
- * Whether a task that the store has as open may be acted on after a start. Its seal covers what it may do and for whom; the
- * ledger says that it was dispatched, that it has not ended, and which of its calls are open; texts are held against the hashes in
- * their entries.
+ * Decides whether a task that is open in the store may be resumed after a start. Its seal covers what it may do and
+ * for whom. The ledger shows that it was dispatched, that it has not ended and which of its calls are open. Texts are
+ * compared with the hashes in their entries.
  */
 export async function checkStoredTask(
   sql: Reads,
@@ -39,7 +40,7 @@ export async function checkStoredTask(
   return isIntact ? "trusted" : "changed";
 }
 
-/** Each call that the rows have as open is one whose intent is in the ledger, and its outcome is not. */
+/** Whether each call that is open in the rows has an intent in the ledger but no outcome. */
 function areCallsProven({ openModelCall, toolsCalled }: Task, { open, outcomes }: ProvenTask): boolean {
   if (openModelCall !== null && open.get(openModelCall)?.action !== "model.call") return false;
   return toolsCalled.every(({ intentSeq, outcomeSeq, status, durationMs, tool }) => {
@@ -59,7 +60,7 @@ async function areResultsIntact(sql: Reads, task: Task, { outcomes }: ProvenTask
   return true;
 }
 
-/** Whether a text is the one that its entry was made with; one that was erased is no other. */
+/** Whether a text matches the hash in its entry. An erased text does. */
 async function isText(
   sql: Reads,
   workspaceId: number,

@@ -3,24 +3,24 @@ import type { TaskStatus } from "./task.ts";
 
 export interface TaskFilter {
   readonly agent?: string | undefined;
-  /** The agent that the caller acts as: it sees that agent's tasks alone. */
+  /** The agent that the caller acts as. It sees only that agent's tasks. */
   readonly agentId?: number | undefined;
   readonly status?: TaskStatus | undefined;
 }
 
-/** Ids of one page. `more`: others follow. */
+/** The ids of one page. `more`: there are further pages. */
 export interface ChosenTasks {
   readonly ids: readonly string[];
   readonly more: boolean;
 }
 
 /**
- * Bytes of texts on one page. A limit of items alone would let 200 prompts of a million characters into one answer,
- * which is built and written in one go.
+ * The most bytes of texts on one page. A limit on items would still allow 200 prompts of a million characters in one
+ * response, which is built and written at once.
  */
 export const PAGE_BYTES = 4 * 1024 * 1024;
 
-/** The partial indexes of the schema are found only where their condition stands in the SQL itself. */
+/** SQLite uses a partial index only if its condition appears literally in the query. */
 const OPEN = "finished_at IS NULL";
 const ENDED = "finished_at IS NOT NULL";
 const STATUS_CONDITION: Record<TaskStatus, { readonly ended: boolean; readonly sql: string }> = {
@@ -32,7 +32,10 @@ const STATUS_CONDITION: Record<TaskStatus, { readonly ended: boolean; readonly s
   cancelled: { ended: true, sql: `${ENDED} AND status = 'cancelled'` },
 };
 
-/** Ids that match, newest first, before the id `before`: `limit` at most, and no more than `PAGE_BYTES` allow (but one). */
+/**
+ * The ids of matching tasks, newest first, before the id `before`: at most `limit`, and no more than `PAGE_BYTES`
+ * allow, but at least one.
+ */
 export async function chooseTasks(
   db: Db,
   workspaceId: number,
@@ -52,7 +55,7 @@ export async function chooseTasks(
   return { ids, more: ids.length < found.length };
 }
 
-/** No text is read here, and each combination of filters has an index of its own order: nothing is scanned or sorted. */
+/** Reads no texts. Each combination of filters has an index in its own order, so nothing is scanned or sorted. */
 async function matching(
   db: Db,
   workspaceId: number,
@@ -62,7 +65,7 @@ async function matching(
 ): Promise<string[]> {
   if (agent === undefined && agentId === undefined)
     return page(db, workspaceId, undefined, status, count, before);
-  // A name that was freed and taken again stands for several agents; their tasks are merged, each from its own index.
+  // If a name was freed and reused, it belongs to several agents. Their tasks are merged, each from its own index.
   const agents = await agentIds(db, workspaceId, agent, agentId);
   const pages: string[][] = [];
   for (const id of agents) pages.push(await page(db, workspaceId, id, status, count, before));
@@ -99,7 +102,7 @@ async function page(
   const wanted = status && STATUS_CONDITION[status];
   if (agentId !== undefined) {
     values.push(agentId);
-    // Of open tasks there are never many: their index is read whole, rather than the agent's whole history.
+    // There are never many open tasks, so their index is read as a whole rather than the agent's entire history.
     conditions.push(wanted?.ended === false ? "+agent_id = $4" : "agent_id = $4");
   }
   if (wanted) conditions.push(wanted.sql);
@@ -110,7 +113,7 @@ async function page(
   return rows.map((row) => row.id);
 }
 
-/** Bytes of what a task shows that a client may have made long. SQLite knows them without reading the texts. */
+/** Size of the parts of a task whose length clients control. SQLite knows it without reading the texts. */
 async function textBytes(
   db: Db,
   workspaceId: number,

@@ -13,8 +13,8 @@ const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 1_000;
 
 /**
- * Reads a task, and tries until it can be read: it was accepted, so that it must not be left lying. Undefined where it is
- * not there, or the process ends before it can be read.
+ * Reads a task, retrying until it succeeds: an accepted task must not be forgotten. Undefined if the task does not
+ * exist as it was written, or if the process stops before the task can be read.
  */
 export async function takeUp(
   parts: Pick<TaskParts, "db" | "clock" | "log">,
@@ -26,14 +26,16 @@ export async function takeUp(
     try {
       const task = await findSealedTask(parts.db, queued.workspaceId, queued.taskId);
       if (!task)
-        parts.log.error("a queued task is not in the store as it was written", { task: queued.taskId });
+        parts.log.error("a queued task is missing from the store or was changed there", {
+          task: queued.taskId,
+        });
       return task;
     } catch (error) {
       const interruption = interruptionOf(signal);
       interruption?.putOff();
       retries.refused.emit();
       if (stopping.aborted) {
-        parts.log.error("a task cannot be read, and is left to the next start", {
+        parts.log.error("a task cannot be read and is left to the next start", {
           task: queued.taskId,
           ...interruption?.decision?.facts(),
           error,
@@ -49,9 +51,9 @@ export async function takeUp(
 }
 
 /**
- * Ends a task durably: tries until the store takes it, or the process is told to stop (a later start ends it then). An
- * end that is refused for what is in it is written once more, as a failure with nothing in it that could be refused.
- * @returns false where it could not be written
+ * Ends a task durably. Retries until the store accepts the end or the process is told to stop; then a later start
+ * ends the task. If the store refuses the end because of its contents, it is written once more as a bare failure.
+ * @returns false if it could not be written
  */
 export async function endTask(
   parts: TaskParts,
@@ -106,7 +108,7 @@ export async function endTask(
         isLate = true;
         await pause(clock, wait, signals);
       } else {
-        parts.log.error("a task's end was refused, and is written without what is in it", {
+        parts.log.error("a task's end was refused, and is written again as a bare failure", {
           task: task.id,
           owed: owed?.credits ?? 0,
           error,
@@ -118,7 +120,9 @@ export async function endTask(
   }
 }
 
-/** Resolves after the time, as soon as one of the signals aborts that has not yet, or when all are tried again. */
+/**
+ * Resolves after the given time, when a signal aborts that was not aborted before, or when all retries are triggered.
+ */
 async function pause(clock: Clock, ms: number, { signal, stopping, retries }: EndSignals): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const wake = () => resolve();

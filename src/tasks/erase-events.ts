@@ -1,26 +1,27 @@
 import type { Db, Tx } from "../store/db.ts";
 import type { Task } from "./task.ts";
 
-/** Blocks of events (64 KiB each) that one transaction goes through. */
+/** Blocks of events (64 KiB each) processed in one transaction. */
 const BLOCKS_AT_ONCE = 4;
 
-/** What of a task's texts goes. */
+/** Which of a task's texts to erase. */
 export interface ErasedTexts {
   readonly prompt: boolean;
-  /** Of these calls, by their ids, the arguments. */
+  /** Ids of the calls whose arguments to erase. */
   readonly argumentsOf: ReadonlySet<string> | "all";
-  /** The output, and what the model said: after the result of a call, or all of it. Null: none. */
+  /** The output and the model's text, either after the result of a call or entirely. Null: neither. */
   readonly output: { readonly afterCall: string | null } | null;
 }
 
 export const ALL_TEXTS: ErasedTexts = { prompt: true, argumentsOf: "all", output: { afterCall: null } };
 
 /**
- * Takes texts out of a finished task's stored events, as its payloads lose them: what the model said goes, arguments become
- * null, and `task.finished` shows the task as it is read from now on. Ids stay as they are; those of what is gone are left
- * out. What was erased before stays erased: each frame is made of what it was, and of nothing that was read earlier.
+ * Removes texts from a finished task's stored events when its payloads lose them: the model's text is removed,
+ * arguments become null, and `task.finished` shows the task as it will be read from now on. Events keep their ids;
+ * ids of removed events are skipped. Erased texts stay erased, because each frame is derived from its stored form and
+ * not from anything read earlier.
  *
- * @param changing Called in each transaction that takes something out
+ * @param changing Called in each transaction that removes something
  */
 export async function eraseEvents(
   db: Db,
@@ -49,7 +50,9 @@ interface Frame {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Frame for frame, in their order: the data that is left of it. Null: nothing. Undefined: all of it. */
+/**
+ * Called for each frame in order; returns the remaining data. Null: remove the frame. Undefined: leave it unchanged.
+ */
 type FrameEraser = (frame: Frame) => object | null | undefined;
 
 function frameEraser({ prompt, argumentsOf, output }: ErasedTexts): FrameEraser {
@@ -67,7 +70,7 @@ function frameEraser({ prompt, argumentsOf, output }: ErasedTexts): FrameEraser 
         tools_called: withoutArguments(data.tools_called, isErased),
       };
     }
-    // `tool.call`, and whatever else shows a call's arguments.
+    // `tool.call`, and any other event that shows a call's arguments.
     const names = "arguments" in data && isErased(data.id ?? data.call_id);
     return names ? { ...data, arguments: null } : undefined;
   };
@@ -82,7 +85,7 @@ function withoutArguments(calls: unknown, isErased: (call: unknown) => boolean):
 
 type BlockKey = readonly [workspaceId: number, taskId: string, firstId: number];
 
-/** @returns whether there was something to take out */
+/** @returns whether anything was removed */
 async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<boolean> {
   const where = "WHERE workspace_id = $1 AND task_id = $2 AND first_id = $3";
   const row = await tx.get<{ frames: Uint8Array }>(`SELECT frames FROM task_events ${where}`, [...key]);
@@ -99,7 +102,7 @@ async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<bo
   return true;
 }
 
-/** A frame as `encodeFrame` writes it, without its empty line. */
+/** `frame` is in the form written by `encodeFrame`, without its empty line. */
 function leftOf(frame: string, erase: FrameEraser): string {
   const [id = "", event = "", data = ""] = frame.split("\n");
   const left = erase({

@@ -33,7 +33,7 @@ interface Target extends ParsedEntry {
   readonly seq: number;
 }
 
-/** Erases prompts, outputs and arguments because somebody asks for it. */
+/** Erases prompts, outputs and arguments on request. */
 export class PayloadEraser {
   readonly #parts: EraserParts;
 
@@ -42,10 +42,10 @@ export class PayloadEraser {
   }
 
   /**
-   * Erases the texts of an entry, or, of the intent that dispatched a task, all of the task's; also in the task's stored
-   * events. Each transaction that deletes is recorded with the names of what it deleted, the last of them by the call's own
-   * entry. Done again, it erases what is left, and succeeds where nothing is.
-   * @throws Problem 404 `not_found` for an entry that is not there or never had a text, 409 `task_unfinished`
+   * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task; also in the task's
+   * stored events. Each transaction that deletes records the names of what it deleted; the last is recorded by the
+   * call's own entry. Repeating it erases whatever is left, and succeeds if nothing is.
+   * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
     const { db, ledger, lists, approvals, hub, forgetting } = this.#parts;
@@ -88,11 +88,11 @@ export class PayloadEraser {
     return target;
   }
 
-  /** @throws Problem 409 `task_unfinished`: a run has the texts in its memory, and would write them again */
+  /** @throws Problem 409 `task_unfinished`: a run has the texts in memory and would write them again */
   async #taskOf(workspaceId: number, { task: id }: Target): Promise<Task | undefined> {
     const task = id === undefined ? undefined : await findTask(this.#parts.db, workspaceId, id);
     if (task && task.finishedAt === null) {
-      throw new Problem("task_unfinished", `The task ${task.id} is ${task.status}: cancel it first.`);
+      throw new Problem("task_unfinished", `The task ${task.id} is ${task.status}. Cancel it first.`);
     }
     return task;
   }
@@ -105,7 +105,7 @@ function named({ seq, input_hash: input, output_hash: output }: Target): ErasedP
   return payloads;
 }
 
-/** What a task's events repeat of one of its entries. Results of tools are not in them. */
+/** Which texts of an entry a task's events repeat. They do not contain results of tools. */
 function textsOf({ action }: Target, call: CallArguments | null): ErasedTexts | null {
   if (action === "task.dispatch") {
     return { prompt: false, argumentsOf: new Set(), output: { afterCall: null } };
@@ -113,16 +113,16 @@ function textsOf({ action }: Target, call: CallArguments | null): ErasedTexts | 
   return call && { prompt: false, argumentsOf: new Set([call.id]), output: null };
 }
 
-/** The call whose arguments an entry shows, and where else they are. */
+/** The call whose arguments an entry shows, and where else they are stored. */
 interface CallArguments {
   readonly id: string;
-  /** What people were shown, what they put in its place, and what was called. */
+  /** What people were shown, what they substituted and what was called. */
   readonly others: readonly ErasedPayload[];
 }
 
 /**
- * Null for an entry that shows no call's arguments. Rows say where the same arguments are, and are compared with the ledger first:
- * nothing is erased in somebody's name that they did not ask for.
+ * Null if the entry shows no call's arguments. Rows tell where else the same arguments are. They are compared with
+ * the ledger first, so that nothing is erased in anyone's name without being requested.
  * @throws LedgerChanged
  */
 async function argumentsOf(
@@ -148,7 +148,7 @@ async function argumentsOf(
   return null;
 }
 
-/** @throws LedgerChanged if the entry by which a task is said to have made a call is not one of its calls */
+/** @throws LedgerChanged if the entry named by the stored call is not a call of this task */
 async function requireCallOf(
   lists: Pick<LedgerLists, "entry">,
   { workspaceId, id }: Task,
@@ -157,10 +157,10 @@ async function requireCallOf(
   const entry = await lists.entry(workspaceId, seq);
   const { action, task } = entry ? (JSON.parse(entry.bytes) as Partial<Target>) : {};
   if (action === "tool.call" && task === id) return;
-  throw new LedgerChanged(`the entry ${seq} is not a call of ${id}, though the stored call names it`, seq);
+  throw new LedgerChanged(`the entry ${seq} is not a call of ${id}, although the stored call names it`, seq);
 }
 
-/** All entries that have shown a call to people. */
+/** All entries that have presented a call. */
 async function presentationsOf(
   lists: Pick<LedgerLists, "read">,
   approval: Approval,
@@ -178,7 +178,7 @@ async function presentationsOf(
   return [...shown];
 }
 
-/** All entries by which people put other arguments into a call, also those that were put away again. */
+/** All entries in which people substituted a call's arguments, including substitutions that were later replaced. */
 async function changesOf(
   { db, lists }: Reads,
   { workspaceId, taskId, firstSeq, pendingSeq }: Approval,
@@ -201,7 +201,7 @@ async function changesOf(
   return changes;
 }
 
-/** What people said of a finished task's output stands behind its end, at any distance. */
+/** Human decisions on a finished task's output, which may be recorded at any time after its end. */
 async function overridesOf(
   { db, lists }: Reads,
   { workspaceId, id }: Task,
@@ -220,7 +220,7 @@ async function overridesOf(
   return found;
 }
 
-/** All that is left of a finished task's payloads, in their order. */
+/** All remaining payloads of a finished task, in order. */
 async function payloadsOf({ db, lists }: Reads, task: Task): Promise<ErasedPayload[]> {
   const { workspaceId, id, dispatchSeq } = task;
   const last = await lastSeq(db, task);

@@ -1,32 +1,38 @@
 import type { Via } from "../base/via.ts";
 import { encodeFrame, type TaskEventName, type TaskEvents } from "./frames.ts";
 
-/** Deltas that may each have a frame of their own. Past that a frame waits until it is worth its overhead. */
+/**
+ * The number of text frames that are published at the end of each turn. After that, text waits until a frame is worth
+ * its overhead.
+ */
 const QUICK_FRAMES = 20_000;
-/** UTF-16 units that a frame holds at least past `QUICK_FRAMES`, unless another event or the end comes first. */
+/** The fewest UTF-16 code units of a text frame after `QUICK_FRAMES`, unless another event or the end comes first. */
 const LEAST_TEXT = 1_024;
-/** UTF-16 units above which no more is joined: JSON makes six bytes of one at most, and a frame still fits into a block. */
+/**
+ * The most UTF-16 code units joined into one frame. JSON needs at most six bytes for each, so a frame still fits in a
+ * block.
+ */
 const JOINED_TEXT = 8_192;
 
 /**
- * The events of one open task, encoded once and shared by all its readers. A reader holds a position, not a buffer, so
- * that a slow one costs nothing and a fast one never waits for it. What was stored the time before last is let go: who
- * has not read it yet reads it from the store. Bounded by the cap on a task's output, and because text
- * that comes in one turn of the event loop shares a frame, which then comes no later than its reader would be woken:
- * 300,000 deltas of one character took 62 MB as frames of their own; joined they take 15 MB (37 frames) when they come
- * at once, and 23 MB (20,274 frames) when each comes in its own turn.
+ * The events of one open task, encoded once and shared by all its readers. A reader holds a position rather than a
+ * buffer, so a slow reader costs nothing and a fast one never waits for it. Frames are released one save after they
+ * were stored; readers that have not read them yet get them from the store. Memory is bounded by the cap on a task's
+ * output, and because text that arrives in one turn of the event loop shares a frame, which delays no reader. 300,000
+ * deltas of one character took 62 MB as separate frames. Joined, they take 15 MB (37 frames) if they arrive at once,
+ * and 23 MB (20,274 frames) if each arrives in its own turn.
  */
 export class EventLog {
-  /** The Gatehouses that the task's dispatch had passed: its calls pass them too. */
+  /** The Gatehouses that the task's dispatch passed through. Its calls carry them on. */
   readonly via: Via;
   readonly #frames: Uint8Array[] = [];
-  /** Id of the first frame that is held; later ones count up from it. */
+  /** Id of the first frame held; the following frames count up from it. */
   #firstId: number;
-  /** The last id that was let go; 0 where none was. */
+  /** The last released id; 0 if none. */
   #letGoUpTo = 0;
   #closed = false;
   #savedUpTo: number;
-  /** Bytes of frames that no block of the store holds yet. */
+  /** Bytes of frames that are not stored yet. */
   #unsavedBytes = 0;
   #waiting = new Set<() => void>();
   #turnEnds = false;
@@ -40,7 +46,7 @@ export class EventLog {
     this.#savedUpTo = firstId - 1;
   }
 
-  /** The last id that a block of the store holds. */
+  /** The last stored id. */
   get savedUpTo(): number {
     return this.#savedUpTo;
   }
@@ -49,19 +55,22 @@ export class EventLog {
     return this.#unsavedBytes;
   }
 
-  /** Those who read as fast as it comes find what was stored just now in memory still. */
+  /**
+   * Notes that frames up to `lastId` are stored, and releases those of the previous save. Readers that keep up still
+   * find the latest in memory.
+   */
   saved(lastId: number): void {
     this.#letGo(this.#savedUpTo);
     this.#savedUpTo = lastId;
     this.#unsavedBytes = this.after(lastId).reduce((bytes, frame) => bytes + frame.length, 0);
   }
 
-  /** The last id that the store alone has; 0 where there is none. */
+  /** The last id that is only in the store; 0 if none. */
   get letGoUpTo(): number {
     return this.#letGoUpTo;
   }
 
-  /** Lets go of all that is stored: nothing comes for a while. */
+  /** Releases everything stored, because nothing is expected for a while. */
   rest(): void {
     this.#letGo(this.#savedUpTo);
   }
@@ -74,7 +83,7 @@ export class EventLog {
     this.#letGoUpTo = upTo;
   }
 
-  /** The id of the next frame; text that is being joined has none yet. */
+  /** The id of the next frame. Text that is still being joined has no id yet. */
   get nextId(): number {
     return this.#firstId + this.#frames.length;
   }
@@ -90,7 +99,7 @@ export class EventLog {
     this.#endTurnSoon();
   }
 
-  /** Publishes text as `output.delta`, joined with what comes in the same turn of the event loop. */
+  /** Publishes text as `output.delta`, joined with other text of the same turn of the event loop. */
   publishText(text: string): void {
     if (this.#closed) throw new Error("the task's events have ended");
     if (this.#textLength + text.length > JOINED_TEXT) this.flush();
@@ -99,7 +108,7 @@ export class EventLog {
     if (this.#deltas < QUICK_FRAMES || this.#textLength >= LEAST_TEXT) this.#endTurnSoon();
   }
 
-  /** Makes a frame of the text so far, for whoever is to have all that has come. */
+  /** Makes a frame of the text so far, for readers that must get everything that has arrived. */
   flush(): void {
     if (this.#textLength === 0) return;
     const text = this.#text.join("");
@@ -115,8 +124,8 @@ export class EventLog {
   }
 
   /**
-   * Adds the last frame, encoded before so that it could be stored first, and ends the log. MUST follow a `flush` when
-   * there is such a frame, as its id does.
+   * Adds the last frame and ends the log. The frame was encoded earlier so that it could be stored first. If there is
+   * one, `flush` MUST have been called before its id was chosen.
    */
   close(last: Uint8Array | null): void {
     this.flush();
@@ -125,19 +134,19 @@ export class EventLog {
     this.#wake();
   }
 
-  /** Frames with ids above `after`, as far as they have come and are held. */
+  /** Frames with ids above `after` that have arrived and are still held. */
   after(after: number): readonly Uint8Array[] {
     const from = Math.max(0, after + 1 - this.#firstId);
     return from >= this.#frames.length ? [] : this.#frames.slice(from);
   }
 
-  /** Calls `wake` once, when there is more than before or the log has ended; the returned function takes that back. */
+  /** Calls `wake` once, when there are new frames or the log has ended. The returned function cancels this. */
   onChange(wake: () => void): () => void {
     this.#waiting.add(wake);
     return () => this.#waiting.delete(wake);
   }
 
-  /** What a model sent in one go is one frame, and reaches each reader in one go. */
+  /** Joins what a model sent at once into one frame, which reaches each reader at once. */
   #endTurnSoon(): void {
     if (this.#turnEnds || (this.#waiting.size === 0 && this.#textLength === 0)) return;
     this.#turnEnds = true;

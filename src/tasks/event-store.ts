@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../store/db.ts";
 import { blocksOf } from "./frames.ts";
 
-/** Events as they are kept: blocks of frames, written at each step's end rather than for every token. */
+/** A block of frames, as stored. Blocks are written at the end of each step rather than for every token. */
 export interface EventBlock {
   readonly firstId: number;
   readonly lastId: number;
@@ -25,7 +25,7 @@ export async function saveEvents(
   }
 }
 
-/** The next block that holds an event above `after`. */
+/** The next block that contains an event above `after`. */
 export async function nextEvents(
   db: Db,
   workspaceId: number,

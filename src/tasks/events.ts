@@ -4,19 +4,22 @@ import { EventLog } from "./event-log.ts";
 import { nextEvents } from "./event-store.ts";
 import { encodeFrame, framesAfter } from "./frames.ts";
 
-/** What a reader of a task's events gets: bytes to pass on as they are. */
+/** A reader of a task's events: bytes to pass on unchanged. */
 export interface EventReader {
-  /** The next frames, or null after `task.finished`. Waits until there are some. */
+  /** The next frames, waiting until there are some; null after `task.finished`. */
   next(): Promise<readonly Uint8Array[] | null>;
-  /** Ends the reading, also one that waits: `next` answers null from now on. */
+  /** Ends the reading, even while it waits: from now on `next` returns null. */
   close(): void;
 }
 
-/** The events of all tasks: of open ones in memory, of earlier steps and finished ones in the store. */
+/**
+ * The events of all tasks. Events of open tasks are in memory; those of earlier steps and of finished tasks are in
+ * the store.
+ */
 export class TaskEventHub {
   readonly #db: Db;
   readonly #logs = new Map<string, EventLog>();
-  /** Of readers that are on a log: lets them go on from the store. As many as there are open streams. */
+  /** Functions that make a log's readers continue from the store; one for each open stream. */
   readonly #readers = new Map<string, Set<() => void>>();
 
   constructor(db: Db) {
@@ -24,8 +27,9 @@ export class TaskEventHub {
   }
 
   /**
-   * The log of a task that has not finished; made at its first reader or at its start. `firstId` is 2: 1 is `task.created`.
-   * @param via the Gatehouses that its dispatch had passed; after a restart nobody knows them any more
+   * Returns the log of an unfinished task, created for its first reader or at its start. `firstId` is 2 for a new
+   * task: 1 is `task.created`.
+   * @param via the Gatehouses that its dispatch passed through; unknown after a restart
    */
   open(taskId: string, firstId: number, via: Via = []): EventLog {
     const known = this.#logs.get(taskId);
@@ -39,13 +43,15 @@ export class TaskEventHub {
     return this.#logs.get(taskId);
   }
 
-  /** Forgets a log that has ended: its events are in the store. Readers on it keep it until they are done. */
+  /**
+   * Forgets a log that has ended, since its events are in the store. Its current readers keep it until they are done.
+   */
   close(taskId: string): void {
     this.#logs.delete(taskId);
   }
 
   /**
-   * Lets all who read a task's events go on with what the store has of them: its log's frames say what was erased. The task
+   * Makes all readers of a task continue from the store, because the frames in memory contain erased texts. The task
    * MUST have finished.
    */
   erased(taskId: string): void {
@@ -65,13 +71,13 @@ export class TaskEventHub {
   }
 
   /**
-   * Reads a task's events after the id `after`. First what is stored, then what is still coming; `task.created`, always
-   * the first, follows from the task itself.
+   * Reads a task's events after the id `after`: first those stored, then new ones. `task.created`, always the first,
+   * is derived from the task itself.
    */
   read(workspaceId: number, taskId: string, after: number): EventReader {
     const db = this.#db;
-    // Taken now, so that a task that finishes meanwhile is not lost between its log and the store. A task without a log
-    // has finished, and its events are all stored.
+    // Taken now, so that the events of a task that finishes during the read are not missed between its log and the
+    // store. A task without a log has finished, and all its events are stored.
     let log = this.#logs.get(taskId);
     let position = after;
     let stored = true;
@@ -115,7 +121,7 @@ export class TaskEventHub {
           const upTo = log.letGoUpTo;
           const frames = await fromStore();
           if (frames) return frames;
-          // It was erased.
+          // The events were erased.
           position = upTo;
           continue;
         }
@@ -137,7 +143,7 @@ export class TaskEventHub {
     return {
       next: async () => {
         if (closed) return null;
-        // Not before it is read: a reader that nobody takes up is not closed either.
+        // Registered only once it is read: a reader that is never used is never closed either.
         if (log) this.#reads(taskId, reread);
         const frames = await read();
         if (frames === null) close();

@@ -21,7 +21,7 @@ import type { TaskEventHub } from "./events.ts";
 import { findTask } from "./store.ts";
 
 const RUN_MS = 3_600_000;
-/** Tasks whose events are gone through at the same time: they share syncs. */
+/** Tasks whose events are processed concurrently, sharing syncs. */
 const TASKS_AT_ONCE = 16;
 
 export interface ExpiryParts {
@@ -39,10 +39,10 @@ export interface ExpiryParts {
 }
 
 /**
- * Erases payloads for their age, with the texts in tasks' stored events, at the start and every hour. It goes by a prefix of
- * the ledger, so that one entry says what is gone, however much that is; a task that has not finished keeps what came since
- * it was dispatched. Texts in events go with the payload that says the same; what a model said goes with its task's last
- * entry.
+ * Erases payloads by age, together with the texts in stored events, at the start and every hour. It erases a prefix
+ * of the ledger, so that a single entry records any amount. Payloads after the dispatch of an unfinished task are
+ * kept. Texts in events are erased with the payload that contains the same text; a model's text is erased with its
+ * task's last entry.
  */
 export class PayloadExpiry {
   readonly #parts: ExpiryParts;
@@ -54,20 +54,20 @@ export class PayloadExpiry {
     this.#parts = parts;
   }
 
-  /** MUST follow the tasks' start. */
+  /** MUST follow the start of the tasks. */
   start(): void {
     void this.run();
     this.#end = every(this.#parts.clock, RUN_MS, () => void this.run());
   }
 
-  /** Resolves when nothing is erased any more; a run that is broken off is taken up by the next start. */
+  /** Resolves when nothing is being erased any more. The next start resumes an interrupted run. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#end();
     await this.#running;
   }
 
-  /** Erases what is old enough now. Where a run is under way, that one is waited for. Never rejects. */
+  /** Erases everything old enough now. If a run is in progress, waits for that one. Never rejects. */
   run(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
@@ -81,7 +81,7 @@ export class PayloadExpiry {
       try {
         await this.#expire(id);
       } catch (error) {
-        this.#parts.log.warn("payloads will be erased for their age later", { workspace: id, error });
+        this.#parts.log.warn("expired payloads will be erased later", { workspace: id, error });
       }
     }
   }
@@ -89,12 +89,12 @@ export class PayloadExpiry {
   async #expire(workspaceId: number): Promise<void> {
     const { db, ledger, lists, clock, days, forgetting } = this.#parts;
     const expiry = await readExpiry(db, workspaceId);
-    if (expiry.isChanged) this.#reportChanged(workspaceId, "is not one that this server has written");
+    if (expiry.isChanged) this.#reportChanged(workspaceId, "was not written by this server");
     const { done, run: noted } = expiry;
     const run = noted && (await this.#isOwn(workspaceId, noted)) ? noted : null;
     const aged = await lastOlderThan(lists, workspaceId, days, clock.now());
     const limit = Math.min(aged, (await firstOpenDispatch(db, workspaceId)) - 1);
-    // What was begun is brought to its end, also where payloads are kept for longer now.
+    // A run that was begun is completed, even if payloads are now kept for longer.
     const upTo = Math.max(limit, run?.upTo ?? 0);
     if (upTo <= done) return;
     const expiring = new Expiring(
@@ -116,8 +116,9 @@ export class PayloadExpiry {
   }
 
   /**
-   * Whether a run that was broken off is one that a server could have begun. The note of it is signed by nobody, and the entry
-   * that ends the run is: whoever can write the file must not have it say that texts went by their age which did not.
+   * Whether a server could have begun this interrupted run. The entry that ends the run is signed but the note of it
+   * is not, so anyone who can write to the file could otherwise have the entry claim that newer texts were erased by
+   * age.
    */
   async #isOwn(workspaceId: number, { upTo, days }: ExpiryRun): Promise<boolean> {
     const { lists, clock } = this.#parts;
@@ -125,7 +126,7 @@ export class PayloadExpiry {
     if (isNumber && upTo <= (await lastOlderThan(lists, workspaceId, days, clock.now()))) return true;
     this.#reportChanged(
       workspaceId,
-      "names entries that are not so old by this clock; the run is not resumed",
+      "names entries that are not that old by this server's clock; the run is not resumed",
     );
     return false;
   }
@@ -133,11 +134,11 @@ export class PayloadExpiry {
   #reportChanged(workspaceId: number, what: string): void {
     this.#parts.faults.report(workspaceId, {
       kind: "expiry_changed",
-      message: `the note of a run that erases texts for their age ${what}`,
+      message: `the note of a run that erases expired texts ${what}`,
     });
   }
 
-  /** The stored events of tasks whose last entry is old enough. */
+  /** Erases the stored events of tasks whose last entry is old enough. */
   async #eraseTasks(expiring: Expiring): Promise<void> {
     const { workspaceId, done, run } = expiring;
     const span = { first: done + 1, last: run.upTo, order: "asc" } as const;
@@ -172,7 +173,7 @@ export class PayloadExpiry {
     }
   }
 
-  /** Tasks of a slice that ended after the last entry that is old enough. */
+  /** Tasks with payloads in this slice that ended after the last entry that is old enough. */
   async #goingOn({ workspaceId, run }: Expiring, after: number, end: number): Promise<string[]> {
     const { db, lists } = this.#parts;
     const rows = await db.all<{ id: string; seq: number }>(
@@ -203,7 +204,7 @@ export class PayloadExpiry {
   }
 }
 
-/** One run over a workspace, and what the store knows of it. */
+/** One run over a workspace, and how much of it is noted in the store. */
 class Expiring {
   readonly workspaceId: number;
   readonly done: number;
@@ -226,7 +227,7 @@ class Expiring {
     return this.#isNoted;
   }
 
-  /** In each transaction that erases something. */
+  /** Called in each transaction that erases something. */
   async note(tx: Tx, payloads: number): Promise<void> {
     if (this.#isNoted && payloads === 0) return;
     const run = { ...this.#run, payloads: this.#run.payloads + payloads };
@@ -238,13 +239,13 @@ class Expiring {
   }
 }
 
-/** The task that an entry says has ended. */
+/** The task that ended with this entry, if one did. */
 function finishedBy(bytes: string): string[] {
   const { phase, task } = parsedEntry(bytes);
   return phase === "outcome" && task !== undefined ? [task] : [];
 }
 
-/** The first entry that a task which has not finished still needs; infinity where there is no such task. */
+/** The dispatch of the oldest unfinished task; infinite if there is none. */
 async function firstOpenDispatch(db: Db, workspaceId: number): Promise<number> {
   const row = await db.get<{ seq: number | null }>(
     "SELECT MIN(dispatch_seq) AS seq FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL",

@@ -5,7 +5,7 @@ import type { Sql } from "../store/db.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { TaskErrorCode, TaskStatus } from "./task.ts";
 
-/** Rows asked for in one query. */
+/** The most rows requested in one query. */
 const AT_ONCE = 500;
 
 interface TaskRow {
@@ -24,7 +24,7 @@ interface TaskRow {
   readonly finished_at: number | null;
 }
 
-/** What a workspace's feed tells of tasks, as the store has them: no prompt, no output, no arguments. */
+/** Tasks for a workspace's feed, as stored: no prompts, outputs or arguments. */
 export async function taskChanges(
   sql: Pick<Sql, "all">,
   workspaceId: number,
@@ -67,12 +67,12 @@ interface ApprovalRow {
   readonly status: string;
 }
 
-/** A call that waits for a person, or has waited, as a feed's key. */
+/** A feed's key for an approval. */
 export function approvalKey(task: string, callId: string): string {
   return `${task} ${callId}`;
 }
 
-/** What a workspace's feed tells of approvals, by `approvalKey`. */
+/** Approvals for a workspace's feed, by `approvalKey`. */
 export async function approvalChanges(
   sql: Pick<Sql, "all">,
   workspaceId: number,
@@ -95,7 +95,7 @@ export async function approvalChanges(
   });
 }
 
-/** How many calls wait for a person, of a workspace or of one agent of it. */
+/** The number of pending approvals of a workspace or of one of its agents. */
 export async function approvalsPending(
   sql: Pick<Sql, "get">,
   workspaceId: number,
@@ -109,7 +109,7 @@ export async function approvalsPending(
   return row?.pending ?? 0;
 }
 
-/** How many tasks run and wait now, of a workspace or of one agent of it. */
+/** The number of running and waiting tasks of a workspace or of one of its agents. */
 export function taskUsage(
   scheduler: Pick<Scheduler, "running" | "waiting" | "runningOf" | "waitingOf">,
   workspaceId: number,
@@ -124,7 +124,7 @@ export function taskUsage(
   };
 }
 
-/** `query` is given some of the keys, and their places in its statement from $2 on. */
+/** `query` gets some of the keys, and their placeholders in its statement, starting with $2. */
 async function inParts<Row>(
   keys: readonly string[],
   query: (part: readonly string[], list: string) => Promise<Row[]>,

@@ -14,30 +14,30 @@ import { viewTask } from "./view.ts";
 export interface Ending {
   readonly status: FinalStatus;
   readonly error: { readonly code: TaskErrorCode; readonly message: string } | null;
-  /** The answer; null when there is none. */
+  /** The answer; null if there is none. */
   readonly output: string | null;
 }
 
-/** An ending as it is written: when the task came to it, and whether the store has refused it before. */
+/** An ending with the time when the task reached it, and whether the store has refused it before. */
 export interface TimedEnding extends Ending {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
   readonly isLate: boolean;
 }
 
-/** What the run that ends leaves to be written with its end. */
+/** What the run leaves to be written with the task's end. */
 export interface Remains {
-  /** Events in memory that no block of the store holds yet. */
+  /** Events in memory that are not stored yet. */
   readonly unsaved: { readonly firstId: number; readonly frames: readonly Uint8Array[] };
-  /** The charge of a model call whose outcome could not be written. */
+  /** The charge for a model call whose outcome could not be written. */
   readonly owed: OwedCharge | null;
-  /** Leaves out what the end can do without: for a second try, after a value of it was refused. */
+  /** Omits everything optional: for a second attempt after the store refused a value. */
   readonly isBare: boolean;
 }
 
 /**
- * Ends a task in one transaction: the outcome in the ledger, the row, the remaining events and `task.finished` itself.
- * @returns the last frame, for the readers; null when the task had ended before.
+ * Ends a task in one transaction: the outcome in the ledger, the row, the remaining events and `task.finished`.
+ * @returns the last frame, for the readers; null if the task had already ended
  */
 export async function finishTask(
   parts: LostParts & Pick<TaskParts, "watch">,
@@ -48,7 +48,7 @@ export async function finishTask(
 ): Promise<Uint8Array | null> {
   const found = await findTask(tx, task.workspaceId, task.id);
   if (!found || found.finishedAt !== null) return null;
-  // A queued task has no open intent: what was lost is recorded in the transaction that puts it back into the queue.
+  // A queued task has no open intent: lost calls were recorded in the transaction that queued it again.
   const before = found.status === "queued" ? found : await recordLost(parts, tx, found, owed);
   const finishedAt = notBefore(found, ending.at);
   const draft = outcomeDraft(before, ending, parts.clock.now());

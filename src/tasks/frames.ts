@@ -1,4 +1,4 @@
-/** Events of a task (contract, section 4), by name, with the data that each carries. */
+/** The events of a task (contract, section 4), by name, with their data. */
 export interface TaskEvents {
   readonly "task.created": { readonly id: string; readonly status: string };
   readonly "task.started": { readonly model: string; readonly tier: number };
@@ -32,8 +32,8 @@ const LINE_FEED = 10;
 const ID_PREFIX = encoder.encode("id: ");
 
 /**
- * One event as the bytes of a server-sent event (WHATWG HTML, section 9.2). JSON keeps every newline, carriage return and
- * lone surrogate of the data inside one line as an escape, so that no text can end a frame or forge a field.
+ * Encodes an event as a server-sent event (WHATWG HTML, section 9.2). JSON escapes every newline, carriage return and
+ * lone surrogate in the data, so no text can end a frame or forge a field.
  */
 export function encodeFrame<Name extends TaskEventName>(
   id: number,
@@ -43,10 +43,10 @@ export function encodeFrame<Name extends TaskEventName>(
   return encoder.encode(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-/** Bytes that frames are joined up to: one write each, and no more than this held for a reader that does not read. */
+/** The most bytes joined into one block, and so written at once and held for a reader that does not read. */
 const BLOCK_BYTES = 64 * 1024;
 
-/** Consecutive frames, joined into blocks of up to 64 KiB; a frame above that is a block of its own. */
+/** Joins consecutive frames into blocks of up to 64 KiB. A larger frame is a block of its own. */
 export function* blocksOf(
   frames: readonly Uint8Array[],
 ): Generator<{ frames: number; bytes: Uint8Array }, void> {
@@ -61,7 +61,7 @@ export function* blocksOf(
   }
 }
 
-/** A single frame is handed on as it is, the same bytes for everybody. */
+/** Returns a single frame as it is: the same bytes for all readers. */
 function join(frames: readonly Uint8Array[], length: number): Uint8Array {
   const [only] = frames;
   if (only && frames.length === 1) return only;
@@ -74,7 +74,7 @@ function join(frames: readonly Uint8Array[], length: number): Uint8Array {
   return joined;
 }
 
-/** The part of a block whose events come after `after`. Frames end at the only empty lines there are. */
+/** The part of a block after the event `after`. Empty lines occur only at the ends of frames. */
 export function framesAfter(block: Uint8Array, after: number): Uint8Array {
   let start = 0;
   while (start < block.length && frameId(block, start) <= after) start = nextFrame(block, start);

@@ -6,12 +6,12 @@ import type { Task } from "./task.ts";
 const KEPT_MS = 24 * 3_600_000;
 const PURGE_LIMIT = 1_000;
 
-/** A caller's key for one request. Keys of different callers never meet. */
+/** A caller's key for one request. Keys of different callers are independent. */
 export interface IdempotencyKey {
   readonly workspaceId: number;
   readonly actor: string;
   readonly key: string;
-  /** SHA-256 of the body, keys sorted. */
+  /** SHA-256 of the body with its keys sorted. */
   readonly fingerprint: Uint8Array;
 }
 
@@ -20,8 +20,8 @@ export function fingerprint(body: unknown): Uint8Array {
 }
 
 /**
- * The task that this key made in the last 24 hours, if it did.
- * @throws Problem 409 `idempotency_conflict` when it was for another body.
+ * The task that this key made in the last 24 hours, if any.
+ * @throws Problem 409 `idempotency_conflict` if the key was used for another body
  */
 export async function findReplay(
   sql: Pick<Sql, "get">,
@@ -37,13 +37,13 @@ export async function findReplay(
   if (Buffer.compare(row.fingerprint, key.fingerprint) !== 0) {
     throw new Problem(
       "idempotency_conflict",
-      "This Idempotency-Key was used with another body in the last 24 hours.",
+      "This Idempotency-Key was used with a different body in the last 24 hours. Use a new key.",
     );
   }
   return row.task_id;
 }
 
-/** Keeps the key for a task. MUST follow `findReplay` in the same transaction. */
+/** Stores the key for a task. MUST follow `findReplay` in the same transaction. */
 export async function keepKey(tx: Tx, key: IdempotencyKey, taskId: string, now: number): Promise<void> {
   await tx.run(
     `INSERT INTO idempotency_keys (workspace_id, actor, key, fingerprint, task_id, created_at)
@@ -55,8 +55,8 @@ export async function keepKey(tx: Tx, key: IdempotencyKey, taskId: string, now: 
 }
 
 /**
- * Takes out the hash of a task's request: it has no salt, and would tell a prompt that can be guessed. The key goes on
- * standing for its task, so that no request is done twice; from now on it is refused whatever comes with it.
+ * Erases the hash of a task's request: it has no salt, so a guessed prompt could be confirmed with it. The key still
+ * belongs to its task, so that no request is executed twice; from now on it is refused with any body.
  */
 export async function forgetFingerprint(
   tx: Tx,
@@ -68,7 +68,7 @@ export async function forgetFingerprint(
   );
 }
 
-/** Removes keys that have run out, some at a time. Of all workspaces: age is all that matters. */
+/** Removes some expired keys, of all workspaces, since only their age matters. */
 export async function purgeKeys(db: Db, now: number): Promise<void> {
   await db.run(
     `DELETE FROM idempotency_keys WHERE (workspace_id, actor, key) IN (

@@ -5,14 +5,17 @@ import type { Retries } from "./retries.ts";
 import type { TaskErrorCode } from "./task.ts";
 
 /**
- * Why a task is ended from outside; the reason of its run's abort signal. The first one counts. Until the task's end is on
- * disk it counts before whatever else the run came to.
+ * Why a task is ended from outside: the reason of its run's abort signal. The first interruption counts. Until the
+ * task's end is on disk, it takes precedence over any other result of the run.
  */
 export class Interruption {
   readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown";
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
-  /** Whose decision it is, where the task's end is its evidence: its entry is written with the end. */
+  /**
+   * Whose decision it is, if the task's end is the evidence of it. The decision's entry is written together with the
+   * end.
+   */
   readonly decision: Decision | null;
   readonly #putOff = Promise.withResolvers<void>();
 
@@ -22,7 +25,7 @@ export class Interruption {
     this.decision = decision;
   }
 
-  /** Resolves when the store has refused the task's end, which is written late. */
+  /** Resolves when the store has refused the task's end, which is then written late. */
   get isPutOff(): Promise<void> {
     return this.#putOff.promise;
   }
@@ -32,7 +35,7 @@ export class Interruption {
     this.#putOff.resolve();
   }
 
-  /** How the task ends; null where it does not: it is left to the next start. */
+  /** How the task ends; null if it does not end but is left to the next start. */
   get ending(): Ending | null {
     if (this.reason === "shutdown") return null;
     if (this.reason === "cancelled") return cancelledEnding();
@@ -40,26 +43,26 @@ export class Interruption {
   }
 }
 
-/** What may happen to a task while it is being ended. */
+/** Signals that may arrive while a task is being ended. */
 export interface EndSignals {
-  /** The task's own: an interruption that comes while its end cannot be written still counts. */
+  /** The task's own signal: an interruption that comes while the end cannot be written still counts. */
   readonly signal: AbortSignal;
-  /** The process ends: what cannot be written is left to the next start, after one more try. */
+  /** The process stops: an end that cannot be written is tried once more, then left to the next start. */
   readonly stopping: AbortSignal;
   readonly retries: Retries;
 }
 
-/** Thrown in place of the next call where the process is about to stop: all that came before is saved. */
+/** Thrown instead of making the next call when the process is about to stop. All progress is saved. */
 export class BetweenCalls extends Error {
   override readonly name = "BetweenCalls";
 }
 
 export interface RunSignals extends EndSignals {
-  /** The process is about to stop: what is out is waited for, and nothing more is called. */
+  /** The process is about to stop: calls in flight are awaited, and no new ones are made. */
   readonly draining: AbortSignal;
 }
 
-/** The interruption that a signal has brought, if it has. */
+/** The interruption that aborted the signal, if one did. */
 export function interruptionOf(signal: AbortSignal): Interruption | null {
   return signal.reason instanceof Interruption ? signal.reason : null;
 }
@@ -68,7 +71,7 @@ function cancelledEnding(): Ending {
   return { status: "cancelled", error: null, output: null };
 }
 
-/** Code of a refused call: the token that dispatched its task has ended. */
+/** Code of a call that is refused because the token that dispatched its task has ended. */
 export const TOKEN_ENDED = "invalid_token";
 export const TOKEN_ENDED_WORDS = "The token that dispatched the task was revoked or has expired.";
 export const AGENT_STOPPED = "The agent was stopped.";
@@ -83,7 +86,7 @@ export function failure(code: TaskErrorCode, message: string): Ending {
   return { status: "failed", error: { code, message }, output: null };
 }
 
-/** How a task ends whose next call was refused before anything was sent. */
+/** The ending of a task whose next call was refused before anything was sent. */
 export function deniedEnding({ code, message }: AgentDenied): Ending {
   if (code === "agent_stopped") return stoppedEnding(message);
   return failure(code === TOKEN_ENDED ? "interrupted" : "credits_exhausted", message);
@@ -93,14 +96,14 @@ export function unrecorded(): Ending {
   return failure("interrupted", "The evidence ledger could not be written, so the task was ended.");
 }
 
-/** How a task ends of which the store says something else than the ledger does. */
+/** The ending of a task whose stored rows contradict the ledger. */
 export function contradicted(): Ending {
   return failure(
     "interrupted",
-    "The store does not agree with the evidence ledger about this task, so the task was ended. The server's log says where.",
+    "The stored task contradicts the evidence ledger, so the task was ended. See the server's log for details.",
   );
 }
 
 export function internal(): Ending {
-  return failure("internal", "Something went wrong here. The task's id finds it in the server's log.");
+  return failure("internal", "An internal error occurred. Search the server's log for the task's id.");
 }

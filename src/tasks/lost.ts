@@ -6,20 +6,21 @@ import type { TaskParts } from "./parts.ts";
 import { markCallLost } from "./store.ts";
 import type { Task } from "./task.ts";
 
-/** What a model call cost whose outcome could not be written: whoever ends the task settles it. */
+/** The cost of a model call whose outcome could not be written. Whoever ends the task settles it. */
 export interface OwedCharge extends ModelCallCharge {
   /** Seq of the call's intent. */
   readonly ref: number;
 }
 
-/** What recording what was lost takes. */
+/** The parts needed to record lost calls. */
 export type LostParts = Pick<TaskParts, "ledger" | "budgets" | "clock">;
 
 /**
- * Writes an outcome for each call of a task that has none: the process died, or the store could not be written, before
- * the real one was on disk. No intent stays open. The open call of a model is charged what is owed of it or, where what it
- * cost died with the process that knew it, what was reserved for it; a tool call its price, since it may have been made.
- * @returns the task with these charges added to it.
+ * Records an outcome for each of a task's calls that has none, because the process died or the store could not be
+ * written before the real outcome was on disk. Afterwards no intent is open. An open model call is charged what is
+ * owed for it or, if its cost was lost with the process, what was reserved for it. A tool call is charged its price,
+ * since it may have been made.
+ * @returns the task with these charges added
  */
 export async function recordLost(
   parts: LostParts,
@@ -65,7 +66,7 @@ async function recordLostModel(
   };
 }
 
-/** @returns micro-credits that were charged */
+/** @returns the micro-credits charged */
 async function recordLostTools({ ledger, budgets, clock }: LostParts, tx: Tx, task: Task): Promise<number> {
   const { workspaceId, id } = task;
   let charged = 0;

@@ -17,19 +17,19 @@ export interface OpenTasksParts extends Omit<TaskParts, "approvals" | "hub" | "a
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
-  /** Tasks that this process runs at once. */
+  /** The most tasks that this process runs at once. */
   readonly nodeCeiling: number;
-  /** Tasks that may wait in one workspace. */
+  /** The most tasks that may wait in one workspace. */
   readonly queueLimit: number;
   /** Days that texts are kept. */
   readonly payloadDays: number;
 }
 
-/** Tasks, with who decides about their calls and what becomes of their texts. */
+/** Tasks, with the approval of their calls and the erasure of their texts. */
 export interface OpenTasks {
   readonly tasks: TaskService;
   readonly desk: ApprovalDesk;
-  /** Calls outside of tasks that need a person: each gets a task. */
+  /** Tool calls that clients make themselves and that need approval. Each gets a task. */
   readonly calls: TaskCalls;
   readonly quoted: QuotedPayloads;
   readonly eraser: PayloadEraser;

@@ -16,7 +16,7 @@ import type { TaskEventHub } from "./events.ts";
 import type { TokenEstimates } from "./run/expected-cost.ts";
 import type { Task } from "./task.ts";
 
-/** What running tasks takes; put together in the composition root. */
+/** What it takes to run tasks; assembled in the composition root. */
 export interface TaskParts {
   readonly db: Db;
   readonly ledger: Ledger;
@@ -35,15 +35,15 @@ export interface TaskParts {
   readonly ids: Ids;
   readonly log: Log;
   readonly watch: TaskWatch;
-  /** How long a person may take to decide on a call. */
+  /** How long a person may take to decide on a call, in milliseconds. */
   readonly approvalExpiresMs: number;
 }
 
-/** Told of what happens, for the metrics, the webhook and who looks on. */
+/** Notified of events, for the metrics, the webhook and the feed. */
 export interface TaskWatch {
-  /** Told once it is on disk that a task's row says something else. */
+  /** Called after a change to a task's row has been committed. */
   taskChanged(workspaceId: number, task: string): void;
-  /** Told once it is on disk that a call waits for a person, is settled, or is not wanted any more. */
+  /** Called after it has been committed that a call waits for a person, is settled or is withdrawn. */
   approvalChanged(workspaceId: number, task: string, callId: string): void;
   modelCall(
     model: string,
@@ -52,10 +52,10 @@ export interface TaskWatch {
     micros: number,
   ): void;
   toolCall(status: string): void;
-  /** In the transaction of a task's end: what is written here lasts exactly where the end does. */
+  /** Called in the transaction of a task's end: what it writes is committed together with the end. */
   ending(tx: Tx, task: Pick<Task, "workspaceId" | "id" | "agent" | "status" | "error">): Promise<void>;
   finished(status: string, durationMs: number): void;
-  /** In the transaction after which a call waits for a person. */
+  /** Called in the transaction that makes a call wait for a person. */
   approvalRequired(
     tx: Tx,
     call: {

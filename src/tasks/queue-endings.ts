@@ -4,13 +4,16 @@ import type { TaskParts } from "./parts.ts";
 import type { Retries } from "./retries.ts";
 import type { Queued } from "./scheduler.ts";
 
-/** Tasks that are ended at once: each is in memory with its prompt. The others wait, a few hundred bytes each. */
+/**
+ * The most tasks ended at once, each of which is in memory with its prompt. Waiting tasks take a few hundred bytes
+ * each.
+ */
 const AT_ONCE = 64;
 
-/** A task's end on its way into the store. */
+/** A task's end that is being written. */
 export interface PendingEnd {
   readonly control: AbortController;
-  /** Resolves when the end is written, or left to the next start. */
+  /** Resolves when the end is written or left to the next start. */
   readonly done: Promise<void>;
 }
 
@@ -21,14 +24,14 @@ interface Waiting extends PendingEnd {
 }
 
 /**
- * Ends tasks that were taken out of the queue and never began. There may be as many as queues hold, 10,000 in a workspace:
- * while the store cannot be written, some of them try, and all count as put off.
+ * Ends tasks that were removed from the queue before they began. There may be as many as queues hold, 10,000 in each
+ * workspace. While the store cannot be written, only some of them retry, and all count as put off.
  */
 export class QueueEndings {
   readonly #parts: TaskParts;
   readonly #stopping: AbortSignal;
   readonly #retries: Retries;
-  /** All that have not ended, oldest first. */
+  /** All that have not ended, the oldest first. */
   readonly #all = new Map<string, Waiting>();
   readonly #untried = new Set<Waiting>();
   #active = 0;
@@ -57,19 +60,21 @@ export class QueueEndings {
     return this.#all.get(taskId);
   }
 
-  /** Those of a workspace, or of one agent of it. */
+  /** Pending ends of a workspace, or of one of its agents. */
   of(workspaceId: number, agentId: number | null): readonly PendingEnd[] {
     return [...this.#all.values()].filter(
       ({ queued }) => queued.workspaceId === workspaceId && (agentId === null || queued.agentId === agentId),
     );
   }
 
-  /** Resolves when none is left. */
+  /** Resolves when none are left. */
   async ended(): Promise<void> {
     while (this.#all.size > 0) await Promise.all([...this.#all.values()].map(({ done }) => done));
   }
 
-  /** The store has refused one: nobody waits for the others to be refused in their turn. */
+  /**
+   * Puts off all others as soon as the store has refused one, so that nobody waits for each to be refused in turn.
+   */
   #refused(): void {
     if (this.#isRefused) return;
     this.#isRefused = true;
@@ -107,7 +112,7 @@ export class QueueEndings {
     } catch (error) {
       journal.error("a task cannot be ended", { ...facts, error });
     } finally {
-      // Where it was not written: its readers resume at the next start.
+      // The end was not written: readers resume at the next start.
       if (log && !log.closed) log.close(null);
     }
   }

@@ -15,13 +15,16 @@ import { findTask, lastSeq } from "./store.ts";
 
 const RETRY_MS = 30_000;
 
-/** A document was deleted, and what tasks quote of it is to go too. Kept in the store until that is done. */
+/** The erasure of everything that tasks quote of a deleted document. Kept in the store until it is complete. */
 interface Erasure {
   readonly workspaceId: number;
   readonly document: string;
   readonly actor: string;
   readonly requestId: string;
-  /** Tasks that had begun by then, also those that wait for a person or to go on: they may have read the document, and quote it until they end. */
+  /**
+   * Tasks that had begun by the deletion, including those waiting for a person or to be resumed. They may have read
+   * the document, and may quote it until they end.
+   */
   readonly running: readonly string[];
 }
 
@@ -35,13 +38,13 @@ export interface QuotedParts {
   readonly log: Log;
 }
 
-/** What is to be erased of one task, or of calls without one. */
+/** What is to be erased of one task, or of calls without a task. */
 interface Quotes {
-  /** The first output that holds the document: erased last, so that it is found again after a crash. */
+  /** The first output that contains the document. It is erased last, so that a crash leaves something to find. */
   readonly first: ErasedPayload;
-  /** Intent of the call that it came from. */
+  /** Intent of the call that returned it. */
   readonly intentSeq: number;
-  /** What came after it, and the arguments of calls that wrote the document, which are its text. */
+  /** Later payloads, and the arguments of calls that wrote the document, which contain its text. */
   readonly others: ErasedPayload[];
 }
 
@@ -53,15 +56,15 @@ interface Row extends ErasedPayload {
 }
 
 /**
- * Erases what tasks quote of deleted documents: each tool result that holds a document's id, and everything that the same
- * task said or asked for after it, in payloads and in stored events. The entries and their hashes stay. A task that is
- * still running has the text in its memory, where nothing can take it out: its quotes are erased as soon as it ends, and
- * until then the ledger says that they are pending.
+ * Erases what tasks quote of deleted documents: each tool result that contains a document's id, and everything that
+ * the same task wrote or requested after it, in payloads and in stored events. The entries and their hashes remain.
+ * The text cannot be removed from the memory of a running task, so its quotes are erased as soon as it ends; until
+ * then the ledger records them as pending.
  */
 export class QuotedPayloads {
   readonly #parts: QuotedParts;
   readonly #following = new Set<Promise<void>>();
-  /** Keys of those that are under way. */
+  /** Keys of erasures in progress. */
   readonly #active = new Set<string>();
   #cancelRetry: (() => void) | null = null;
   #stopped = false;
@@ -70,12 +73,15 @@ export class QuotedPayloads {
     this.#parts = parts;
   }
 
-  /** Takes up what an earlier process did not finish. MUST follow the tasks' start. */
+  /** Resumes erasures that an earlier process did not complete. MUST follow the start of the tasks. */
   start(): void {
     this.#follow(this.#resume());
   }
 
-  /** Resolves when nothing is erased any more; the rest is taken up by the next start. MUST follow the tasks' end. */
+  /**
+   * Resolves when nothing is being erased any more. The next start resumes the rest. MUST follow the end of the
+   * tasks.
+   */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRetry?.();
@@ -83,9 +89,9 @@ export class QuotedPayloads {
   }
 
   /**
-   * Notes what is to be erased, in the transaction that hides the document: nothing can read it any more after that.
-   * @returns what erases it, to be called once that is on disk. It resolves when only running tasks hold quotes, and never
-   *   rejects: what fails is tried again
+   * Notes an erasure in the transaction that hides the document. Nothing can read the document afterwards.
+   * @returns a function that performs the erasure, to be called after the commit. It resolves when only running tasks
+   *   still quote the document. It never rejects: failures are retried
    */
   async begin(tx: Tx, of: Omit<Erasure, "running">): Promise<() => Promise<void>> {
     const rows = await tx.all<{ id: string }>(
@@ -115,7 +121,7 @@ export class QuotedPayloads {
         [PREFIX, `${PREFIX}~`],
       );
       for (const row of rows) {
-        // What it erases is gone for good, and recorded as somebody's wish.
+        // Only sealed notes are executed: erased texts are lost, and the erasure is recorded as somebody's request.
         if (db.seals.fits("meta", row)) await this.#erase(JSON.parse(row.value) as Erasure);
       }
     } catch (error) {
@@ -125,7 +131,7 @@ export class QuotedPayloads {
 
   #later(error: unknown): void {
     if (this.#stopped) return;
-    this.#parts.log.warn("what tasks quote of a deleted document will be erased later", { error });
+    this.#parts.log.warn("quotes of a deleted document will be erased later", { error });
     this.#cancelRetry ??= this.#parts.clock.after(RETRY_MS, () => {
       this.#cancelRetry = null;
       this.start();
@@ -167,22 +173,22 @@ export class QuotedPayloads {
       const log = hub.find(id);
       while (log && !log.closed) await new Promise<void>((resolve) => log.onChange(resolve));
       const task = await findTask(db, erasure.workspaceId, id);
-      // Broken off with the process: the next start sees to it.
+      // The process stopped first: left to the next start.
       if (this.#stopped || (task && task.finishedAt === null)) return;
       if (task) await this.#eraseQuotes(erasure, task.dispatchSeq - 1, await lastSeq(db, task), new Set());
     }
     await this.#done(erasure);
   }
 
-  /** Where the log cannot be emptied now, the next start tries again: it finds nothing more to erase. */
+  /** If the log cannot be emptied now, the next start tries again and finds nothing more to erase. */
   async #done(erasure: Erasure): Promise<void> {
     const { db, log } = this.#parts;
     if (this.#stopped) return;
     if (await db.forget()) await db.run("DELETE FROM meta WHERE key = $1", [keyOf(erasure)]);
-    else log.warn("what was erased stays in the log until its readers leave");
+    else log.warn("erased texts remain in the database's log until its readers are done");
   }
 
-  /** Of entries above `after`, up to `last`, but for the tasks named. */
+  /** Erases quotes in entries above `after`, up to `last`, except those of the given tasks. */
   async #eraseQuotes(
     erasure: Erasure,
     after: number,
@@ -197,7 +203,7 @@ export class QuotedPayloads {
     }
   }
 
-  /** By task; under "" what belongs to none. */
+  /** By task; the key "" is for calls without a task. */
   async #find(
     { workspaceId, document }: Erasure,
     from: number,
@@ -227,7 +233,7 @@ export class QuotedPayloads {
     return found;
   }
 
-  /** What tells that the task quotes at all goes last. */
+  /** Erases the output that identifies the quotes last. */
   async #erasePayloads(erasure: Erasure, task: string, { first, others }: Quotes): Promise<void> {
     const { workspaceId, document } = erasure;
     const draft = { ...draftOf(erasure, "succeeded"), task: task === "" ? undefined : task };
@@ -246,11 +252,11 @@ export class QuotedPayloads {
     if (!task) return;
     const erased = new Set([first, ...others].filter(({ kind }) => kind === "input").map(({ seq }) => seq));
     const calls = task.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id);
-    // What people were shown of calls, also of those that were not made.
+    // Arguments presented for approval, even if the call was never made.
     const asked = (await approvalsOf(db, workspaceId, taskId))
       .filter(({ pendingSeq, argumentsSeq }) => erased.has(pendingSeq) || erased.has(argumentsSeq))
       .map(({ callId }) => callId);
-    // Where the answer alone holds the document, nobody can say which of its parts do.
+    // If only the answer contains the document, its quoting parts are unknown, so all of it is erased.
     const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
     await eraseEvents(db, task, {
       prompt: false,
@@ -289,7 +295,7 @@ function keyOf({ workspaceId, document, requestId }: Omit<Erasure, "running">): 
   return `${PREFIX}${workspaceId}/${document}/${requestId}`;
 }
 
-/** Rows MUST come in their order. `inputs` are arguments of calls whose results are still to come. */
+/** Rows MUST be passed in order. `inputs` are the arguments of calls whose results have not been read yet. */
 function collect(found: Map<string, Quotes>, inputs: Map<number, ErasedPayload>, row: Row): void {
   const { seq, kind, holds, task, tool, ref } = row;
   const key = { seq, kind };

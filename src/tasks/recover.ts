@@ -14,22 +14,22 @@ import { findTask, markQueued } from "./store.ts";
 import type { Task, TaskStatus } from "./task.ts";
 import { type ProvenTask, readTaskEvidence } from "./task-evidence.ts";
 
-/** A task that took the process down with it so often, over one and the same step, is not tried again. */
+/** A task that was interrupted this often by a crash during the same step is not tried again. */
 const ATTEMPT_LIMIT = 3;
 
-/** `task.created` and `task.started`: told before the store knows of any event. */
+/** `task.created` and `task.started`, which are sent before the store contains any event. */
 const FIRST_EVENTS = 2;
 
 /** Tasks of an earlier process, the oldest first. */
 export interface Recovered {
   readonly queued: readonly Queued[];
-  /** A person is still to decide. */
+  /** Waiting for a person's decision. */
   readonly awaiting: readonly Queued[];
-  /** To be ended: the process died between the stop of their agent and their own end. */
+  /** To be ended: the process died after their agent was stopped and before they were ended. */
   readonly stopped: readonly Queued[];
 }
 
-/** A task that has not finished, without its texts: ten thousand may be queued. */
+/** An unfinished task without its texts, since ten thousand may be queued. */
 interface OpenTask {
   readonly id: string;
   readonly status: TaskStatus;
@@ -41,8 +41,8 @@ interface OpenTask {
 }
 
 /**
- * What an earlier process left unfinished in a workspace. Queued tasks go on waiting. A running one goes on from its last
- * saved step; a call that was out is made known as lost.
+ * Recovers the unfinished tasks of a workspace. Queued tasks continue to wait. Running tasks are queued again, to
+ * resume after their last saved step; calls that were in flight are recorded as lost.
  */
 export async function recoverTasks(
   parts: TaskParts,
@@ -57,18 +57,18 @@ export async function recoverTasks(
     const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
     const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
     const isAwaiting = open.status === "awaiting_approval";
-    // Of what never began or waits in order, the row says it all.
+    // For tasks that never began or are waiting in order, the row is sufficient.
     if (!isAwaiting && (open.status !== "queued" || open.attempts >= ATTEMPT_LIMIT || open.hasCalls)) {
       const task = await findTask(parts.db, workspaceId, open.id);
       if (!task) continue;
       if (task.status !== "queued") {
         await parts.db.tx(async (tx) => {
-          // What the calls cost died with the process that knew it.
+          // The costs of the calls were lost with the process.
           await recordLost(parts, tx, task, null);
           await markQueued(tx, workspaceId, task.id, false);
         });
       }
-      // Asked of queued tasks as well: this process may be the second to die over the same task, between the two writes.
+      // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.
       const reason = await reasonToEnd(parts.db, task);
       if (reason !== null) {
         await endTask(parts, task, log, failure("interrupted", reason), {
@@ -86,8 +86,8 @@ export async function recoverTasks(
 }
 
 /**
- * The open tasks whose rows agree with their seals and with the ledger. The others are closed, or ended as failed, and named. While
- * the ledger itself cannot be read as it was signed, no task goes on.
+ * The open tasks whose rows agree with their seals and with the ledger. All others are reported, and either closed or
+ * ended as failed. If the ledger itself cannot be verified, no task is resumed.
  */
 async function trustedTasks(
   parts: TaskParts,
@@ -102,12 +102,12 @@ async function trustedTasks(
   let evidence: ReadonlyMap<string, ProvenTask>;
   try {
     evidence = await readTaskEvidence(lists, workspaceId, ids, first);
-    // A row that says a later entry than the one that dispatched it.
+    // Some row names a later entry than the one that dispatched its task: read from the beginning.
     const isWhole = stored.every(({ id }) => evidence.get(id)?.dispatch);
     if (!isWhole) evidence = await readTaskEvidence(lists, workspaceId, ids, 1);
   } catch (error) {
     if (!(error instanceof LedgerChanged)) throw error;
-    log.error("tasks do not go on, since the ledger that has dispatched them was changed", {
+    log.error("tasks are not resumed because the ledger that dispatched them was changed", {
       workspace: workspaceId,
       tasks: stored.length,
       error,
@@ -126,7 +126,7 @@ async function trustedTasks(
   return trusted;
 }
 
-/** In the order in which they were accepted. */
+/** In the order of their acceptance. */
 function openTasks(db: Db, workspaceId: number): Promise<OpenTask[]> {
   return db.all<OpenTask>(
     `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
@@ -136,7 +136,7 @@ function openTasks(db: Db, workspaceId: number): Promise<OpenTask[]> {
   );
 }
 
-/** Whether an agent is stopped or gone, each asked of the store once. */
+/** Whether an agent is stopped or gone. Each agent is read only once. */
 function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) => Promise<boolean> {
   const known = new Map<number, boolean>();
   return async (agentId) => {
@@ -150,10 +150,11 @@ function stoppedAgents(agents: Agents, workspaceId: number): (agentId: number) =
 }
 
 async function reasonToEnd(db: Db, task: Task): Promise<string | null> {
-  if (task.attempts >= ATTEMPT_LIMIT) return `The server stopped ${task.attempts} times over the same step.`;
-  // Written by a version that kept no answers: nobody can say what a second run would do twice.
+  if (task.attempts >= ATTEMPT_LIMIT)
+    return `The server stopped ${task.attempts} times during the same step.`;
+  // A version that saved no answers ran this task, so it is unknown what a second run would repeat.
   if (await hasLostSteps(db, task)) {
-    return "The server stopped while the task ran. It had called tools, and cannot go on from there.";
+    return "The server stopped while the task was running. The task had called tools, so it cannot be resumed.";
   }
   return null;
 }

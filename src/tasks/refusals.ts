@@ -6,13 +6,19 @@ export function noTask(id: string): Problem {
 }
 
 export function agentForbidden(acting: string): Problem {
-  return new Problem("agent_forbidden", `This token acts as ${acting} and may dispatch to it alone.`);
+  return new Problem(
+    "agent_forbidden",
+    `This token acts as ${acting} and may only dispatch tasks to that agent.`,
+  );
 }
 
 export function notCancelled(): Problem {
-  return new Problem("internal", "The task's end could not be written, so it is not known to be cancelled.");
+  return new Problem(
+    "internal",
+    "The task's end could not be written, so it may not have been cancelled. Read the task to find out.",
+  );
 }
 
 export function finished(task: Task): Problem {
-  return new Problem("task_finished", `The task has ${task.status} already.`);
+  return new Problem("task_finished", `The task has already ended (${task.status}).`);
 }

@@ -9,9 +9,9 @@ import { forgetAnswers } from "./run/progress.ts";
 import { findTask } from "./store.ts";
 import type { ProvenTask } from "./task-evidence.ts";
 
-const CHANGED = "What was stored of the task was changed in the database's file. It was not continued.";
+const CHANGED = "The stored task was changed in the database file, so it was not resumed.";
 
-/** A task whose rows are not acted on, and what the ledger says of it. */
+/** A task whose rows are not trusted, with what the ledger contains about it. */
 export interface RefusedTask {
   readonly workspaceId: number;
   readonly id: string;
@@ -19,8 +19,8 @@ export interface RefusedTask {
 }
 
 /**
- * Closes the rows of a task that the ledger has not dispatched, or that has ended there. No entry says anything of such a task:
- * its rows may name anybody. A row of a task that has ended says afterwards what the ledger says.
+ * Closes the rows of a task that the ledger has not dispatched, or that has ended there. No entry is written, since
+ * the rows may name anybody. If the task has ended, its row then agrees with the ledger.
  */
 export async function closeUnproven(
   { db, clock }: Pick<TaskParts, "db" | "clock">,
@@ -41,8 +41,9 @@ export async function closeUnproven(
 }
 
 /**
- * Ends a task that was dispatched, and whose rows were changed since, as failed. Its open calls get their outcomes as the ledger has
- * their intents, and its end names who the ledger says dispatched it: nothing of the rows is signed.
+ * Ends as failed a dispatched task whose rows were changed. Its open calls get outcomes according to their intents in
+ * the ledger, and its end names the actor that dispatched it according to the ledger. Nothing is taken from the rows,
+ * since they are not signed.
  */
 export async function endChanged(
   parts: TaskParts,

@@ -1,7 +1,7 @@
 import type { Tx } from "../store/db.ts";
 import type { NewTask, TaskEnd } from "./store.ts";
 
-/** Ends the row of a task that is not to be run, and that has no end of its own in the ledger. */
+/** Closes the row of a task that must not run, and for which no end is written to the ledger. */
 export async function closeRow(
   tx: Tx,
   workspaceId: number,
@@ -23,12 +23,12 @@ export async function closeRow(
   );
 }
 
-/** What the ledger says of a task. */
+/** A task's columns according to the ledger. */
 export type ProvenColumns = Pick<NewTask, "agent" | "tier" | "createdBy" | "dispatchSeq"> & {
   readonly credits: number;
 };
 
-/** Puts what the ledger says in the place of what somebody has written into a task's row, which then has no open call. */
+/** Overwrites a changed row with the ledger's values. Afterwards the row has no open call. */
 export async function restoreRow(
   tx: Tx,
   workspaceId: number,

@@ -1,9 +1,12 @@
 import { Signal } from "../base/signal.ts";
 
-/** Ends of tasks that the store has refused: each is tried again after a pause, or as soon as somebody has to know. */
+/**
+ * Triggers retries of task ends that the store has refused. Each is tried again after a pause, or as soon as its
+ * result is needed.
+ */
 export class Retries {
-  /** Has all that wait tried again now. */
+  /** Makes all waiting ends retry now. */
   readonly now = new Signal<void>();
-  /** Emits when the store has refused one, again or for the first time. */
+  /** Emits whenever the store refuses one, the first time or again. */
   readonly refused = new Signal<void>();
 }

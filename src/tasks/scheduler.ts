@@ -11,21 +11,21 @@ export interface Queued {
 }
 
 export interface SchedulerParts {
-  /** Tasks that this process runs at once, over all workspaces. */
+  /** The most tasks that this process runs at once, over all workspaces. */
   readonly nodeCeiling: number;
-  /** Tasks that may wait in one workspace. */
+  /** The most tasks that may wait in one workspace. */
   readonly queueLimit: number;
   workspace(id: number): Workspace;
-  /** Told when a workspace runs more than its limit while enforcement is soft. */
+  /** Called when a workspace runs more tasks than its limit while enforcement is soft. */
   overLimit(workspace: Workspace): void;
   /** Runs one task to its end. MUST NOT reject. */
   run(queued: Queued): Promise<void>;
 }
 
 /**
- * Decides which tasks wait and which run. A free slot goes to the workspace that runs the fewest tasks; in a workspace its agents
- * take turns, and an agent's own tasks are served first come, first served. Nothing that runs is broken off for another task.
- * Memory only, and synchronous.
+ * Decides which tasks wait and which run. A free slot goes to the workspace that runs the fewest tasks. Within a
+ * workspace, agents take turns; an agent's own tasks are served first come, first served. A running task is never
+ * interrupted for another. Synchronous, and only in memory.
  */
 export class Scheduler {
   readonly #parts: SchedulerParts;
@@ -58,16 +58,21 @@ export class Scheduler {
   }
 
   /**
-   * Keeps a place in the queue for a task that is about to be stored, so that parallel calls cannot overfill it.
-   * @returns gives the place back, or turns it into the queued task.
+   * Reserves a place in the queue for a task that is about to be stored, so that concurrent calls cannot overfill the
+   * queue.
+   * @returns functions that release the place or use it for the queued task
    * @throws Problem 429 `queue_full`
    */
   reserve(workspaceId: number): { release(): void; enqueue(queued: Queued): void } {
     const places = this.#reserved.get(workspaceId) ?? 0;
     if (this.waiting(workspaceId) + places >= this.#parts.queueLimit) {
-      throw new Problem("queue_full", `${this.#parts.queueLimit} tasks are waiting in this workspace.`, {
-        headers: { "Retry-After": "5" },
-      });
+      throw new Problem(
+        "queue_full",
+        `The queue of this workspace is full (${this.#parts.queueLimit} tasks). Try again later.`,
+        {
+          headers: { "Retry-After": "5" },
+        },
+      );
     }
     this.#reserved.set(workspaceId, places + 1);
     let held = true;
@@ -87,12 +92,12 @@ export class Scheduler {
     };
   }
 
-  /** Also used at the start for tasks accepted by an earlier process, which count even past the limit. */
+  /** Queues a task regardless of the limit. Also used at the start for tasks that an earlier process accepted. */
   enqueue(queued: Queued): void {
     this.enqueueAll([queued]);
   }
 
-  /** As `enqueue`; nobody is started before all of them have their places, so that no agent is ahead for coming first. */
+  /** Like `enqueue`, but queues all tasks before it starts any, so that no agent gains by coming first. */
   enqueueAll(tasks: readonly Queued[]): void {
     for (const queued of tasks) {
       const queue = this.#waiting.get(queued.workspaceId) ?? new AgentRoundRobin();
@@ -102,7 +107,7 @@ export class Scheduler {
     this.pump();
   }
 
-  /** Takes a task out of the queue. False when it is not waiting. */
+  /** Removes a task from the queue. Returns false if it is not waiting. */
   remove(workspaceId: number, taskId: string): boolean {
     const queue = this.#waiting.get(workspaceId);
     if (!queue?.remove(taskId)) return false;
@@ -114,7 +119,7 @@ export class Scheduler {
     return this.#waiting.get(workspaceId)?.has(taskId) ?? false;
   }
 
-  /** All that wait, over all workspaces. */
+  /** The waiting tasks of all workspaces. */
   allWaiting(): Queued[] {
     return [...this.#waiting.values()].flatMap((queue) => queue.all());
   }
@@ -139,25 +144,28 @@ export class Scheduler {
     return this.runningIn(workspaceId).filter((run) => run.agentId === agentId);
   }
 
-  /** Resolves when the task that is running now has ended; at once when it is not running. */
+  /** Resolves when the running task has ended; at once if it is not running. */
   async ended(taskId: string): Promise<void> {
     await this.#running.get(taskId)?.done;
   }
 
-  /** Starts nothing more, for good, and resolves when what runs has ended. What waits keeps its place. */
+  /**
+   * Starts no more tasks, permanently, and resolves when the running ones have ended. Waiting tasks keep their
+   * places.
+   */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all([...this.#running.values()].map((run) => run.done));
   }
 
-  /** Starts what may start. Called whenever a task came, a task ended or a limit changed. */
+  /** Starts all tasks that may start. Called whenever a task arrives, a task ends or a limit changes. */
   pump(): void {
     while (!this.#stopped && this.#slots.total < this.#parts.nodeCeiling) {
       const workspaceId = this.#nextWorkspace();
       if (workspaceId === undefined) return;
       const queue = this.#waiting.get(workspaceId);
       const next = queue?.take();
-      // To the end of the line, so that workspaces that run equally many take turns.
+      // Moves the workspace to the end, so that workspaces with equally many running tasks take turns.
       this.#waiting.delete(workspaceId);
       if (queue && queue.size > 0) this.#waiting.set(workspaceId, queue);
       if (!next) continue;
@@ -168,8 +176,8 @@ export class Scheduler {
   }
 
   /**
-   * The waiting workspace that runs the fewest tasks, of several the one that waited longest for its turn. A slot that comes
-   * free goes to a workspace that has none, not to the one that already holds most of them.
+   * The waiting workspace that runs the fewest tasks; if several do, the one that has waited longest for its turn. A
+   * free slot thus goes to a workspace without running tasks rather than to the one that already uses most slots.
    */
   #nextWorkspace(): number | undefined {
     let found: number | undefined;

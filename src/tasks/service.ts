@@ -28,7 +28,7 @@ export interface DispatchRequest {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A task that runs; the task itself once it is read. */
+/** A running task. `task` is set once it is read. */
 interface Run {
   readonly control: AbortController;
   task: Task | null;
@@ -40,21 +40,21 @@ export interface TaskServiceOptions {
   readonly notices: LimitNotices;
 }
 
-/** Tasks, from the request to their end. */
+/** Manages tasks from the request to their end. */
 export class TaskService {
   readonly #parts: TaskParts;
   readonly #scheduler: Scheduler;
   readonly #runs = new Map<string, Run>();
-  /** Tasks that hold no slot and no place in the queue: they wait for a person, or were given back for the next start. */
+  /** Tasks without a slot or a place in the queue: they wait for a person, or were returned for the next start. */
   readonly #resting = new Map<string, Queued>();
-  /** Tasks taken out of the queue whose end is being written. */
+  /** Tasks removed from the queue whose end is being written. */
   readonly #endings: QueueEndings;
-  /** How tasks are shown that somebody was told have ended, and whose end is not written yet. */
+  /** Ends that callers have been told of but that are not written yet. The tasks are shown as ended. */
   readonly #shownEnds = new Map<
     string,
     Pick<Task, "status" | "error" | "output"> & { readonly finishedAt: number }
   >();
-  /** Aborts when the process is about to stop: no task is taken and no call is made any more. */
+  /** Aborts when the process is about to stop: from then on no task is accepted and no call is made. */
   readonly #draining = new AbortController();
   /** Aborts when the process stops: what cannot be written is left to the next start. */
   readonly #stopping = new AbortController();
@@ -80,7 +80,7 @@ export class TaskService {
     return this.#scheduler;
   }
 
-  /** Takes up what an earlier process left. Called once, before the doors open. */
+  /** Recovers the tasks of an earlier process. Called once, before requests are served. */
   async start(): Promise<void> {
     const waiting: Queued[] = [];
     for (const workspace of this.#parts.workspaces.list()) {
@@ -102,8 +102,8 @@ export class TaskService {
   }
 
   /**
-   * Refuses new tasks, and resolves when nothing runs any more: each run goes on to the end of the call that it is in, and
-   * is given back to the queue, for the next start to go on from there.
+   * Refuses new tasks and resolves when nothing runs any more. Each run completes its current call, and is returned
+   * to the queue to be resumed at the next start.
    */
   async drain(): Promise<void> {
     this.#draining.abort();
@@ -111,8 +111,8 @@ export class TaskService {
   }
 
   /**
-   * Refuses new tasks, breaks off what runs (a later start takes it up again), ends the streams of what waits, and resolves
-   * when nothing writes any more.
+   * Refuses new tasks, interrupts running ones (a later start resumes them), ends the streams of waiting ones, and
+   * resolves when nothing writes any more.
    */
   async stop(): Promise<void> {
     this.#draining.abort();
@@ -126,8 +126,8 @@ export class TaskService {
   }
 
   /**
-   * Checks a request, makes it durable and queues it. `within` is as `acceptTask` has it.
-   * @throws Problem with each refusal of the contract, before anything is written.
+   * Checks a request, makes it durable and queues it. For `within`, see `NewTaskRequest`.
+   * @throws Problem with any refusal in the contract, before anything is written
    */
   async dispatch(
     call: Call,
@@ -163,13 +163,16 @@ export class TaskService {
     return this.accept(call, { agent, tier, tools: listed, metadata, input, key, within });
   }
 
-  /** Makes a task durable and queues it. What it asks for MUST have been checked. @throws Problem as `acceptTask` does */
+  /**
+   * Makes a task durable and queues it. The request MUST have been checked.
+   * @throws Problem as `acceptTask` does
+   */
   accept(call: Call, request: NewTaskRequest): Promise<Dispatched> {
     const gates = { scheduler: this.#scheduler, draining: this.#draining.signal };
     return acceptTask(this.#parts, gates, call, request);
   }
 
-  /** @throws Problem 404 `not_found`, also for a task of another agent than the one the caller acts as. */
+  /** @throws Problem 404 `not_found`, also if the task belongs to another agent than the one the caller acts as */
   async get(caller: Caller, id: string): Promise<Task> {
     return this.#shown(await this.#find(caller, id));
   }
@@ -186,14 +189,14 @@ export class TaskService {
     return { ...page, tasks: page.tasks.map((task) => this.#shown(task)) };
   }
 
-  /** The task's events after the id `after`, to be read by one reader. */
+  /** Reads the task's events after the id `after`, for one reader. */
   read(task: Pick<Task, "workspaceId" | "id">, after: number): EventReader {
     return this.#parts.hub.read(task.workspaceId, task.id, after);
   }
 
   /**
-   * Cancels a task and answers it as it ended. Where the store cannot be written it is cancelled all the same, and its end
-   * is written late, with the call's entry.
+   * Cancels a task and returns it as it ended. If the store cannot be written, the task is cancelled nevertheless;
+   * its end and the call's entry are written later.
    * @throws Problem 409 `task_finished`
    */
   async cancel(call: Call, id: string): Promise<Task> {
@@ -206,18 +209,21 @@ export class TaskService {
     const queued = { workspaceId: task.workspaceId, taskId: id, agentId: task.agentId };
     const putOff = await this.#interrupt(queued, interruption);
     if (putOff) {
-      // Somebody else had ended it before, and their decision is written with its end.
+      // It had already been ended by somebody else, whose decision is written with its end.
       if (putOff !== interruption) await recordLate(call, decision);
       return this.#shown(task);
     }
     const after = await this.get(caller, id);
     if (!isFinal(after.status)) throw this.#stopping.signal.aborted ? draining() : notCancelled();
-    // It had finished by itself before the cancel reached it.
+    // It had finished by itself before it was cancelled.
     if (after.status !== "cancelled") throw finished(after);
     return after;
   }
 
-  /** Cancels all that an agent has queued and running; resolves when that is written, or the store has refused it. */
+  /**
+   * Cancels all queued and running tasks of an agent. Resolves when the ends are written, or the store has refused
+   * them.
+   */
   async stopAgent(workspaceId: number, agent: Pick<Agent, "id">): Promise<void> {
     const waiting = this.#scheduler.waitingOf(workspaceId, agent.id);
     const running = this.#scheduler.runningOf(workspaceId, agent.id);
@@ -225,7 +231,7 @@ export class TaskService {
     await this.#endAll("agent_stopped", [...running, ...waiting, ...awaiting]);
   }
 
-  /** As `stopAgent`, for all that a workspace has. */
+  /** Like `stopAgent`, for a whole workspace. */
   async stopWorkspace(workspaceId: number): Promise<void> {
     const running = this.#scheduler.runningIn(workspaceId);
     const waiting = this.#scheduler.waitingIn(workspaceId);
@@ -242,9 +248,9 @@ export class TaskService {
   }
 
   /**
-   * Resolves when the ends are written of all that a stop has ended, in a workspace or of one agent of it: until then a crash
-   * would leave tasks that the stop alone keeps from running again.
-   * @throws StoreUnavailable where the store refuses one of them
+   * Resolves when the ends of all tasks stopped in a workspace, or of one of its agents, are written. Until then,
+   * after a crash, only the stop itself would keep these tasks from running again.
+   * @throws StoreUnavailable if the store refuses one of them
    */
   async endsWritten(workspaceId: number, agentId: number | null): Promise<void> {
     const runs = [...this.#scheduler.runningIn(workspaceId)].filter(
@@ -257,7 +263,7 @@ export class TaskService {
     if (ends.length === 0) return;
     const refused = Promise.withResolvers<never>();
     const forget = this.#retries.refused.listen(() => {
-      refused.reject(new StoreUnavailable("what a stop has ended cannot be written yet"));
+      refused.reject(new StoreUnavailable("the ends of stopped tasks cannot be written yet"));
     });
     try {
       this.#retries.now.emit();
@@ -267,23 +273,23 @@ export class TaskService {
     }
   }
 
-  /** Lets a task go on that waited for a person, and is queued in the store. */
+  /** Resumes a task that waited for a person and is queued in the store. */
   async goOn(queued: Queued): Promise<void> {
-    // The run that asked may be about to end still.
+    // The run that requested approval may still be ending.
     await this.#scheduler.ended(queued.taskId);
     if (!this.#resting.delete(queued.taskId)) return;
     if (this.#stopping.signal.aborted) return;
     this.#scheduler.enqueue(queued);
   }
 
-  /** Whether somebody has ended a task whose end is still being written. */
+  /** Whether a task has been ended but its end is still being written. */
   isEnding(taskId: string): boolean {
     const run = this.#runs.get(taskId);
     const isEnded = run !== undefined && (interruptionOf(run.control.signal)?.ending ?? null) !== null;
     return isEnded || this.#endings.find(taskId) !== undefined;
   }
 
-  /** Looks again at who may start, after a workspace's limits have changed. */
+  /** Starts tasks that may start after a workspace's limits have changed. */
   limitsChanged(): void {
     this.#scheduler.pump();
   }
@@ -294,7 +300,7 @@ export class TaskService {
     return task;
   }
 
-  /** As the store has it; where it cannot be read, a task that runs is known all the same. */
+  /** The task as stored. If the store cannot be read, a running task is found in memory. */
   async #toCancel(caller: Caller, id: string): Promise<Task> {
     try {
       return await this.#find(caller, id);
@@ -312,9 +318,9 @@ export class TaskService {
   }
 
   /**
-   * Ends a task that waits or runs.
-   * @returns null once its end is written, or left to the next start; the interruption that counts, where the store has
-   *   refused the end, which will be written late
+   * Ends a waiting or running task.
+   * @returns null once its end is written or left to the next start. If the store has refused the end, which is then
+   *   written later: the interruption that counts
    */
   async #interrupt(queued: Queued, interruption: Interruption): Promise<Interruption | null> {
     const { workspaceId, taskId } = queued;
@@ -327,7 +333,7 @@ export class TaskService {
     control.abort(interruption);
     const counts = interruptionOf(control.signal) ?? interruption;
     const isWritten = await Promise.race([done.then(() => true), counts.isPutOff.then(() => false)]);
-    // It came to a person's decision in that moment, and did not see the interruption.
+    // The run reached a person's decision at the same moment, and missed the interruption.
     if (isWritten && counts.ending && this.#isOpen(queued, control)) return this.#interrupt(queued, counts);
     if (isWritten || !counts.ending) return null;
     this.#shownEnds.set(taskId, { ...counts.ending, finishedAt: counts.at });
@@ -335,7 +341,7 @@ export class TaskService {
     return counts;
   }
 
-  /** Whether it waits, or runs once more, after a run that `control` was of. */
+  /** Whether it waits, or runs again, after the run that `control` belonged to. */
   #isOpen({ workspaceId, taskId }: Queued, control: AbortController): boolean {
     const run = this.#runs.get(taskId);
     if (run) return run.control !== control;
@@ -362,7 +368,7 @@ export class TaskService {
       });
       if (how !== "ended") this.#resting.set(queued.taskId, queued);
       if (how === "awaiting") {
-        // It may wait for a day, and many others with it.
+        // It may wait for a day, along with many others.
         this.#parts.hub.find(queued.taskId)?.rest();
         if (this.#stopping.signal.aborted) this.#parts.hub.find(queued.taskId)?.close(null);
       }
@@ -373,7 +379,7 @@ export class TaskService {
   }
 }
 
-/** The decision alone: what was decided is done already. */
+/** Records only the decision, since it has already been carried out. */
 async function recordLate(call: Call, decision: Decision): Promise<void> {
   await call.commitDecision(decision, async () => {});
 }

@@ -48,8 +48,8 @@ interface ToolRow {
 }
 
 /**
- * The texts come by subqueries: joined, the same rows took SQLite 100 µs instead of 12. Most tasks have called no tool,
- * and `has_calls` spares them the query of their calls.
+ * The texts are read by subqueries: SQLite took 100 µs instead of 12 for the same rows with joins. Most tasks have
+ * not called tools, and `has_calls` saves the query for their calls.
  */
 const SELECT = `SELECT t.workspace_id, t.id, t.seal, t.agent_id, t.agent, t.tier, t.tools, t.metadata, t.status, t.attempts,
   t.model, t.credits, t.input_tokens, t.output_tokens, t.steps, t.error_code, t.error_message,
@@ -72,7 +72,7 @@ export async function findTask(
   return fromRow(workspaceId, row, calls?.get(id) ?? []);
 }
 
-/** As `findTask`, and undefined for a task whose row is not as this server has written it: to be asked before it is run. */
+/** Like `findTask`, but undefined if the row is not as this server wrote it. To be used before running a task. */
 export async function findSealedTask(
   sql: Pick<Sql, "all" | "get" | "seals">,
   workspaceId: number,
@@ -84,7 +84,7 @@ export async function findSealedTask(
   return fromRow(workspaceId, row, calls?.get(id) ?? []);
 }
 
-/** Of a finished task, the entry that ended it. */
+/** The entry that ended a finished task. */
 export async function lastSeq(
   sql: Pick<Sql, "get">,
   { workspaceId, id }: Pick<Task, "workspaceId" | "id">,
@@ -96,13 +96,13 @@ export async function lastSeq(
   return row?.finish_seq ?? Number.MAX_SAFE_INTEGER;
 }
 
-/** One page of a list. `more`: others follow the last. */
+/** One page of a list. `more`: there are further pages. */
 export interface TaskPage {
   readonly tasks: readonly Task[];
   readonly more: boolean;
 }
 
-/** Newest first, before the id `before`; fewer than `limit` where their texts would be too much for one answer. */
+/** Newest first, before the id `before`. Fewer than `limit` if their texts would be too long for one response. */
 export async function listTasks(
   db: Db,
   workspaceId: number,
@@ -166,7 +166,7 @@ export async function insertTask(tx: Tx, workspaceId: number, task: NewTask): Pr
   );
 }
 
-/** Queued to running. False when it is not queued any more. */
+/** From queued to running. Returns false if the task is no longer queued. */
 export async function markRunning(
   tx: Tx,
   workspaceId: number,
@@ -183,8 +183,8 @@ export async function markRunning(
 }
 
 /**
- * Running back to queued, after the process that ran it ended. An attempt that was broken off in order is not counted
- * against the task.
+ * From running back to queued, after the process that ran it ended. An attempt that was interrupted in an orderly way
+ * does not count.
  */
 export async function markQueued(tx: Tx, workspaceId: number, id: string, brokenOff: boolean): Promise<void> {
   await tx.run(
@@ -194,7 +194,10 @@ export async function markQueued(tx: Tx, workspaceId: number, id: string, broken
   );
 }
 
-/** Running to awaiting a person. It goes on from there as one start, and has not crashed. False when it is not running. */
+/**
+ * From running to waiting for a person. Resuming it counts as one start, and it has not crashed. Returns false if the
+ * task is not running.
+ */
 export async function markAwaiting(tx: Tx, workspaceId: number, id: string): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE tasks SET status = 'awaiting_approval', attempts = attempts - 1
@@ -204,7 +207,7 @@ export async function markAwaiting(tx: Tx, workspaceId: number, id: string): Pro
   return changed === 1;
 }
 
-/** Awaiting a person back to queued, once that person has decided. False when it does not wait any more. */
+/** From waiting for a person back to queued, after a decision. Returns false if the task is no longer waiting. */
 export async function markDecided(tx: Tx, workspaceId: number, id: string): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE tasks SET status = 'queued' WHERE workspace_id = $1 AND id = $2 AND status = 'awaiting_approval'`,
@@ -213,7 +216,7 @@ export async function markDecided(tx: Tx, workspaceId: number, id: string): Prom
   return changed === 1;
 }
 
-/** The agent of a task that has not finished. */
+/** The agent of an unfinished task. */
 export async function findOpenTask(
   sql: Pick<Sql, "get">,
   workspaceId: number,
@@ -238,8 +241,8 @@ export async function raiseEventCeiling(
 }
 
 /**
- * A tool call that is about to be made: `unknown` until its result is known, also if the process dies before. One that was out
- * when an earlier process died, and may be made again, keeps its place.
+ * Records a tool call before it is made. It is `unknown` until its result is recorded, even if the process dies. A
+ * call that is repeated after an earlier process died keeps its row.
  */
 export async function insertToolCall(
   tx: Tx,
@@ -260,7 +263,7 @@ export async function insertToolCall(
   );
 }
 
-/** A call that was out when it was lost: `outcomeSeq` is the entry that says so. */
+/** Records that a call was lost in flight. `outcomeSeq` is the entry for it. */
 export async function markCallLost(
   tx: Tx,
   workspaceId: number,
@@ -274,7 +277,7 @@ export async function markCallLost(
   );
 }
 
-/** What a call came to: its result is the output of the entry `outcomeSeq`. */
+/** Records the result of a call. Its text is the output of the entry `outcomeSeq`. */
 export async function finishToolCall(
   tx: Tx,
   workspaceId: number,
@@ -296,7 +299,7 @@ export interface TaskEnd {
   readonly finishedAt: number;
 }
 
-/** False when it had ended before. */
+/** Returns false if the task had already ended. */
 export async function markFinished(tx: Tx, workspaceId: number, id: string, end: TaskEnd): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE tasks SET status = $3, error_code = $4, error_message = $5, finish_seq = $6, finished_at = $7,

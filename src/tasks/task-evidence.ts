@@ -1,22 +1,23 @@
 import type { LedgerLists } from "../ledger/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../ledger/parsed-entry.ts";
 
-/** What the ledger says of a task that the store has as open. */
+/** What the ledger contains about a task that is open in the store. */
 export interface ProvenTask {
   /** The intent that dispatched it. */
   dispatch: (ParsedEntry & { readonly seq: number }) | null;
   /** Its end. */
   end: (ParsedEntry & { readonly seq: number }) | null;
-  /** By seq, calls that were begun and have no outcome. */
+  /** Intents of calls without an outcome, by seq. */
   readonly open: Map<number, ParsedEntry>;
-  /** By seq, everything else that is said of it: outcomes of its calls, and refusals. */
+  /** All other entries about it, by seq: outcomes of its calls, and refusals. */
   readonly outcomes: Map<number, ParsedEntry>;
 }
 
 const DISPATCH = "task.dispatch";
 
 /**
- * What the ledger says of some tasks, from the entry `first` on. Every entry is held against the signed tree: 1 ms for 256.
+ * Reads what the ledger contains about some tasks, from the entry `first` on. Every entry is verified against the
+ * signed tree, at 1 ms for 256.
  * @throws LedgerChanged
  */
 export async function readTaskEvidence(

@@ -21,7 +21,7 @@ export type TaskErrorCode =
   | "agent_stopped"
   | "internal";
 
-/** A task as the store has it. Texts (prompt, output, arguments) are null once their payload was erased. */
+/** A task as stored. Texts (prompt, output, arguments) are null if their payload was erased. */
 export interface Task {
   readonly workspaceId: number;
   readonly id: string;
@@ -47,9 +47,9 @@ export interface Task {
   readonly dispatchSeq: number;
   /** Seq of a `model.call` intent whose outcome is not recorded yet. */
   readonly openModelCall: number | null;
-  /** Micro-credits that this call is charged where its outcome never comes; of no meaning where there is none. */
+  /** Micro-credits to charge if this call's outcome is never recorded; meaningless without an open call. */
   readonly openReserved: number;
-  /** No event with a greater id was ever sent. */
+  /** No event with a higher id has ever been sent. */
   readonly eventCeiling: number;
   readonly createdBy: string;
   readonly createdAt: number;
@@ -64,11 +64,11 @@ export interface ToolCalled {
   readonly status: ToolStatus;
   /** Seq of the `tool.call` intent. */
   readonly intentSeq: number;
-  /** Seq of its outcome; null while it is out. */
+  /** Seq of its outcome; null while the call is in flight. */
   readonly outcomeSeq: number | null;
   readonly startedAt: number;
   readonly durationMs: number | null;
-  /** Micro-credits that it costs where it is made. */
+  /** Its price in micro-credits, if it is made. */
   readonly price: number;
 }
 
@@ -76,7 +76,10 @@ export function isFinal(status: TaskStatus): status is FinalStatus {
   return status === "succeeded" || status === "failed" || status === "cancelled";
 }
 
-/** The time `at`, or the latest that the task has on record: the machine's clock may have been set back in between. */
+/**
+ * The time `at`, or the latest time recorded for the task if that is later: the machine's clock may have been set
+ * back.
+ */
 export function notBefore({ createdAt, startedAt }: Task, at: number): number {
   return Math.max(at, startedAt ?? createdAt);
 }

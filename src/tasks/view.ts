@@ -2,7 +2,7 @@ import { optionalTimestamp, timestamp } from "../base/clock.ts";
 import { toCredits } from "../base/credits.ts";
 import type { Task } from "./task.ts";
 
-/** A task as clients read it (contract, section 3), over REST and in `task.finished` alike. */
+/** A task as shown to clients (contract, section 3), both over REST and in `task.finished`. */
 export function viewTask(task: Task) {
   return {
     id: task.id,

@@ -60,14 +60,14 @@ describe("builtin/extractive", () => {
   });
 
   test("says that it has nothing to quote", async () => {
-    expect((await ask("Hello?", [])).output).toContain("I have nothing to quote: no tool was offered");
+    expect((await ask("Hello?", [])).output).toContain("I have nothing to quote: I was offered no tool");
     const none = { ...search, execute: () => ({ results: [] }) };
     expect((await ask("Hello?", [none])).output).toContain("the tools found no passages");
   });
 
   test("says when what was found shares no word with the question", async () => {
     expect((await ask("Zebra?", [search])).output).toContain(
-      "this came closest:\n\n> “Shipping is free.” [1]",
+      "The closest match:\n\n> “Shipping is free.” [1]",
     );
   });
 

@@ -121,7 +121,7 @@ test("a call that a person had approved: its task says so, as what failed", asyn
     error: { code: "interrupted" },
     tools_called: [{ tool: "up.send", status: "unknown" }],
   });
-  expect(task.error.message).toContain("It was not made again.");
+  expect(task.error.message).toContain("It was not repeated.");
   expect(await endOfCalls()).toMatchObject([
     { phase: "intent", outcome: "allowed" },
     { phase: "outcome", outcome: "failed", code: "interrupted" },

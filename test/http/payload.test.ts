@@ -147,7 +147,7 @@ describe("is refused", () => {
     for (const seq of [entries.dispatch, entries.call, entries.result]) {
       const answer = await erase(seq);
       expect([answer.status, answer.body.code]).toEqual([409, "task_unfinished"]);
-      expect(answer.body.detail).toContain("cancel it first");
+      expect(answer.body.detail).toContain("Cancel it first");
     }
     expect(await lastErasure()).toMatchObject({ outcome: "denied", code: "task_unfinished", task: id });
     expect(left({ PROMPT, ARGUMENT }).length).toBeGreaterThan(0);

@@ -116,7 +116,7 @@ test("many cancels at once end a task once, queued or running", async () => {
         expect([status, body.code, body.detail]).toEqual([
           409,
           "task_finished",
-          "The task has cancelled already.",
+          "The task has already ended (cancelled).",
         ]);
     }
   }

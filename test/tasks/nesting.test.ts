@@ -56,7 +56,7 @@ describe("a model", () => {
       expect(task.tools_called).toMatchObject([{ tool: "up.echo", status: "denied" }]);
       expect(upstream.calls).toEqual([]);
       const told = stage.upstream.requests.at(-1)?.body.messages.at(-1);
-      expect(JSON.stringify(told)).toContain("nested too deeply: they may have 100 levels");
+      expect(JSON.stringify(told)).toContain("nested too deeply: at most 100 levels are allowed");
     },
   );
 

@@ -58,7 +58,7 @@ describe("a model", () => {
     expect(task.tools_called).toMatchObject([{ tool: "up.echo", status: "denied" }]);
     expect(upstream.calls).toEqual([]);
     const told = stage.upstream.requests.at(-1)?.body.messages.at(-1);
-    expect(JSON.stringify(told)).toContain("have too many members: they may have 50000");
+    expect(JSON.stringify(told)).toContain("have too many members: at most 50000 are allowed");
   });
 
   test("whose answer has an event with too many members fails, and the next one is asked", async () => {

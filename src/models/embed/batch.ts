@@ -1,26 +1,31 @@
-/** A text on its way, with its place in the caller's list. */
+/** A text to be embedded, with its index in the caller's list. */
 export interface Piece {
   readonly index: number;
-  /** Well-formed, without prefix. */
+  /** Well-formed, without its prefix. */
   readonly text: string;
 }
 
-/** UTF-8 bytes of text in one request; OpenAI takes 300,000 tokens, and no token has less than a byte. */
+/**
+ * The most UTF-8 bytes of text in one request. OpenAI accepts 300,000 tokens, and every token has at least one byte.
+ */
 const MOST_BYTES = 256_000;
-/** UTF-16 units of one text: more than any model's window, and 192 kB at most. */
+/** The most UTF-16 code units of one text: more than any model's window, and at most 192 kB. */
 const LONGEST_TEXT = 64_000;
-/** UTF-16 units a refused text is cut to, one after the other. The beginning is kept: titles and headings stand there. */
+/**
+ * The lengths in UTF-16 code units to which a refused text is cut, one after the other. The beginning is kept,
+ * because it contains titles and headings.
+ */
 const RUNGS: readonly number[] = [8_000, 2_000, 500];
 
 /**
- * White space around it is left out, so that no cut leaves white space alone. A lone half of a surrogate pair would make
- * some servers refuse the whole request.
+ * Trims surrounding white space, so that no cut leaves only white space. Replaces lone surrogates, because they would
+ * make some servers reject the whole request.
  */
 export function pieceOf(text: string, index: number): Piece {
   return { index, text: text.trim().slice(0, LONGEST_TEXT).toWellFormed() };
 }
 
-/** The next request's pieces, one at least, from place `from`. */
+/** The pieces of the next request, at least one, starting at index `from`. */
 export function nextBatch(
   pieces: readonly Piece[],
   from: number,
@@ -37,7 +42,7 @@ export function nextBatch(
   return pieces.slice(from, end);
 }
 
-/** The text cut to the next rung; undefined when it cannot be made shorter. */
+/** The text cut to the next length; undefined if it cannot be shortened further. */
 export function shorter({ index, text }: Piece): Piece | undefined {
   const length = RUNGS.find((rung) => rung < text.length);
   return length === undefined ? undefined : { index, text: text.slice(0, length).toWellFormed() };

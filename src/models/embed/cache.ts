@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 
-/** The vectors of the questions asked last, by the hash of their text. Vectors are copied in and out. */
+/** The vectors of recent questions, by the hash of their text. Vectors are copied in and out. */
 export class QueryCache {
   readonly #most: number;
   readonly #vectors = new Map<string, Float32Array>();
 
-  /** @param most Questions that are kept: 1,000 of 1,024 dimensions are 4 MB */
+  /** @param most The most questions kept: 1,000 with 1,024 dimensions take 4 MB */
   constructor(most = 1_000) {
     this.#most = most;
   }

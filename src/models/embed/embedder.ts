@@ -19,13 +19,13 @@ export { type Prefixes, prefixesOf } from "./prefix.ts";
 
 export type EmbeddingKind = "document" | "query";
 
-/** For whom vectors are asked. */
+/** The workspace that vectors are made for. */
 export interface EmbedOptions {
   readonly workspaceId: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A request for vectors that was answered. */
+/** A successful request for vectors. */
 export interface EmbeddingUse {
   readonly workspaceId: number;
   readonly model: string;
@@ -33,30 +33,32 @@ export interface EmbeddingUse {
   readonly durationMs: number;
 }
 
-/** What all embedders of a process have in common. */
+/** What all embedders of a process share. */
 export interface EmbeddingParts {
   readonly lanes: EmbeddingLanes;
-  /** Told of each request that was answered. */
+  /** Called after each successful request. */
   used(use: EmbeddingUse): void;
 }
 
-/** A model that turns texts into vectors, over the network. */
+/** A model that converts texts to vectors, over the network. */
 export interface Embedder {
   /** `<provider>/<model>` */
   readonly model: string;
-  /** Names the vectors' space. Vectors may be compared only where it is the same; it does not name their dimension. */
+  /** Identifies the vector space, but not its dimension. Only vectors with the same value may be compared. */
   readonly space: string;
   /**
-   * One vector of unit length for each text, in order, all of the dimension that the first answer had. `kind` says what
-   * the texts are: some models want a prefix. Answers for queries are remembered, 1,000 of them.
+   * Returns one vector of unit length for each text, in order, all with the dimension of the first answer ever
+   * received. `kind` tells what the texts are, since some models need a prefix. Vectors of queries are cached, up to
+   * 1,000.
    *
-   * Texts go out in batches, for which workspaces take turns: two at once for documents, over all calls. What passes
-   * (connection, timeout, 408, 429, 5xx) is asked again, four times at most, as late as `Retry-After` says up to 30
-   * seconds. A batch that is refused (400, 413, 422) or times out is halved. A single text that is refused is cut to its
-   * first 8,000, 2,000 and 500 characters before it is given up: its vector then tells of its beginning alone.
+   * Texts are sent in batches, for which workspaces take turns; at most two batches of documents are in flight over
+   * all calls. Temporary failures (connection, timeout, 408, 429, 5xx) are tried up to four times, respecting `Retry-
+   * After` up to 30 seconds. A batch that is refused (400, 413, 422) or times out is halved. A single text that is
+   * refused is cut to its first 8,000, 2,000 and 500 characters before it fails; its vector then only reflects its
+   * beginning.
    *
-   * @throws EmbeddingFailed When any text has no vector: none is handed back then. A text of white space alone is never
-   *   sent: `empty_text`. Rejects with the signal's reason once that is aborted, and leaves no request behind
+   * @throws EmbeddingFailed if any text has no vector; then none are returned. A text with only white space is never
+   *   sent: `empty_text`. Rejects with the signal's reason once it is aborted, leaving no request behind
    */
   embed(
     texts: readonly string[],
@@ -68,21 +70,24 @@ export interface Embedder {
 const BUILT_IN = "builtin/lexical";
 const MOST_ATTEMPTS = 4;
 const LONGEST_WAIT_MS = 30_000;
-/** Requests of one call at once. */
+/** The most concurrent requests of one call. */
 const REQUESTS_AT_ONCE = 2;
-/** A compatible server's own limit is unknown, whatever the SDK says; and a small machine has to answer in time. */
+/**
+ * A compatible server's own limit is unknown, whatever the SDK reports, and a small machine has to answer in time.
+ */
 const COMPATIBLE_TEXTS = 64;
 const UNKNOWN_TEXTS = 64;
-/** Above, answers get large: 256 vectors of 3,072 numbers are 17 MB of JSON. */
+/** Larger batches make large responses: 256 vectors of 3,072 numbers are 17 MB of JSON. */
 const MOST_TEXTS = 256;
-/** What a provider refuses in larger batches is not sent in smaller ones than these from the start. */
+/** If a provider refuses large batches, they are made smaller from the start, but not smaller than this. */
 const LEAST_TEXTS = 8;
-/** No provider that works refuses this. */
+/** A text that no working provider refuses. */
 const HARMLESS: Piece = { index: 0, text: "text" };
 
 /**
- * The configured embedding model; null for `builtin/lexical`, which needs none. Asks nothing of the provider yet.
- * @throws OperatorError When the provider is not configured or its kind has no embeddings
+ * Creates the configured embedding model; null for `builtin/lexical`, which needs none. Sends nothing to the provider
+ * yet.
+ * @throws OperatorError if the provider is not configured or its kind has no embeddings
  */
 export async function createEmbedder(
   config: Pick<Config, "embeddings" | "providers">,
@@ -95,7 +100,7 @@ export async function createEmbedder(
   const slash = model.indexOf("/");
   const name = model.slice(0, slash);
   const provider = config.providers.get(name);
-  const hint = `Name a model of a configured provider of kind openai-compatible, openai or google, or ${BUILT_IN}.`;
+  const hint = `Choose a model of a configured provider of kind openai-compatible, openai or google, or ${BUILT_IN}.`;
   if (!provider)
     throw new OperatorError(`embeddings.model: is ${model}, but no provider ${name} is configured.`, hint);
   const upstream = await createEmbeddingModel(name, provider, model.slice(slash + 1));
@@ -111,13 +116,13 @@ export async function createEmbedder(
 
 interface Parts extends EmbeddingParts {
   readonly upstream: EmbeddingModelV4;
-  /** For one request. */
+  /** For each request. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly random: RandomSource;
 }
 
-/** What holds for all batches of one call. */
+/** What all batches of one call share. */
 interface Call {
   readonly prefix: string;
   readonly signal: AbortSignal;
@@ -131,9 +136,9 @@ class NetworkEmbedder implements Embedder {
   readonly #parts: Parts;
   readonly #prefixes: Prefixes;
   readonly #queries = new QueryCache();
-  /** Texts in one request: less once halves passed where a whole did not. */
+  /** The most texts in one request. Reduced when two halves succeeded after the whole had failed. */
   #mostTexts: number;
-  /** Batches that were halved or cut, ever. */
+  /** The number of batches that were ever halved or cut. */
   #splits = 0;
   #dimensions: number | undefined;
 
@@ -161,7 +166,7 @@ class NetworkEmbedder implements Embedder {
     return found.filter((vector) => vector !== undefined);
   }
 
-  /** The first failure stops the rest, and is thrown once nothing is under way any more. */
+  /** The first failure stops the rest. It is thrown once no requests are in flight any more. */
   async #embedAll(
     pieces: readonly Piece[],
     kind: EmbeddingKind,
@@ -213,7 +218,7 @@ class NetworkEmbedder implements Embedder {
       const wait = Math.max(answer.retryAfterMs ?? 0, backoff(attempt, this.#parts.random));
       if (!answer.retryable || attempt >= attempts || wait > LONGEST_WAIT_MS) throw this.#failed(answer);
       await pause(wait, this.#parts.clock, call.signal);
-      // A slow machine never answers the whole in time; each half has the attempts that are left.
+      // A slow machine would never answer the whole in time. Each half gets the remaining attempts.
       if (answer.reason === "timeout" && batch.length > 1)
         return this.#halve(batch, call, attempts - attempt);
     }
@@ -224,25 +229,29 @@ class NetworkEmbedder implements Embedder {
     const middle = Math.ceil(batch.length / 2);
     const left = await this.#embedBatch(batch.slice(0, middle), call, attempts);
     const right = await this.#embedBatch(batch.slice(middle), call, attempts);
-    // Both passed as they were, so that it was the size.
+    // Both halves succeeded unsplit, so the size was the problem.
     if (splits === this.#splits) this.#mostTexts = Math.min(this.#mostTexts, Math.max(LEAST_TEXTS, middle));
     return [...left, ...right];
   }
 
-  /** After a refusal: the halves, or the one text's beginning. */
+  /** After a refusal, tries the halves, or the beginning of a single text. */
   async #embedSmaller(batch: readonly Piece[], call: Call, refusal: RequestFault): Promise<Float32Array[]> {
     const [piece] = batch;
     if (batch.length > 1 || !piece) return this.#halve(batch, call);
     this.#splits++;
     const cut = shorter(piece);
     if (cut) return this.#embedBatch([cut], call);
-    // A provider that refuses everything (a wrong key is a 400 to some) must not be taken for a text that is at fault.
+    // Some providers answer 400 to a wrong key, for example. The probe distinguishes a provider that refuses
+    // everything from a text at fault.
     const probe = await this.#ask([HARMLESS], call);
     if (!Array.isArray(probe)) throw this.#failed(probe.refused ? refusal : probe);
     throw this.#failed({ reason: "text_refused", retryable: false, text: piece.index });
   }
 
-  /** One request. @throws EmbeddingFailed for an answer that is not to be used, and the signal's reason */
+  /**
+   * Sends one request.
+   * @throws EmbeddingFailed if the answer cannot be used; the signal's reason if it is aborted
+   */
   async #ask(
     batch: readonly Piece[],
     { prefix, signal, workspaceId }: Call,
@@ -269,7 +278,7 @@ class NetworkEmbedder implements Embedder {
     const dimensions = vectors[0]?.length ?? 0;
     this.#dimensions ??= dimensions;
     if (this.#dimensions === dimensions) return vectors;
-    const words = `sent vectors of ${dimensions} dimensions, after some of ${this.#dimensions}`;
+    const words = `sent vectors with ${dimensions} dimensions, but earlier ones had ${this.#dimensions}`;
     throw this.#failed({ ...invalid, reason: "dimensions" }, words);
   }
 

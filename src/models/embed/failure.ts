@@ -1,7 +1,7 @@
 import { APICallError, LoadAPIKeyError } from "@ai-sdk/provider";
 import { describeFailure } from "../../agents/failure.ts";
 
-/** A call for embeddings that failed. The message is safe to show: nothing of the upstream's text is in it. */
+/** A failed call for embeddings. The message is safe to show: it contains none of the upstream's text. */
 export class EmbeddingFailed extends Error {
   override readonly name = "EmbeddingFailed";
   /**
@@ -10,13 +10,13 @@ export class EmbeddingFailed extends Error {
    */
   readonly reason: string;
   /**
-   * Whether the same call may succeed later by itself. Where it is false and `text` is unset, somebody has to change
-   * something first: the key, the model, the provider.
+   * Whether the same call may succeed later by itself. If false and `text` is not set, the key, the model or the
+   * provider has to be changed first.
    */
   readonly retryable: boolean;
-  /** The index of the one text that is to blame; the others may succeed without it. */
+  /** Index of the text that caused the failure. The others may succeed without it. */
   readonly text: number | undefined;
-  /** How many milliseconds the provider asked to be left alone for. */
+  /** The pause in milliseconds that the provider asked for. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, fault: EmbeddingFault) {
@@ -35,26 +35,29 @@ export interface EmbeddingFault {
   readonly retryAfterMs?: number;
 }
 
-/** One failed request, sorted. */
+/** A classified failure of one request. */
 export interface RequestFault extends EmbeddingFault {
-  /** The provider refused these very texts: fewer or shorter ones may pass. */
+  /** The provider refused these particular texts: fewer or shorter ones may succeed. */
   readonly refused: boolean;
 }
 
 const PASSING = new Set(["timeout", "connection", "cut", "rate_limited"]);
 const REFUSALS = new Set([400, 413, 422]);
-/** Servers of llama.cpp's kind answer 500 to a text that does not fit: ggml-org/llama.cpp#7389. */
+/** llama.cpp and similar servers answer 500 to a text that does not fit: ggml-org/llama.cpp#7389. */
 const TOO_LONG = /too (?:large|long)|context (?:length|size|window)|physical batch size/i;
-/** So much of an error's body is looked at. */
+/** The most characters of an error's body that are examined. */
 const READ_CHARACTERS = 2_000;
 
-/** Sorts what a provider threw. @param now Milliseconds since the Unix epoch, for a `Retry-After` that is a date */
+/**
+ * Classifies an error thrown by a provider.
+ * @param now Milliseconds since the Unix epoch, for a `Retry-After` that is a date
+ */
 export function faultOf(error: unknown, now: number): RequestFault {
   if (LoadAPIKeyError.isInstance(error)) return { reason: "no_key", retryable: false, refused: false };
   const { reason } = describeFailure(error);
   if (!APICallError.isInstance(error)) return { reason, retryable: PASSING.has(reason), refused: false };
   const status = error.statusCode ?? 0;
-  // The SDK's form of an answer that it could not read.
+  // The SDK's form of a response that it could not read.
   if (reason === "error" && status < 300)
     return { reason: "invalid_answer", retryable: false, refused: false };
   const tooLong = status === 500 && TOO_LONG.test(error.responseBody?.slice(0, READ_CHARACTERS) ?? "");
@@ -67,7 +70,10 @@ export function faultOf(error: unknown, now: number): RequestFault {
   };
 }
 
-/** Milliseconds, from `Retry-After` (RFC 9110, section 10.2.3: seconds or a date); undefined when it says nothing. */
+/**
+ * The pause in milliseconds from `Retry-After` (RFC 9110, section 10.2.3: seconds or a date); undefined if there is
+ * none.
+ */
 function retryAfter(headers: Readonly<Record<string, string>>, now: number): number | undefined {
   const text = headers["retry-after"]?.trim() ?? "";
   if (text === "") return undefined;
@@ -75,7 +81,11 @@ function retryAfter(headers: Readonly<Record<string, string>>, now: number): num
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }
 
-/** A sorted failure as its caller sees it. @param model `<provider>/<model>` @param words What it did, if that says more */
+/**
+ * Turns a classified failure into an error for the caller.
+ * @param model `<provider>/<model>`
+ * @param words What the model did, if that is more specific
+ */
 export function embeddingFailed(
   model: string,
   fault: EmbeddingFault,
@@ -90,22 +100,22 @@ function sentence({ reason, text }: EmbeddingFault): string {
       return "did not answer in time";
     case "connection":
     case "cut":
-      return "could not be reached or broke the connection off";
+      return "could not be reached or closed the connection";
     case "rate_limited":
-      return "takes no more requests for now";
+      return "accepts no more requests at the moment";
     case "invalid_answer":
-      return "sent an answer that is not of the API's form";
+      return "sent an answer that does not match the API";
     case "no_key":
-      return "has no key: its provider needs an api_key";
+      return "has no key: set its provider's api_key";
     case "http_401":
     case "http_403":
       return `refused the key (${reason.slice(5)})`;
     case "http_404":
-      return "is not there (404)";
+      return "was not found (404)";
     case "text_refused":
-      return `refuses text ${text}, however short it is cut`;
+      return `refuses text ${text}, even if it is shortened`;
     case "empty_text":
-      return `was given an empty text, number ${text}`;
+      return `was given an empty text (number ${text})`;
     case "busy":
       return "has too many calls waiting";
     default:

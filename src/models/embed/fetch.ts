@@ -3,12 +3,20 @@ import { MAX_MEMBERS } from "../../base/nesting.ts";
 import { openFilesReserve } from "../../base/open-files/reserve.ts";
 import { answerLimits } from "../capped-fetch.ts";
 
-/** Bytes an answer may have: 256 vectors of 8,192 numbers of 22 characters are 46 MB. The SDK alone would read 2 GB. */
+/**
+ * The most bytes in a response: 256 vectors of 8,192 numbers of 22 characters are 46 MB. The SDK by itself would read
+ * 2 GB.
+ */
 const MOST_BYTES = 64 * 1024 * 1024;
-/** 256 vectors of 8,192 numbers, and what describes them. A number takes less than 0.1 µs to parse, so only strings are few. */
+/**
+ * 256 vectors of 8,192 numbers, plus metadata. Parsing a number takes less than 0.1 µs, so only strings are limited
+ * strictly.
+ */
 const JSON_LIMITS = { members: 256 * 8_192 + MAX_MEMBERS, strings: MAX_MEMBERS };
 
-/** A `fetch` whose answers end in an error if they are too large, too wide or too deeply nested, instead of filling the memory. */
+/**
+ * A `fetch` whose responses fail if they are too large, too wide or too deeply nested, instead of filling the memory.
+ */
 export function boundedFetch(mostBytes: number = MOST_BYTES): typeof fetch {
   const bounded = async (
     input: string | URL | Request,

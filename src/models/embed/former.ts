@@ -4,7 +4,7 @@ import type { RandomSource } from "../../base/ids.ts";
 import type { Config } from "../../config/config.ts";
 import { createEmbedder, type Embedder, type EmbeddingParts } from "./embedder.ts";
 
-/** The embedder of a model that was configured once; null where its provider is gone. */
+/** The embedder of a previously configured model; null if its provider is gone. */
 export async function formerEmbedder(
   config: Pick<Config, "embeddings" | "providers">,
   clock: Clock,

@@ -21,13 +21,16 @@ export interface OpenEmbeddingParts {
 export interface Embedding {
   /** Null: `builtin/lexical`, which needs no model. */
   readonly embedder: Embedder | null;
-  /** The embedder of a model that was configured earlier; null if its provider is gone. */
+  /** The embedder of a previously configured model; null if its provider is gone. */
   formerEmbedder(model: string): Promise<Embedder | null>;
   /** Writes the usage counted so far to the statistics. */
   flushUsage(): Promise<void>;
 }
 
-/** The embedding models. They share request lanes, are counted in the statistics, and are asked only while the store is writable. */
+/**
+ * Opens the embedding models. They share request lanes, count their usage in the statistics, and are called only
+ * while the store is writable.
+ */
 export async function openEmbedding({
   config,
   db,

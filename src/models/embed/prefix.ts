@@ -1,6 +1,8 @@
-/** What a model wants before a text. */
+/** The texts that a model expects before documents and queries. */
 export interface Prefixes {
-  /** Names the pair of texts: where one of them is changed, the id MUST change as well, since stored vectors carry it. */
+  /**
+   * Identifies the pair of texts. If one of them changes, the id MUST change too, because stored vectors carry it.
+   */
   readonly id: string;
   readonly document: string;
   readonly query: string;
@@ -12,11 +14,11 @@ const WEB_SEARCH =
   "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";
 
 /**
- * By the model's name; the first row that matches counts. Each text is the one of the family's own model card:
- * nomic-ai/nomic-embed-text-v1.5 and v2-moe; intfloat/multilingual-e5-large-instruct; intfloat/e5-base-v2 and
- * multilingual-e5-base; BAAI/bge-base-en-v1.5 (its Chinese sisters and bge-m3 differ); mixedbread-ai/mxbai-embed-large-v1;
- * Snowflake/snowflake-arctic-embed-m and snowflake-arctic-embed-m-v2.0 (Ollama: snowflake-arctic-embed2);
- * google/embeddinggemma-300m; Qwen/Qwen3-Embedding-0.6B. What OpenAI and Gemini host takes none.
+ * By the model's name; the first matching row applies. The texts are those of each family's own model card: nomic-
+ * ai/nomic-embed-text-v1.5 and v2-moe; intfloat/multilingual-e5-large-instruct; intfloat/e5-base-v2 and
+ * multilingual-e5-base; BAAI/bge-base-en-v1.5 (its Chinese variants and bge-m3 differ); mixedbread-ai/mxbai-embed-
+ * large-v1; Snowflake/snowflake-arctic-embed-m and snowflake-arctic-embed-m-v2.0 (Ollama: snowflake-arctic-embed2);
+ * google/embeddinggemma-300m; Qwen/Qwen3-Embedding-0.6B. Models hosted by OpenAI and Gemini need none.
  */
 const FAMILIES: readonly (readonly [name: RegExp, prefixes: Prefixes])[] = [
   [/nomic-embed-text/, { id: "nomic", document: "search_document: ", query: "search_query: " }],
@@ -33,7 +35,10 @@ const FAMILIES: readonly (readonly [name: RegExp, prefixes: Prefixes])[] = [
   [/\bqwen3-embedding/, { id: "qwen3", document: "", query: WEB_SEARCH }],
 ];
 
-/** What to put before documents and questions. @param model `<provider>/<model>`; only what follows the provider counts */
+/**
+ * The texts to put before documents and queries.
+ * @param model `<provider>/<model>`; only the part after the provider matters
+ */
 export function prefixesOf(model: string): Prefixes {
   const name = model.slice(model.indexOf("/") + 1).toLowerCase();
   return FAMILIES.find(([pattern]) => pattern.test(name))?.[1] ?? NONE;

@@ -5,8 +5,8 @@ import type { RandomSource } from "../../base/ids.ts";
 const FIRST_BACKOFF_MS = 500;
 
 /**
- * Sends one request and waits `timeoutMs` for its whole answer, then gives it up with a TimeoutError. Rejects with the
- * provider's error, or with the signal's reason, whatever the provider does about its signal.
+ * Sends one request and waits up to `timeoutMs` for the complete response, then fails with a TimeoutError. Rejects
+ * with the provider's error or the signal's reason, even if the provider ignores its signal.
  */
 export async function askOnce(
   model: EmbeddingModelV4,
@@ -18,7 +18,7 @@ export async function askOnce(
   signal.throwIfAborted();
   const deadline = new AbortController();
   const cancel = clock.after(timeoutMs, () =>
-    deadline.abort(new DOMException(`no answer came in ${timeoutMs} ms`, "TimeoutError")),
+    deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError")),
   );
   const either = AbortSignal.any([signal, deadline.signal]);
   const stopped = new Promise<never>((_, reject) => {
@@ -26,7 +26,7 @@ export async function askOnce(
   });
   try {
     const asked = (async () => model.doEmbed({ values, abortSignal: either }))();
-    // Where the abort wins the race, the provider's own late rejection must not surface as unhandled.
+    // If the abort wins the race, the provider's own late rejection must not surface as unhandled.
     asked.catch(() => {});
     return await Promise.race([asked, stopped]);
   } catch (error) {
@@ -36,7 +36,10 @@ export async function askOnce(
   }
 }
 
-/** Milliseconds to wait after failure number `attempt` (from 1): 500, 1,000, 2,000, each less up to a half by chance. */
+/**
+ * Milliseconds to wait after failure number `attempt` (from 1): 500, 1,000, 2,000, each reduced at random by up to
+ * half.
+ */
 export function backoff(attempt: number, random: RandomSource): number {
   const chance = new Uint8Array(1);
   random(chance);

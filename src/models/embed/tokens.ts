@@ -1,8 +1,13 @@
-/** Tokens that a provider may count beyond a text's bytes: what it puts around each text. */
+/**
+ * The most tokens that a provider may count for each text beyond its bytes, because of what it adds around the text.
+ */
 const MOST_AROUND_A_TEXT = 1_000;
 const BYTES_PER_TOKEN = 4;
 
-/** The tokens of a request for vectors: what the provider reports if so many bytes can be so many tokens, else an estimate. */
+/**
+ * Tokens of a request for vectors: the provider's count if this number of bytes can be that many tokens, otherwise an
+ * estimate.
+ */
 export function embeddingTokens(values: readonly string[], reported: number | undefined): number {
   const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0);
   const most = bytes + MOST_AROUND_A_TEXT * values.length;

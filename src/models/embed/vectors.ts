@@ -3,8 +3,9 @@ export const LEAST_DIMENSIONS = 2;
 export const MOST_DIMENSIONS = 8_192;
 
 /**
- * Checks an answer and scales its vectors to unit length, in float64. All of one answer have one dimension.
- * @returns What is wrong, in words that hold nothing of the answer; else the vectors
+ * Checks an answer and scales its vectors to unit length, in float64. All vectors of one answer MUST have the same
+ * dimension.
+ * @returns the vectors, or a description of the problem that contains nothing of the answer
  */
 export function unitVectors(
   embeddings: readonly (readonly number[])[],
@@ -13,18 +14,21 @@ export function unitVectors(
   if (embeddings.length !== count) return `sent ${embeddings.length} vectors for ${count} texts`;
   const dimensions = embeddings[0]?.length ?? 0;
   if (dimensions < LEAST_DIMENSIONS || dimensions > MOST_DIMENSIONS)
-    return `sent a vector of ${dimensions} dimensions; ${LEAST_DIMENSIONS} to ${MOST_DIMENSIONS} are taken`;
+    return `sent a vector of ${dimensions} dimensions; ${LEAST_DIMENSIONS} to ${MOST_DIMENSIONS} are supported`;
   const vectors: Float32Array[] = [];
   for (const embedding of embeddings) {
     if (embedding.length !== dimensions) return "sent vectors of different dimensions in one answer";
     const unit = unitVector(embedding);
-    if (!unit) return "sent a vector that is zero or holds something that is no number";
+    if (!unit) return "sent a vector that is zero or contains a value that is not a number";
     vectors.push(unit);
   }
   return vectors;
 }
 
-/** Undefined where there is no direction. Divides by the largest number first, so that no square overflows or vanishes. */
+/**
+ * Undefined if the vector has no direction. Divides by the largest number first, so that no square overflows or
+ * underflows.
+ */
 function unitVector(embedding: readonly number[]): Float32Array | undefined {
   let largest = 0;
   for (const value of embedding) {
@@ -39,9 +43,9 @@ function unitVector(embedding: readonly number[]): Float32Array | undefined {
 }
 
 /**
- * The vectors in the order of the texts. OpenAI's form numbers them (`data[].index`); the SDK keeps the order of
- * arrival instead. An answer without numbers, or whose numbers are no permutation, is taken as it came.
- * @param body The answer as it was parsed, before the SDK's schema dropped the numbers
+ * The vectors in the order of the texts. OpenAI's format numbers them (`data[].index`), whereas the SDK keeps the
+ * order of arrival. If the numbers are missing or not a permutation, the order of arrival is kept.
+ * @param body The parsed response, before the SDK's schema dropped the numbers
  */
 export function inOrder<Item>(embeddings: readonly Item[], body: unknown): readonly Item[] {
   const data = field(body, "data");

@@ -1,9 +1,9 @@
 import type { Embedder } from "./embedder.ts";
 
 /**
- * An embedder whose model is asked only where the store can be written. Vectors are asked for before a search or a document
- * is recorded: its text would go out, and be paid for, with nothing to show for it.
- * @param prove rejects where the store cannot be written; so does `embed` then
+ * An embedder that calls its model only if the store can be written. Vectors are requested before a search or a
+ * document is recorded, so the text would otherwise be sent, and paid for, without evidence.
+ * @param prove rejects if the store cannot be written; then `embed` rejects too
  */
 export function whileWritable(embedder: Embedder, prove: () => Promise<void>): Embedder {
   return {

@@ -1,13 +1,13 @@
 import type { ToolAnswer } from "../../connectors/source.ts";
 
 /**
- * What tools answered to calls that clients wait for, as it came: a task's output is text alone. Kept for who waits in this
- * process, and for no longer than that.
+ * What tools answered to calls that clients wait for, in full: a task's output is only text. Kept only while a client
+ * of this process waits.
  */
 export class CallAnswers {
   readonly #awaited = new Map<string, ToolAnswer | null>();
 
-  /** From now on the task's answer is kept, until `leave`. */
+  /** Keeps the task's answer from now on, until `leave`. */
   expect(taskId: string): void {
     this.#awaited.set(taskId, null);
   }
@@ -16,7 +16,7 @@ export class CallAnswers {
     if (this.#awaited.has(taskId)) this.#awaited.set(taskId, answer);
   }
 
-  /** Null where the tool was not called, or nobody has said that they wait. */
+  /** Null if the tool was not called, or if `expect` was not called for the task. */
   find(taskId: string): ToolAnswer | null {
     return this.#awaited.get(taskId) ?? null;
   }

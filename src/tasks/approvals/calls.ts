@@ -3,7 +3,7 @@ import type { Call } from "../../gate/call.ts";
 import type { TaskParts } from "../parts.ts";
 import type { TaskService } from "../service.ts";
 
-/** Gives calls of tools that clients make themselves, and that a person has to approve, a task each. */
+/** Creates a task for each tool call that a client makes itself and that a person has to approve. */
 export class TaskCalls implements AskedCalls {
   readonly #parts: Pick<TaskParts, "ids" | "door" | "answers">;
   readonly #tasks: TaskService;
@@ -26,7 +26,7 @@ export class TaskCalls implements AskedCalls {
       input: `{"tool":${JSON.stringify(tool)},"arguments":${text}}`,
       call: { id: ids("call"), tool, arguments: input },
     });
-    // Before the task's first write: it cannot have ended yet.
+    // Must precede the task's first write, so that the task cannot end before the answer is expected.
     answers.expect(task);
     return { task, answer: () => answers.find(task), leave: () => answers.leave(task) };
   }

@@ -32,7 +32,7 @@ import {
 } from "./rows.ts";
 import { addVote } from "./votes.ts";
 
-/** The tool or its connector is not what was presented: thrown out of the decision's transaction, of which nothing lasts. */
+/** The tool or its connector differs from what was presented. Thrown to roll back the decision's transaction. */
 class DefinitionChanged extends Error {
   override readonly name = "DefinitionChanged";
 }
@@ -41,18 +41,18 @@ export type DeskParts = Pick<
   TaskParts,
   "db" | "ledger" | "approvals" | "hub" | "clock" | "tools" | "log" | "watch" | "approvalExpiresMs"
 > & {
-  /** Lets a task go on that was decided about, once it is queued in the store. */
+  /** Resumes a task after a decision, once it is queued in the store. */
   goOn(queued: Queued): Promise<void>;
-  /** Whether somebody has ended the task already, though its end may not be written yet. */
+  /** Whether the task has already been ended, even if its end is not written yet. */
   isEnding(taskId: string): boolean;
 };
 
-/** Expired ones that one transaction each settles, in one look. */
+/** The number of expired approvals read at a time. Each is settled in a transaction of its own. */
 const EXPIRED_AT_ONCE = 100;
-/** Event ids kept free above the event of a decision, which is written while no run looks after them. */
+/** Event ids reserved above a decision's event, which is written while no run maintains the ceiling. */
 const CEILING_STEP = 16;
 
-/** Where people decide on calls that wait for them. */
+/** Decides pending approvals. */
 export class ApprovalDesk {
   readonly #parts: DeskParts;
   #sweeping = false;
@@ -62,8 +62,8 @@ export class ApprovalDesk {
   }
 
   /**
-   * Those that the caller may see, the newest first, of entries before `before`.
-   * @throws LedgerChanged if one of them is not what the ledger says
+   * The approvals that the caller may see, newest first, presented before the entry `before`.
+   * @throws LedgerChanged if one of them contradicts the ledger
    */
   async list(
     { workspaceId, agent }: Caller,
@@ -81,11 +81,11 @@ export class ApprovalDesk {
   }
 
   /**
-   * A person's decision. It is bound to the hash of the arguments that were shown, and to that of the tool and its connector. A
-   * call whose tool has changed since it was presented is not approved: it is presented again.
-   * @returns whether the call is settled by it, or still waits for another person
-   * @throws Problem 404 `not_found`, 403 `agent_forbidden`, `person_required`, 409 `approval_decided`, `approval_changed`,
-   *   `approval_erased`, 422; LedgerChanged if the call is not what the ledger says
+   * Records a person's decision. It is bound to the hash of the arguments shown, and to the hash of the tool and its
+   * connector. If the tool has changed since the call was presented, the call is not approved but presented again.
+   * @returns whether this settles the call; if not, it waits for another person
+   * @throws Problem 404 `not_found`, 403 `agent_forbidden`, `person_required`, 409 `approval_decided`,
+   *   `approval_changed`, `approval_erased`, 422; LedgerChanged if the call contradicts the ledger
    */
   async decide(
     call: Call,
@@ -96,10 +96,13 @@ export class ApprovalDesk {
     const { db, clock, approvals: evidence } = this.#parts;
     const { workspaceId, agent } = call.caller;
     if (agent) {
-      throw new Problem("agent_forbidden", `This token acts as ${agent.name}: a person has to decide.`);
+      throw new Problem(
+        "agent_forbidden",
+        `This token acts as the agent ${agent.name}, but a person has to decide. Use a person's token.`,
+      );
     }
     const found = await findApproval(db, workspaceId, taskId, callId);
-    if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide on.`);
+    if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide.`);
     call.about({ task: found.taskId, agent: found.agent, tool: found.tool });
     const [proven] = await evidence.prove([found]);
     if (!proven) throw new Error("an approval was neither proven nor refused");
@@ -109,7 +112,7 @@ export class ApprovalDesk {
         const approval = await findApproval(tx, workspaceId, taskId, callId);
         if (approval?.status !== "pending") throw alreadyDecided(approval);
         if (approval.expiresAt <= clock.now()) throw alreadyExpired();
-        // It was ended while the store could not be written: that came first, and is written late.
+        // The task was ended while the store could not be written. Its end came first, though it is written later.
         if (this.#parts.isEnding(taskId)) throw alreadyDecided(undefined);
         refuseOthers(approval, request);
         if (request.decision === "approve") {
@@ -140,7 +143,7 @@ export class ApprovalDesk {
     return { approval: found, isSettled: settled.isSettled };
   }
 
-  /** @throws Problem 409 `approval_changed` once a call whose tool has changed is presented again */
+  /** @throws Problem 409 `approval_changed` after presenting again a call whose tool has changed */
   async #bound<Result>(shown: ProvenApproval, decide: () => Promise<Result>): Promise<Result> {
     try {
       return await decide();
@@ -155,8 +158,9 @@ export class ApprovalDesk {
   }
 
   /**
-   * A tool that is gone is not called, whatever is decided.
-   * @throws DefinitionChanged if the call has to be presented again; Problem 409 `approval_erased` if nobody can see it any more
+   * A removed tool passes: it is not called, whatever is decided.
+   * @throws DefinitionChanged if the call has to be presented again; Problem 409 `approval_erased` if its arguments
+   *   were erased and cannot be shown any more
    */
   #refuseOtherDefinition(
     { workspaceId, tool, definitionHash, arguments: text }: StoredApproval,
@@ -173,7 +177,7 @@ export class ApprovalDesk {
     throw new DefinitionChanged();
   }
 
-  /** Presents a call with the tool as it is now, unless somebody else just has. */
+  /** Presents a call again with the current tool, unless it has just been presented again. */
   async #presentAgain(tx: Tx, shown: ProvenApproval): Promise<void> {
     const { workspaceId, taskId, callId } = shown;
     const { ledger, tools, clock, watch, approvalExpiresMs: expiresMs } = this.#parts;
@@ -203,8 +207,8 @@ export class ApprovalDesk {
   }
 
   /**
-   * Denies what nobody has decided on in time. Called every few seconds. A row that is not what the ledger says is reported, and left as
-   * it is: nothing expires that was never presented.
+   * Denies approvals that nobody decided in time. Called every few seconds. A row that contradicts the ledger is
+   * reported and left unchanged, so only calls that were presented can expire.
    */
   async expire(): Promise<void> {
     if (this.#sweeping) return;
@@ -231,7 +235,7 @@ export class ApprovalDesk {
     const { workspaceId, taskId, callId } = proven;
     const { ledger, clock, watch } = this.#parts;
     const approval = await findApproval(tx, workspaceId, taskId, callId);
-    // It may have been presented again in the meantime.
+    // It may have been presented again since.
     if (approval?.status !== "pending" || approval.expiresAt > clock.now()) return null;
     const { presentedAt } = withProvenTime(approval, proven);
     tx.onCommit(() => watch.approvalChanged(workspaceId, taskId, callId));
@@ -259,7 +263,7 @@ export class ApprovalDesk {
     return this.#queue(tx, approval, "deny", "system");
   }
 
-  /** @returns whether it is settled, or another person has to say yes as well; and the task that goes on */
+  /** @returns whether the call is settled, or needs another person's approval; and the task to resume */
   async #settle(
     tx: Tx,
     approval: Approval,
@@ -270,7 +274,10 @@ export class ApprovalDesk {
     if (decision === "approve") {
       const votes = await addVote(tx, approval, caller.person ?? caller.name, seq);
       if (votes === null) {
-        throw new Problem("approval_decided", "You have approved it already: another person has to as well.");
+        throw new Problem(
+          "approval_decided",
+          "You have already approved this call. Another person has to approve it too.",
+        );
       }
       if (votes < approval.required) return { isSettled: false, queued: null };
     }
@@ -278,7 +285,7 @@ export class ApprovalDesk {
     return { isSettled: true, queued: await this.#queue(tx, approval, decision, caller.actor) };
   }
 
-  /** The task goes back into the queue, and its readers are told. */
+  /** Queues the task again and notifies its readers. */
   async #queue(
     tx: Tx,
     approval: Approval,
@@ -293,7 +300,7 @@ export class ApprovalDesk {
     return { workspaceId, taskId, agentId: task.agentId };
   }
 
-  /** Tells the readers of a task that waits, once it is on disk. */
+  /** Notifies the readers of a waiting task once the event is on disk. */
   async #tell<Name extends "approval.decided" | "approval.required">(
     tx: Tx,
     { workspaceId, taskId }: Approval,
@@ -303,13 +310,13 @@ export class ApprovalDesk {
     const log = this.#parts.hub.find(taskId);
     if (!log) return;
     const from = log.savedUpTo;
-    // Nobody else writes while the task waits: the frame that is stored is the one that readers get once it is.
+    // Nothing else writes while the task waits, so the stored frame is the one that readers get.
     const id = log.nextId;
     const frame = encodeFrame(id, name, data);
     await saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
     await raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
     tx.onCommit(() => {
-      // The process stops, and its streams have ended: who resumes reads it from the store.
+      // The process is stopping and its streams have ended: readers that resume get the event from the store.
       if (log.closed) return;
       log.publish(name, data);
       log.saved(id);
@@ -329,14 +336,17 @@ export class ApprovalDesk {
     };
   }
 
-  /** JSON of arguments in place of those asked for. @throws Problem 422 for what the tool does not take */
+  /**
+   * JSON of the arguments that replace the requested ones.
+   * @throws Problem 422 if the tool does not accept them
+   */
   #changedArguments(approval: Approval, { decision, arguments: given }: DecisionRequest): string | undefined {
     if (given === undefined) return undefined;
     const fault = (path: string, message: string) =>
       new Problem("validation_failed", `${path}: ${message}`, { errors: [{ path, message }] });
-    if (decision === "deny") throw fault("/arguments", "belong to an approval");
+    if (decision === "deny") throw fault("/arguments", "can only be sent to approve a call");
     const tool = this.#parts.tools.catalogue.find(approval.workspaceId, approval.tool);
-    if (!tool) throw fault("/arguments", `the tool ${approval.tool} is not there any more`);
+    if (!tool) throw fault("/arguments", `the tool ${approval.tool} no longer exists`);
     const text = JSON.stringify(given);
     const faults = tool.validate(JSON.parse(text));
     if (faults.length > 0) {
@@ -348,12 +358,15 @@ export class ApprovalDesk {
   }
 }
 
-/** Whether the entry that shows the call names all that a decision is bound to. An entry written since `proven` does. */
+/**
+ * Whether the entry that shows the call names everything that a decision is bound to. Entries written since `proven`
+ * always do.
+ */
 function isBound({ pendingSeq }: Approval, proven: ProvenApproval): boolean {
   return proven.isBound || pendingSeq !== proven.pendingSeq;
 }
 
-/** The row, with the time at which the ledger says that the call was presented. */
+/** The row, with the ledger's time of presentation. */
 function withProvenTime<Row extends Approval>(approval: Row, proven: ProvenApproval): Row {
   const isSame = approval.pendingSeq === proven.pendingSeq;
   return isSame ? { ...approval, presentedAt: proven.presentedAt } : approval;

@@ -16,12 +16,13 @@ export interface ApprovalEvidenceParts {
 }
 
 /**
- * Compares rows of approvals with the ledger. A row is not signed, and its entries are: a decision counts because an entry of a
- * person says it, for the same task, call, tool and arguments, never because a row names a number.
+ * Compares approvals with the ledger. Approval rows are not signed, but ledger entries are: a decision counts because
+ * an entry records it, with its person, for the same task, call, tool and arguments, never because a row names a
+ * number.
  *
- * The comparison MUST come before the transaction that acts on the row: entries that this process writes in the meantime are its
- * own. Comparing an approval costs about twice as much as reading its row, and 1 ms more for each block of entries that was not checked
- * since the start. A task that has asked nobody pays nothing.
+ * The comparison MUST precede the transaction that acts on the row. Entries that this process writes in between are
+ * its own. Comparing an approval costs about twice as much as reading its row, plus 1 ms for each block of entries
+ * not checked since the start. A task without approvals costs nothing.
  */
 export class ApprovalEvidence {
   readonly #parts: ApprovalEvidenceParts;
@@ -30,7 +31,10 @@ export class ApprovalEvidence {
     this.#parts = parts;
   }
 
-  /** All MUST be of one workspace. @throws LedgerChanged if one of the rows is not what the ledger says; it is reported */
+  /**
+   * All approvals MUST belong to one workspace.
+   * @throws LedgerChanged if one of the rows contradicts the ledger, which is also reported
+   */
   async prove(approvals: readonly StoredApproval[]): Promise<ProvenApproval[]> {
     const [first] = approvals;
     if (!first) return [];
@@ -42,7 +46,7 @@ export class ApprovalEvidence {
     });
   }
 
-  /** Those that agree with the ledger, of any workspaces. All others are reported, and left out. */
+  /** The approvals, of any workspaces, that agree with the ledger. All others are reported and left out. */
   async provenAmong(approvals: readonly StoredApproval[]): Promise<ProvenApproval[]> {
     const proven: ProvenApproval[] = [];
     for (const [workspaceId, some] of Map.groupBy(approvals, (approval) => approval.workspaceId)) {
@@ -50,7 +54,7 @@ export class ApprovalEvidence {
       try {
         entryOf = await this.#entriesOf(workspaceId, some);
       } catch (error) {
-        // The reading has reported it. Other workspaces' ledgers may be whole.
+        // Already reported when the ledger was read. The ledgers of other workspaces may be intact.
         if (!(error instanceof LedgerChanged)) throw error;
         continue;
       }
@@ -64,8 +68,9 @@ export class ApprovalEvidence {
   }
 
   /**
-   * A person approves one call. @throws LedgerChanged if the ledger has the intent of a call by this approval, though the store knows
-   * of none: it would be made twice. MUST be asked only about calls that the store knows nothing of.
+   * Refuses to use an approval twice: a person approves one call. MUST be called only for calls unknown to the store.
+   * @throws LedgerChanged if the ledger has an intent for a call by this approval, because the call would be made
+   *   twice
    */
   async requireUnused(approval: ProvenApproval): Promise<void> {
     const { workspaceId, agent, decisionSeq, status } = approval;
@@ -77,7 +82,7 @@ export class ApprovalEvidence {
       for (const { seq, bytes } of entries) {
         const { phase, detail } = JSON.parse(bytes) as ApprovalEntry;
         if (phase !== "intent" || detail?.approval_seq !== decisionSeq) continue;
-        throw this.#report(approval, { problem: "was used for a call that is not stored any more", seq });
+        throw this.#report(approval, { problem: "was used for a call that is no longer stored", seq });
       }
     }
   }

@@ -2,12 +2,15 @@ import type { Sql, SqlValue } from "../../store/db.ts";
 import { PAGE_BYTES } from "../choose.ts";
 import { type ApprovalStatus, approvalsNamed, type StoredApproval } from "./rows.ts";
 
-/** Conditions on approvals of one workspace; all that are given must hold. */
+/** Conditions on the approvals of one workspace. All given conditions must be met. */
 export interface ApprovalFilter {
-  /** Any of them; one at least. */
+  /** Any of these; at least one. */
   readonly statuses: readonly ApprovalStatus[];
   readonly agent?: string | undefined;
-  /** The agent that the caller acts as: it sees that agent's alone, and none of an earlier one of its name. */
+  /**
+   * The agent that the caller acts as. It sees only that agent's approvals, and none of an earlier agent with the
+   * same name.
+   */
   readonly agentId?: number | undefined;
   readonly tool?: string | undefined;
   readonly task?: string | undefined;
@@ -15,11 +18,14 @@ export interface ApprovalFilter {
 
 export interface ApprovalPage {
   readonly approvals: readonly StoredApproval[];
-  /** Others follow. */
+  /** Whether there are more. */
   readonly more: boolean;
 }
 
-/** The newest first, of entries before `before`; fewer than `limit` where their texts would be too much for one answer. */
+/**
+ * Newest first, presented before the entry `before`. Fewer than `limit` if their texts would be too long for one
+ * response.
+ */
 export async function listApprovals(
   sql: Pick<Sql, "all">,
   workspaceId: number,
@@ -48,13 +54,13 @@ export async function listApprovals(
 interface Chosen {
   readonly task_id: string;
   readonly call_id: string;
-  /** Of its texts. SQLite knows it without reading them. */
+  /** Size of its texts, which SQLite knows without reading them. */
   readonly bytes: number;
 }
 
 /**
- * Each combination of filters but a task has an index of its own order (`012-lists.ts`): nothing is scanned or sorted, and
- * several statuses are merged, each from its own part of the index.
+ * Except for `task`, each combination of filters has an index in its own order (`012-lists.ts`), so nothing is
+ * scanned or sorted. Several statuses are merged, each from its own part of the index.
  */
 export async function chooseApprovals(
   sql: Pick<Sql, "all">,
@@ -78,7 +84,8 @@ export async function chooseApprovals(
     `SELECT a.pending_seq, a.task_id, a.call_id, a.arguments_seq, a.decision_seq FROM approvals AS a
        WHERE a.workspace_id = $1 AND a.pending_seq < $2${rest} AND ${status}`;
   const literals = statuses.map((status) => `'${status}'`);
-  // A task has asked for few calls: its key leads to them, where the engine would rather take an index of all that have the status.
+  // A task has few approvals. The primary key finds them, whereas the planner would choose an index of all approvals
+  // with the status.
   const chosen =
     task === undefined
       ? literals.map((status) => select(`a.status = ${status}`)).join(" UNION ALL ")

@@ -9,7 +9,7 @@ import type { Task } from "../task.ts";
 import type { ProvenApproval } from "./proven.ts";
 import { type Approval, type ApprovalStatus, insertApproval, presentAgain } from "./rows.ts";
 
-/** Ends a run that waits for a person: the task keeps what it has come to, and no slot. */
+/** Ends a run that waits for a person. The task keeps its progress but no slot. */
 export class AwaitingApproval extends Error {
   override readonly name = "AwaitingApproval";
 
@@ -18,7 +18,10 @@ export class AwaitingApproval extends Error {
   }
 }
 
-/** What a person has decided on a call, for the run that comes to it again. `changed`: it is to be presented again. */
+/**
+ * A person's decision on a call, for the run that reaches the call again. `changed`: the call has to be presented
+ * again.
+ */
 export type Verdict =
   | { readonly kind: "approved"; readonly decisionSeq: number }
   | { readonly kind: "changed" }
@@ -26,7 +29,7 @@ export type Verdict =
 
 /**
  * Null if nobody has decided yet.
- * @param definition the hash of what would be called (`definitionHash`)
+ * @param definition the hash of the tool that would be called (`definitionHash`)
  */
 export function verdictOf(
   approval: ProvenApproval,
@@ -41,23 +44,23 @@ export function verdictOf(
   if (approval.arguments === null) {
     return { kind: "denied", deny: { deny: "The arguments that were approved have been erased." } };
   }
-  // Nobody approved what is not exactly this.
+  // An approval covers exactly these arguments.
   if (JSON.stringify(call.arguments) !== approval.arguments) {
-    return { kind: "denied", deny: { deny: "What was approved are other arguments." } };
+    return { kind: "denied", deny: { deny: "Different arguments were approved." } };
   }
   const isSameTool = definition !== undefined && definition === approval.definitionHash;
   if (!approval.isBound || !isSameTool) return { kind: "changed" };
   return { kind: "approved", decisionSeq };
 }
 
-/** What a model is told of a call that is not made. */
+/** What a model is told when a call is not made. */
 function wordsOf(status: ApprovalStatus, reason: string | null): string {
-  if (status === "expired") return "Nobody decided on it in time.";
-  if (status !== "denied") return "It is not wanted any more.";
-  return reason === null ? "A person has denied it." : `A person has denied it: ${reason}`;
+  if (status === "expired") return "Nobody decided in time.";
+  if (status !== "denied") return "The request for approval was withdrawn.";
+  return reason === null ? "A person denied it." : `A person denied it: ${reason}`;
 }
 
-/** How a call is put before people. */
+/** A call as it is presented for approval. */
 export interface Presentation {
   readonly task: Pick<Task, "workspaceId" | "id">;
   readonly callId: string;
@@ -68,13 +71,14 @@ export interface Presentation {
   readonly required: number;
   readonly now: number;
   readonly expiresMs: number;
-  /** Who asks: of the entry that shows it. */
+  /** Who requests the call, for the entry that shows it. */
   readonly draft: Pick<Draft, "channel" | "actor" | "tier">;
 }
 
 /**
- * Records what is asked. The entry has everything that a decision is later held to, since the row beside it is not signed.
- * @param before the same call as it was presented earlier
+ * Records a request for approval. The entry contains everything that the decision is checked against, since the row
+ * beside it is not signed.
+ * @param before the same call as presented earlier
  */
 export async function presentCall(
   tx: Tx,
@@ -114,7 +118,7 @@ export async function presentCall(
   else await insertApproval(tx, { workspaceId, taskId, callId, agent, tool: tool.name, ...presented });
 }
 
-/** When an entry was written, and the salted hash of its arguments, which is what a decision on them is bound to. */
+/** When an entry was written, and the salted hash of its arguments, to which a decision is bound. */
 export async function shownBy(
   tx: Tx,
   workspaceId: number,

@@ -3,22 +3,22 @@ import { isHashOf } from "../../ledger/payload.ts";
 import type { ApprovalStatus, StoredApproval } from "./rows.ts";
 import { personKey } from "./votes.ts";
 
-/** What a person decided, as the entry of the decision says it. */
+/** A person's decision, as recorded in its entry. */
 export interface RecordedDecision {
   readonly person: string;
   /** RFC 3339. */
   readonly at: string;
 }
 
-/** An approval whose row agrees with the ledger's entries. */
+/** An approval whose row agrees with the ledger. */
 export interface ProvenApproval extends StoredApproval {
-  /** Who has said yes to the arguments that count, the first one first. */
+  /** Approvals of the current arguments, the first one first. */
   readonly approvedBy: readonly RecordedDecision[];
-  /** Of the entry that settled it; null if no entry did. The person of an expired one is `nobody`. */
+  /** The decision in the entry that settled it; null if none did. If it expired, the person is `nobody`. */
   readonly decision: RecordedDecision | null;
   /**
-   * Whether the entry that shows the call names all that a decision is bound to. Entries of earlier versions do not: such a call is
-   * presented again before it is made.
+   * Whether the entry that shows the call names everything that a decision is bound to. Entries of earlier versions
+   * do not; such a call is presented again before it is made.
    */
   readonly isBound: boolean;
 }
@@ -47,75 +47,82 @@ export interface ApprovalEntry {
     readonly definition_hash?: string;
     readonly required?: number;
     readonly expires_at?: string;
-    /** On the intent of a call that was approved. */
+    /** On the intent of an approved call. */
     readonly approval_seq?: number;
   };
 }
 
-/** An entry of the approval's workspace by its seq, held against the signed tree. */
+/** Returns an entry of the approval's workspace by its seq, verified against the signed tree. */
 export type EntryOf = (seq: number) => ApprovalEntry | undefined;
 
-/** Why a row is not what the ledger says. */
+/** How a row contradicts the ledger. */
 export interface Contradiction {
-  /** Follows the approval's name in a sentence. */
+  /** The predicate of a sentence whose subject is the approval. */
   readonly problem: string;
-  /** Of the entry that the row names, or of the one that shows the call. */
+  /** Seq of the entry that the row names, or of the entry that shows the call. */
   readonly seq: number;
 }
 
-/** The entry that settles an approval of each status; undefined if no entry does. */
+/** The action and outcome of the entry that settles an approval, by status; undefined if no entry does. */
 const SETTLED_BY: { readonly [status in ApprovalStatus]?: readonly [action: string, outcome: string] } = {
   approved: ["oversight.approve", "succeeded"],
   denied: ["oversight.deny", "succeeded"],
   expired: ["oversight.expire", "denied"],
 };
 
-/** Compares a row with the entries that it names. Each field that somebody acts on is in an entry, or is the ledger's own. */
+/**
+ * Compares a row with the entries that it names. Each field that is acted on comes from an entry or is compared with
+ * one.
+ */
 export function compareApproval(approval: StoredApproval, entryOf: EntryOf): ProvenApproval | Contradiction {
   const { pendingSeq, firstSeq, decisionSeq, status, votes } = approval;
   const shown = entryOf(pendingSeq);
   if (!shown || !isPresentation(approval, shown))
-    return differs("names an entry that did not show it", pendingSeq);
+    return differs("names an entry that did not present it", pendingSeq);
   const first = entryOf(firstSeq);
   if (firstSeq > pendingSeq || !first || !isPresentation(approval, first)) {
-    return differs("names an entry that did not show it first", firstSeq);
+    return differs("names an entry that did not present it first", firstSeq);
   }
   const terms = termsOf(approval, shown);
-  if (terms === null) return differs("has other terms than it was shown with", pendingSeq);
-  if (!hasArguments(approval, shown, entryOf)) return differs("has other arguments", approval.argumentsSeq);
+  if (terms === null) return differs("has terms that differ from those presented", pendingSeq);
+  if (!hasArguments(approval, shown, entryOf))
+    return differs(
+      "has arguments that were neither presented nor changed by a person",
+      approval.argumentsSeq,
+    );
   const approvedBy: RecordedDecision[] = [];
   const people = new Set<string>();
   for (const { seq, person } of votes) {
     const entry = entryOf(seq);
     const decided = entry && decisionIn(approval, entry, "approved");
-    if (!decided || personKey(decided.person) !== person) return differs("has a vote that nobody gave", seq);
+    if (!decided || personKey(decided.person) !== person) return differs("has a vote that nobody cast", seq);
     approvedBy.push(decided);
     people.add(person);
   }
   const settled = SETTLED_BY[status];
   if (settled === undefined) {
-    if (decisionSeq !== null) return differs("names a decision, and none settled it", decisionSeq);
+    if (decisionSeq !== null) return differs("names a decision although none settled it", decisionSeq);
     if (status === "pending" && people.size >= approval.required) return differs("is settled", pendingSeq);
     return { ...approval, ...terms, approvedBy, decision: null };
   }
   const entry = decisionSeq === null ? undefined : entryOf(decisionSeq);
   const decision = entry && decisionIn(approval, entry, status);
   if (!entry || !decision)
-    return differs("names a decision that nobody made on it", decisionSeq ?? pendingSeq);
+    return differs("names a decision that nobody made about it", decisionSeq ?? pendingSeq);
   if (
     status === "approved" &&
     !(people.size >= approval.required && votes.some(({ seq }) => seq === decisionSeq))
   ) {
-    return differs("is approved by fewer people than have to", pendingSeq);
+    return differs("is approved by fewer people than required", pendingSeq);
   }
   const { reason, reasonSalt } = approval;
   if (reason !== null && !(reasonSalt && isHashOf(entry.output_hash, reasonSalt, reason))) {
-    return differs("has another reason than was given", decisionSeq ?? pendingSeq);
+    return differs("has a reason that differs from the one given", decisionSeq ?? pendingSeq);
   }
   return { ...approval, ...terms, approvedBy, decision };
 }
 
-/** Whether the entry put this call before people. Entries of earlier versions do not name the call. */
+/** Whether the entry presented this call. Entries of earlier versions do not name the call. */
 function isPresentation(approval: StoredApproval, entry: ApprovalEntry): boolean {
   const { action, phase, outcome, code, detail } = entry;
   const isAsking = action === "tool.call" && phase === "single" && outcome === "pending";
@@ -128,12 +135,12 @@ function isPresentation(approval: StoredApproval, entry: ApprovalEntry): boolean
   );
 }
 
-/** An agent's name is left out of entries of calls if it could be a secret. */
+/** The agent's name is omitted from the entry of a call if it could be a secret. */
 function isAbout({ taskId, tool, agent }: StoredApproval, entry: ApprovalEntry): boolean {
   return entry.task === taskId && entry.tool === tool && (entry.agent ?? agent) === agent;
 }
 
-/** For what, by how many and until when the call may be approved; null if the row says something else than the entry. */
+/** The tool's definition, the number of people required and the deadline; null if the row contradicts the entry. */
 function termsOf(
   approval: StoredApproval,
   { ts, detail = {} }: ApprovalEntry,
@@ -151,7 +158,7 @@ function termsOf(
   return isSame ? { isBound: true, presentedAt } : null;
 }
 
-/** Whether the arguments that count are those that were shown, or those that a person put in their place. */
+/** Whether the current arguments are those that were shown, or those that a person substituted. */
 function hasArguments(approval: StoredApproval, shown: ApprovalEntry, entryOf: EntryOf): boolean {
   const { argumentsSeq, pendingSeq, argumentsHash, arguments: text, argumentsSalt } = approval;
   const entry = argumentsSeq === pendingSeq ? shown : entryOf(argumentsSeq);
@@ -162,7 +169,7 @@ function hasArguments(approval: StoredApproval, shown: ApprovalEntry, entryOf: E
   return text === null || (argumentsSalt !== null && isHashOf(argumentsHash, argumentsSalt, text));
 }
 
-/** Who decided so on what is asked, and when; null if the entry is not such a decision. */
+/** Who made this decision on the presented call, and when; null if the entry is not such a decision. */
 function decisionIn(
   approval: StoredApproval,
   entry: ApprovalEntry,
@@ -174,7 +181,7 @@ function decisionIn(
   if (!isDecision || !oversight || !isAbout(approval, entry)) return null;
   const isOnThis =
     oversight.target_seq === approval.pendingSeq && oversight.arguments_hash === approval.argumentsHash;
-  // Nobody decided on an expired one: its entry names no definition.
+  // Nobody decides an expired approval, so its entry names no definition.
   const isSameTool = status === "expired" || (detail.definition_hash ?? null) === approval.definitionHash;
   if (!isOnThis || !isSameTool) return null;
   return { person: oversight.person, at: oversight.decided_at ?? entry.ts };

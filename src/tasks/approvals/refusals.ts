@@ -5,17 +5,17 @@ import type { Approval, StoredApproval } from "./rows.ts";
 export interface DecisionRequest {
   readonly decision: "approve" | "deny";
   readonly reason?: string;
-  /** In place of those that were asked for; with `approve` alone. */
+  /** Replace the requested arguments; only with `approve`. */
   readonly arguments?: Readonly<Record<string, unknown>>;
-  /** The arguments that the person was shown, by their hash: others are not decided on. */
+  /** Hash of the arguments that the person was shown. A decision on other arguments is refused. */
   readonly argumentsHash?: string;
-  /** The definition of the tool that the person was shown, by its hash: another is not decided on. */
+  /** Hash of the tool's definition that the person was shown. A decision on another definition is refused. */
   readonly definitionHash?: string;
 }
 
 /**
- * What was shown is what is decided on. Who names no hash means the arguments that were asked for at first: those that
- * somebody has put in their place are approved by their hash alone.
+ * Refuses a decision on anything but what was shown. Without a hash, the decision concerns the arguments originally
+ * requested; arguments substituted by a person can only be approved by their hash.
  * @throws Problem 409 `approval_changed`
  */
 export function refuseOthers(
@@ -29,7 +29,7 @@ export function refuseOthers(
 }
 
 /**
- * Nobody approves what nobody can see any more. Other arguments can be approved in their place.
+ * Refuses to approve erased arguments, which nobody can see. Other arguments can be approved in their place.
  * @throws Problem 409 `approval_erased`
  */
 export function refuseErased({ arguments: text }: StoredApproval, changed: string | undefined): void {
@@ -41,14 +41,14 @@ export function refuseErased({ arguments: text }: StoredApproval, changed: strin
 }
 
 /**
- * If several people have to approve, only a token that names its person counts: other tokens do not identify a person.
+ * If several people have to approve, only tokens that name a person count, since other tokens do not identify one.
  * @throws Problem 403 `person_required`
  */
 export function refuseUnnamed({ person }: Caller, { required }: Approval): void {
   if (required === 1 || person !== null) return;
   throw new Problem(
     "person_required",
-    `${required} different people have to approve this call: use a token that names its person.`,
+    `${required} different people have to approve this call. Use a token that names its person.`,
   );
 }
 
@@ -56,18 +56,18 @@ export function alreadyDecided(approval: Approval | undefined): Problem {
   const status = approval?.status;
   if (status === "expired") return alreadyExpired();
   if (status === "approved" || status === "denied") {
-    return new Problem("approval_decided", `The call was ${status} already.`);
+    return new Problem("approval_decided", `The call has already been ${status}.`);
   }
-  return new Problem("approval_decided", "The call is not wanted any more: its task has ended.");
+  return new Problem("approval_decided", "The call is no longer needed because its task has ended.");
 }
 
 export function alreadyExpired(): Problem {
-  return new Problem("approval_decided", "Nobody decided in time: the call counts as denied.");
+  return new Problem("approval_decided", "Nobody decided in time, so the call was denied.");
 }
 
 function isOther(): Problem {
   return new Problem(
     "approval_changed",
-    "What is asked has changed. Review the call again, and send its new arguments_hash and definition_hash.",
+    "The call has changed. Review it again, and send its new arguments_hash and definition_hash.",
   );
 }

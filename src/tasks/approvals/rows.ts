@@ -1,53 +1,50 @@
 import type { Sql, Tx } from "../../store/db.ts";
 import { readVotes, VOTES, type Vote } from "./votes.ts";
 
-/**
- * Whether a call may be made that a person was asked for: `approved` alone says so. `expired`: nobody decided in time.
- * `withdrawn`: its task ended first.
- */
+/** Only an `approved` call may be made. `expired`: nobody decided in time. `withdrawn`: its task ended first. */
 export type ApprovalStatus = "pending" | "approved" | "denied" | "expired" | "withdrawn";
 
-/** Calls of one workspace that may wait for people at once: each keeps a task, its answers and its events. */
+/** The most calls of one workspace that may be pending at once. Each keeps a task with its answers and events. */
 export const PENDING_LIMIT = 10_000;
 
-/** A call that waits, or has waited, for a person. */
+/** A call that requires or required a person's approval. */
 export interface Approval {
   readonly workspaceId: number;
   readonly taskId: string;
   readonly callId: string;
   readonly agent: string;
   readonly tool: string;
-  /** Seq of the entry that shows what is asked: the last one, where the call was presented again. */
+  /** Seq of the entry that presented the call, the last one if it was presented again. */
   readonly pendingSeq: number;
-  /** Seq of the entry that presented the call first. */
+  /** Seq of the entry that first presented the call. */
   readonly firstSeq: number;
-  /** Of the connector and the tool that were shown (`definitionHash`); null in an approval of an older version. */
+  /** Hash of the connector and tool that were shown (`definitionHash`); null in approvals of older versions. */
   readonly definitionHash: string | null;
-  /** Seq of the entry whose payload holds the arguments that count. */
+  /** Seq of the entry whose payload contains the current arguments. */
   readonly argumentsSeq: number;
   /** The salted hash in that entry, hex. */
   readonly argumentsHash: string;
-  /** How many people have to say yes. */
+  /** How many people have to approve. */
   readonly required: number;
   readonly presentedAt: number;
   readonly expiresAt: number;
   readonly status: ApprovalStatus;
-  /** Seq of the entry that settled it; null while it is pending. */
+  /** Seq of the entry that settled it; null while pending. */
   readonly decisionSeq: number | null;
 }
 
 /**
- * An approval as it is stored, with its texts; a text is null if it was erased. Nobody has signed a row: whoever acts on it for a
- * person has `ApprovalEvidence` compare it with the ledger first.
+ * An approval as stored, with its texts; erased texts are null. Rows are not signed: compare them with the ledger by
+ * `ApprovalEvidence` before acting on them for a person.
  */
 export interface StoredApproval extends Approval {
   /** JSON. */
   readonly arguments: string | null;
   readonly argumentsSalt: Uint8Array | null;
-  /** Of the decision. */
+  /** The decision's reason. */
   readonly reason: string | null;
   readonly reasonSalt: Uint8Array | null;
-  /** Who has said yes to the arguments that count, the first one first. */
+  /** Approvals of the current arguments, the first one first. */
   readonly votes: readonly Vote[];
 }
 
@@ -74,7 +71,7 @@ interface Row {
   readonly votes: string | null;
 }
 
-/** One statement, so that a row, its texts and its votes are those of one moment. */
+/** A single statement, so that a row, its texts and its votes are consistent. */
 const SELECT = `SELECT a.workspace_id, a.task_id, a.call_id, a.agent, a.tool, a.pending_seq, a.first_seq,
   a.definition_hash, a.arguments_seq,
   a.arguments_hash, a.required, a.presented_at, a.expires_at, a.status, a.decision_seq,
@@ -97,7 +94,7 @@ export async function findApproval(
   return row && fromRow(row);
 }
 
-/** All that a task has asked for. */
+/** All approvals of a task. */
 export async function approvalsOf(
   sql: Pick<Sql, "all">,
   workspaceId: number,
@@ -110,7 +107,7 @@ export async function approvalsOf(
   return rows.map(fromRow);
 }
 
-/** Those of a page, the newest first. They MUST be no more than a statement has parameters for. */
+/** The approvals of a page, newest first. MUST NOT exceed the number of parameters that a statement can have. */
 export async function approvalsNamed(
   sql: Pick<Sql, "all">,
   workspaceId: number,
@@ -124,10 +121,10 @@ export async function approvalsNamed(
   return rows.map(fromRow);
 }
 
-/** Where a look at expired approvals goes on. */
+/** Where the reading of expired approvals continues. */
 export type ExpiryPlace = Pick<Approval, "expiresAt" | "workspaceId" | "taskId" | "callId">;
 
-/** Those whose time is up, the longest first, behind `after`. */
+/** Expired approvals, the longest overdue first, after the position `after`. */
 export async function expiredApprovals(
   sql: Pick<Sql, "all">,
   now: number,
@@ -170,13 +167,13 @@ export async function insertApproval(
   );
 }
 
-/** A call as it is presented again. */
+/** The fields that change when a call is presented again. */
 export type Presented = Pick<
   Approval,
   "pendingSeq" | "argumentsHash" | "definitionHash" | "required" | "presentedAt" | "expiresAt"
 >;
 
-/** The call waits again, as the entry `pendingSeq` shows it. What people have said of it before counts no more. */
+/** Makes the call pending again, as presented in the entry `pendingSeq`. Earlier votes no longer count. */
 export async function presentAgain(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
@@ -201,7 +198,7 @@ export async function presentAgain(
   await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
 }
 
-/** Settles it. */
+/** Settles an approval. */
 export async function settleApproval(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
@@ -215,7 +212,10 @@ export async function settleApproval(
   );
 }
 
-/** From now on the arguments of the entry `seq` count, and nobody has said yes to them but who changed them. */
+/**
+ * Makes the arguments of the entry `seq` current. Earlier votes no longer count; the vote of the person who changed
+ * them is added separately.
+ */
 export async function changeArguments(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
@@ -231,9 +231,7 @@ export async function changeArguments(
   await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
 }
 
-/**
- * How many calls of a workspace wait for people. Counted up to the limit only.
- */
+/** The number of pending approvals of a workspace, counted only up to the limit. */
 export async function countPending(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
   const row = await sql.get<{ pending: number }>(
     `SELECT COUNT(*) AS pending FROM
@@ -243,7 +241,10 @@ export async function countPending(sql: Pick<Sql, "get">, workspaceId: number): 
   return row?.pending ?? 0;
 }
 
-/** A task that ends asks for nothing any more. @returns the ids of the calls that waited */
+/**
+ * Withdraws the pending approvals of a task that ends.
+ * @returns the ids of the calls that waited
+ */
 export async function withdrawApprovals(
   tx: Tx,
   workspaceId: number,

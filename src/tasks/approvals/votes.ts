@@ -1,19 +1,19 @@
 import type { Tx } from "../../store/db.ts";
 import type { Approval } from "./rows.ts";
 
-/** One person's yes, as it is stored. */
+/** One person's approval, as stored. */
 export interface Vote {
-  /** The person's name as `personKey` makes it. */
+  /** The person's name, normalised by `personKey`. */
   readonly person: string;
-  /** Seq of the entry of the decision. */
+  /** Seq of the decision's entry. */
   readonly seq: number;
 }
 
-/** The votes on the approval `a` of a statement, for `readVotes`. No person's key has a line break. */
+/** SQL for the votes on the approval `a`, for `readVotes`. A person's key contains no line break. */
 export const VOTES = `(SELECT string_agg(v.seq || ' ' || v.person, '\n') FROM approval_votes v
   WHERE v.workspace_id = a.workspace_id AND v.task_id = a.task_id AND v.call_id = a.call_id)`;
 
-/** The first one first. */
+/** The first vote first. */
 export function readVotes(text: string | null): Vote[] {
   if (text === null) return [];
   const votes = text.split("\n").map((line): Vote => {
@@ -23,12 +23,12 @@ export function readVotes(text: string | null): Vote[] {
   return votes.sort((a, b) => a.seq - b.seq);
 }
 
-/** Two spellings of one name, as issuers of tokens may write it, are not two people. */
+/** Maps different spellings of one name to one key, since token issuers may spell it differently. */
 export function personKey(person: string): string {
   return person.normalize("NFKC").trim().replace(/\s+/gu, " ").toLowerCase();
 }
 
-/** @returns how many people have said yes now; null if this person had before */
+/** @returns how many people have approved by now; null if this person already had */
 export async function addVote(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,

@@ -15,9 +15,10 @@ export interface AskPeopleParts
 }
 
 /**
- * Puts a call before people, and ends the run.
- * @param before the same call as it was presented earlier; decisions on it no longer count
- * @returns why nobody is asked. @throws AwaitingApproval
+ * Presents a call for approval and ends the run.
+ * @param before the same call as presented earlier; decisions on it no longer count
+ * @returns the reason if the call cannot be presented
+ * @throws AwaitingApproval if it was
  */
 export async function askPeople(
   parts: AskPeopleParts,
@@ -29,16 +30,17 @@ export async function askPeople(
   const refusal = await db.tx(async (tx) => {
     const { name, approvalsRequired: required } = await guard.enter(tx);
     const tool = tools.catalogue.find(workspaceId, call.tool);
-    if (!tool) return `${call.tool} is not there any more.`;
+    if (!tool) return `The tool ${call.tool} no longer exists.`;
     if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) {
-      return "Too many calls of this workspace wait for a person already.";
+      return "Too many calls of this workspace are already waiting for a person.";
     }
     const presentation = {
       ...{ task, callId: call.id, arguments: JSON.stringify(call.arguments), tool, agent: name, required },
       ...{ now: clock.now(), expiresMs, draft: { channel: "system", actor, tier } as const },
     };
     await presentCall(tx, ledger, presentation, before);
-    if (!(await markAwaiting(tx, workspaceId, task.id))) throw new Error("a task that asks is not running");
+    if (!(await markAwaiting(tx, workspaceId, task.id)))
+      throw new Error("a task that requests approval is not running");
     await journal.announce(tx, call);
     return null;
   });

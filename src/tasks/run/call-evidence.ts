@@ -7,10 +7,10 @@ import { TOKEN_ENDED } from "../interruption.ts";
 import type { TaskParts } from "../parts.ts";
 import type { Task } from "../task.ts";
 
-/** What the entries of a task's model and tool calls have in common, and how each call begins. */
+/** What model calls and tool calls of a task have in common: the fields of their entries, and how they begin. */
 export class CallEvidence {
   readonly task: Task;
-  /** Whose budgets the task's calls count against. */
+  /** The owner of the budgets that the calls are charged to. */
   readonly payer: {
     readonly workspaceId: number;
     readonly agent: { readonly id: number; readonly name: string };
@@ -29,7 +29,7 @@ export class CallEvidence {
   }
 
   /**
-   * Begins a call in one transaction, once its budgets allow it.
+   * Begins a call in one transaction, once its budgets permit it.
    * @param denied makes the entry of a refusal
    * @throws AgentDenied `credits_exhausted`, `invalid_token`, each with its entry on disk
    */
@@ -44,7 +44,10 @@ export class CallEvidence {
     );
   }
 
-  /** Does `work`, and records it if the call is refused before anything is sent. @throws AgentDenied */
+  /**
+   * Does `work`. Records a refusal if the call is refused before anything is sent.
+   * @throws AgentDenied
+   */
   async recordRefusal<Result>(denied: (code: string) => Draft, work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();

@@ -7,7 +7,7 @@ import type { Task } from "../task.ts";
 import type { RunJournal } from "./journal.ts";
 import type { RunRights } from "./rights.ts";
 
-/** Stands before each call of a model or a tool, in the transaction of its intent. */
+/** Guards each call of a model or tool, in the transaction of its intent. */
 export class CallGuard {
   readonly #parts: Pick<TaskParts, "clock" | "watch">;
   readonly #task: Task;
@@ -31,7 +31,7 @@ export class CallGuard {
   }
 
   /**
-   * The first call is also what marks the task as running: one sync for both.
+   * Admits a call. The first one also marks the task as running, so that both need only one sync.
    * @returns the agent as it is now
    * @throws BetweenCalls while the process drains; AgentDenied `agent_stopped`, `invalid_token`
    */

@@ -1,11 +1,12 @@
 /**
- * Joins surrogate pairs that a model sent in two deltas: JSON readers of many languages refuse half of one. What has no
- * other half becomes U+FFFD, as the store writes it, so that the deltas and the output stay the same text.
+ * Joins surrogate pairs that a model split between two deltas, since JSON readers in many languages reject half a
+ * pair. A half without its counterpart becomes U+FFFD, as it does in the store, so that the deltas and the output are
+ * the same text.
  */
 export class WholeCharacters {
   #half = "";
 
-  /** The text as far as its characters are whole; empty when there is none yet. */
+  /** The text up to its last whole character; empty if there is none yet. */
   take(delta: string): string {
     const text = this.#half + delta;
     const last = text.charCodeAt(text.length - 1);
@@ -14,7 +15,7 @@ export class WholeCharacters {
     return text.slice(0, end).toWellFormed();
   }
 
-  /** What was held back, once nothing more comes. */
+  /** What was held back, once nothing more arrives. */
   rest(): string {
     const rest = this.#half.toWellFormed();
     this.#half = "";

@@ -1,24 +1,27 @@
 import { cost, type Price } from "../../base/credits.ts";
 
-/** Of a model that has answered nothing yet: more than most answers, so that the first calls of a busy start reserve enough. */
+/**
+ * For a model without an answer so far. More than most answers, so that the first calls of a busy start reserve
+ * enough.
+ */
 const FIRST_OUTPUT_TOKENS = 1_000;
-/** Calls of a model that are remembered. */
+/** The most calls remembered for each model. */
 const REMEMBERED = 16;
-/** Models that are remembered; the one that was first called goes. */
+/** The most models remembered. Beyond it, the model that was called first is forgotten. */
 const MODEL_LIMIT = 1_000;
 
-/** A request's head, its model and options, which its measured bytes leave out. */
+/** The head of a request, its model and options, which are not included in its measured bytes. */
 const HEAD_BYTES = 512;
-/** Tokens a byte of a model that has reported nothing yet: half of what the densest text can come to. */
+/** Tokens per byte for a model without reported usage: half of the maximum for the densest text. */
 const FIRST_RATIO = 1 / 2;
-/** No model is taken to need fewer: ordinary English has a token for four bytes, JSON one for three. */
+/** The lowest ratio assumed for any model. Ordinary English has one token for four bytes, JSON one for three. */
 const LEAST_RATIO = 1 / 3;
-/** A token has no less than a byte of what is sent; what is counted beyond that is the provider's own. */
+/** Each token sent takes at least one byte. Any further tokens are added by the provider. */
 const MOST_RATIO = 1;
-/** Of shorter requests most tokens can be the provider's own: they say nothing about a ratio. */
+/** Shorter requests are not used to estimate the ratio, since most of their tokens may be added by the provider. */
 const TELLING_BYTES = 4_096;
 
-/** A call whose tokens its provider has counted. */
+/** A call whose tokens were counted by its provider. */
 export interface CountedCall {
   readonly sentBytes: number;
   readonly inputTokens: number;
@@ -30,25 +33,25 @@ interface ModelHistory {
 }
 
 /**
- * What the calls of each model have come to lately, and what the next one is expected to. It is taken to need as many tokens a
- * byte as the densest of the last long requests, to get as many on top as any request got (system prompts of the provider,
- * templates), and to be answered at the length of the longest of the last answers. What is reserved too much is given
- * back when the call ends, and what is reserved too little is overspent.
+ * Records what recent calls of each model used, and estimates the next one. The estimate assumes as many tokens per
+ * byte as in the densest of the recent long requests, as many additional tokens as in any recent request (the
+ * provider's system prompts and templates), and an answer as long as the longest recent one. Anything reserved in
+ * excess is released when the call ends; if too little was reserved, the budget is overspent.
  */
 export class TokenEstimates {
   readonly #models = new Map<string, ModelHistory>();
 
-  /** Takes what a provider counted of what it was sent. */
+  /** Notes how many tokens a provider counted for a request. */
   noteInput(model: string, call: CountedCall): void {
     push(this.#historyOf(model).counted, call);
   }
 
-  /** Takes the length of a whole answer. */
+  /** Notes the length of a complete answer. */
   noteOutput(model: string, outputTokens: number): void {
     push(this.#historyOf(model).outputs, outputTokens);
   }
 
-  /** Tokens that so many bytes are expected to be counted as. */
+  /** Expected tokens of a request of this size. */
   input(model: string, sentBytes: number): number {
     const counted = this.#models.get(model)?.counted ?? [];
     const telling = counted.filter((call) => call.sentBytes >= TELLING_BYTES);
@@ -59,7 +62,7 @@ export class TokenEstimates {
     return counts(sentBytes) + own;
   }
 
-  /** Tokens that the next answer is expected to have. */
+  /** Expected tokens of the next answer. */
   output(model: string): number {
     const outputs = this.#models.get(model)?.outputs ?? [];
     return outputs.length === 0 ? FIRST_OUTPUT_TOKENS : Math.max(...outputs);
@@ -86,8 +89,8 @@ function push<Value>(recent: Value[], value: Value): void {
 }
 
 /**
- * Micro-credits that a call is expected to cost. 0 only for a free model: one with any price reserves a millionth at least.
- * `sentBytes` is asked only where a price hangs on it.
+ * The expected cost of a call in micro-credits. 0 only for a free model: with any price, at least one micro-credit is
+ * reserved. `sentBytes` is called only if the price depends on it.
  */
 export function expectedCost(
   price: Price,

@@ -11,26 +11,30 @@ import { WholeCharacters } from "./characters.ts";
 
 /** The id of a task's first event after `task.created`, in the process that accepted it. */
 const FIRST_RUN_EVENT = 2;
-/** Event ids that a started task may use before it has to note more of them in the store. */
+/** Event ids that a started task may use before it has to reserve more in the store. */
 const CEILING_STEP = 4096;
-/** Frames that may still be made of text that waits for the end of the turn, after the ids were last compared with the ceiling. */
+/**
+ * The most frames that pending text of this turn may still become after the ids were last compared with the ceiling.
+ */
 const UNNUMBERED = 2;
 /**
- * Bytes of events that wait for the end of their step. Past that they are stored in the middle of it, so that long answers of
- * many tasks do not pile up in memory. If the process dies before the step's end, `output.reset` takes them back.
+ * Bytes of events kept in memory for the end of their step. More are stored during the step, so that long answers of
+ * many tasks do not accumulate in memory. If the process dies before the step ends, `output.reset` retracts them.
  */
 const UNSAVED_BYTES = 32 * 1024;
 
-/** Events that a run publishes while it goes on. Its end is published with the task's. */
+/** Events that a run publishes along the way. Its end is published with the task's end. */
 export type RunEvent = Exclude<AgentEvent, { type: "agent.finished" | "agent.failed" }>;
 
-/** Publishes a run's events to their readers, and stores them: as a rule at the end of each step, in the step's own transaction. */
+/**
+ * Publishes a run's events to readers and stores them, usually at the end of each step in the step's own transaction.
+ */
 export class RunJournal {
   readonly #parts: Pick<TaskParts, "db" | "watch">;
   readonly #task: Task;
   readonly #log: EventLog;
   readonly #characters = new WholeCharacters();
-  /** What people were asked for this task before the run, by the call's id. */
+  /** Approvals requested by this task before the run, by call id. */
   readonly #asked: ReadonlyMap<string, Approval>;
   #ceiling: number;
   #saveAt = UNSAVED_BYTES;
@@ -48,15 +52,15 @@ export class RunJournal {
     this.#ceiling = log.nextId + CEILING_STEP;
   }
 
-  /** The highest event id that the task may use, as the store knows it once the task is marked as running. */
+  /** The highest event id that the task may use. It is stored when the task is marked as running. */
   get ceiling(): number {
     return this.#ceiling;
   }
 
   /**
-   * MUST come before anything is published ahead of the first call's intent, which is what notes the ceiling: the next process must
-   * not use these ids again. A task that this process accepted publishes no more than one event until then, and recovery leaves
-   * room for that.
+   * MUST be called before anything is published ahead of the first call's intent, which stores the ceiling: the next
+   * process must not reuse these ids. Until then, a task that this process accepted publishes at most one event, for
+   * which recovery leaves room.
    */
   async prepare(publishesFirst: boolean): Promise<void> {
     if (publishesFirst || this.#log.nextId > FIRST_RUN_EVENT) await this.#raiseCeiling();
@@ -86,7 +90,8 @@ export class RunJournal {
         this.#log.publish("model.fallback", { from: event.from, to: event.to, reason: event.reason });
         return;
       case "tool.call":
-        // Readers saw the call when a person was asked; they see it again if that person has changed its arguments.
+        // Readers already saw the call when it was presented. They see it again only if a person has changed its
+        // arguments.
         if (isAsAsked(this.#asked.get(event.id))) return;
         this.#log.publish("tool.call", { id: event.id, tool: event.tool, arguments: event.arguments });
         return;
@@ -104,19 +109,19 @@ export class RunJournal {
     this.#log.publish("tool.result", { id, tool, status, duration_ms: Math.round(durationMs) });
   }
 
-  /** Half a character that is left when an answer ends. */
+  /** Publishes the half character that may be left when an answer ends. */
   endText(isThrownAway: boolean): void {
     const rest = this.#characters.rest();
     if (!isThrownAway) this.text(rest);
   }
 
-  /** After each event: raises the ceiling and stores what has piled up, if that is due. */
+  /** Called after each event. Raises the ceiling and stores accumulated events if necessary. */
   async keepUp(): Promise<void> {
     if (this.#log.nextId + UNNUMBERED >= this.#ceiling) await this.#raiseCeiling();
     if (this.#log.unsavedBytes >= this.#saveAt) await this.#saveEarly();
   }
 
-  /** Stores the events so far, in a step's own transaction. */
+  /** Stores the events so far in a step's own transaction. */
   async save(tx: Tx): Promise<void> {
     const log = this.#log;
     log.flush();
@@ -127,7 +132,10 @@ export class RunJournal {
     tx.onCommit(() => log.saved(to));
   }
 
-  /** Stores the events so far, and that a call waits for a person. Readers see it once it is on disk and can be decided. */
+  /**
+   * Stores the events so far, and that a call waits for a person. Readers see it after the commit, when it can be
+   * decided.
+   */
   async announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
     const { workspaceId, id: task, agent } = this.#task;
     const { watch } = this.#parts;
@@ -153,12 +161,12 @@ export class RunJournal {
       this.#saveAt = UNSAVED_BYTES;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      // The step's end will show whether it can be written; until then memory has to hold them.
+      // The end of the step will show whether the store can be written. Until then the events stay in memory.
       this.#saveAt = this.#log.unsavedBytes + UNSAVED_BYTES;
     }
   }
 
-  /** Before more ids are used than the store knows of: after a crash, new events start above every id ever sent. */
+  /** Called before using ids beyond the stored ceiling. After a crash, new events start above every id ever sent. */
   async #raiseCeiling(): Promise<void> {
     const ceiling = this.#log.nextId + CEILING_STEP;
     const { workspaceId, id } = this.#task;
@@ -168,8 +176,8 @@ export class RunJournal {
 }
 
 /**
- * Whether a person was asked for a call before the run, and has left its arguments as they were shown last. Arguments that were changed
- * before a call was presented again were published by the run that presented it.
+ * Whether a call was presented before the run and still has the arguments that were last shown. If they were changed
+ * before the call was presented again, the run that presented it has published them.
  */
 function isAsAsked(approval: Approval | undefined): boolean {
   if (!approval) return false;

@@ -24,27 +24,27 @@ export interface ModelEvidenceParts
 /** A model call whose intent is on disk. */
 interface ModelIntent {
   readonly seq: number;
-  /** What is sent was measured, for a budget. */
+  /** Whether the request was measured, for a budget. */
   readonly isMeasured: boolean;
 }
 
 /**
- * Waits for a place among the requests to models, writes an intent before each call and reserves what it may cost; writes the outcome, charges it and stores the answer
- * in one transaction before the run goes on.
+ * Records model calls. Before each call, waits for a request slot, writes an intent and reserves the expected cost.
+ * After it, writes the outcome, charges it and stores the answer in one transaction before the run continues.
  */
 export class ModelEvidence {
   readonly #parts: ModelEvidenceParts;
   /** Null if the call was refused before anything was sent. */
   #intent: ModelIntent | null = null;
   #owed: OwedCharge | null = null;
-  /** Gives back the call's place among the requests to models. */
+  /** Releases the call's request slot. */
   #leave: () => void = () => {};
 
   constructor(parts: ModelEvidenceParts) {
     this.#parts = parts;
   }
 
-  /** What a call cost whose outcome could not be written: the task's end settles it. */
+  /** The cost of a call whose outcome could not be written. The task's end settles it. */
   get owed(): OwedCharge | null {
     return this.#owed;
   }
@@ -69,7 +69,7 @@ export class ModelEvidence {
     this.#intent = await evidence.begin(signal, denied, async (tx, reserve) => {
       const agent = await guard.enter(tx);
       if (!rights.allowsModel(model)) {
-        // Forbidden since it was chosen. The models' door refuses it too, and the next one of the route is tried.
+        // Forbidden since it was chosen. The call itself refuses it too, and the next model of the route is tried.
         await ledger.append(tx, workspaceId, denied("model_forbidden"));
         return null;
       }
@@ -103,7 +103,7 @@ export class ModelEvidence {
   async #record({ seq: ref, isMeasured }: ModelIntent, call: AfterModelCall): Promise<void> {
     const { evidence, db, door, log, watch } = this.#parts;
     const { model, status, usage, durationMs, reason } = call;
-    // The upstream's own words stay out of log and ledger: they may repeat its secrets.
+    // Upstream error texts are kept out of log and ledger, because they may contain secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
     const { inputTokens, outputTokens, disbelieved } = usage;
     if (disbelieved !== undefined) {
@@ -116,8 +116,8 @@ export class ModelEvidence {
     try {
       await db.tx((tx) => this.#writeOutcome(tx, ref, call, charge));
     } catch (error) {
-      // Nobody can prove the answer, so it is not used and makes no step. It was paid for all the same: its reservation stays until
-      // the task's end is written.
+      // The answer cannot be proven, so it is not used and does not count as a step. It was paid for nevertheless, so
+      // its reservation remains until the task's end is written.
       this.#owed = { ...charge, steps: 0, ref };
       throw error;
     }
@@ -153,8 +153,8 @@ export class ModelEvidence {
   }
 
   /**
-   * A part of an answer says nothing of its length, unless it is longer than what is expected already. Nothing is measured only to
-   * learn from it: 100 kB took 0.7 ms on a busy core.
+   * An incomplete answer gives no information about the usual length, unless it is already longer than expected.
+   * Requests are never measured only for this: 100 kB took 0.7 ms on a busy core.
    */
   #learn({ model, status, usage, sentBytes }: AfterModelCall, isMeasured: boolean): void {
     const { estimates } = this.#parts;

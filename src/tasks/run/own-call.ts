@@ -22,19 +22,19 @@ export interface OwnCallRun {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told of the tool's answer as it came. */
+  /** Receives the tool's answer in full. */
   answered(answer: ToolAnswer): void;
-  /** Told of what came of the call, once that is on disk. */
+  /** Receives the result of the call once it is on disk. */
   ended(call: ToolCall, status: string, durationMs: number): void;
 }
 
 /**
- * Runs a task that is one call of a tool, as its client asked for it: no model has a part in it. What the tool answers is the
- * task's output. One that a person denies, or nobody decides on, ends as `cancelled`: nothing was tried, so that nothing
- * has failed, and the output says why.
+ * Runs a task that consists of one tool call made by its client, without any model. The tool's answer is the task's
+ * output. If a person denies the call or nobody decides, the task ends as `cancelled` rather than failed, because
+ * nothing was tried; the output gives the reason.
  */
 export async function runOwnCall(run: OwnCallRun, { call, result }: OwnCall): Promise<Ending | "awaiting"> {
-  // Called by an earlier process, or out when it died.
+  // An earlier process made the call, or died while it was in flight.
   if (result?.status === "unknown") return failure("interrupted", String(result.output));
   if (result) {
     const { output } = result;
@@ -49,7 +49,7 @@ export async function runOwnCall(run: OwnCallRun, { call, result }: OwnCall): Pr
   } catch (error) {
     if (error instanceof AwaitingApproval) return "awaiting";
     if (error instanceof AgentDenied) return deniedEnding(error);
-    // It waited for a budget: whoever has ended it says how.
+    // The call was waiting for a budget. The interruption determines how the task ends.
     if (run.signal.aborted) return failure("interrupted", "The call was ended before it was made.");
     throw error;
   }
@@ -70,8 +70,8 @@ interface Made {
 async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolCall): Promise<Made> {
   const { tools, actor, signal, clock } = run;
   const tool = tools.catalogue.find(actor.workspaceId, name);
-  if (!tool) return refused("unknown_tool", `There is no tool named ${name} any more.`);
-  if (!isJsonObject(input)) return refused("invalid_arguments", "The arguments are no object.");
+  if (!tool) return refused("unknown_tool", `The tool ${name} no longer exists.`);
+  if (!isJsonObject(input)) return refused("invalid_arguments", "The arguments are not an object.");
   const faults = tool.validate(input);
   if (faults.length > 0) {
     const list = faults.map(({ path, message }) => `${path || "arguments"}: ${message}`).join("; ");
@@ -80,7 +80,7 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
   const denied = await run.before({ id, tool: name, arguments: input, signal });
   if (denied) return refused("refused_by_host", `The call was denied: ${denied.deny}`);
   if (signal.aborted) return refused("cancelled", "The call was cancelled before it was made.");
-  // What was checked, and may have been approved, is `tool`.
+  // The tool that was checked, and may have been approved, is `tool`.
   const current = tools.catalogue.find(actor.workspaceId, name);
   if (current !== tool && (!current || definitionHash(current) !== definitionHash(tool))) {
     return refused("refused_by_host", `The tool ${name} has changed.`);
@@ -100,12 +100,12 @@ async function make(run: OwnCallRun, { id, tool: name, arguments: input }: ToolC
     run.answered(answer);
     const text = textOf(answer);
     if (answer.isError === true) return ended("failed", text, text);
-    // What came as JSON is JSON.
+    // Structured content is kept as JSON.
     return ended("succeeded", (answer.structuredContent as Ended["output"] | undefined) ?? text, text);
   } catch (error) {
-    if (signal.aborted) return ended("unknown", "The call was cancelled while the tool was at work.", "");
+    if (signal.aborted) return ended("unknown", "The call was cancelled while the tool was running.", "");
     const message = error instanceof ToolError ? error.message : `The tool ${name} failed.`;
-    if (!(error instanceof ToolError)) run.log.error("a tool failed here", { error });
+    if (!(error instanceof ToolError)) run.log.error("a tool failed with an internal error", { error });
     return ended("failed", message, message);
   }
 }

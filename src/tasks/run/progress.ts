@@ -6,34 +6,34 @@ import type { ProvenApproval } from "../approvals/proven.ts";
 import { approvalsOf } from "../approvals/rows.ts";
 import type { Task, ToolCalled } from "../task.ts";
 
-/** Where a task goes on that was broken off. */
+/** Where to resume an interrupted task. */
 export interface SavedProgress {
-  /** The conversation after the prompt, for the framework to go on from. */
+  /** The conversation after the prompt, from which the framework continues. */
   readonly messages: readonly Message[];
-  /** The last step has calls that are still to be made: no model is asked first, and no text comes twice. */
+  /** The last step has calls that are still to be made, so no model is asked first and no text is repeated. */
   readonly isInStep: boolean;
-  /** What people were asked, by the call's id. */
+  /** Approvals, by call id. */
   readonly asked: ReadonlyMap<string, ProvenApproval>;
-  /** The task is one call that its client made itself. Null: a model leads it. */
+  /** Set if the task is a single call that its client made itself. Null: a model leads it. */
   readonly own: OwnCall | null;
-  /** The final answer, where the process died between it and the task's end. */
+  /** The final answer, if the process died before the task's end was written. */
   readonly answer: string | null;
 }
 
-/** A call that is a task of its own, with what came of it where it was made before. */
+/** A call that is a task of its own, with its result if it was made before. */
 export interface OwnCall {
   readonly call: ToolCall;
   readonly result: ToolResult | null;
 }
 
-/** In the place of a model's answer: no model was asked for the step before the first. */
+/** The step of such a call, in place of a model's answer: models count steps from 1. */
 const OWN_STEP = 0;
 
-/** What is told to a model of a call that was out when the process died. */
+/** What a model is told about a call that was in flight when the process died. */
 const UNKNOWN =
-  "It is not known whether this call took effect: the server stopped while it was out. It was not made again.";
+  "It is unknown whether this call took effect, because the server stopped before the result arrived. It was not repeated.";
 
-/** Saves a model's answer, in the transaction of its evidence. Whatever crashes after it, that model is not asked again. */
+/** Saves a model's answer in the transaction of its evidence, so that the model is not asked again after a crash. */
 export async function saveAnswer(
   tx: Tx,
   { workspaceId, id }: Task,
@@ -41,14 +41,14 @@ export async function saveAnswer(
   message: AssistantMessage,
 ): Promise<void> {
   await insertAnswer(tx, workspaceId, id, step, message);
-  // It got on: what crashed it before is not what stands in its way.
+  // The task has made progress, so earlier crashes over the same step no longer count.
   await tx.run("UPDATE tasks SET attempts = 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 1", [
     workspaceId,
     id,
   ]);
 }
 
-/** Saves the call that a new task is, in the transaction that makes it. */
+/** Saves the call of a new task in the transaction that creates the task. */
 export async function saveOwnCall(
   tx: Tx,
   { workspaceId, id }: Pick<Task, "workspaceId" | "id">,
@@ -58,7 +58,7 @@ export async function saveOwnCall(
   await insertAnswer(tx, workspaceId, id, OWN_STEP, message);
 }
 
-/** Sealed: a task that goes on makes the calls that its last answer asks for. */
+/** Answers are sealed, because a resumed task makes the calls that its last answer requests. */
 async function insertAnswer(
   tx: Tx,
   workspaceId: number,
@@ -74,15 +74,15 @@ async function insertAnswer(
   );
 }
 
-/** A task that has ended goes on from nowhere. */
+/** Deletes the answers of a task that has ended, which cannot be resumed. */
 export async function forgetAnswers(tx: Tx, workspaceId: number, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_answers WHERE workspace_id = $1 AND task_id = $2", [workspaceId, taskId]);
 }
 
 /**
- * What a task has come to so far. A call that was out when a process died has the result `unknown`, unless its tool may be
- * called twice without harm: then it has none, and is made again.
- * @throws LedgerChanged if what people are said to have decided is not what the ledger says
+ * Loads a task's progress. A call that was in flight when a process died has the result `unknown`, unless its tool
+ * may be called twice without harm: then it has no result and is made again.
+ * @throws LedgerChanged if a stored decision contradicts the ledger
  */
 export async function loadProgress(
   sql: Pick<Sql, "all" | "seals">,
@@ -92,11 +92,11 @@ export async function loadProgress(
 ): Promise<SavedProgress> {
   const rows = await savedAnswers(sql, task);
   if (!rows.every((row) => sql.seals.fits("task_answers", row))) {
-    throw new SealBroken(`the saved answers of ${task.id} are not those that this server has written`);
+    throw new SealBroken(`the saved answers of ${task.id} were not written by this server`);
   }
   const answers = rows.map(({ body }) => JSON.parse(body) as AssistantMessage);
   const approvals = await approvalsOf(sql, task.workspaceId, task.id);
-  // A task that has asked nobody reads no entry.
+  // A task without approvals reads no entries.
   const proven = approvals.length === 0 ? [] : await evidence.prove(approvals);
   for (const approval of proven) {
     if (!task.toolsCalled.some(({ id }) => id === approval.callId)) await evidence.requireUnused(approval);
@@ -123,7 +123,7 @@ export async function loadProgress(
   return { messages, isInStep, asked, own: call ? { call, result: result ?? null } : null, answer: null };
 }
 
-/** Whether all saved answers are as this server has written them. */
+/** Whether all saved answers are as this server wrote them. */
 export async function hasIntactAnswers(sql: Pick<Sql, "all" | "seals">, task: Task): Promise<boolean> {
   return (await savedAnswers(sql, task)).every((row) => sql.seals.fits("task_answers", row));
 }
@@ -144,14 +144,14 @@ function savedAnswers(sql: Pick<Sql, "all">, { workspaceId, id }: Task): Promise
   );
 }
 
-/** A person may have approved other arguments: from then on they are the call's. */
+/** Substitutes the arguments that a person approved instead. */
 function asDecided(call: ToolCall, approval: ProvenApproval | undefined): ToolCall {
   if (approval?.status !== "approved" || approval.arguments === null) return call;
   if (approval.argumentsSeq === approval.firstSeq) return call;
   return { ...call, arguments: JSON.parse(approval.arguments) as JsonValue };
 }
 
-/** Whether it has called tools whose place in the conversation is not known: of an older version. */
+/** Whether the task has called tools whose place in the conversation is unknown, because an older version ran it. */
 export async function hasLostSteps(sql: Pick<Sql, "get">, task: Task): Promise<boolean> {
   if (!task.toolsCalled.some(({ status }) => status !== "denied")) return false;
   const saved = await sql.get("SELECT 1 FROM task_answers WHERE workspace_id = $1 AND task_id = $2 LIMIT 1", [

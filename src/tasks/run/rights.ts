@@ -11,17 +11,19 @@ import type { Task } from "../task.ts";
 export type RunRightsParts = Pick<TaskParts, "agents" | "tokens" | "tools" | "workspaces">;
 
 /**
- * What a run may use: its agent as last read, the connectors as they are, and the token that dispatched the task. All of them may
- * change while the task runs; a change counts from the next call on.
+ * What a run may use, according to its agent as last read, the current connectors and the token that dispatched the
+ * task. All of them may change while the task runs. A change takes effect with the next call.
  */
 export class RunRights {
-  /** As token scopes, the tools that the task lists. The token's own scopes allowed them when the task was accepted. */
+  /**
+   * The tools that the task lists, as token scopes. The token's own scopes permitted them when the task was accepted.
+   */
   readonly scopes: readonly string[];
   readonly #parts: RunRightsParts;
   readonly #task: Task;
-  /** Of the token that dispatched the task; null if the operator did. */
+  /** The grant of the token that dispatched the task; null if the operator did. */
   readonly #grant: Grant | null;
-  /** By name, the definitions of the tools that the model is offered. */
+  /** Definitions of the tools offered to the model, by name. */
   readonly #offered = new Map<string, string | undefined>();
   #agent: Agent | null = null;
 
@@ -33,13 +35,19 @@ export class RunRights {
     this.#grant = token === null ? null : parts.tokens.grantOf(task.workspaceId, token);
   }
 
-  /** The agent as last read. @throws Error before it was read for the first time */
+  /**
+   * The agent as last read.
+   * @throws Error if it has not been read yet
+   */
   get agent(): Agent {
     if (!this.#agent) throw new Error("the run has not read its agent");
     return this.#agent;
   }
 
-  /** Reads the agent again. The last one stays if it has been removed: the next call is then refused. @returns the agent, if any */
+  /**
+   * Reads the agent again. If it has been removed, the previous one is kept and the next call is refused.
+   * @returns the agent, if it exists
+   */
   async refresh(): Promise<Agent | undefined> {
     const agent = await this.#parts.agents.byId(this.#task.workspaceId, this.#task.agentId);
     if (agent) this.#agent = agent;
@@ -47,8 +55,8 @@ export class RunRights {
   }
 
   /**
-   * Reads agent and token in the transaction of a call's intent, so that a change of them comes before the intent and holds, or
-   * comes after it.
+   * Reads the agent and the token in the transaction of a call's intent. A change to them is either committed before
+   * the intent, and then takes effect, or comes after it.
    * @throws AgentDenied `agent_stopped`, `invalid_token`
    */
   async require(tx: Tx): Promise<Agent> {
@@ -74,25 +82,25 @@ export class RunRights {
     return allowsTier(tierPolicy, this.#task.tier) && allowsModel(tierPolicy, model);
   }
 
-  /** Whether agent, task and connector allow this tool. */
+  /** Whether the agent, the task and the connector allow this tool. */
   allowsTool(tool: string): boolean {
     const { tools } = this.agent;
     return this.#parts.tools.allows(this.#task.workspaceId, tool, { tools, scopes: this.scopes });
   }
 
-  /** Whether a person has to approve a call of this tool. */
+  /** Whether a person has to approve calls of this tool. */
   needsApproval(tool: string): boolean {
     return this.#parts.tools.needsApproval(this.#task.workspaceId, tool, this.agent.approvals);
   }
 
-  /** Remembers what these tools are now: an approval counts only for what the model was offered. */
+  /** Remembers the current definitions of these tools. An approval counts only for what the model was offered. */
   offer(tools: readonly string[]): void {
     for (const tool of tools) this.#offered.set(tool, this.#currentDefinition(tool));
   }
 
   /**
-   * The hash of what a call of this tool would reach (`definitionHash`); undefined if it has changed since the tool was offered, or
-   * the tool is gone.
+   * The hash of what a call of this tool would reach (`definitionHash`); undefined if the tool is gone or has changed
+   * since it was offered.
    */
   definitionOf(tool: string): string | undefined {
     const current = this.#currentDefinition(tool);

@@ -11,8 +11,8 @@ import type { Task } from "../task.ts";
 import { type Pause, TaskRun } from "./task-run.ts";
 
 /**
- * Runs one task to its end, or until a person has to decide, and says the truth about it, whatever happens. Never
- * rejects. `tookUp` is told of the task once it is read.
+ * Runs one task until it ends or a person has to decide, and records the true result in any case. Never rejects.
+ * `tookUp` is called with the task once it is read.
  */
 export async function runTask(
   parts: TaskParts,
@@ -37,7 +37,7 @@ export async function runTask(
     if (error instanceof BetweenCalls) {
       ending = "shutdown";
     } else {
-      parts.log.error("a task failed here", { task: task.id, error });
+      parts.log.error("a task failed with an internal error", { task: task.id, error });
       ending = endingAfter(error);
     }
   }
@@ -55,14 +55,17 @@ function endingAfter(error: unknown): Ending {
   return error instanceof LedgerChanged ? contradicted() : internal();
 }
 
-/** Gives a task back to the queue for the next start. Its readers' streams end without `task.finished`, and they resume. */
+/**
+ * Returns a task to the queue for the next start. Its readers' streams end without `task.finished`, and the readers
+ * resume.
+ */
 async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
   try {
     await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), { single: true });
     parts.watch.taskChanged(task.workspaceId, task.id);
   } catch (error) {
-    // The next start finds it as running, and takes it up as after a crash.
-    parts.log.warn("a task cannot be given back to the queue", { task: task.id, error });
+    // The next start finds it running, and recovers it as after a crash.
+    parts.log.warn("a task cannot be returned to the queue", { task: task.id, error });
   }
   log.close(null);
 }

@@ -26,13 +26,13 @@ import { loadProgress, type OwnCall, type SavedProgress } from "./progress.ts";
 import { RunRights } from "./rights.ts";
 import { ToolEvidence } from "./tool-evidence.ts";
 
-/** Why a run ends without the task's end: the process stops, or a person is to decide. */
+/** Why a run ends before its task: the process stops, or a person has to decide. */
 export type Pause = "shutdown" | "awaiting";
 
-/** UTF-16 units that a task's models may send: bounds the memory that its events take. */
+/** The most UTF-16 code units that a task's models may send, which bounds the memory used by its events. */
 const OUTPUT_LIMIT = 1_000_000;
 
-/** The parts of a run, each made from those above it. */
+/** The parts of a run, each constructed from those above it. */
 interface Run {
   readonly progress: SavedProgress;
   readonly rights: RunRights;
@@ -42,8 +42,8 @@ interface Run {
 }
 
 /**
- * One run of a task, from where it stands to its end, or to a person's decision. It publishes the task's events and writes what
- * lasts around each call. `run` answers how it ended; writing that is left to the caller.
+ * One run of a task, from its current progress to its end or to a person's decision. Publishes the task's events and
+ * records each call. `run` returns how it ended, which the caller writes.
  */
 export class TaskRun {
   readonly #parts: TaskParts;
@@ -61,7 +61,7 @@ export class TaskRun {
     this.#draining = draining;
   }
 
-  /** What a model call cost that could not be written, for the task's end to settle. */
+  /** The cost of a model call that could not be recorded. The task's end settles it. */
   get owed(): OwedCharge | null {
     return this.#models?.owed ?? null;
   }
@@ -72,7 +72,7 @@ export class TaskRun {
     const { prompt } = this.#task;
     const rights = new RunRights(this.#parts, this.#task);
     const agent = await rights.refresh();
-    // Also if the process died between the stop and the cancelling of what the agent had queued.
+    // Also if the process died after the agent was stopped and before its queued tasks were cancelled.
     if (!agent) return stoppedEnding("The agent was removed.");
     if (agent.status === "stopped") return stoppedEnding(rights.whyStopped());
     if (prompt === null) return failure("internal", "The prompt was erased before the task ran.");
@@ -108,15 +108,15 @@ export class TaskRun {
     const { rights, journal } = run;
     const { messages, isInStep, asked, answer } = run.progress;
     const { agent } = rights;
-    // Agent and connectors may have changed since the task was accepted: one whose tools are gone does not begin. One that has begun
-    // goes on without them: its calls of them are refused, and its model is told.
+    // The agent and the connectors may have changed since the task was accepted. A new task whose tools are gone does
+    // not begin. A resumed task continues without them: its calls of them are refused, and its model is told.
     const isNew = messages.length === 0;
     const offered = isNew ? this.#task.tools : this.#task.tools.filter((tool) => rights.allowsTool(tool));
     let models: ReturnType<typeof door.open>;
     let taskTools: ReturnType<typeof tools.resolve>;
     try {
       models = door.open(() => rights.agent.tierPolicy, tier);
-      // Only a run that goes on from a decision makes calls that were approved.
+      // Only a run that resumes after a decision makes approved calls.
       if (asked.size > 0) rights.offer(offered);
       const user = { tools: agent.tools, scopes: rights.scopes };
       const actor = { workspaceId, agentId, actor: createdBy, via: this.#log.via };
@@ -125,10 +125,10 @@ export class TaskRun {
       if (error instanceof Problem) return failure("model_unavailable", error.message);
       throw error;
     }
-    // A task that waited for a person goes on as if it had not.
+    // A task that waited for a person continues as if it had not been interrupted.
     if (!isInStep || asked.size === 0) journal.started(models[0]?.id ?? "");
     if (eventCeiling > 0 && !isInStep) journal.reset();
-    // The last answer was there when the process died.
+    // The process died after the final answer was saved.
     if (answer !== null) {
       journal.text(answer);
       return { status: "succeeded", error: null, output: answer.toWellFormed() };
@@ -158,7 +158,7 @@ export class TaskRun {
       if (event.type === "agent.finished") {
         return { status: "succeeded", error: null, output: event.output.toWellFormed() };
       }
-      // Before the framework chooses the step's first model.
+      // Must precede the framework's choice of the step's first model.
       if (event.type === "step.started") await rights.refresh();
       journal.publish(event);
       await journal.keepUp();
@@ -193,12 +193,18 @@ export class TaskRun {
     if (event.cause instanceof AgentDenied) return deniedEnding(event.cause);
     if (event.code === "denied") return failure("model_unavailable", event.message);
     if (event.code === "internal" && event.cause !== undefined) {
-      this.#parts.log.error("a task failed here", { task: this.#task.id, error: event.cause });
+      this.#parts.log.error("a task failed with an internal error", {
+        task: this.#task.id,
+        error: event.cause,
+      });
     }
     return failure(event.code, event.message);
   }
 
-  /** For a provider that asks to be left alone for a while. @throws BetweenCalls: no call is in flight that a stop would wait for */
+  /**
+   * Waits when a provider asks for a pause.
+   * @throws BetweenCalls on shutdown, since no call is in flight that would have to be awaited
+   */
   async #pause(ms: number): Promise<void> {
     try {
       await pause(ms, this.#parts.clock, AbortSignal.any([this.#signal, this.#draining]));
@@ -217,7 +223,7 @@ function hooksOf({ models, tools }: Run): Hooks {
   };
 }
 
-/** How the signal ends a run that was broken off. */
+/** How an interrupted run ends, according to its signal. */
 function interrupted(signal: AbortSignal): Ending | Pause {
   return interruptionOf(signal)?.ending ?? "shutdown";
 }

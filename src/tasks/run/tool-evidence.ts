@@ -22,7 +22,7 @@ export interface ToolEvidenceParts
   readonly evidence: CallEvidence;
   readonly rights: RunRights;
   readonly journal: Pick<RunJournal, "announce" | "save">;
-  /** What people were asked for this task before the run, by the call's id. */
+  /** Approvals requested by this task before the run, by call id. */
   readonly asked: ReadonlyMap<string, ProvenApproval>;
 }
 
@@ -35,7 +35,10 @@ interface ToolIntent {
 
 const TOOL_NAME_LIMIT = 128;
 
-/** Decides on each call of a tool, asks people if it needs that, and writes an intent before it and an outcome after it. */
+/**
+ * Decides on each tool call, requests approval if needed, and writes an intent before the call and an outcome after
+ * it.
+ */
 export class ToolEvidence {
   readonly #parts: ToolEvidenceParts;
   readonly #intents = new Map<string, ToolIntent>();
@@ -54,12 +57,12 @@ export class ToolEvidence {
     }
   }
 
-  /** @throws RightsChanged if it has to be decided again */
+  /** @throws RightsChanged if the call has to be decided again */
   async #decide(call: BeforeToolCall): Promise<Deny | undefined> {
     const { rights, asked } = this.#parts;
-    // What was changed while the model answered counts for what it asks now.
+    // Changes made while the model answered apply to this call.
     await rights.refresh();
-    if (!rights.allowsTool(call.tool)) return { deny: `${call.tool} may not be used any more.` };
+    if (!rights.allowsTool(call.tool)) return { deny: `The tool ${call.tool} may no longer be used.` };
     const approval = asked.get(call.id);
     const verdict = approval === undefined ? null : verdictOf(approval, call, rights.definitionOf(call.tool));
     if (verdict?.kind === "denied") return verdict.deny;
@@ -70,8 +73,10 @@ export class ToolEvidence {
   }
 
   /**
-   * Puts a call before people. @param before the same call as it was presented earlier
-   * @returns why nobody is asked. @throws AwaitingApproval
+   * Presents a call for approval.
+   * @param before the same call as presented earlier
+   * @returns the reason if the call cannot be presented
+   * @throws AwaitingApproval if it was
    */
   #ask(call: BeforeToolCall, before: Approval | undefined): Promise<Deny> {
     const { evidence } = this.#parts;
@@ -83,7 +88,10 @@ export class ToolEvidence {
     );
   }
 
-  /** @param approval by which a person has approved the call. @throws RightsChanged */
+  /**
+   * @param approval the approval by which the call is made, if it needed one
+   * @throws RightsChanged if the call has to be decided again
+   */
   async #intend(call: BeforeToolCall, approval: Approval | undefined): Promise<ToolIntent> {
     const { evidence, guard, rights, budgets, ledger, clock, journal } = this.#parts;
     const { workspaceId, id } = evidence.task;
@@ -94,11 +102,11 @@ export class ToolEvidence {
     const denied = (code: string): Draft => ({ ...draft, phase: "single", outcome: "denied", code });
     return evidence.begin(call.signal, denied, async (tx, reserve) => {
       const agent = await guard.enter(tx);
-      // It may have waited for its budget since it was decided on.
+      // The call may have waited for a budget since it was decided.
       const needsPerson = approval === undefined && rights.needsApproval(tool);
       const isOther = approval !== undefined && rights.definitionOf(tool) !== approval.definitionHash;
       if (needsPerson || isOther || !rights.allowsTool(tool)) throw new RightsChanged();
-      // What costs nothing needs no budget, not even one that is not spent.
+      // A free call needs no budget, and is made even if the budget is exhausted.
       if (price > 0) {
         await reserve(tx, { spender: { workspaceId, agent }, owner: id, expected: () => price });
       }
@@ -118,7 +126,7 @@ export class ToolEvidence {
     const output = JSON.stringify(call.output);
     const intent = this.#intents.get(call.id);
     this.#intents.delete(call.id);
-    // Redacted before it is cut: nobody would recognise a part of a secret.
+    // Redacted before it is truncated, because part of a secret would not be recognised.
     const tool = redact(call.tool).slice(0, TOOL_NAME_LIMIT);
     const isKnown = intent !== undefined || tools.catalogue.find(workspaceId, call.tool) !== undefined;
     await db.tx(async (tx) => {
@@ -137,14 +145,17 @@ export class ToolEvidence {
     });
   }
 
-  /** Refused by the framework before anything was sent: one entry is both, with the code that the task shows. */
+  /**
+   * Records a call that the framework refused before anything was sent: a single entry, with the code that the task
+   * shows.
+   */
   async #writeRefusal(tx: Tx, call: AfterToolCall, tool: string, output: string): Promise<number> {
     const { evidence, ledger, clock } = this.#parts;
     const { workspaceId, id: task } = evidence.task;
     const { id, status, code } = call;
     const draft = evidence.draft({
       ...{ phase: "single", action: "tool.call", outcome: "denied", code },
-      // What a model makes up stays in the ledger for ever: only what can be the name of a tool is named.
+      // Entries are permanent, and a model may invent any name. Only a valid tool name is recorded.
       tool: isToolName(call.tool) ? tool : undefined,
       input: JSON.stringify(call.arguments),
       output,
@@ -166,7 +177,7 @@ export class ToolEvidence {
     const { task, payer } = evidence;
     const { workspaceId, id } = task;
     const { status, dispatched } = call;
-    // A call costs its price as soon as it was sent, whatever came of it.
+    // A call costs its price as soon as it is sent, whatever its result.
     const micros = dispatched ? price : 0;
     const outcome = status === "succeeded" || status === "denied" ? status : "failed";
     const code = call.code ?? (status === "unknown" ? "unknown" : undefined);
@@ -187,7 +198,7 @@ export class ToolEvidence {
   }
 }
 
-/** By whose word, on which arguments, and for how much the call is made; undefined if there is nothing to say. */
+/** The approval by which a call is made, and its price; undefined if there is neither. */
 function intentDetail(approval: Approval | undefined, price: number): Draft["detail"] {
   const { decisionSeq = null, argumentsHash } = approval ?? {};
   const approved = decisionSeq === null ? {} : { approval_seq: decisionSeq, arguments_hash: argumentsHash };

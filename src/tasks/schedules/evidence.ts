@@ -31,32 +31,35 @@ interface ScheduleEntry {
   };
 }
 
-/** Schedules that are remembered as proven. All are forgotten once there are more. */
+/** The most schedules remembered as proven. All are forgotten when there are more. */
 const PROVEN_LIMIT = 10_000;
 const CHANGES = ["schedule.create", "schedule.update", "schedule.delete"] as const;
 
 /**
- * Compares schedules with the entries that made them. A schedule runs with a person's rights, and its row is not signed: it runs only
- * if the newest entry about it says that this actor asked for it, at these times. The prompt is compared as long as its salted hash
- * can be; `payload_days` after the change its salt is gone.
+ * Compares schedules with the ledger. A schedule runs with a person's rights but its row is not signed. It runs only
+ * if the newest entry about it shows that this actor requested it, with these times. The prompt is compared while its
+ * salted hash can be computed; `payload_days` after the change its salt is erased.
  *
- * The search goes back to the schedule's last change, once for each schedule in the life of a process. It takes 1 ms for each
- * block of 256 entries that was not checked since the start.
+ * The search goes back to the schedule's last change, once for each schedule and process. It takes 1 ms for each
+ * block of 256 entries not checked since the start.
  */
 export class ScheduleEvidence {
   readonly #parts: ScheduleEvidenceParts;
-  /** By workspace and id, the schedule as it was proven. */
+  /** Schedules as they were proven, by workspace and id. */
   readonly #proven = new Map<string, string>();
 
   constructor(parts: ScheduleEvidenceParts) {
     this.#parts = parts;
   }
 
-  /** Whether the ledger has the schedule as it is stored; reported if not. @throws LedgerChanged */
+  /**
+   * Whether the stored schedule agrees with the ledger. Reports it if not.
+   * @throws LedgerChanged
+   */
   async isProven(schedule: Schedule): Promise<boolean> {
     const { workspaceId, id } = schedule;
     const key = `${workspaceId} ${id}`;
-    // What a run writes is nobody's word.
+    // What a run writes is not part of anyone's request.
     const now = JSON.stringify({ ...schedule, nextAt: null, last: null });
     if (this.#proven.get(key) === now) return true;
     const entry = await this.#newest(workspaceId, id);
@@ -75,7 +78,7 @@ export class ScheduleEvidence {
     return false;
   }
 
-  /** The last entry that made, changed or deleted it. */
+  /** The last entry that created, changed or deleted it. */
   async #newest(workspaceId: number, id: string): Promise<ScheduleEntry | undefined> {
     const last = this.#parts.lists.size(workspaceId);
     let newest: ScheduleEntry | undefined;
@@ -104,9 +107,9 @@ export class ScheduleEvidence {
   }
 
   async #problemOf(schedule: Schedule, entry: ScheduleEntry | undefined): Promise<string | null> {
-    if (!entry || entry.action === "schedule.delete") return "is one that nobody made, or that was deleted";
+    if (!entry || entry.action === "schedule.delete") return "was never created, or was deleted";
     const { detail = {} } = entry;
-    if (entry.actor !== schedule.runsAs) return "runs as somebody who did not ask for it";
+    if (entry.actor !== schedule.runsAs) return "runs as an actor that did not request it";
     const isSame =
       detail.version === schedule.version &&
       detail.cron === schedule.cron &&
@@ -117,8 +120,8 @@ export class ScheduleEvidence {
       (entry.agent ?? schedule.agent) === schedule.agent &&
       // Entries of earlier versions do not name the tools.
       (detail.tools ?? toolsOf(schedule)) === toolsOf(schedule);
-    if (!isSame) return "is not as it was asked for";
-    return (await this.#hasPrompt(schedule, entry)) ? null : "has another prompt than was asked for";
+    if (!isSame) return "differs from what was requested";
+    return (await this.#hasPrompt(schedule, entry)) ? null : "has a prompt that was not requested";
   }
 
   async #hasPrompt(
@@ -132,7 +135,7 @@ export class ScheduleEvidence {
     return row ? isHashOf(hash, row.salt, prompt) : this.#wasErased(workspaceId, seq);
   }
 
-  /** Whether the ledger says that the prompt's copy in the payloads was erased. */
+  /** Whether the ledger records that the prompt's copy in the payloads was erased. */
   async #wasErased(workspaceId: number, seq: number): Promise<boolean> {
     const span = { first: seq + 1, last: this.#parts.lists.size(workspaceId), order: "desc" } as const;
     if (span.first > span.last) return false;
@@ -150,7 +153,7 @@ export class ScheduleEvidence {
   }
 }
 
-/** The tools of a schedule, as its entries name them. */
+/** A schedule's tools in the form used in its entries. */
 export function toolsOf({ tools }: Pick<Schedule, "tools">): string {
   return tools.join(" ");
 }

@@ -7,7 +7,7 @@ export interface OpenSchedulesParts
     Omit<SchedulesParts, "changed">,
     Omit<ScheduleEvidenceParts, "db"> {}
 
-/** Schedules, and what runs them once it is started. */
+/** Schedules, and the component that runs them once started. */
 export function openSchedules(parts: OpenSchedulesParts) {
   const runs = new ScheduleRuns({ ...parts, evidence: new ScheduleEvidence(parts) });
   return { schedules: new Schedules({ ...parts, changed: () => runs.wake() }), runs };

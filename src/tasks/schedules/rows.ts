@@ -70,7 +70,7 @@ export async function insertSchedule(tx: Tx, schedule: Schedule): Promise<void> 
 }
 
 /**
- * Writes what a change may change; what its last time came to stays.
+ * Writes the fields that a change may affect. The result of the last run is unchanged.
  * @throws SealBroken
  */
 export function updateSchedule(tx: Tx, schedule: Schedule): Promise<number> {
@@ -118,7 +118,9 @@ export async function findSchedule(sql: Sql, workspaceId: number, id: string): P
   return row && sql.seals.fits("schedules", row) ? fromRow(row) : undefined;
 }
 
-/** Newest first, before the id `before`; one more than `limit` when there are more. With `agentId`, only that agent's. */
+/**
+ * Newest first, before the id `before`; one more than `limit` if there are more. With `agentId`, only that agent's.
+ */
 export async function listSchedules(
   sql: Sql,
   workspaceId: number,
@@ -134,10 +136,7 @@ export async function listSchedules(
   return rows.map(fromRow);
 }
 
-/**
- * What is due, the longest first. Of all workspaces: time is all that matters, and each names its own. A row that somebody else has
- * written is never due again.
- */
+/** Due schedules of all workspaces, the longest overdue first. A row with a broken seal is never due. */
 export async function dueSchedules(db: Db, now: number, limit: number): Promise<Schedule[]> {
   for (;;) {
     const rows = await db.all<Row>(
@@ -157,7 +156,7 @@ export async function dueSchedules(db: Db, now: number, limit: number): Promise<
   }
 }
 
-/** When the next one is due; null where none is. */
+/** When the next schedule is due; null if none is. */
 export async function nextDue(sql: Sql): Promise<number | null> {
   const row = await sql.get<{ next: number | null }>(
     "SELECT MIN(next_at) AS next FROM schedules WHERE next_at IS NOT NULL",
@@ -165,7 +164,9 @@ export async function nextDue(sql: Sql): Promise<number | null> {
   return row?.next ?? null;
 }
 
-/** Whether a task that was made for a schedule is its agent's, and not that of another agent of the same name. */
+/**
+ * Whether a task made for a schedule belongs to the schedule's agent, rather than to another agent of the same name.
+ */
 export async function isOfAgent(
   tx: Tx,
   { workspaceId, agentId }: Pick<Schedule, "workspaceId" | "agentId">,
@@ -179,8 +180,8 @@ export async function isOfAgent(
 }
 
 /**
- * Writes what a time came to and when the next one is.
- * @returns false where the schedule was changed or deleted since it was read: then nothing is written
+ * Writes the result of a run and the next time.
+ * @returns false if the schedule was changed or deleted since it was read; then nothing is written
  */
 export async function settleRun(
   tx: Tx,

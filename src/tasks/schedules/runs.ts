@@ -33,25 +33,28 @@ export interface ScheduleRunsParts {
 /** A schedule that is due. */
 type Due = Schedule & { readonly nextAt: number };
 
-/** A time that is longer ago was missed: the process was down, or the clock was set. Cron's own step is a minute. */
+/**
+ * A time longer ago than this counts as missed: the process was not running, or the clock was set. Cron's own
+ * resolution is a minute.
+ */
 const MISSED_AFTER_MS = 60_000;
-/** Schedules whose tasks are dispatched together, and share syncs. */
+/** Schedules whose tasks are dispatched concurrently, sharing syncs. */
 const AT_ONCE = 16;
-/** The longest that nobody looks what is due, so that a clock that was set is noticed. */
+/** The longest time between two checks, so that a changed clock is noticed. */
 const LOOK_MS = 30_000;
 const RETRY_MS = 5_000;
 const DISPATCH: Operation = { action: "task.dispatch", scope: "tasks:write", counted: true };
-/** The row is not what the ledger says: nobody's name is put to what it asks for. */
+/** The row contradicts the ledger, so nothing is dispatched in anyone's name. */
 const CHANGED = "schedule_changed";
-/** Nothing is wrong with the schedule: its time is tried again until it counts as missed. */
+/** Temporary failures unrelated to the schedule. Its time is tried again until it counts as missed. */
 const PASSING = new Set(["ledger_unavailable", "draining"]);
-/** It can't run any more as it is: it is paused, until somebody changes it. */
+/** Permanent failures: the schedule is paused until somebody changes it. */
 const LASTING = new Set(["invalid_token", "agent_not_found", CHANGED]);
 const MISSED = "missed";
 
 /**
- * Dispatches what schedules ask for, at their times and once each: what a time came to is written with the task that it
- * made, in one transaction. Each dispatch passes the gate with the rights that the schedule's actor has at that moment.
+ * Dispatches scheduled tasks at their times, once each: the result of a time and the task it made are written in one
+ * transaction. Each dispatch passes the gate with the current rights of the schedule's actor.
  */
 export class ScheduleRuns {
   readonly #parts: ScheduleRunsParts;
@@ -64,20 +67,20 @@ export class ScheduleRuns {
     this.#parts = parts;
   }
 
-  /** Looks what was missed, and runs from now on what is due. MUST follow the tasks' start. */
+  /** Handles missed times, and runs due schedules from now on. MUST follow the start of the tasks. */
   start(): void {
     this.#isStopped = false;
     this.wake();
   }
 
-  /** Resolves when nothing is dispatched any more. */
+  /** Resolves when nothing is being dispatched any more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelLook();
     while (this.#running) await this.#running;
   }
 
-  /** Looks what is due: at once, where something may have become so. */
+  /** Checks for due schedules now, because one may have become due. */
   wake(): void {
     if (this.#isStopped) return;
     this.#isStale = true;
@@ -109,12 +112,12 @@ export class ScheduleRuns {
     } catch (error) {
       this.#isStale = false;
       wait = RETRY_MS;
-      log.warn("schedules will be looked at again", { error });
+      log.warn("due schedules will be checked again", { error });
     }
     if (!this.#isStopped) this.#cancelLook = clock.after(wait, () => this.wake());
   }
 
-  /** @returns false where it has to be tried again later */
+  /** @returns false if it has to be tried again later */
   async #runOne(schedule: Due): Promise<boolean> {
     try {
       return await this.#dispatch(schedule);
@@ -146,17 +149,17 @@ export class ScheduleRuns {
       call.about({ agent, detail });
       return tasks.dispatch(call, request, `schedule:${id}:${at}`, async (tx, task) => {
         if (!(await isOfAgent(tx, schedule, task))) {
-          throw new Problem("agent_not_found", `The agent ${agent} that was scheduled is archived.`);
+          throw new Problem("agent_not_found", `The scheduled agent ${agent} is archived.`);
         }
         const settled = await settleRun(tx, schedule, { at, task, code: null }, this.#then(schedule, null));
-        if (!settled) throw new Problem("not_found", "The schedule was changed or deleted meanwhile.");
+        if (!settled) throw new Problem("not_found", "The schedule has since been changed or deleted.");
       });
     });
     if (!answer.ok) {
       const { code } = answer.problem;
       return PASSING.has(code) ? false : this.#settle(schedule, { at, task: null, code });
     }
-    // The time had its task already, of before the clock was set back.
+    // This time already had its task, before the clock was set back.
     if (answer.value.replayed) return this.#settle(schedule, { at, task: answer.value.id, code: null });
     return true;
   }
@@ -187,7 +190,7 @@ export class ScheduleRuns {
     return true;
   }
 
-  /** What comes after this time: of those that were missed with it, none. */
+  /** The state after this time. Other times missed along with it are skipped. */
   #then({ cron, timezone, nextAt: at }: Due, code: string | null) {
     const now = this.#parts.clock.now();
     const next = nextTime(cron, timezone, now - at > MISSED_AFTER_MS ? now : at);
@@ -197,7 +200,10 @@ export class ScheduleRuns {
       : ({ status: "active", nextAt: next } as const);
   }
 
-  /** Undefined where the token is good no more. Whoever has this machine's data directory has it still. */
+  /**
+   * Undefined if the token is no longer valid. A `user:` actor is whoever has this machine's data directory, and
+   * remains valid.
+   */
   async #callerOf({ workspaceId, runsAs }: Schedule): Promise<Caller | undefined> {
     const { tokens, workspaces } = this.#parts;
     const [kind, name = ""] = split(runsAs);

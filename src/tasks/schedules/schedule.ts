@@ -1,17 +1,17 @@
-/** Whether it runs. One that cannot run any more (its token is revoked, its agent archived) is paused. */
+/** Whether it runs. A schedule that cannot run any more (its token was revoked, its agent archived) is paused. */
 export type ScheduleStatus = "active" | "paused";
-/** What becomes of times that passed while nobody was there: none of them is made up for, or one. */
+/** What happens to times missed while the process was not running: skip them all, or make up for them once. */
 export type Missed = "skip" | "once";
 
-/** What somebody asks for. */
+/** The part of a schedule that callers choose. */
 export interface ScheduleFields {
   readonly name: string;
   readonly agent: string;
   readonly prompt: string;
   readonly cron: string;
-  /** Of the IANA database. */
+  /** A time zone of the IANA database. */
   readonly timezone: string;
-  /** Null: the lowest that the agent's policy allows when it runs. */
+  /** Null: the lowest tier that the agent's policy allows at the time of the run. */
   readonly tier: number | null;
   readonly tools: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
@@ -20,18 +20,18 @@ export interface ScheduleFields {
 }
 
 /**
- * Tasks that are dispatched at certain times. As with cron, each time has its task whatever became of the one before: a run
- * that lasts longer than its interval has others beside it, within the workspace's limits.
+ * Tasks that are dispatched at certain times. As with cron, each time has its task, whatever happened to the one
+ * before. If a run takes longer than its interval, the next starts beside it, within the workspace's limits.
  */
 export interface Schedule extends ScheduleFields {
   readonly workspaceId: number;
   readonly id: string;
-  /** The agent that was meant: another one of its name is not. Null for one that was gone before this was kept. */
+  /** The agent that was meant, rather than another of the same name. Null if it was gone before ids were recorded. */
   readonly agentId: number | null;
-  /** Grows by one with each change. */
+  /** Increases by one with each change. */
   readonly version: number;
   readonly createdBy: string;
-  /** The actor who made or changed it last: it runs with the rights that this one has then, and never with more. */
+  /** The actor that last created or changed it. The schedule runs with that actor's current rights. */
   readonly runsAs: string;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -39,15 +39,15 @@ export interface Schedule extends ScheduleFields {
   readonly last: LastRun | null;
 }
 
-/** What a time came to. */
+/** The result of a scheduled time. */
 export interface LastRun {
-  /** The time that it was due at. */
+  /** The time at which it was due. */
   readonly at: number;
-  /** Null where none was made. */
+  /** Null if no task was made. */
   readonly task: string | null;
-  /** Why none was made: a problem's code, or `missed`. */
+  /** Why no task was made: a problem's code, or `missed`. */
   readonly code: string | null;
 }
 
-/** Schedules of one workspace. With one a minute each, they fill a sixth of its usual request limit. */
+/** The most schedules of one workspace. Running every minute, they use a sixth of its usual request limit. */
 export const SCHEDULE_LIMIT = 100;

@@ -28,11 +28,14 @@ export interface SchedulesParts {
   readonly forgetting: Forgetting;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** Told after something may have become due. */
+  /** Called when a schedule may have become due. */
   changed(): void;
 }
 
-/** Schedules as callers make, see and change them. A token that acts as an agent has to do with that agent's alone. */
+/**
+ * Creates, shows and changes schedules for callers. A token that acts as an agent has access only to that agent's
+ * schedules.
+ */
 export class Schedules {
   readonly #parts: SchedulesParts;
 
@@ -40,7 +43,7 @@ export class Schedules {
     this.#parts = parts;
   }
 
-  /** @throws Problem with each refusal that a task of it would meet now, and 409 `schedule_limit` */
+  /** @throws Problem with any refusal that its task would meet now, and 409 `schedule_limit` */
   async create(call: Call, fields: ScheduleFields): Promise<Schedule> {
     const { caller } = call;
     const { clock, ids } = this.#parts;
@@ -50,7 +53,10 @@ export class Schedules {
     return this.#commit(call, id, async (tx) => {
       const { nextAt, agentId } = await this.#check(tx, caller, fields, now);
       if ((await countSchedules(tx, caller.workspaceId)) >= SCHEDULE_LIMIT) {
-        throw new Problem("schedule_limit", `A workspace may have ${SCHEDULE_LIMIT} schedules.`);
+        throw new Problem(
+          "schedule_limit",
+          `A workspace can have at most ${SCHEDULE_LIMIT} schedules. Delete one first.`,
+        );
       }
       const schedule: Schedule = {
         ...fields,
@@ -77,15 +83,15 @@ export class Schedules {
     return schedule;
   }
 
-  /** Newest first, before the id `before`; one more than `limit` when there are more. */
+  /** Newest first, before the id `before`; one more than `limit` if there are more. */
   list({ workspaceId, agent }: Caller, limit: number, before: string | undefined): Promise<Schedule[]> {
     return listSchedules(this.#parts.db, workspaceId, limit, before, agent?.id);
   }
 
   /**
-   * Changes what is named. From then on it runs with the rights of who changed it: a prompt of theirs never runs with
-   * somebody else's.
-   * @throws Problem 404 `not_found`, and as `create` does
+   * Changes the given fields. From then on it runs with the rights of the actor that changed it, so nobody's prompt
+   * ever runs with somebody else's rights.
+   * @throws Problem 404 `not_found`, and those of `create`
    */
   async change(call: Call, id: string, change: Partial<ScheduleFields>): Promise<Schedule> {
     const { caller } = call;
@@ -112,8 +118,8 @@ export class Schedules {
   }
 
   /**
-   * Removes it. A task that it has dispatched goes on; the prompt stays as the payload of the entries that say what was asked
-   * for, to be erased as others are.
+   * Deletes a schedule. Tasks that it has dispatched continue. The prompt remains as the payload of the entries that
+   * record the request, to be erased like any other.
    * @throws Problem 404 `not_found`
    */
   async delete(call: Call, id: string): Promise<void> {
@@ -127,7 +133,10 @@ export class Schedules {
     forgetting.forgetSoon();
   }
 
-  /** One transaction with the entry, which says when, where and with which tools it runs; the prompt is the entry's payload. */
+  /**
+   * Writes the change and its entry in one transaction. The entry names the times, the agent and the tools; the
+   * prompt is its payload.
+   */
   #commit(call: Call, id: string, work: (tx: Tx) => Promise<Schedule>): Promise<Schedule> {
     return call.commit(async (tx, record) => {
       const schedule = await work(tx);
@@ -163,11 +172,11 @@ export class Schedules {
       throw invalidField("/timezone", "must be a time zone of the IANA database, such as Europe/Berlin");
     }
     const next = nextTime(fields.cron, fields.timezone, now);
-    if (next === null) throw invalidField("/cron", "names a time that never comes");
+    if (next === null) throw invalidField("/cron", "describes a time that never occurs");
     if (caller.agent && caller.agent.name !== fields.agent) {
       throw new Problem(
         "agent_forbidden",
-        `This token acts as ${caller.agent.name} and may schedule tasks of it alone.`,
+        `This token acts as ${caller.agent.name} and may only schedule tasks of that agent.`,
       );
     }
     const agent = await agents.get(caller.workspaceId, fields.agent, sql);

@@ -134,26 +134,50 @@ describe("an upstream's failure", () => {
   test.each<[EmbeddingsBehaviour, number, string, boolean, string]>([
     [{ status: 401, message }, 1, "http_401", false, "refused the key (401)"],
     [{ status: 403, message }, 1, "http_403", false, "refused the key (403)"],
-    [{ status: 404, message }, 1, "http_404", false, "is not there (404)"],
+    [{ status: 404, message }, 1, "http_404", false, "was not found (404)"],
     [{ status: 402, message }, 1, "http_402", false, "answered with status 402"],
     [{ status: 408, message }, 4, "timeout", true, "did not answer in time"],
-    [{ status: 429, message }, 4, "rate_limited", true, "takes no more requests for now"],
+    [{ status: 429, message }, 4, "rate_limited", true, "accepts no more requests at the moment"],
     [{ status: 500, message }, 4, "http_500", true, "answered with status 500"],
     [{ status: 503, message }, 4, "http_503", true, "answered with status 503"],
-    [{ close: true }, 4, "connection", true, "could not be reached or broke the connection off"],
+    [{ close: true }, 4, "connection", true, "could not be reached or closed the connection"],
     // Refused, and so is a harmless text: the provider refuses everything.
     [{ status: 400, message }, 2, "http_400", false, "answered with status 400"],
     [{ status: 413, message }, 2, "http_413", false, "answered with status 413"],
     [{ status: 422, message }, 2, "http_422", false, "answered with status 422"],
     [{ count: 0 }, 1, "invalid_answer", false, "sent 0 vectors for 1 texts"],
     [{ count: 2 }, 1, "invalid_answer", false, "sent 2 vectors for 1 texts"],
-    [{ value: null }, 1, "invalid_answer", false, "sent an answer that is not of the API's form"],
-    [{ zero: true }, 1, "invalid_answer", false, "sent a vector that is zero or holds something that is no"],
-    [{ dims: 1 }, 1, "invalid_answer", false, "sent a vector of 1 dimensions; 2 to 8192 are taken"],
-    [{ dims: 8_193 }, 1, "invalid_answer", false, "sent a vector of 8193 dimensions; 2 to 8192 are taken"],
-    [{ body: `<html>${KEY}` }, 1, "invalid_answer", false, "sent an answer that is not of the API's form"],
-    [{ body: '{"data":[{"embedding":[1,1e999]}]}' }, 1, "invalid_answer", false, "sent an answer that is"],
-    [{ body: '{"data":[{"embedding":"AACAPw=="}]}' }, 1, "invalid_answer", false, "sent an answer that is"],
+    [{ value: null }, 1, "invalid_answer", false, "sent an answer that does not match the API"],
+    [
+      { zero: true },
+      1,
+      "invalid_answer",
+      false,
+      "sent a vector that is zero or contains a value that is not",
+    ],
+    [{ dims: 1 }, 1, "invalid_answer", false, "sent a vector of 1 dimensions; 2 to 8192 are supported"],
+    [
+      { dims: 8_193 },
+      1,
+      "invalid_answer",
+      false,
+      "sent a vector of 8193 dimensions; 2 to 8192 are supported",
+    ],
+    [{ body: `<html>${KEY}` }, 1, "invalid_answer", false, "sent an answer that does not match the API"],
+    [
+      { body: '{"data":[{"embedding":[1,1e999]}]}' },
+      1,
+      "invalid_answer",
+      false,
+      "sent an answer that does not",
+    ],
+    [
+      { body: '{"data":[{"embedding":"AACAPw=="}]}' },
+      1,
+      "invalid_answer",
+      false,
+      "sent an answer that does not",
+    ],
   ])("%j after %i requests", async (behaviour, requests, reason, retryable, words) => {
     upstream.always(behaviour);
     const error = await failure((await embedder()).embed(["a text"], "document"));
@@ -209,7 +233,9 @@ describe("vectors of another dimension are an error", () => {
     upstream.script({ dims: 32 });
     const error = await failure(model.embed(["b"], "query"));
     expect(error).toMatchObject({ reason: "dimensions", retryable: false });
-    expect(error.message).toBe("The embedding model up/m sent vectors of 32 dimensions, after some of 64.");
+    expect(error.message).toBe(
+      "The embedding model up/m sent vectors with 32 dimensions, but earlier ones had 64.",
+    );
     expect(await model.embed(["b"], "query")).toHaveLength(1);
   });
 });

@@ -124,7 +124,7 @@ describe("a waiting call is not made, however its row says that it was approved:
     await stage.restart(change(...forgery(asked, seq), GO_ON(asked.task)));
     const task = await ended(stage.gateway, asked.task);
     expect(task).toMatchObject({ status: "failed", error: { code: "interrupted" } });
-    expect(task.error.message).toContain("does not agree with the evidence ledger");
+    expect(task.error.message).toContain("contradicts the evidence ledger");
     expect(stage.tools.calls).toHaveLength(calls);
     const intents = (await ledger(stage.gateway)).filter(
       (entry) => entry.action === "tool.call" && entry.outcome === "allowed" && entry.task === asked.task,

@@ -30,7 +30,7 @@ test("past 10,000 nobody is asked, until one of them is decided", async () => {
   const refused = await dispatch(stage.gateway, { agent: "careful", tools: ["up.send"] });
   const task = await ended(stage.gateway, refused);
   expect(task).toMatchObject({ status: "succeeded", tools_called: [{ tool: "up.send", status: "denied" }] });
-  expect(task.output).toContain("Too many calls of this workspace wait for a person already.");
+  expect(task.output).toContain("Too many calls of this workspace are already waiting for a person.");
   expect(stage.tools.calls).toEqual([]);
 
   expect((await stage.decide(last.path, { decision: "deny" })).status).toBe(200);
