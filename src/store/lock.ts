@@ -11,11 +11,11 @@ export interface DirectoryLock {
 }
 
 /**
- * Takes the data directory for this process, or answers null when another one has it. The lock is SQLite's own exclusive
- * lock on a small file beside the database: the operating system gives it back when its holder dies, so nothing stale
- * is ever left, and a copied directory carries no lock.
+ * Locks the data directory for this process. Returns null if another process has it. The lock is SQLite's exclusive
+ * lock on a small file beside the database. The operating system releases it when its holder dies, so it is never
+ * stale, and a copied directory is not locked.
  *
- * @throws OperatorError when the directory cannot be written
+ * @throws OperatorError if the directory cannot be written
  */
 export function lockDirectory(directory: string): DirectoryLock | null {
   let database: Database | undefined;
@@ -37,7 +37,7 @@ export function lockDirectory(directory: string): DirectoryLock | null {
   };
 }
 
-/** The data directory belongs to another process now. */
+/** Another process has locked the data directory. */
 export class DirectoryInUse extends OperatorError {
   constructor(directory: string) {
     super(
