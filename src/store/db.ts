@@ -79,9 +79,9 @@ export interface Db extends Sql {
   readonly wasLeftOpen: boolean;
 
   /**
-   * Rewrites the whole store if it has at most `most` bytes. Nothing else is written meanwhile: about 4 ms per
-   * megabyte. `forget` overwrites deleted rows, but if SQLite had moved a row before, a copy can remain in unused
-   * parts of a page. Only a rewrite removes it.
+   * Rewrites the whole store if it has at most `most` bytes. The process serves nothing else during a rewrite: about
+   * 4 ms per megabyte. `forget` overwrites deleted rows, but if SQLite had moved a row before, a copy can remain in
+   * unused parts of a page. Only a rewrite removes it.
    * @returns false if the store is larger, or another process holds the file for seconds
    */
   rewrite(most: number): Promise<boolean>;
