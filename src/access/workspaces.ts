@@ -20,12 +20,12 @@ export interface Workspace {
   /** `stopped`: none of its agents works, and none of its tools is called. */
   readonly status: WorkspaceStatus;
   readonly limits: WorkspaceLimits;
-  /** Micro-credits a month; null: no budget. */
+  /** Micro-credits per month. Null: no budget. */
   readonly creditsPerMonth: number | null;
   readonly createdAt: number;
 }
 
-/** What a change names; what is left out stays. */
+/** A change of settings. Absent fields stay as they are. */
 export interface WorkspaceChange {
   readonly requestsPerMinute?: number | undefined;
   readonly concurrentTasks?: number | undefined;
@@ -39,9 +39,9 @@ export const WORKSPACE_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
 export interface Workspaces {
   /** Emits a workspace that was stopped or resumed. */
   readonly changed: Signal<number>;
-  /** Emits a workspace whose limits or budget were changed, once that is on disk. */
+  /** Emits a workspace whose limits or budget were changed, once the change is on disk. */
   readonly settingsChanged: Signal<number>;
-  /** By id. @throws Error for an id that no workspace has: ids come from tokens, which refer to one. */
+  /** By id. @throws Error if there is no such workspace: ids come from tokens, which refer to one */
   get(id: number): Workspace;
   find(name: string): Workspace | undefined;
   list(): Workspace[];
@@ -51,9 +51,9 @@ export interface Workspaces {
   isStopped(id: number): boolean;
   /** Stops or resumes a workspace in the store. */
   setStatus(tx: Tx, id: number, status: WorkspaceStatus): Promise<Workspace>;
-  /** From now on the workspace counts as stopped, whatever the store says: a stop holds before it is written. */
+  /** Stops the workspace immediately, whatever the store contains: the stop takes effect before it is written. */
   halt(id: number): Halt;
-  /** The halt that the workspace is under now. */
+  /** The workspace's current halt. */
   haltOf(id: number): Halt | undefined;
 }
 
@@ -73,8 +73,8 @@ const COLUMNS =
   "id, name, status, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at, seal";
 
 /**
- * The workspaces, all in memory: each call needs its workspace's limits. What a workspace does not set itself follows
- * the node's configuration.
+ * All workspaces, in memory, since each call needs its workspace's limits. Settings that a workspace does not have
+ * come from the node's configuration.
  */
 export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLimits): Promise<Workspaces> {
   const byId = new Map<number, Workspace>();
@@ -133,7 +133,8 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
   }
 
   for (const row of await db.all<Row>(`SELECT ${COLUMNS} FROM workspaces`)) {
-    // Somebody else may have taken a stop back, or a limit: nothing works there until a person resumes it.
+    // Someone else may have undone a stop or changed a limit. The workspace counts as stopped until a person resumes
+    // it.
     const status = db.seals.fits("workspaces", row) ? row.status : "stopped";
     byId.set(row.id, { ...fromRow(row), status });
   }
@@ -155,14 +156,14 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
         status,
       ]);
       if (!row) throw new Error(`no workspace has the id ${id}`);
-      // A person has decided on the workspace as it is, also on one whose row had been changed.
+      // A person has decided about the workspace as it is, even if its row had been changed.
       await tx.seals.seal(tx, "workspaces", { id });
       tx.onCommit(() => changed.emit(id));
       return remember(tx, fromRow(row));
     },
     async change(tx, id, change) {
       const { creditsPerMonth } = get(id);
-      // As it counts, which is not what the row says if somebody else has written it.
+      // The effective status, which differs from the row if someone else wrote it.
       const status = byId.get(id)?.status ?? "stopped";
       const row = await tx.get<Row>(
         `UPDATE workspaces SET
