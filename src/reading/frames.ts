@@ -18,10 +18,10 @@ export function frameOf(body: Uint8Array): Uint8Array {
   return Buffer.concat([frameHead(body.length), body]);
 }
 
-/** UTF-16 code units that are encoded between two looks at other work. */
+/** UTF-16 code units encoded at a time, before other work gets its turn. */
 const SLICE = 256 * 1024;
 
-/** A frame whose body is a text in UTF-8, in pieces that are each made when they are asked for. */
+/** Yields a frame whose body is a text in UTF-8, in pieces created on demand. */
 export function* textFrame(text: string): Generator<Uint8Array> {
   yield frameHead(Buffer.byteLength(text));
   for (let from = 0; from < text.length; ) {

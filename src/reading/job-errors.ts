@@ -7,7 +7,7 @@ const FEW_FILES = 32;
 
 export interface JobFailure {
   readonly message: string;
-  /** The request's field at fault, where it is the user's to mend. */
+  /** The request's field at fault, if the user can fix it. */
   readonly field: string | null;
   /** The store could not be read. */
   readonly isStore: boolean;

@@ -147,7 +147,7 @@ export class ReaderProcess<Request, Result> {
     } catch (error) {
       this.end(new ReaderFailed("a reading process sent something else than an answer", { cause: error }));
     }
-    // Its output has been read by now, which would end with a report that memory ran out.
+    // By now its output has been read completely, including any report that memory ran out.
     this.end();
     await stderr;
     this.#lose();
