@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import type { RandomSource } from "../base/ids.ts";
 
 /**
- * The digits of a secret: a prefix for its purpose, 43 random base62 characters (256 bits), and their CRC-32 as 6
- * more, so scanners recognise secrets and typing errors are noticed.
+ * The characters of a secret: after a prefix for its purpose come 43 random base62 characters (256 bits) and their
+ * CRC-32 as 6 more, so scanners recognise secrets and typing errors are noticed.
  */
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 43;
