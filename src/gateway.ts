@@ -57,10 +57,7 @@ export interface Surroundings {
    * start creates no admin token.
    */
   readonly handOverAdmin?: (secret: string) => void;
-  /**
-   * Creates a new signing key for the ledgers if the old one is lost. Nothing signed with the old key vouches for the
-   * new one.
-   */
+  /** Creates a new signing key for the ledgers if it is lost. Nothing then vouches for the new key. */
   readonly replaceLostLedgerKey?: boolean;
   /** The operator accepts the rows of the database as they are, whatever seals they have. */
   readonly acceptRows?: boolean;
@@ -107,11 +104,11 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 
   prepareDirectory(config.dataDir);
   if (isOpenToOthers(config.dataDir)) {
-    log.warn("others may read the data directory; chmod 700 it", { data: config.dataDir });
+    log.warn("other users may access the data directory; run chmod 700 on it", { data: config.dataDir });
   }
   const open = closeFiles(config.dataDir);
   if (open.length > 0)
-    log.warn("others may read files of the data directory; chmod 600 them", { files: open });
+    log.warn("other users may access files in the data directory; run chmod 600 on them", { files: open });
   const lock = lockDirectory(config.dataDir);
   if (!lock) throw new DirectoryInUse(config.dataDir);
   let opened: Db | undefined;
@@ -124,7 +121,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const db = openSqlite(database, { libraries: config.dataDir, seals });
     opened = db;
     if (db.vectors.problem !== null) {
-      log.warn("the vault searches words alone", { problem: db.vectors.problem });
+      log.warn("the vault searches only words", { problem: db.vectors.problem });
     }
     const workspaces = await openWorkspaces(db, clock, config.limits);
     const { notify, dataDir } = config;
@@ -321,7 +318,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await desk.expire();
         await usageSlots.keepHouse();
       } catch (error) {
-        log.warn("housekeeping will be tried again", { error });
+        log.warn("housekeeping failed; it will be tried again", { error });
       }
     }
 

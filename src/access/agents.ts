@@ -265,7 +265,7 @@ export function createAgents(
          ON CONFLICT (workspace_id, name) WHERE archived_at IS NULL DO NOTHING RETURNING ${COLUMNS}`,
         [workspaceId, name, ...fieldValues(fields), now],
       );
-      if (!row) throw new Problem("agent_exists", `An agent named ${name} exists already.`);
+      if (!row) throw new Problem("agent_exists", `An agent named ${name} already exists.`);
       await tx.seals.seal(tx, "agents", { id: row.id });
       tx.onCommit(() => {
         changed.emit(workspaceId);
@@ -280,7 +280,7 @@ export function createAgents(
     async resume(tx, workspaceId, name) {
       const agent = await get(workspaceId, name, tx);
       if (workspaces.isStopped(workspaceId)) {
-        throw new Problem("agent_stopped", "The whole workspace is stopped, and has to be resumed first.");
+        throw new Problem("agent_stopped", "The whole workspace is stopped. Resume it first.");
       }
       return agent.status === "active" ? agent : write(tx, workspaceId, { ...agent, status: "active" });
     },

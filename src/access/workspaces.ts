@@ -116,7 +116,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
       `INSERT INTO workspaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
       [name, clock.now()],
     );
-    if (!row) throw new Problem("workspace_exists", `A workspace named ${name} exists already.`);
+    if (!row) throw new Problem("workspace_exists", `A workspace named ${name} already exists.`);
     await tx.seals.seal(tx, "workspaces", { id: row.id });
     return remember(tx, fromRow(row));
   }

@@ -41,7 +41,7 @@ export function createLog(
 
 function standardError(clock: Pick<Clock, "now">): (line: string) => void {
   const leftOut = (count: number) =>
-    `${encode({ ts: timestamp(clock.now()), level: "warn", message: "lines of the log were left out: nobody read them" }, { count })}\n`;
+    `${encode({ ts: timestamp(clock.now()), level: "warn", message: "log lines were dropped: nothing was reading them" }, { count })}\n`;
   const output = new LogOutput(process.stderr, leftOut);
   return (line) => output.write(line);
 }
@@ -52,10 +52,7 @@ export function redact(text: string): string {
   return text.replace(SECRET, "$1[redacted]");
 }
 
-/**
- * Leaves out fields that cannot be converted to JSON (circular, or with a throwing getter) and notes that in the
- * line.
- */
+/** If a field cannot be converted to JSON (circular, or with a throwing getter), the line only names the fields. */
 function encode(line: object, fields: LogFields): string {
   try {
     return JSON.stringify({ ...line, ...fields }, plain);

@@ -31,7 +31,7 @@ export function validator<const Schema extends TSchema>(schema: Schema): Validat
   const errors = (value: unknown): FieldError[] => {
     const bulk = bulkyPath(value);
     if (bulk !== undefined)
-      return [{ path: bulk, message: `holds too much: ${VALUE_LIMIT} values can be checked` }];
+      return [{ path: bulk, message: `has too many values: at most ${VALUE_LIMIT} can be checked` }];
     return fieldErrors(compiled().Errors(value));
   };
   return {

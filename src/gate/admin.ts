@@ -43,13 +43,13 @@ export async function ensureAdmin(
   } else {
     if (!hasSecretForm(configured)) {
       throw new OperatorError(
-        "GATEHOUSE_ADMIN_TOKEN is not a Gatehouse secret (gth_ and 49 letters and digits)",
-        "make one with: gatehouse token secret",
+        "GATEHOUSE_ADMIN_TOKEN is not a Gatehouse secret (gth_ followed by 49 letters and digits)",
+        "create one with: gatehouse token secret",
         2,
       );
     }
     if (!hasValidChecksum(configured))
-      log.warn("GATEHOUSE_ADMIN_TOKEN: its checksum does not fit; was it mistyped?");
+      log.warn("the checksum of GATEHOUSE_ADMIN_TOKEN is wrong; was it mistyped?");
     const hash = hashSecret(configured);
     const known = await db.get(
       `SELECT 1 FROM meta WHERE key = $1

@@ -141,7 +141,7 @@ export class Budgets {
       }
       const budgets = left.map(({ budget }) => budget);
       if (!this.#reservations.take(claim.owner, budgets, expected)) {
-        throw new Error(`${claim.owner} has a reservation already`);
+        throw new Error(`${claim.owner} already has a reservation`);
       }
       tx.onRollback(() => this.release(claim.owner));
       return expected;
@@ -242,7 +242,9 @@ export class Budgets {
       const micros = agent.creditsPerDay - (await spentToday(sql, workspaceId, agent.id, clock.now()));
       if (micros <= 0) {
         const credits = toCredits(agent.creditsPerDay);
-        throw exhausted(`The agent ${agent.name} has spent its ${credits} credits of today (UTC).`);
+        throw exhausted(
+          `The agent ${agent.name} has spent its budget of ${credits} credits for today (UTC).`,
+        );
       }
       left.push({ budget: `day:${workspaceId}:${agent.id}`, micros });
     }
@@ -250,7 +252,7 @@ export class Budgets {
       const micros = creditsPerMonth - (await spentThisMonth(sql, workspaceId, clock.now()));
       if (micros <= 0) {
         const credits = toCredits(creditsPerMonth);
-        throw exhausted(`The workspace has spent its ${credits} credits of this month (UTC).`);
+        throw exhausted(`The workspace has spent its budget of ${credits} credits for this month (UTC).`);
       }
       left.push({ budget: `month:${workspaceId}`, micros });
     }

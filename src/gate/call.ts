@@ -200,7 +200,7 @@ export class Call {
       const asked = this.requireRights(tx);
       if (asked) await asked;
       const record: Record = async (more = {}) => {
-        if (seq !== null) throw new Error("a call has one entry");
+        if (seq !== null) throw new Error("a call can have only one entry");
         seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
         return seq;
       };
@@ -217,7 +217,7 @@ export class Call {
    * @throws Problem 401 `invalid_token` if the caller's rights have ended
    */
   async intend(input: string): Promise<number> {
-    if (this.#seq !== null) throw new Error("a call has one entry");
+    if (this.#seq !== null) throw new Error("a call can have only one entry");
     const draft: Draft = { ...this.draft("allowed"), phase: "intent", input };
     this.#seq = await this.#ledger.record(this.caller.workspaceId, draft, this.#admit);
     return this.#seq;
@@ -235,7 +235,7 @@ export class Call {
   readonly #admit = (tx: Tx): Promise<void> | undefined => this.requireRights(tx);
 
   #append(tx: Tx, draft: Draft): Promise<number> {
-    if (this.#seq !== null) throw new Error("a call has one entry");
+    if (this.#seq !== null) throw new Error("a call can have only one entry");
     return this.#ledger.append(tx, this.caller.workspaceId, draft);
   }
 

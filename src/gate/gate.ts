@@ -319,7 +319,7 @@ export function createGate(parts: GateParts): Gate {
 }
 
 function rateLimited(limit: RequestLimit): Problem {
-  return new Problem("rate_limited", `The workspace may make ${limit.quota} requests a minute.`, {
+  return new Problem("rate_limited", `The workspace is limited to ${limit.quota} requests per minute.`, {
     headers: { "Retry-After": String(limit.retrySeconds) },
   });
 }
@@ -351,5 +351,5 @@ function toProblem(error: unknown, origin: Origin, log: Log): Problem {
     );
   }
   log.error("a call failed", { request_id: origin.requestId, error });
-  return new Problem("internal", "Something went wrong here. The request id finds it in the server's log.");
+  return new Problem("internal", "Something went wrong. Search the server's log for the request id.");
 }

@@ -51,11 +51,14 @@ export class LateRecords {
    */
   keep(record: LateRecord): void {
     if (this.#records.length >= RECORDS_LIMIT) {
-      this.#log.error("a decision holds that will not be recorded: too many wait", record.facts);
-      throw new Problem("ledger_unavailable", "It is done, but too much waits for the ledger to record it.");
+      this.#log.error("a decision is in effect but will not be recorded: too many are waiting", record.facts);
+      throw new Problem(
+        "ledger_unavailable",
+        "The decision is in effect, but it will not be recorded: too many decisions are waiting for the ledger.",
+      );
     }
     this.#records.push(record);
-    this.#log.warn("a decision holds before it can be recorded", record.facts);
+    this.#log.warn("a decision is in effect but not recorded yet", record.facts);
     this.#retrySoon();
   }
 
@@ -78,7 +81,7 @@ export class LateRecords {
     } catch (error) {
       for (const { facts } of this.#records.splice(0)) {
         lost += 1;
-        this.#log.error("a decision could not be recorded, and is lost", { ...facts, error });
+        this.#log.error("a decision could not be recorded and is lost", { ...facts, error });
       }
     }
     this.#cancel?.();
@@ -98,10 +101,10 @@ export class LateRecords {
     for (let next = this.#records[0]; next; next = this.#records[0]) {
       try {
         await this.#db.tx(next.write);
-        this.#log.info("a decision is recorded late", next.facts);
+        this.#log.info("a decision was recorded late", next.facts);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
-        this.#log.error("a decision cannot be recorded, and is lost", { ...next.facts, error });
+        this.#log.error("a decision cannot be recorded and is lost", { ...next.facts, error });
       }
       this.#records.shift();
     }

@@ -34,7 +34,7 @@ export class LoopGuard {
     }
     return new Problem(
       "loop_detected",
-      `This request has passed this Gatehouse before, or ${MOST_HOPS} others: a connector or a webhook leads back.`,
+      `This request has passed through this Gatehouse before, or through ${MOST_HOPS} others: a connector or webhook leads back to it.`,
     );
   }
 }

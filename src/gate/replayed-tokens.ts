@@ -65,7 +65,9 @@ export class ReplayedTokens {
       } catch (error) {
         // The lists report where it has changed.
         if (error instanceof LedgerChanged) continue;
-        log.warn("whether revoked tokens were put back is looked at by the next start", { error });
+        log.warn("could not check for restored tokens that had been revoked; the next start checks again", {
+          error,
+        });
         return;
       }
     }

@@ -28,7 +28,7 @@ export async function recordSpending(
        (SELECT credits_per_day FROM agents WHERE agents.workspace_id = $1 AND agents.id = $2 AND archived_at IS NULL) AS "limit"`,
     [workspaceId, agentId ?? NO_AGENT, dayOf(now), micros],
   );
-  if (!row) throw new Error("what was spent was not answered");
+  if (!row) throw new Error("recording a charge returned no row");
   return row;
 }
 

@@ -74,7 +74,7 @@ export class FrameReader {
 
   #begin(): void {
     const length = new DataView(this.#head.buffer).getUint32(0, true);
-    if (length > this.#most) throw new BrokenFrame(`a frame of ${length} bytes`);
+    if (length > this.#most) throw new BrokenFrame(`a frame of ${length} bytes is too large`);
     this.#headLength = 0;
     this.#bodyLength = 0;
     this.#body = new Uint8Array(length);

@@ -42,7 +42,7 @@ export function tookTooLong(ms: number): JobOverLimit {
 
 /** Client connections have used up the descriptors that the job needs. */
 export function outOfOpenFiles(): Problem {
-  return new Problem("rate_limited", "The server has too many open connections for this now.", {
+  return new Problem("rate_limited", "The server has too many open connections. Try again shortly.", {
     headers: { "Retry-After": "1" },
   });
 }

@@ -145,7 +145,7 @@ export class ReaderProcess<Request, Result> {
         if (this.#received > MOST_ANSWER) break;
       }
     } catch (error) {
-      this.end(new ReaderFailed("a reading process sent something else than an answer", { cause: error }));
+      this.end(new ReaderFailed("a reading process sent an invalid answer", { cause: error }));
     }
     // By now its output has been read completely, including any report that memory ran out.
     this.end();

@@ -90,7 +90,7 @@ export class WorkspaceRoundRobin<Job extends Turn> {
 
 /** The refusal of a call that finds the queue full. */
 export function queueFull(): Problem {
-  return new Problem("queue_full", "The server has as much waiting as it can hold.", {
+  return new Problem("queue_full", "The server's queue is full. Try again later.", {
     headers: { "Retry-After": "1" },
   });
 }

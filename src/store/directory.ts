@@ -18,12 +18,12 @@ export function prepareDirectory(directory: string): void {
     if (error instanceof Error && "code" in error && error.code === "EEXIST") {
       throw new OperatorError(
         `${directory} is a file, not a directory`,
-        "name another data directory with --data",
+        "choose another data directory with --data",
       );
     }
     throw new OperatorError(
-      `the data directory ${directory} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
-      "name one that this user may write with --data or GATEHOUSE_DATA",
+      `the data directory ${directory} cannot be created: ${error instanceof Error ? error.message : String(error)}`,
+      "choose one that this user can write to, with --data or GATEHOUSE_DATA",
     );
   }
 }

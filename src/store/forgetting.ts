@@ -55,7 +55,9 @@ export class Forgetting {
   async forget(): Promise<void> {
     const done = await this.#parts.db.forget().catch(() => false);
     if (done) return;
-    this.#parts.log.warn("what was deleted stays in the log until its readers leave");
+    this.#parts.log.warn(
+      "deleted data stays in the write-ahead log until its readers finish; it will be tried again",
+    );
     this.forgetSoon();
   }
 
@@ -89,7 +91,7 @@ export class Forgetting {
     try {
       if (await this.#parts.db.rewrite(most)) return true;
     } catch (error) {
-      this.#parts.log.warn("the store will be written anew later", { error });
+      this.#parts.log.warn("the store could not be rewritten; it will be tried again", { error });
     }
     this.#isStale = true;
     return false;

@@ -31,22 +31,22 @@ export function readKeyFile<Key>(
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
-    throw unusable(path, `cannot be opened (${codeOf(error)})`, "let this user read it");
+    throw unusable(path, `cannot be opened (${codeOf(error)})`, "make it readable for this user");
   }
   try {
     const stats = fstatSync(descriptor);
     const { mode } = stats;
-    if (!stats.isFile()) throw unusable(path, "is not a file", "remove what stands in its place");
+    if (!stats.isFile()) throw unusable(path, "is not a file", "move it away, then try again");
     if ((mode & 0o077) !== 0) {
       const shown = (mode & 0o777).toString(8).padStart(4, "0");
-      throw unusable(path, `may be used by others than its owner (mode ${shown})`, `run chmod 600 ${path}`);
+      throw unusable(path, `is accessible to other users (mode ${shown})`, `run chmod 600 ${path}`);
     }
     const content = Buffer.alloc(KEY_FILE_LIMIT);
     const length = readSync(descriptor, content, 0, KEY_FILE_LIMIT, 0);
     const key = read(content.toString("latin1", 0, length));
     content.fill(0);
     if (key !== undefined) return key;
-    throw unusable(path, "holds no key", hint);
+    throw unusable(path, "does not contain a key", hint);
   } finally {
     closeSync(descriptor);
   }
@@ -66,7 +66,11 @@ export function makeKeyFile(path: string, content: string): void {
     rmSync(draft);
     syncDirectory(dirname(path));
   } catch (error) {
-    throw unusable(path, `cannot be made (${codeOf(error)})`, "let this user write the data directory");
+    throw unusable(
+      path,
+      `cannot be created (${codeOf(error)})`,
+      "make the data directory writable for this user",
+    );
   }
 }
 
@@ -82,7 +86,11 @@ export function replaceKeyFile(path: string, content: string): void {
     syncDirectory(dirname(path));
   } catch (error) {
     removeDraft(draft);
-    throw unusable(path, `cannot be written (${codeOf(error)})`, "let this user write the data directory");
+    throw unusable(
+      path,
+      `cannot be written (${codeOf(error)})`,
+      "make the data directory writable for this user",
+    );
   }
 }
 

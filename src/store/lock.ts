@@ -41,8 +41,8 @@ export function lockDirectory(directory: string): DirectoryLock | null {
 export class DirectoryInUse extends OperatorError {
   constructor(directory: string) {
     super(
-      `another process has the data directory ${directory}`,
-      "stop it, or name another directory with --data",
+      `another process is using the data directory ${directory}`,
+      "stop it, or choose another directory with --data",
     );
   }
 }
@@ -53,15 +53,15 @@ function unwritable(directory: string, error: unknown): unknown {
   if (code === "SQLITE_FULL") {
     return new OperatorError(
       `the disk of the data directory ${directory} is full`,
-      "make room on it, then try again",
+      "free some space on it, then try again",
     );
   }
   if (code === "SQLITE_NOTADB") {
     const file = join(directory, LOCK_FILE);
-    return new OperatorError(`the file ${file} is not a lock of Gatehouse`, "move it away, then try again");
+    return new OperatorError(`the file ${file} is not a Gatehouse lock file`, "move it away, then try again");
   }
   return new OperatorError(
     `the data directory ${directory} cannot be written: ${error.message} (${code})`,
-    "name one that this user may write with --data or GATEHOUSE_DATA",
+    "choose one that this user can write to, with --data or GATEHOUSE_DATA",
   );
 }

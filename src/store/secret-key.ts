@@ -57,7 +57,7 @@ export function openSecretKey({ masterKey, dataDir, random = systemRandom }: Key
     if (bytes) return settingKey(bytes, join(dataDir, MARK_FILE));
     throw new OperatorError(
       "master_key is not 32 bytes in base64, base64url or hex",
-      "make one with `openssl rand -base64 32`",
+      "create one with `openssl rand -base64 32`",
       2,
     );
   }
@@ -117,7 +117,7 @@ function settingKey(bytes: Uint8Array, markPath: string): SecretKey {
       } catch (error) {
         throw new OperatorError(
           `the file ${markPath} cannot be written (${error instanceof Error ? error.message : "unknown"})`,
-          "let this user write the data directory",
+          "make the data directory writable for this user",
         );
       }
     },
@@ -141,7 +141,7 @@ function readKey(path: string): KeyFile | undefined {
   return readKeyFile(
     path,
     parseKeyFile,
-    "put the backup of it back; without it, remove the file, run `gatehouse reseal`, and add the connectors again",
+    "restore it from a backup; if there is none, remove the file, run `gatehouse reseal`, and add the connectors again",
   );
 }
 

@@ -201,7 +201,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       const [vector] = await asked.embed([query], "query", { workspaceId, signal: tooLong.signal });
       filler.recovered(space);
       if (vector?.length === space.dimensions) return { space: space.id, vector };
-      log.error("the embedding model is not the one that it was; words are searched", { model: asked.model });
+      log.error("the embedding model has changed; only words are searched", { model: asked.model });
     } catch (error) {
       if (!(error instanceof EmbeddingFailed || tooLong.signal.aborted)) throw error;
       const reason = error instanceof EmbeddingFailed ? error.reason : "slow";

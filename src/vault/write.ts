@@ -68,7 +68,7 @@ export async function writeDocument(
 ): Promise<Written> {
   // Checked here because all callers pass through: a document with any other id could neither be read nor removed.
   if (request.id !== undefined && !isId("doc", request.id)) {
-    throw invalidField("/id", "is not the id of a document");
+    throw invalidField("/id", "is not a document id");
   }
   holdInside(request.boundary, request.scope);
   // Checked before the document is read, so a refusal takes the same time whether the id is taken or free.
@@ -136,7 +136,7 @@ function waitsForVectors(
   isLate: boolean,
 ): void {
   const model = embedder?.model;
-  const waits = "a document waits for its vectors; words find it already";
+  const waits = "a document is waiting for its vectors; word search already finds it";
   if (isLate) {
     log.warn(waits, { model, reason: "slow" });
     filler.slow(space);
@@ -145,7 +145,7 @@ function waitsForVectors(
     filler.rest(space, error.retryAfterMs);
   } else if (error instanceof WrongDimension) {
     const problem = error.message;
-    log.error("the embedding model is not the one that it was; words are still found", { model, problem });
+    log.error("the embedding model has changed; word search still works", { model, problem });
     filler.rest(space);
   } else throw error;
 }

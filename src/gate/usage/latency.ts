@@ -35,5 +35,5 @@ export function percentile(counts: readonly number[], percent: number): number |
     }
     before += count;
   }
-  throw new Error("a percentile lies beyond all that was counted");
+  throw new Error("the percentile is beyond all counts");
 }

@@ -67,7 +67,7 @@ export async function usageReport(db: Db, question: UsageQuestion): Promise<Usag
   const slots = starts.map(noUsage);
   const at = (time: number): UsageFacts => {
     const facts = slots[(slotOf(time, width) - from) / width];
-    if (!facts) throw new Error("a slot was read that was not asked for");
+    if (!facts) throw new Error("a slot outside the requested range was read");
     return facts;
   };
   for (const { slot, credits, facts } of kept) mergeUsage(at(slot), decodeUsage(credits, facts));

@@ -98,9 +98,7 @@ export class RowSeals {
     const before = await readSealed(tx, table, row);
     if (before && !this.isIntact(table, before)) {
       this.report(table, before);
-      throw new SealBroken(
-        `the row ${nameOf(table, before)} of ${table} is not as this server has written it`,
-      );
+      throw new SealBroken(`the row ${nameOf(table, before)} of ${table} is not as this server wrote it`);
     }
     const result = await work();
     await this.seal(tx, table, row);

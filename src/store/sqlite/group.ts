@@ -78,7 +78,7 @@ export class GroupCommit {
 
   /** Runs `work` at the end of each group, before its commit. */
   beforeCommit(work: (tx: Tx) => Promise<void>): void {
-    if (this.#last) throw new Error("something runs before each commit already");
+    if (this.#last) throw new Error("a function already runs before each commit");
     this.#last = work;
   }
 

@@ -28,13 +28,13 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
   if (foreign) {
     throw new OperatorError(
       "the database file is not a Gatehouse database",
-      "name another data directory with --data",
+      "choose another data directory with --data",
     );
   }
   if (version > migrations.length) {
     throw new OperatorError(
-      `the data directory was written by a newer Gatehouse (schema ${version}, this program knows ${migrations.length})`,
-      "run the newer program, or restore a backup that was made before the upgrade",
+      `the data directory was written by a newer Gatehouse (schema ${version}, this program supports up to ${migrations.length})`,
+      "run the newer version, or restore a backup from before the upgrade",
     );
   }
   for (const [index, migration] of migrations.entries()) {
@@ -54,8 +54,8 @@ function apply(database: Database, migration: Migration, version: number): void 
   } catch (error) {
     if (sqliteCode(error) !== "SQLITE_ERROR" || !(error instanceof Error)) throw error;
     throw new OperatorError(
-      `the database is not one of schema ${version - 1}, as it says: it cannot be upgraded (${error.message})`,
-      "keep a copy of this data directory, and put a backup of the database back",
+      `the database does not match its schema version ${version - 1} and cannot be upgraded (${error.message})`,
+      "keep a copy of this data directory, and restore the database from a backup",
     );
   }
 }

@@ -11,7 +11,7 @@ export interface SealOptions {
   readonly acceptRows?: boolean;
 }
 
-const RESEAL = "if you have looked at the rows and take them as they are, run `gatehouse reseal`";
+const RESEAL = "if you have reviewed the rows and accept them as they are, run `gatehouse reseal`";
 
 /**
  * Opens the seals of a store's rows. The rows of a store from a version without seals are sealed once. The key's file
@@ -27,14 +27,14 @@ export function openSeals(connection: Connection, { key, acceptRows = false }: S
   const storedId = metaValue(connection, "seal_key");
   if (!acceptRows && isUnsealed && key.hasSealed) {
     throw new OperatorError(
-      "the rows of the database have no seals, though the key of this data directory has sealed rows: the seals were removed, or the database is older than its key file",
-      `put back the database that belongs to it, or the secrets.key that was beside this one; ${RESEAL}`,
+      "the rows of the database have no seals, although the key of this data directory has been used to seal rows: the seals were removed, or the database is older than its key file",
+      `restore the database that belongs to the key, or the secrets.key that belongs to this database; ${RESEAL}`,
     );
   }
   if (!acceptRows && storedId !== undefined && storedId !== keyId) {
     throw new OperatorError(
-      "the rows of the database are sealed with another key: secrets.key or master_key is not the one that was used before",
-      `put back secrets.key, or set master_key, as it was; if that key is lost, ${RESEAL.replace("if ", "and ")}`,
+      "the rows of the database are sealed with another key: secrets.key or master_key has changed",
+      `restore the previous secrets.key or master_key; if that key is lost, ${RESEAL.replace("if ", "and ")}`,
     );
   }
   if (!acceptRows && !isUnsealed && storedId !== undefined) return seals;

@@ -31,7 +31,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   const { writer, reader, seals } = openConnections(path, options.seals);
   const vectors: VectorExtension =
     options.libraries === undefined
-      ? { path: null, problem: "sqlite-vec was not asked for" }
+      ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(path, writer);
   const group = new GroupCommit(writer, () => watch.look(), seals);
@@ -190,7 +190,7 @@ function forOperator(path: string, error: unknown): unknown {
   if (code === "SQLITE_NOTADB") {
     return new OperatorError(
       `the database file ${path} is not a Gatehouse database`,
-      "name another data directory with --data",
+      "choose another data directory with --data",
     );
   }
   return new OperatorError(
@@ -200,8 +200,9 @@ function forOperator(path: string, error: unknown): unknown {
 }
 
 function hintFor(code: string): string {
-  if (code === "SQLITE_FULL") return "make room on the disk, then try again";
-  if (code.startsWith("SQLITE_BUSY")) return "another program has it open: wait for it, or end it";
-  if (code.startsWith("SQLITE_CORRUPT")) return "put a backup of the data directory back";
-  return "see that this user may write it, that the disk has room, and that it is a file";
+  if (code === "SQLITE_FULL") return "free some disk space, then try again";
+  if (code.startsWith("SQLITE_BUSY"))
+    return "another program has locked it: wait for that program, or stop it";
+  if (code.startsWith("SQLITE_CORRUPT")) return "restore the data directory from a backup";
+  return "check that it is a file, that this user can write to it, and that the disk has free space";
 }

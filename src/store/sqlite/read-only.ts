@@ -135,7 +135,7 @@ function readOnly(
     all: <Row>(sql: string, params?: readonly SqlValue[]) => reading(() => connection.all<Row>(sql, params)),
     get: <Row>(sql: string, params?: readonly SqlValue[]) => reading(() => connection.get<Row>(sql, params)),
     integrityProblems(table) {
-      if (!IDENTIFIER.test(table)) throw new TypeError(`${table} is no name of a table`);
+      if (!IDENTIFIER.test(table)) throw new TypeError(`${table} is not a table name`);
       const rows = reading(() =>
         connection.all<{ integrity_check: string }>(`PRAGMA integrity_check(${table})`),
       );

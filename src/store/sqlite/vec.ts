@@ -24,7 +24,7 @@ export function loadVectorExtension(databases: readonly Database[], folder: stri
   let path: string | undefined;
   try {
     const library = findLibrary();
-    if (!library) return none(`there is no sqlite-vec for ${process.platform}-${process.arch}`);
+    if (!library) return none(`sqlite-vec is not available for ${process.platform}-${process.arch}`);
     path = install(library, folder);
     for (const database of databases) {
       // The entry point cannot be derived from the hashed file name.
@@ -34,7 +34,7 @@ export function loadVectorExtension(databases: readonly Database[], folder: stri
     return { path, problem: null };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    if (path === undefined) return none(`sqlite-vec cannot be written into ${folder}: ${message}`);
+    if (path === undefined) return none(`sqlite-vec cannot be written to ${folder}: ${message}`);
     // On a file system mounted `noexec`, this fails with "failed to map segment", "cannot open" or "permission
     // denied".
     return none(

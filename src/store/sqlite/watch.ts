@@ -26,7 +26,7 @@ export class StoreWatch {
   get displaced(): { readonly reason: string; readonly isLost: boolean } | null {
     for (const file of [this.#database, this.#log]) {
       if (file.change === null) continue;
-      const reason = `the ${file.name}'s file is not in its place (${file.change})`;
+      const reason = `the ${file.name} file is not in its place (${file.change})`;
       return { reason, isLost: this.#database.isLost };
     }
     return null;
@@ -89,7 +89,7 @@ export class StoreWatch {
 
   #dataVersion(): number {
     const row = this.#connection.get<{ data_version: number }>("PRAGMA data_version");
-    if (!row) throw new Error("PRAGMA data_version has no answer");
+    if (!row) throw new Error("PRAGMA data_version returned nothing");
     return row.data_version;
   }
 }

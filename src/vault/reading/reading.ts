@@ -67,7 +67,10 @@ export class DocumentReading {
       idleMs: IDLE_MS,
       failed(workspaceId, error) {
         if (error instanceof JobOverLimit)
-          log.warn("a document was given up", { workspace_id: workspaceId, reason: error.message });
+          log.warn("a document took too much time or memory to read", {
+            workspace_id: workspaceId,
+            reason: error.message,
+          });
         if (error instanceof ReaderFailed) log.error("documents cannot be read", { error });
       },
     });

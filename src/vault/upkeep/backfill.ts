@@ -163,7 +163,9 @@ export class Filler {
     try {
       if (await spaces.drop()) next = 0;
     } catch (error) {
-      this.#parts.log.warn("vectors of an earlier model will be removed later", { error });
+      this.#parts.log.warn("vectors of an earlier model could not be removed; it will be tried again", {
+        error,
+      });
     }
     this.#schedule(next);
   }
@@ -171,15 +173,15 @@ export class Filler {
   #failed(space: Space, error: unknown): number {
     const { log } = this.#parts;
     if (error instanceof EmbeddingFailed) {
-      log.warn("passages wait for their vectors", { space: space.name, reason: error.reason });
+      log.warn("passages are waiting for their vectors", { space: space.name, reason: error.reason });
       return this.rest(space, error.retryAfterMs);
     }
     if (error instanceof WrongDimension) {
-      log.error("the embedding model is not the one that it was; words are still found", {
+      log.error("the embedding model has changed; word search still works", {
         space: space.name,
         problem: error.message,
       });
-    } else log.warn("passages wait for their vectors", { space: space.name, error });
+    } else log.warn("passages are waiting for their vectors", { space: space.name, error });
     return this.rest(space);
   }
 
@@ -198,7 +200,7 @@ export class Filler {
       );
       if (left || space.state !== "filling") return left === undefined ? null : true;
       await spaces.swap(space);
-      this.#parts.log.info("the vault is searched with another model", { space: space.name });
+      this.#parts.log.info("the vault is now searched with another model", { space: space.name });
       return null;
     }
     const vectors = embedder ? await this.#embed(embedder, missing) : await this.#lexical(missing);

@@ -227,7 +227,7 @@ describe("the key", () => {
       file.exec("PRAGMA user_version = 14");
     };
     const started = scene.restart(strip);
-    await expect(started).rejects.toThrow("the rows of the database have no seals, though the key");
+    await expect(started).rejects.toThrow("the rows of the database have no seals, although the key");
     const note = (file: Database) =>
       file.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('seals', 'unsealed')");
     await expect(scene.restart(note)).rejects.toThrow("the rows of the database have no seals");
