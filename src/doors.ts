@@ -32,7 +32,7 @@ import type { OpenTasks } from "./tasks/open.ts";
 import type { Schedules } from "./tasks/schedules/schedules.ts";
 import type { Vault } from "./vault/vault.ts";
 
-/** The rooms that the doors lead into. */
+/** The parts that the HTTP interfaces use. */
 export interface Rooms {
   readonly config: Config;
   readonly db: Db;
@@ -56,11 +56,11 @@ export interface Rooms {
   readonly random: RandomSource;
   readonly log: Log;
   readonly readiness: Readiness;
-  /** Null if the system sets no limit of open files, or does not tell it. */
+  /** Null if the system has no limit on open files or does not report it. */
   readonly plan: ConnectionPlan | null;
-  /** The URL below which browsers find the console; null where the server listens nowhere. */
+  /** The base URL of the console for browsers. Null if the server is not listening. */
   consoleUrl(): string | null;
-  /** Told when something is to be posted to the webhook. */
+  /** Called when a webhook delivery is due. */
   webhookDue(): void;
 }
 
@@ -68,11 +68,11 @@ export interface Doors {
   readonly app: App;
   readonly mcp: LazyMcpDoor;
   readonly openCalls: OpenCalls;
-  /** A secret with which the command line on this machine is known; new at each start. */
+  /** A secret that identifies the command line on the same machine; new at each start. */
   readonly operatorSecret: string;
 }
 
-/** The doors over the rooms: REST, MCP and the console. */
+/** Creates the HTTP interfaces: REST, MCP and the console. */
 export function openDoors(rooms: Rooms): Doors {
   const { config, db, ledgers, agents, tokens, workspaces, metrics, budgets, gate, door, vault, tools } =
     rooms;

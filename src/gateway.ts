@@ -47,45 +47,45 @@ import { openTasks } from "./tasks/open.ts";
 import { openSchedules } from "./tasks/schedules/open.ts";
 import { openVault } from "./vault/vault.ts";
 
-/** Everything the program takes from the machine, so that tests can bring their own. */
+/** Everything the program takes from the machine, replaceable in tests. */
 export interface Surroundings {
   readonly clock?: Clock;
   readonly random?: RandomSource;
   readonly log?: Log;
   /**
-   * Takes the first admin token's secret, just before it is stored. Without it, as for a verb that passes by, this start
-   * makes no admin token.
+   * Called with the first admin token's secret just before it is stored. Without it, as for a single command, this
+   * start creates no admin token.
    */
   readonly handOverAdmin?: (secret: string) => void;
-  /** Where the ledgers' signing key is gone, a new one is made: nothing of the old one vouches for it. */
+  /** Creates a new signing key for the ledgers if it is lost. Nothing then vouches for the new key. */
   readonly replaceLostLedgerKey?: boolean;
-  /** The operator takes the rows of the database as they are, whatever seals they have. */
+  /** The operator accepts the rows of the database as they are, whatever seals they have. */
   readonly acceptRows?: boolean;
 }
 
 export interface Gateway {
-  /** Answers a request as the server would, without one: how the command line asks when no server runs. */
+  /** Answers a request as the server would, without listening. For the command line when no server runs. */
   handle(request: Request): Promise<Response>;
-  /** A secret with which the command line on this machine is known; new at each start. */
+  /** A secret that identifies the command line on the same machine; new at each start. */
   readonly operatorSecret: string;
-  /** Takes up what an earlier process left unfinished, and opens no door: for who asks by `handle`. */
+  /** Resumes what an earlier process left unfinished, without listening. For callers of `handle`. */
   work(): Promise<void>;
-  /** Works, and opens the door. @returns the URL that clients reach it at */
+  /** Starts the work and listens. @returns the URL at which clients reach the server */
   start(): Promise<string>;
   /**
-   * The address at which a browser is signed in as the admin token that this start has handed over: once, and within 30
-   * minutes. Null where it has handed none over, or listens nowhere yet.
+   * An address that signs a browser in as the admin token that this start created, once and within 30 minutes. Null
+   * if no token was created, or the server is not listening yet.
    */
   consoleLink(): string | null;
   /**
-   * Takes no new work, and resolves when the calls that are out have ended, or `drain_seconds` have passed. Whoever reads,
-   * cancels, stops or decides is served meanwhile, and `/readyz` answers 503.
+   * Accepts no new work. Resolves when the in-flight calls have ended or `drain_seconds` have passed. Reads, cancels,
+   * stops and decisions are still served, and `/readyz` answers 503.
    */
   drain(): Promise<void>;
   /**
-   * Closes the door, breaks off what runs (a later start goes on from its last saved step), and gives the data directory
-   * back.
-   * @returns how many stops and cancels are lost with this process, since the store took none of them
+   * Stops listening, interrupts running work (a later start resumes it from its last saved step), and releases the
+   * data directory.
+   * @returns the number of stops, cancels and other decisions that are lost because the store could not be written
    */
   stop(): Promise<{ readonly lostDecisions: number }>;
 }
@@ -94,8 +94,8 @@ const HOUSEKEEPING_MS = 5_000;
 const HOUR_MS = 3_600_000;
 
 /**
- * The composition root: every part is made here, in the order in which it is needed, and given what it needs.
- * @throws OperatorError when the data directory is in use, cannot be written, or is of a newer program
+ * The composition root: creates every part in the order of its dependencies.
+ * @throws OperatorError if the data directory is in use, cannot be written or belongs to a newer version
  */
 export async function openGateway(config: Config, surroundings: Surroundings = {}): Promise<Gateway> {
   const { clock = systemClock, random = systemRandom, handOverAdmin } = surroundings;
@@ -104,16 +104,16 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
 
   prepareDirectory(config.dataDir);
   if (isOpenToOthers(config.dataDir)) {
-    log.warn("others may read the data directory; chmod 700 it", { data: config.dataDir });
+    log.warn("other users may access the data directory; run chmod 700 on it", { data: config.dataDir });
   }
   const open = closeFiles(config.dataDir);
   if (open.length > 0)
-    log.warn("others may read files of the data directory; chmod 600 them", { files: open });
+    log.warn("other users may access files in the data directory; run chmod 600 on them", { files: open });
   const lock = lockDirectory(config.dataDir);
   if (!lock) throw new DirectoryInUse(config.dataDir);
   let opened: Db | undefined;
   try {
-    // A killed server's: where it says to ask, somebody else may listen by now.
+    // Left by a killed server. Another program may be listening at its address now.
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
     const secretKey = openSecretKey({ ...config, random });
@@ -121,7 +121,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
     const db = openSqlite(database, { libraries: config.dataDir, seals });
     opened = db;
     if (db.vectors.problem !== null) {
-      log.warn("the vault searches words alone", { problem: db.vectors.problem });
+      log.warn("the vault searches only words", { problem: db.vectors.problem });
     }
     const workspaces = await openWorkspaces(db, clock, config.limits);
     const { notify, dataDir } = config;
@@ -163,7 +163,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       tasks: (workspaceId, ids) => taskChanges(db, workspaceId, ids),
       approvals: (workspaceId, keys) => approvalChanges(db, workspaceId, keys),
       approvalsPending: (workspaceId, agent) => approvalsPending(db, workspaceId, agent),
-      // Asked by who listens, which nobody does before all parts below are there.
+      // Called for listeners, which exist only after all parts below have been created.
       connectorStatus: (workspaceId, name) => tools.connectors.statusOf(workspaceId, name),
       usage: (workspaceId, agent) => ({
         ...taskUsage(openedTasks.tasks.scheduler, workspaceId, agent),
@@ -217,7 +217,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
       forgetting,
       database,
       extension: db.vectors.path,
-      // Named from here: inside the compiled program every module lies where this one does, and the worker's below.
+      // Resolved from here: in the compiled program, this module and the worker's are in the same folder.
       program: new URL("./vault/worker.ts", import.meta.url),
       main: new URL("./main.ts", import.meta.url),
       reading: config.vault,
@@ -318,7 +318,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await desk.expire();
         await usageSlots.keepHouse();
       } catch (error) {
-        log.warn("housekeeping will be tried again", { error });
+        log.warn("housekeeping failed; it will be tried again", { error });
       }
     }
 
@@ -375,7 +375,7 @@ export async function openGateway(config: Config, surroundings: Surroundings = {
         await tools.stop();
         await listener?.close();
         const lostDecisions = await late.stop();
-        // Before the vault's threads go: what they had open is torn down with them.
+        // Before the vault's threads end, since whatever they have open ends with them.
         await ledgerWatch.stop();
         await replays.stop();
         await quoted.stop();

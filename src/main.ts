@@ -3,7 +3,7 @@ import { READ_API_DOCUMENTS, READ_DOCUMENTS } from "./reading/command.ts";
 const [verb, ...args] = process.argv.slice(2);
 if (verb === READ_DOCUMENTS) {
   const { readDocuments } = await import("./vault/reading/process.ts");
-  // Named from here, as in `gateway.ts`: see there.
+  // Resolved from here: see `gateway.ts`.
   await readDocuments(new URL("./vault/worker.ts", import.meta.url), Number(args[0]));
 } else if (verb === READ_API_DOCUMENTS) {
   const { readApiDocuments } = await import("./connectors/openapi/reading/process.ts");

@@ -6,7 +6,7 @@ import { type Halt, Halts } from "./halts.ts";
 import type { TierPolicy } from "./policy.ts";
 import type { Workspaces } from "./workspaces.ts";
 
-/** What an agent's name looks like. */
+/** The form of an agent's name. */
 export const AGENT_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
 const NAME = new RegExp(AGENT_NAME);
 
@@ -16,7 +16,7 @@ export function isAgentName(text: string): boolean {
 
 export type AgentStatus = "active" | "stopped";
 
-/** A named worker and what it may do. */
+/** A named agent and what it may do. */
 export interface Agent {
   readonly id: number;
   readonly name: string;
@@ -27,22 +27,22 @@ export interface Agent {
   readonly tierPolicy: TierPolicy;
   /** Globs of the tools it may use. */
   readonly tools: readonly string[];
-  /** Globs of the tools that need a person's approval; null: those that their connector marks destructive. */
+  /** Globs of the tools that need a person's approval. Null: the tools that their connector marks as destructive. */
   readonly approvals: readonly string[] | null;
-  /** How many different people have to approve such a call. */
+  /** How many different people MUST approve such a call. */
   readonly approvalsRequired: number;
   readonly maxSteps: number;
-  /** Micro-credits a day; null: no budget. */
+  /** Micro-credits per day. Null: no budget. */
   readonly creditsPerDay: number | null;
-  /** `stopped` as well while its workspace is stopped. */
+  /** Also `stopped` while its workspace is stopped. */
   readonly status: AgentStatus;
-  /** Grows by one with each change. */
+  /** Incremented by each change. */
   readonly version: number;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
 
-/** How an agent stands, also one that is gone. */
+/** The current state of an agent, which may be archived. */
 export interface AgentStanding {
   readonly id: number;
   readonly name: string;
@@ -53,42 +53,45 @@ export interface AgentStanding {
 export type AgentFields = Omit<Agent, "id" | "name" | "status" | "version" | "createdAt" | "updatedAt">;
 
 export interface Agents {
-  /** Emits the workspace of which an agent has changed, has come or has gone. */
+  /** Emits the workspace in which an agent was changed, created or archived. */
   readonly changed: Signal<number>;
-  /** Emits the agent itself, once it is on disk or holds as stopped; not each agent of a workspace that is stopped. */
+  /**
+   * Emits the agent once its change is on disk or its stop takes effect. Not emitted for each agent of a stopped
+   * workspace.
+   */
   readonly agentChanged: Signal<{ readonly workspaceId: number; readonly id: number }>;
-  /** The agent that has now the name of this one, which may be archived; itself where none has. */
+  /** The agent that now has this agent's name; if there is none, this agent itself. It may be archived. */
   standing(workspaceId: number, id: number): Promise<AgentStanding | undefined>;
   /** @throws Problem 404 `agent_not_found` */
   get(workspaceId: number, name: string, sql?: Sql): Promise<Agent>;
-  /** The agent as it was when it was last read, which may be long ago: for a store that cannot be read. */
+  /** The agent as last read, possibly long ago. For when the store cannot be read. */
   lastKnown(workspaceId: number, name: string): Agent | undefined;
   byId(workspaceId: number, id: number, sql?: Sql): Promise<Agent | undefined>;
-  /** Whether the agent may be given work, as a transaction sees it; false for one that was archived. */
+  /** Whether the agent may be given work, as this transaction sees it. False for an archived agent. */
   isActive(tx: Tx, workspaceId: number, id: number): Promise<boolean>;
-  /** By name, after the name `after`; one more than `limit` when there are more. */
+  /** Sorted by name, after the name `after`. Returns one more than `limit` if there are more. */
   list(workspaceId: number, limit: number, after: string | undefined): Promise<Agent[]>;
   /** @throws Problem 409 `agent_exists` */
   create(tx: Tx, workspaceId: number, name: string, fields: AgentFields): Promise<Agent>;
-  /** Changes what `change` answers for the agent as it is within the transaction, and nothing else. */
+  /** Applies the changes that `change` returns for the agent as this transaction sees it. */
   update(
     tx: Tx,
     workspaceId: number,
     name: string,
     change: (agent: Agent) => Partial<AgentFields>,
   ): Promise<Agent>;
-  /** Lets a stopped agent work again, in the store. @throws Problem 409 `agent_stopped` while its workspace is stopped */
+  /** Resumes a stopped agent in the store. @throws Problem 409 `agent_stopped` while its workspace is stopped */
   resume(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
-  /** Stops the agent in the store; undefined for one that was archived meanwhile. */
+  /** Stops the agent in the store. Undefined if it has been archived. */
   stop(tx: Tx, workspaceId: number, id: number): Promise<Agent | undefined>;
   /**
-   * From now on the agent counts as stopped, for every reader and in every transaction, whatever the store says: a stop
-   * that holds before it is written, and where it cannot be.
+   * Stops the agent immediately, for every reader and in every transaction, whatever the store contains. The stop
+   * takes effect before it is written, and even if it cannot be written.
    */
   halt(workspaceId: number, id: number): Halt;
-  /** The halt that the agent is under now. */
+  /** The agent's current halt. */
   haltOf(workspaceId: number, id: number): Halt | undefined;
-  /** Ends the agent and frees its name; its row stays for the history that refers to it. */
+  /** Ends the agent and frees its name. Its row stays for the history that refers to it. */
   archive(tx: Tx, workspaceId: number, name: string): Promise<Agent>;
 }
 
@@ -119,12 +122,12 @@ const COLUMNS =
   "credits_per_day, status, version, created_at, updated_at, seal";
 
 /**
- * Agents remembered. A read right after a write costs the reading connection its page cache, so that looking an agent up
- * by query took as long as its ledger entry (a tenth of a GET's time each, profiled).
+ * The most agents cached. A read right after a write costs the reading connection its page cache, so looking an agent
+ * up by query took as long as writing its ledger entry (each a tenth of a GET's time, profiled).
  */
 const CACHE_LIMIT = 10_000;
 
-/** What was read of an agent. After a change of any agent it is no answer any more, but for a store that cannot be read. */
+/** An agent as read. Outdated after a change of any agent, and then only used if the store cannot be read. */
 interface Remembered {
   readonly agent: Agent;
   readonly generation: number;
@@ -143,7 +146,7 @@ export function createAgents(
     changed.emit(workspaceId);
     agentChanged.emit({ workspaceId, id: Number(key.slice(idKeyPrefix(workspaceId).length)) });
   });
-  /** Grows with each change: what was read before a change is not remembered after it. */
+  /** Incremented by each change. Data read before a change is not cached after it. */
   let generation = 0;
 
   function hasChanged(workspaceId: number, id: number): void {
@@ -162,10 +165,7 @@ export function createAgents(
     return isHalted(workspaceId, agent.id) ? { ...agent, status: "stopped" } : agent;
   }
 
-  /**
-   * As the store has it. Inside a transaction nothing is remembered or taken from memory: it may see what is not committed
-   * yet.
-   */
+  /** Reads an agent as stored. A transaction neither uses nor fills the cache, since it may see uncommitted data. */
   async function find(
     workspaceId: number,
     column: "name" | "id",
@@ -179,7 +179,7 @@ export function createAgents(
       `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
       [workspaceId, value],
     );
-    // One that somebody else has written counts as not there.
+    // An agent that someone else wrote does not count.
     const agent = row && sql.seals.fits("agents", row) ? fromRow(row) : undefined;
     if (agent && sql === db && generation === before) {
       if (remembered.size >= CACHE_LIMIT) remembered.clear();
@@ -265,7 +265,7 @@ export function createAgents(
          ON CONFLICT (workspace_id, name) WHERE archived_at IS NULL DO NOTHING RETURNING ${COLUMNS}`,
         [workspaceId, name, ...fieldValues(fields), now],
       );
-      if (!row) throw new Problem("agent_exists", `An agent named ${name} exists already.`);
+      if (!row) throw new Problem("agent_exists", `An agent named ${name} already exists.`);
       await tx.seals.seal(tx, "agents", { id: row.id });
       tx.onCommit(() => {
         changed.emit(workspaceId);
@@ -280,7 +280,7 @@ export function createAgents(
     async resume(tx, workspaceId, name) {
       const agent = await get(workspaceId, name, tx);
       if (workspaces.isStopped(workspaceId)) {
-        throw new Problem("agent_stopped", "The whole workspace is stopped, and has to be resumed first.");
+        throw new Problem("agent_stopped", "The whole workspace is stopped. Resume it first.");
       }
       return agent.status === "active" ? agent : write(tx, workspaceId, { ...agent, status: "active" });
     },
@@ -289,7 +289,7 @@ export function createAgents(
       return agent?.status === "active" ? write(tx, workspaceId, { ...agent, status: "stopped" }) : agent;
     },
     async archive(tx, workspaceId, name) {
-      // Also one that somebody else has written: that is how its name becomes free again.
+      // Also applies to an agent that someone else wrote: archiving it frees its name.
       const row = await tx.get<Row>(
         `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND name = $2 AND archived_at IS NULL`,
         [workspaceId, name],
@@ -307,7 +307,9 @@ export function createAgents(
   };
 }
 
-/** The first millisecond that no earlier agent of the name has seen: what began in it is not an earlier agent's. */
+/**
+ * The first millisecond after all earlier agents of this name, so work that began in it cannot belong to one of them.
+ */
 async function afterArchived(tx: Tx, workspaceId: number, name: string): Promise<number> {
   const row = await tx.get<{ last: number | null }>(
     "SELECT max(archived_at) AS last FROM agents WHERE workspace_id = $1 AND name = $2",

@@ -12,9 +12,9 @@ export interface GoodUntilParts {
 }
 
 /**
- * Until when, in milliseconds since the Unix epoch, a caller may go on with what it has opened: by the session that it came
- * with, or by this one of its token's secrets. Infinite where no end is known, as for the operator, who has neither; undefined
- * where it would not be let in now. It does not count as a use.
+ * Until when a caller's session, or the token secret it used, remains valid, in milliseconds since the Unix epoch.
+ * Infinite without an end, and for the operator, who has neither. Undefined if the caller would no longer be
+ * admitted. Does not count as a use.
  */
 export async function goodUntil(
   { sql, sessions, clock }: GoodUntilParts,

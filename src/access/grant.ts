@@ -2,24 +2,24 @@ import type { Clock } from "../base/clock.ts";
 import type { Sql, Tx } from "../store/db.ts";
 
 /**
- * Counts the changes that can end somebody's rights: a token revoked or rotated, an agent archived, a session ended. What was read
- * from the store before a change says nothing after it.
+ * Counts the changes that can end a caller's rights: a token revoked or rotated, an agent archived, a session ended.
+ * Data read before such a change is outdated.
  */
 export class RightsRevision {
   #count = 0;
   #uncommitted = 0;
 
   /**
-   * The number of the present state. Null while a change is written but not committed: another connection still reads the state
-   * before it.
+   * The number of the current state. Null while a change is written but not committed, since other connections still
+   * read the state before it.
    */
   get settled(): number | null {
     return this.#uncommitted === 0 ? this.#count : null;
   }
 
   /**
-   * Announces a change that this transaction writes. MUST be called within it: transactions that are committed with the same sync
-   * notice the change as well.
+   * Announces a change that this transaction writes. MUST be called within it, so that transactions committed with
+   * the same sync notice the change as well.
    */
   change(tx: Tx): void {
     this.#uncommitted += 1;
@@ -31,7 +31,7 @@ export class RightsRevision {
     tx.onRollback(settle);
   }
 
-  /** A change that is on disk already, or that only memory holds. */
+  /** Announces a change that is already on disk, or only in memory. */
   changed(): void {
     this.#count += 1;
   }
@@ -43,18 +43,18 @@ export interface GrantParts {
 }
 
 /**
- * What lets a caller in: one secret of a token, a token itself, or a browser's session. It tells whether that still holds. Callers
- * keep it, so that a call can ask again when it commits or sends something.
+ * The basis of a caller's rights: one secret of a token, a token itself, or a browser's session. Checks whether it is
+ * still valid. Callers keep it, so a call can check again when it commits or sends something.
  */
 export class Grant {
   readonly #parts: GrantParts;
   readonly #look: (sql: Sql) => Promise<number | undefined>;
   #until = 0;
-  /** The state that `#until` was read in; null: nobody has read it. */
+  /** The state in which `#until` was read; null if it has not been read. */
   #seen: number | null = null;
 
   /**
-   * @param look Reads until when it holds, in milliseconds since the Unix epoch: infinite without an end, undefined if it has
+   * @param look Reads the end in milliseconds since the Unix epoch: infinite without an end, undefined if it has
    *   ended. It MUST see what its `sql` sees.
    */
   constructor(parts: GrantParts, look: (sql: Sql) => Promise<number | undefined>) {
@@ -62,20 +62,23 @@ export class Grant {
     this.#look = look;
   }
 
-  /** Takes what was read outside of `look`. `seen` is `RightsRevision.settled` of before it was read. */
+  /** Sets an end that was read elsewhere. `seen` is `RightsRevision.settled` from before it was read. */
   know(until: number, seen: number | null): void {
     this.#until = until;
     this.#seen = seen;
   }
 
-  /** Whether it holds now, as `sql` sees it. A look into memory unless somebody's rights have changed since the last one. */
+  /**
+   * Whether the grant is valid now, as `sql` sees it. Answered from memory unless rights have changed since the last
+   * check.
+   */
   holds(sql: Sql): boolean | Promise<boolean> {
     if (!this.#isKnown) return this.#read(sql).then((until) => this.#parts.clock.now() < until);
-    // Most tokens do not expire, and the clock is what takes the time here.
+    // Most tokens do not expire, and reading the clock is what takes time here.
     return this.#until === Number.POSITIVE_INFINITY || this.#parts.clock.now() < this.#until;
   }
 
-  /** When it ends, in milliseconds since the Unix epoch; infinite without an end. The time may have passed. As cheap as `holds`. */
+  /** The end in milliseconds since the Unix epoch; infinite without one. May be in the past. As cheap as `holds`. */
   endsAt(sql: Sql): number | Promise<number> {
     return this.#isKnown ? this.#until : this.#read(sql);
   }
@@ -88,7 +91,7 @@ export class Grant {
     const { revision } = this.#parts;
     const seen = revision.settled;
     const until = (await this.#look(sql)) ?? 0;
-    // A change that came while this was read may not be in it.
+    // The data read may lack a change that was made while reading.
     this.know(until, seen === revision.settled ? seen : null);
     return until;
   }

@@ -1,12 +1,15 @@
-/** A stop that memory alone holds. */
+/** A stop that is enforced only in memory. */
 export interface Halt {
-  /** The store says by now what counts. Nothing where another halt came after this one: that one holds. */
+  /**
+   * Removes the halt once the store contains the stop. Does nothing if it was replaced by a later halt, which remains
+   * in effect.
+   */
   lift(): void;
 }
 
 /**
- * Stops that hold before they are written, and where they cannot be. One for each key at most, and only from a stop until
- * it is written.
+ * Stops that take effect before they are written, and even if they cannot be written. At most one per key, from a
+ * stop until it is written.
  */
 export class Halts<Key> {
   readonly #halts = new Map<Key, Halt>();
@@ -16,7 +19,7 @@ export class Halts<Key> {
     this.#changed = changed;
   }
 
-  /** Keys that are held. */
+  /** Number of halted keys. */
   get size(): number {
     return this.#halts.size;
   }

@@ -2,17 +2,17 @@ import type { Caller } from "./caller.ts";
 import { hasScope } from "./scopes.ts";
 import { DEFAULT_WORKSPACE } from "./workspaces.ts";
 
-/** What begins the actor of the command line on this machine. */
+/** The prefix of the actor of the command line on this machine. */
 const COMMAND_LINE = "user:";
 
-/** Whether an actor, as a caller or an entry names it, is the command line on this machine. */
+/** Whether an actor of a caller or an entry is the command line on this machine. */
 export function isCommandLine(actor: string): boolean {
   return actor.startsWith(COMMAND_LINE);
 }
 
 /**
- * Whether the caller operates the node: the command line on this machine, or an admin token of the workspace `default`. A token
- * that acts as an agent never does.
+ * Whether the caller operates the node: the command line on this machine, or an admin token of the workspace
+ * `default`. A token that acts as an agent never does.
  */
 export function isOperator({ actor, agent, workspace, scopes }: Caller): boolean {
   if (agent) return false;

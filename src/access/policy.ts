@@ -1,6 +1,6 @@
 import { isGlob, matchesAny, restrictsModel } from "../base/glob.ts";
 
-/** Of an agent: the tiers it may use, and globs of models allowed and denied. */
+/** The tiers that an agent may use, and globs of allowed and denied models. */
 export interface TierPolicy {
   /** Null: every configured tier. */
   readonly tiers: readonly number[] | null;
@@ -13,12 +13,12 @@ export function allowsTier(policy: TierPolicy, tier: number): boolean {
   return policy.tiers === null || policy.tiers.includes(tier);
 }
 
-/** What is denied stays denied, whatever is allowed. */
+/** Whether a model is allowed. Denied models stay denied, whatever is allowed. */
 export function allowsModel(policy: TierPolicy, model: string): boolean {
   return matchesAny(policy.models.allow, model) && !restrictsModel(policy.models.deny, model);
 }
 
-/** A pattern, stored by an older version, that is not a glob and therefore denies every model. */
+/** A pattern stored by an older version that is not a glob and therefore denies every model. */
 export function unreadableDeny({ models }: TierPolicy): string | undefined {
   return models.deny.find((pattern) => !isGlob(pattern));
 }

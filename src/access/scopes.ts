@@ -1,6 +1,6 @@
 import { covers, matchesAny } from "../base/glob.ts";
 
-/** What a token may do (contract, section 2). `tools:<glob>` and `admin` stand beside these. */
+/** What a token may do (contract, section 2). `tools:<glob>` and `admin` exist as well. */
 export const NAMED_SCOPES = [
   "agents:read",
   "agents:write",
@@ -22,7 +22,7 @@ const ADMIN = "admin";
 const TOOLS = "tools:";
 const TOOLS_FORM = /^tools:[A-Za-z0-9_.*?-]{1,200}$/;
 
-/** A token without its own list, but with an agent, gets these. */
+/** The scopes of a token that acts as an agent and has no list of its own. */
 export const AGENT_TOKEN_SCOPES: readonly string[] = [
   "tasks:read",
   "tasks:write",
@@ -45,7 +45,7 @@ export function mayUseTool(scopes: readonly string[], tool: string): boolean {
   return scopes.includes(ADMIN) || matchesAny(toolGlobs(scopes), tool);
 }
 
-/** The first of `wanted` that `held` does not include: nobody hands out what they do not have. */
+/** The first of `wanted` that `held` does not include: callers can only grant scopes that they have. */
 export function firstNotHeld(held: readonly string[], wanted: readonly string[]): string | undefined {
   if (held.includes(ADMIN)) return undefined;
   const globs = toolGlobs(held);

@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import type { RandomSource } from "../base/ids.ts";
 
 /**
- * A prefix that says what it is for, 43 random base62 characters (256 bits) and their CRC-32 as 6 more, so that scanners and
- * typists find slips.
+ * The characters of a secret: after a prefix for its purpose come 43 random base62 characters (256 bits) and their
+ * CRC-32 as 6 more, so scanners recognise secrets and typing errors are noticed.
  */
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 43;
@@ -13,9 +13,9 @@ const BODY = /^[0-9A-Za-z]{49}$/;
 export type SecretPrefix = typeof TOKEN_PREFIX | typeof SESSION_PREFIX | typeof LINK_PREFIX;
 
 const TOKEN_PREFIX = "gth_";
-/** Of a browser's session; it comes in a cookie alone. */
+/** The prefix of a browser session's secret, which is only sent in a cookie. */
 export const SESSION_PREFIX = "gths_";
-/** Of a link that signs in once. */
+/** The prefix of a one-time sign-in link. */
 export const LINK_PREFIX = "gthl_";
 
 export function createSecret(random: RandomSource, prefix: SecretPrefix = TOKEN_PREFIX): string {
@@ -24,14 +24,14 @@ export function createSecret(random: RandomSource, prefix: SecretPrefix = TOKEN_
   while (text.length < RANDOM_CHARACTERS) {
     random(bytes);
     for (const byte of bytes) {
-      // 248 = 4 × 62: bytes above would favour the first characters.
+      // 248 = 4 × 62: larger bytes would favour the first characters.
       if (byte < 248 && text.length < RANDOM_CHARACTERS) text += ALPHABET[byte % 62];
     }
   }
   return prefix + text + checksum(text);
 }
 
-/** The form alone. Whether a secret is known is for the store to say. */
+/** Checks only the form. Whether the secret exists is known to the store. */
 export function hasSecretForm(text: string, prefix: SecretPrefix = TOKEN_PREFIX): boolean {
   return text.startsWith(prefix) && BODY.test(text.slice(prefix.length));
 }
@@ -41,7 +41,7 @@ export function hasValidChecksum(secret: string): boolean {
   return hasSecretForm(secret) && secret.endsWith(checksum(body));
 }
 
-/** Only this is stored. A secret has 256 random bits, so that a plain hash cannot be searched. */
+/** Only this hash is stored. A secret has 256 random bits, so a plain hash cannot be brute-forced. */
 export function hashSecret(secret: string): Buffer {
   return Buffer.from(hashSecretHex(secret), "hex");
 }

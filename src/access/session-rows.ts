@@ -1,6 +1,6 @@
 import type { Tx } from "../store/db.ts";
 
-/** What a session's seal covers, and the seal. */
+/** A session's sealed columns and its seal. */
 export interface SessionRow {
   readonly id: string;
   readonly workspace_id: number;
@@ -13,7 +13,7 @@ export interface SessionRow {
 
 export const SESSION_COLUMNS = "id, workspace_id, token_id, secret_hash, created_at, expires_at, seal";
 
-/** Has a token's sessions end no later than `until`. One whose seal does not fit ends at once. */
+/** Makes a token's sessions end no later than `until`. A session whose seal does not match ends immediately. */
 export async function shortenSessions(
   tx: Tx,
   workspaceId: number,

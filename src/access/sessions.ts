@@ -12,8 +12,8 @@ import { SESSION_COLUMNS, type SessionRow } from "./session-rows.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
- * A browser that is signed in, without its secret, which is in the browser's cookie alone. It belongs to the token that signed in,
- * and may do what that token may do now: nothing of the token is kept with it, and it ends with the token.
+ * A signed-in browser, without its secret, which only the browser's cookie contains. It belongs to the token that
+ * signed in and has that token's current rights: nothing of the token is copied, and the session ends with it.
  */
 export interface Session {
   readonly id: string;
@@ -23,7 +23,7 @@ export interface Session {
   /** The agent that the token acts as. */
   readonly agent: string | null;
   readonly person: string | null;
-  /** As the browser named itself, cut to 200 characters. */
+  /** The User-Agent that the browser sent, cut to 200 characters. */
   readonly userAgent: string | null;
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
@@ -33,7 +33,10 @@ export interface Session {
 export interface SignIn {
   readonly workspaceId: number;
   readonly tokenId: string;
-  /** Of the token's secret that was shown, or that a link stands for: the session does not outlive it. */
+  /**
+   * The hash of the token's secret used to sign in, directly or through a link. The session does not outlive that
+   * secret.
+   */
   readonly secretHash: Uint8Array;
   readonly userAgent: string | null;
 }
@@ -46,29 +49,32 @@ export interface OpenedSession {
 
 export interface Sessions {
   /**
-   * The caller behind a session's secret, or undefined: unknown, expired and ended look alike. At once for a secret that was
-   * seen before. It counts as a use of the token.
+   * The caller that a session's secret belongs to. Undefined if it is unknown, expired or ended, which look alike.
+   * Synchronous for a secret seen before. Counts as a use of the token.
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
   /**
-   * Opens a session, which lives as long as the setting says and no longer than its token; undefined where the token is not
-   * good any more. Of more than 100 sessions of a token the oldest end.
+   * Opens a session. It lasts as long as configured, but no longer than its token. Undefined if the token is no
+   * longer valid. If a token has more than 100 sessions, the oldest end.
    */
   open(tx: Tx, signIn: SignIn): Promise<OpenedSession | undefined>;
-  /** Newest first, before the id `before`; more than `limit` when there are more. With `agentId`, that agent's alone. */
+  /**
+   * Newest first, before the id `before`. Returns more than `limit` if there are more. With `agentId`, only sessions
+   * of that agent.
+   */
   list(workspaceId: number, limit: number, before: string | undefined, agentId?: number): Promise<Session[]>;
   /** @throws Problem 404 `not_found` */
   get(workspaceId: number, id: string): Promise<Session>;
-  /** Ends a session for good; one that has ended already stays so. */
+  /** Ends a session. Does nothing if it has already ended. */
   end(tx: Tx, workspaceId: number, id: string): Promise<void>;
   /**
-   * Takes a session for ended from this moment on, before that is written and where it cannot be. Whoever calls this has it
-   * written (`end`), and lifts it then.
+   * Ends a session immediately, before this is written and even if it cannot be written. The caller MUST have the end
+   * written (`end`) and lift the halt then.
    */
   halt(id: string): Halt;
-  /** Emits when sessions that were open may be so no more. */
+  /** Emits when open sessions may have ended. */
   readonly changed: Signal<void>;
-  /** Writes when sessions were last used, and deletes some that have expired; called now and then and at the end. */
+  /** Saves when sessions were last used and deletes some expired ones. Called regularly and at shutdown. */
   keepHouse(): Promise<void>;
 }
 
@@ -93,15 +99,18 @@ interface Row {
   readonly expires_at: number;
 }
 
-/** Those that are open: not expired, and their token not either (which ends them no later), nor its agent archived. */
+/**
+ * Open sessions: not expired, with a token that is not revoked (a session never outlives its token) and an agent that
+ * is not archived.
+ */
 const OPEN = `FROM sessions s JOIN tokens t ON t.id = s.token_id LEFT JOIN agents a ON a.id = t.agent_id
   WHERE s.workspace_id = $1 AND s.expires_at > $2 AND t.revoked_at IS NULL AND a.archived_at IS NULL`;
 const SELECT = `SELECT s.id, s.token_id, t.name, a.name AS agent, t.person, s.user_agent, s.created_at, s.last_used_at,
   s.expires_at ${OPEN}`;
 
-/** Sessions remembered, so that a call costs a hash and no query. */
+/** The most sessions cached, so a call costs a hash instead of a query. */
 const CACHE_LIMIT = 10_000;
-/** Of one token: whoever signs in by a program, again and again, fills no table. */
+/** The most sessions per token, so a program that signs in again and again does not fill the table. */
 const PER_TOKEN = 100;
 const USER_AGENT_LENGTH = 200;
 const PURGE_LIMIT = 1_000;
@@ -130,14 +139,14 @@ export function createSessions(parts: SessionParts): Sessions {
     changed.emit();
   }
 
-  /** Some were deleted by this transaction. */
+  /** Reports sessions that this transaction has deleted. */
   function hasEnded(tx: Tx): void {
     revision.change(tx);
     tx.onCommit(forget);
   }
 
   tokens.changed.listen(forget);
-  /** Sessions that have ended, of which the store does not know yet. */
+  /** Ended sessions that the store still contains. */
   const ending = new Halts<string>(() => {
     revision.changed();
     forget();
@@ -145,7 +154,7 @@ export function createSessions(parts: SessionParts): Sessions {
 
   async function load(hash: string): Promise<Known | undefined> {
     const seen = revision.settled;
-    // The one query that names no workspace: which it is, is what the secret says.
+    // The only query that names no workspace: the secret determines it.
     const row = await db.get<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE secret_hash = $1`, [
       Buffer.from(hash, "hex"),
     ]);
@@ -183,7 +192,7 @@ export function createSessions(parts: SessionParts): Sessions {
     const entry = await load(hash);
     if (!entry) return undefined;
     if (known.size >= CACHE_LIMIT) known.clear();
-    // What was read before a change is not remembered after it.
+    // Data read before a change is not cached after it.
     if (before !== null && revision.settled === before) known.set(hash, entry);
     return use(entry);
   }
@@ -247,7 +256,7 @@ export function createSessions(parts: SessionParts): Sessions {
         workspaceId,
         clock.now(),
         before ?? "ses~",
-        // So many of them may be left out below.
+        // Up to this many are filtered out below.
         limit + 1 + ending.size,
         ...(agentId === undefined ? [] : [agentId]),
       ]);
@@ -287,7 +296,7 @@ export function createSessions(parts: SessionParts): Sessions {
         });
         for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
       }
-      // Of all workspaces: age is all that matters.
+      // For all workspaces: only age matters.
       await db.run(
         "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= $1 LIMIT $2)",
         [clock.now(), PURGE_LIMIT],
@@ -296,7 +305,7 @@ export function createSessions(parts: SessionParts): Sessions {
   };
 }
 
-/** What a browser says of itself is anybody's text: no secret stays in it, and no more of it than names a browser. */
+/** A User-Agent is untrusted text: secrets are masked, and it is cut to what identifies a browser. */
 function shortened(userAgent: string | null): string | null {
   return userAgent === null || userAgent === "" ? null : redact(userAgent).slice(0, USER_AGENT_LENGTH);
 }

@@ -6,33 +6,33 @@ import { createSecret, hashSecretHex, LINK_PREFIX } from "./secret.ts";
 export interface LinkedToken {
   readonly workspaceId: number;
   readonly tokenId: string;
-  /** Of the secret that the token had when the link was made: the link does not outlive it. */
+  /** The hash of the token's secret when the link was created. The link does not outlive that secret. */
   readonly secretHash: Uint8Array;
 }
 
-/** Who has made a link, for the ledger's entry of who is signed in by it. */
+/** The creator of a link, for the ledger entry of the sign-in. */
 export interface LinkMaker {
   readonly actor: string;
-  /** The seq of the entry that says so, in the token's workspace; null where there is none. */
+  /** The seq of the entry that records the link's creation, in the token's workspace. Null if there is none. */
   readonly ledgerSeq: number | null;
 }
 
 export interface SignInLink {
-  /** What the link carries behind its `#`, where no server and no log sees it. */
+  /** Carried after the link's `#`, where no server and no log sees it. */
   readonly secret: string;
   /** Milliseconds since the Unix epoch. */
   readonly expiresAt: number;
 }
 
-/** A link that has been used up. */
+/** A used link. */
 export interface UsedLink extends LinkedToken {
   readonly maker: LinkMaker;
-  /** Makes it good again: nobody was signed in by it. */
+  /** Makes the link valid again, if the sign-in failed. */
   giveBack(): void;
 }
 
 const LINK_MS = 30 * 60_000;
-/** Links that wait to be used; past that the oldest is good no more. */
+/** The most unused links. Beyond that, the oldest becomes invalid. */
 const LINK_LIMIT = 100;
 
 interface Waiting extends LinkedToken {
@@ -41,8 +41,8 @@ interface Waiting extends LinkedToken {
 }
 
 /**
- * Links that sign a browser in once, within 30 minutes. They are kept in memory, by their hashes, and end with the process: none
- * is in any file, and a new one costs a word on the command line.
+ * Links that sign a browser in once, within 30 minutes. Only their hashes are kept, in memory, and they end with the
+ * process. No file contains a link, and one command creates a new one.
  */
 export class SignInLinks {
   readonly #waiting = new Map<string, Waiting>();
@@ -54,12 +54,12 @@ export class SignInLinks {
     this.#random = random;
   }
 
-  /** Until when a link is good that is made now. */
+  /** The expiry of a link created now. */
   expiry(): number {
     return this.#clock.now() + LINK_MS;
   }
 
-  /** Whoever calls this has made sure that the token may be lent, and takes `expiresAt` from `expiry`. */
+  /** Creates a link. The caller MUST have checked that the token may be lent, and takes `expiresAt` from `expiry`. */
   create(token: LinkedToken, maker: LinkMaker, expiresAt = this.expiry()): SignInLink {
     const { workspaceId, tokenId, secretHash } = token;
     const secret = createSecret(this.#random, LINK_PREFIX);
@@ -67,12 +67,12 @@ export class SignInLinks {
     return { secret, expiresAt };
   }
 
-  /** Whom a link would sign in as now; undefined where it is unknown, used or too old. It stays good. */
+  /** The token that a link would sign in as. Undefined if it is unknown, used or expired. The link stays valid. */
   find(secret: string): LinkedToken | undefined {
     return this.#find(hashSecretHex(secret));
   }
 
-  /** Uses a link up. Of those who come at once with the same one, the first has it. */
+  /** Uses a link. Of simultaneous requests with the same link, only the first succeeds. */
   use(secret: string): UsedLink | undefined {
     const hash = hashSecretHex(secret);
     const found = this.#find(hash);

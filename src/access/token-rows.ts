@@ -32,19 +32,19 @@ export const SELECT_TOKEN = `SELECT t.id, t.workspace_id, w.name AS workspace, t
   t.secret_hash, t.previous_hash, t.previous_until, t.rotations, t.seal
   FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
 
-/** When a token was last used, as long as only memory knows it. */
+/** When a token was last used, until it is written. */
 export interface LastUse {
   readonly workspaceId: number;
   readonly at: number;
 }
 
-/** When a token ends, whichever of its secrets is used; undefined if it has ended for good. The time may have passed. */
+/** When a token ends, whichever of its secrets is used. Undefined if it has ended for good. May be in the past. */
 export async function tokenEnd(sql: Sql, workspaceId: number, id: string): Promise<number | undefined> {
   const row = await unendedToken(sql, workspaceId, id);
   return row && (row.expires_at ?? Number.POSITIVE_INFINITY);
 }
 
-/** When one of a token's secrets ends, by its hash; undefined if it has ended for good. The time may have passed. */
+/** When one of a token's secrets ends, by its hash. Undefined if it has ended for good. May be in the past. */
 export async function secretEnd(
   sql: Sql,
   workspaceId: number,
@@ -63,7 +63,7 @@ async function unendedToken(sql: Sql, workspaceId: number, id: string): Promise<
   return row && sql.seals.fits("tokens", row) ? row : undefined;
 }
 
-/** When the secret of this hash ends working; the present one never does by itself. */
+/** When the secret with this hash stops working. The current secret does not expire by itself. */
 function secretUntil(
   { secret_hash, previous_hash, previous_until }: TokenRow,
   secretHash: Uint8Array,
@@ -73,10 +73,11 @@ function secretUntil(
   return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
 }
 
-/** Undefined if the token's agent is archived, or the row is not as this server has written it. */
+/** Undefined if the token's agent is archived, or the row is not as this server wrote it. */
 export function callerFrom(seals: RowSeals, row: TokenRow): Caller | undefined {
   if (!seals.fits("tokens", row)) return undefined;
-  if (row.agent_id !== null && row.agent_archived_at !== null) return undefined;
+  // Agents are archived, never deleted: without its agent's row, the token would act as nobody's.
+  if (row.agent_id !== null && (row.agent === null || row.agent_archived_at !== null)) return undefined;
   return {
     workspaceId: row.workspace_id,
     workspace: row.workspace,

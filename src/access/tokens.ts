@@ -17,12 +17,12 @@ import {
   tokenFrom,
 } from "./token-rows.ts";
 
-/** A token without its secret, which is shown once and never kept. */
+/** A token without its secret, which is shown once and never stored. */
 export interface Token {
   readonly id: string;
   readonly name: string;
   readonly agent: string | null;
-  /** The agent's number, which no other one has or had. */
+  /** The agent's id, which is never reused. */
   readonly agentId: number | null;
   readonly scopes: readonly string[];
   readonly toolsMode: ToolsMode;
@@ -42,38 +42,42 @@ export interface TokenRequest {
   readonly toolsMode?: ToolsMode | undefined;
   readonly person: string | null;
   readonly role: string | null;
-  /** Milliseconds from now; null: never. */
+  /** Milliseconds from now. Null: never. */
   readonly expiresIn: number | null;
-  /** When it ends at the latest, in milliseconds since the Unix epoch: a token does not outlive the one that issued it. */
+  /**
+   * The latest possible end, in milliseconds since the Unix epoch: a token does not outlive the token that issued it.
+   */
   readonly notAfter?: number;
 }
 
 export interface Tokens {
   /**
-   * The caller behind a secret, or undefined: unknown, expired and revoked look alike. At once for a secret that was
-   * seen before.
+   * The caller that a secret belongs to. Undefined if it is unknown, expired or revoked, which look alike.
+   * Synchronous for a secret seen before.
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
   /**
-   * The caller that a token stands for now, for what it has asked to be done later; undefined where it is unknown, expired
-   * or revoked, or its agent is archived. It does not count as a use of it.
+   * The caller that a token currently stands for, for work that it requested earlier. Undefined if the token is
+   * unknown, expired or revoked, or its agent is archived. Does not count as a use.
    */
   callerOf(workspaceId: number, id: string): Promise<Caller | undefined>;
   /**
-   * Until when that one of a token's secrets is good, as a transaction sees it, by its hash; infinite for one that does not
-   * expire, undefined for one that is not good now.
+   * Until when one of a token's secrets is valid, by its hash, as `sql` sees it. Infinite if it does not expire,
+   * undefined if it is not valid now.
    */
   goodUntil(sql: Sql, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;
-  /** Whether a token may act, whichever of its secrets is used: for work that it has left behind. One for each token. */
+  /**
+   * Whether a token may act, whichever of its secrets is used. For work that it has left behind. One grant per token.
+   */
   grantOf(workspaceId: number, id: string): Grant;
-  /** Counts as a use of the token what is done by its session. */
+  /** Counts a use of the token by one of its sessions. */
   countUse(workspaceId: number, id: string): void;
   /**
-   * The newest good token that holds `admin`, acts as no agent and names no person: what is decided by it is nobody else's
-   * decision. With the hash of its present secret.
+   * The newest valid token that has `admin`, acts as no agent and names no person, so its decisions are attributed to
+   * nobody else. With the hash of its current secret.
    */
   newestAdmin(workspaceId: number): Promise<LendableToken | undefined>;
-  /** Issues a token; with `secret` given, that one is set (the operator's own first token). */
+  /** Issues a token. If `secret` is given, it becomes the token's secret (for the operator's own first token). */
   issue(
     tx: Tx,
     workspaceId: number,
@@ -81,23 +85,28 @@ export interface Tokens {
     request: TokenRequest,
     secret?: string,
   ): Promise<Issued>;
-  /** Newest first, before the id `before`; one more than `limit` when there are more. With `agentId`, that agent's alone. */
+  /**
+   * Newest first, before the id `before`. Returns one more than `limit` if there are more. With `agentId`, only
+   * tokens of that agent.
+   */
   list(workspaceId: number, limit: number, before: string | undefined, agentId?: number): Promise<Token[]>;
   /** @throws Problem 404 `not_found` */
   get(workspaceId: number, id: string, sql?: Sql): Promise<Token>;
-  /** A new secret; the old one, and the sessions that there are, live for `graceMs` more. @throws Problem 404 `not_found` */
+  /**
+   * Replaces the secret. The old one and existing sessions stay valid for `graceMs`. @throws Problem 404 `not_found`
+   */
   rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<Rotated>;
-  /** Its sessions end with it. @throws Problem 404 `not_found` */
+  /** Revokes the token and ends its sessions. @throws Problem 404 `not_found` */
   revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
-  /** Emits when secrets that were good may be none any more. */
+  /** Emits when valid secrets may have become invalid. */
   readonly changed: Signal<void>;
-  /** Emits once a token was issued, rotated or revoked, and by its id the agent that it acts as. */
+  /** Emits once a token was issued, rotated or revoked, with the id of the agent that it acts as. */
   readonly tokenChanged: Signal<{ readonly workspaceId: number; readonly agentId: number | null }>;
-  /** Counts what may have ended somebody's rights. */
+  /** Counts the changes that may have ended a caller's rights. */
   readonly revision: RightsRevision;
   /** Announces that this transaction changes something that tokens depend on, such as their agent. */
   changeWith(tx: Tx): void;
-  /** Writes when tokens were last used; called now and then and at the end. */
+  /** Saves when tokens were last used. Called regularly and at shutdown. */
   saveLastUsed(): Promise<void>;
 }
 
@@ -112,21 +121,21 @@ export interface Issued {
 }
 
 export interface Rotated extends Issued {
-  /** How often the token was rotated. The call's entry MUST say it: see `replays.ts`. */
+  /** How often the token has been rotated. The call's entry MUST contain it: see `gate/replayed-tokens.ts`. */
   readonly rotations: number;
 }
 
-/** Secrets remembered, so that a call costs a hash and no query. */
+/** The most secrets cached, so a call costs a hash instead of a query. */
 const CACHE_LIMIT = 10_000;
 
 interface Known {
   readonly caller: Caller;
   readonly tokenId: string;
-  /** The secret ends working at this time: its token's expiry, or the end of a rotated secret's grace. */
+  /** When the secret stops working: at its token's expiry, or at the end of a rotated secret's grace period. */
   readonly until: number;
 }
 
-/** Tokens whose grants are remembered. */
+/** The most tokens whose grants are cached. */
 const GRANT_LIMIT = 10_000;
 
 export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSource): Tokens {
@@ -182,7 +191,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
     const entry = await load(Buffer.from(hash, "hex"));
     if (!entry) return undefined;
     if (known.size >= CACHE_LIMIT) known.clear();
-    // What was read before a change is not remembered after it.
+    // Data read before a change is not cached after it.
     if (before !== null && revision.settled === before) known.set(hash, entry);
     return use(entry);
   }
@@ -313,7 +322,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
 
     async rotate(tx, workspaceId, id, graceMs) {
       const token = await get(workspaceId, id, tx);
-      // The new secret must not make a token of a row that somebody else has written.
+      // A row that someone else wrote MUST NOT become a valid token by getting a new secret.
       if ((await tokenEnd(tx, workspaceId, id)) === undefined) throw noToken(id);
       const secret = createSecret(random);
       const until = clock.now() + graceMs;
@@ -326,7 +335,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
         ),
       );
       if (!row) throw noToken(id);
-      // Whoever had the old secret may have signed in with it.
+      // Someone with the old secret may have signed in with it.
       await shortenSessions(tx, workspaceId, id, until);
       tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
       return { token, secret, rotations: row.rotations };
@@ -361,7 +370,7 @@ export function createTokens(db: Db, clock: Clock, ids: Ids, random: RandomSourc
   };
 }
 
-/** Null: it does not expire. */
+/** Null: the token does not expire. */
 function expiryOf(
   { expiresIn, notAfter = Number.POSITIVE_INFINITY }: TokenRequest,
   now: number,

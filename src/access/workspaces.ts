@@ -20,12 +20,12 @@ export interface Workspace {
   /** `stopped`: none of its agents works, and none of its tools is called. */
   readonly status: WorkspaceStatus;
   readonly limits: WorkspaceLimits;
-  /** Micro-credits a month; null: no budget. */
+  /** Micro-credits per month. Null: no budget. */
   readonly creditsPerMonth: number | null;
   readonly createdAt: number;
 }
 
-/** What a change names; what is left out stays. */
+/** A change of settings. Absent fields stay as they are. */
 export interface WorkspaceChange {
   readonly requestsPerMinute?: number | undefined;
   readonly concurrentTasks?: number | undefined;
@@ -39,9 +39,9 @@ export const WORKSPACE_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
 export interface Workspaces {
   /** Emits a workspace that was stopped or resumed. */
   readonly changed: Signal<number>;
-  /** Emits a workspace whose limits or budget were changed, once that is on disk. */
+  /** Emits a workspace whose limits or budget were changed, once the change is on disk. */
   readonly settingsChanged: Signal<number>;
-  /** By id. @throws Error for an id that no workspace has: ids come from tokens, which refer to one. */
+  /** By id. @throws Error if there is no such workspace: ids come from tokens, which refer to one */
   get(id: number): Workspace;
   find(name: string): Workspace | undefined;
   list(): Workspace[];
@@ -51,9 +51,9 @@ export interface Workspaces {
   isStopped(id: number): boolean;
   /** Stops or resumes a workspace in the store. */
   setStatus(tx: Tx, id: number, status: WorkspaceStatus): Promise<Workspace>;
-  /** From now on the workspace counts as stopped, whatever the store says: a stop holds before it is written. */
+  /** Stops the workspace immediately, whatever the store contains: the stop takes effect before it is written. */
   halt(id: number): Halt;
-  /** The halt that the workspace is under now. */
+  /** The workspace's current halt. */
   haltOf(id: number): Halt | undefined;
 }
 
@@ -69,15 +69,22 @@ interface Row {
   readonly seal: Uint8Array | null;
 }
 
+type Settings = Pick<
+  Row,
+  "status" | "requests_per_minute" | "concurrent_tasks" | "enforcement" | "credits_per_month"
+>;
+
 const COLUMNS =
   "id, name, status, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at, seal";
 
 /**
- * The workspaces, all in memory: each call needs its workspace's limits. What a workspace does not set itself follows
- * the node's configuration.
+ * All workspaces, in memory, since each call needs its workspace's limits. Settings that a workspace does not have
+ * come from the node's configuration.
  */
 export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLimits): Promise<Workspaces> {
   const byId = new Map<number, Workspace>();
+  /** The columns of each workspace as this process has read or written them; null where the node's setting applies. */
+  const settings = new Map<number, Settings>();
   const changed = new Signal<number>();
   const settingsChanged = new Signal<number>();
   const halts = new Halts<number>((id) => changed.emit(id));
@@ -101,14 +108,47 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     };
   }
 
-  function remember(tx: Tx, workspace: Workspace): Workspace {
-    const before = byId.get(workspace.id);
+  function remember(tx: Tx, row: Row): Workspace {
+    const before = byId.get(row.id);
+    const settingsBefore = settings.get(row.id);
     tx.onRollback(() => {
-      if (before) byId.set(workspace.id, before);
-      else byId.delete(workspace.id);
+      if (before && settingsBefore) {
+        byId.set(row.id, before);
+        settings.set(row.id, settingsBefore);
+      } else {
+        byId.delete(row.id);
+        settings.delete(row.id);
+      }
     });
-    byId.set(workspace.id, workspace);
+    const workspace = fromRow(row);
+    byId.set(row.id, workspace);
+    settings.set(row.id, row);
     return workspace;
+  }
+
+  /**
+   * Writes a workspace's settings and seals them. Whatever is not changed is written as this process knows it, so a row that
+   * someone else has written is not adopted.
+   */
+  async function write(tx: Tx, id: number, change: Partial<Settings>): Promise<Workspace> {
+    const known = settings.get(id);
+    if (!known) throw new Error(`no workspace has the id ${id}`);
+    const next = { ...known, ...change };
+    const row = await tx.get<Row>(
+      `UPDATE workspaces SET status = $2, requests_per_minute = $3, concurrent_tasks = $4, enforcement = $5,
+         credits_per_month = $6 WHERE id = $1 RETURNING ${COLUMNS}`,
+      [
+        id,
+        next.status,
+        next.requests_per_minute,
+        next.concurrent_tasks,
+        next.enforcement,
+        next.credits_per_month,
+      ],
+    );
+    if (!row) throw new Error(`no workspace has the id ${id}`);
+    await tx.seals.seal(tx, "workspaces", { id });
+    return remember(tx, row);
   }
 
   async function create(tx: Tx, name: string): Promise<Workspace> {
@@ -116,9 +156,9 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
       `INSERT INTO workspaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
       [name, clock.now()],
     );
-    if (!row) throw new Problem("workspace_exists", `A workspace named ${name} exists already.`);
+    if (!row) throw new Problem("workspace_exists", `A workspace named ${name} already exists.`);
     await tx.seals.seal(tx, "workspaces", { id: row.id });
-    return remember(tx, fromRow(row));
+    return remember(tx, row);
   }
 
   function get(id: number): Workspace {
@@ -133,9 +173,11 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
   }
 
   for (const row of await db.all<Row>(`SELECT ${COLUMNS} FROM workspaces`)) {
-    // Somebody else may have taken a stop back, or a limit: nothing works there until a person resumes it.
+    // Someone else may have undone a stop or changed a limit. The workspace counts as stopped until a person resumes
+    // it.
     const status = db.seals.fits("workspaces", row) ? row.status : "stopped";
     byId.set(row.id, { ...fromRow(row), status });
+    settings.set(row.id, { ...row, status });
   }
   if (!find(DEFAULT_WORKSPACE)) await db.tx((tx) => create(tx, DEFAULT_WORKSPACE));
 
@@ -150,41 +192,22 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     halt: (id) => halts.halt(id),
     haltOf: (id) => halts.get(id),
     async setStatus(tx, id, status) {
-      const row = await tx.get<Row>(`UPDATE workspaces SET status = $2 WHERE id = $1 RETURNING ${COLUMNS}`, [
-        id,
-        status,
-      ]);
-      if (!row) throw new Error(`no workspace has the id ${id}`);
-      // A person has decided on the workspace as it is, also on one whose row had been changed.
-      await tx.seals.seal(tx, "workspaces", { id });
+      const workspace = await write(tx, id, { status });
       tx.onCommit(() => changed.emit(id));
-      return remember(tx, fromRow(row));
+      return workspace;
     },
     async change(tx, id, change) {
-      const { creditsPerMonth } = get(id);
-      // As it counts, which is not what the row says if somebody else has written it.
-      const status = byId.get(id)?.status ?? "stopped";
-      const row = await tx.get<Row>(
-        `UPDATE workspaces SET
-           requests_per_minute = COALESCE($2, requests_per_minute),
-           concurrent_tasks = COALESCE($3, concurrent_tasks),
-           enforcement = COALESCE($4, enforcement),
-           credits_per_month = $5,
-           status = $6
-         WHERE id = $1 RETURNING ${COLUMNS}`,
-        [
-          id,
-          change.requestsPerMinute ?? null,
-          change.concurrentTasks ?? null,
-          change.enforcement ?? null,
-          change.creditsPerMonth === undefined ? creditsPerMonth : change.creditsPerMonth,
-          status,
-        ],
-      );
-      if (!row) throw new Error(`no workspace has the id ${id}`);
-      await tx.seals.seal(tx, "workspaces", { id });
+      const { status } = get(id);
+      const workspace = await write(tx, id, {
+        // The effective status, which differs from the row if someone else wrote it.
+        status: byId.get(id)?.status ?? status,
+        ...(change.requestsPerMinute === undefined ? {} : { requests_per_minute: change.requestsPerMinute }),
+        ...(change.concurrentTasks === undefined ? {} : { concurrent_tasks: change.concurrentTasks }),
+        ...(change.enforcement === undefined ? {} : { enforcement: change.enforcement }),
+        ...(change.creditsPerMonth === undefined ? {} : { credits_per_month: change.creditsPerMonth }),
+      });
       tx.onCommit(() => settingsChanged.emit(id));
-      return asHalted(remember(tx, fromRow(row)));
+      return asHalted(workspace);
     },
   };
 }

@@ -1,32 +1,32 @@
 import { EventMeter } from "./event-stream.ts";
 import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
-/** What a body may hold, and the errors in which it ends past that. */
+/** The limits of a body, and the errors with which it fails beyond them. */
 export interface BodyLimits {
-  /** Of one event of a `text/event-stream`, or of any other body in all. */
+  /** The most bytes of one event of a `text/event-stream`, or of any other body in total. */
   readonly bytes: number;
   readonly tooLarge: () => Error;
-  /** Of a body, and of each event. Default: MAX_NESTING and MAX_MEMBERS. */
+  /** Limits of the JSON in a body or in each event. Default: MAX_NESTING and MAX_MEMBERS. */
   readonly json?: JsonLimits | undefined;
-  /** For a body, or an event, whose JSON exceeds its limits. */
+  /** The error for a body or event whose JSON exceeds its limits. */
   readonly jsonTooLarge: (excess: JsonExcess) => Error;
 }
 
-/** Takes in the next bytes. @returns the error in which the body ends, if it does */
+/** Checks the next bytes. @returns the error with which the body fails, or null */
 type Check = (part: Uint8Array) => Error | null;
 
 /**
- * The same response with a body that fails past the limits. Nothing is read before it is asked for, and a reader that
- * leaves ends the request.
+ * Returns the response with a body that fails beyond the limits. Nothing is read before the reader asks for it, and a
+ * reader that cancels ends the request.
  */
 export function capBody(response: Response, limits: BodyLimits): Response {
   const type = response.headers.get("content-type") ?? "";
-  // The body of an error is read as a whole, whatever it calls itself.
+  // The body of an error response is read as a whole, whatever its content type.
   const isStream = response.ok && /^\s*text\/event-stream\b/i.test(type);
   return isStream ? checked(response, checkEvents(limits)) : capWhole(response, limits);
 }
 
-/** `capBody` for a body that is never read as events: `bytes` is for all of it. */
+/** `capBody` for a body that is never read as events: `bytes` limits the whole. */
 export function capWhole(response: Response, limits: BodyLimits): Response {
   return checked(response, checkWhole(limits));
 }
@@ -40,7 +40,7 @@ function checkEvents({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check
   };
 }
 
-/** JSON is measured as one text, and as that of events: some readers look for events whatever the type is. */
+/** Checks the JSON both as one text and as event data, since some readers look for events whatever the type is. */
 function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
   const whole = new JsonMeter(json);
   const events = new EventMeter(json);
@@ -64,7 +64,7 @@ function checked(response: Response, check: Check): Response {
         if (done) {
           controller.close();
         } else if (refusal) {
-          // It is not wanted any more: that its connection broke as well changes nothing.
+          // The body is no longer needed, so an error of its connection does not matter.
           reader.cancel().catch(() => {});
           controller.error(refusal);
         } else controller.enqueue(value);
@@ -74,7 +74,7 @@ function checked(response: Response, check: Check): Response {
     { highWaterMark: 0 },
   );
   const headers = new Headers(response.headers);
-  // They tell of the bytes on the wire; these are decompressed.
+  // These headers describe the bytes on the wire, but the body has been decompressed.
   headers.delete("content-encoding");
   headers.delete("content-length");
   return new Response(body, { status: response.status, statusText: response.statusText, headers });

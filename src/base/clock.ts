@@ -1,10 +1,10 @@
-/** Time as the program sees it. Everything that reads the time or waits takes a Clock, so that tests never sleep. */
+/** Time as the program sees it. Everything that reads the time or waits takes a Clock, so tests never sleep. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Milliseconds since some moment, never going back: for measuring how long things take. */
+  /** Milliseconds since an arbitrary moment, never decreasing. For measuring durations. */
   monotonic(): number;
-  /** Runs `task` once after `ms` milliseconds; the returned function takes it back. */
+  /** Runs `task` once after `ms` milliseconds. The returned function cancels it. */
   after(ms: number, task: () => void): () => void;
 }
 
@@ -21,8 +21,8 @@ let lastMs = Number.NaN;
 let lastText = "";
 
 /**
- * RFC 3339 UTC with milliseconds, the contract's form of a time. Entries of one millisecond come in numbers: remembering
- * the last one saves 0.5 µs each.
+ * RFC 3339 UTC with milliseconds, the contract's time format. Many entries share a millisecond: caching the last
+ * result saves 0.5 µs each.
  */
 export function timestamp(ms: number): string {
   if (ms !== lastMs) {
@@ -50,7 +50,7 @@ export function every(clock: Clock, ms: number, task: () => void): () => void {
   };
 }
 
-/** Resolves after `ms` milliseconds, or rejects with the reason of the signal, where that comes first. */
+/** Resolves after `ms` milliseconds, or rejects with the signal's reason if it aborts first. */
 export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -66,7 +66,7 @@ export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<vo
   });
 }
 
-/** Resolves when all of `work` has, or `ms` milliseconds have passed. */
+/** Resolves when all of `work` has settled or `ms` milliseconds have passed. */
 export async function within(clock: Clock, ms: number, work: readonly Promise<unknown>[]): Promise<void> {
   let cancel = (): void => {};
   const over = new Promise<void>((resolve) => {

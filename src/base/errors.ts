@@ -1,7 +1,7 @@
-/** Marks the codes that mean: the request was understood, and a rule about who may do what, or how much, forbade it. */
+/** Marks the codes of requests that were valid but forbidden by a rule about who may do what, or how much. */
 const BY_RULE = true;
 
-/** Every code of the contract's section 3, with its HTTP status and title (RFC 9457). */
+/** All codes of the contract's section 3, with their HTTP status and title (RFC 9457). */
 const PROBLEMS = {
   invalid_json: [400, "The body is not valid JSON"],
   nested_too_deep: [400, "The body is nested too deeply"],
@@ -17,23 +17,23 @@ const PROBLEMS = {
   origin_forbidden: [403, "The request comes from another site", BY_RULE],
   insecure_origin: [403, "The page was opened without HTTPS", BY_RULE],
   operator_only: [403, "Only the operator may do this", BY_RULE],
-  scope_forbidden: [403, "The memory scope is outside of the boundary", BY_RULE],
+  scope_forbidden: [403, "The memory scope is outside the boundary", BY_RULE],
   not_found: [404, "Not found"],
   agent_not_found: [404, "No such agent"],
   method_not_allowed: [405, "Method not allowed"],
-  agent_exists: [409, "An agent of this name exists"],
+  agent_exists: [409, "An agent with this name already exists"],
   agent_stopped: [409, "The agent or its workspace is stopped", BY_RULE],
-  idempotency_conflict: [409, "The idempotency key was used with another body"],
-  approval_changed: [409, "What is asked has changed", BY_RULE],
-  approval_erased: [409, "What is asked was erased", BY_RULE],
-  approval_decided: [409, "The call was decided on already", BY_RULE],
+  idempotency_conflict: [409, "The idempotency key was used with a different body"],
+  approval_changed: [409, "The approval request has changed", BY_RULE],
+  approval_erased: [409, "The approval request was erased", BY_RULE],
+  approval_decided: [409, "The call has already been decided", BY_RULE],
   task_finished: [409, "The task has finished"],
   task_unfinished: [409, "The task has not finished"],
-  connector_exists: [409, "A connector of this name exists"],
+  connector_exists: [409, "A connector with this name already exists"],
   connector_builtin: [409, "The connector is built in"],
-  connector_limit: [409, "The workspace has as many connectors as it may"],
-  schedule_limit: [409, "The workspace has as many schedules as it may"],
-  workspace_exists: [409, "A workspace of this name exists"],
+  connector_limit: [409, "The workspace has reached its limit of connectors"],
+  schedule_limit: [409, "The workspace has reached its limit of schedules"],
+  workspace_exists: [409, "A workspace with this name already exists"],
   body_too_large: [413, "The body is too large"],
   unsupported_media_type: [415, "Unsupported media type"],
   unknown_tier: [422, "No such tier"],
@@ -41,22 +41,22 @@ const PROBLEMS = {
   validation_failed: [422, "The request is not valid"],
   rate_limited: [429, "Too many requests", BY_RULE],
   queue_full: [429, "The queue is full", BY_RULE],
-  // Answered to nobody: the status is nginx's word for it.
+  // Never received by the client. The status is nginx's.
   client_closed: [499, "The client closed the connection"],
   internal: [500, "Internal error"],
   draining: [503, "The server is shutting down"],
-  ledger_unavailable: [503, "The ledger is not available"],
-  loop_detected: [508, "The request leads back here"],
+  ledger_unavailable: [503, "The ledger is unavailable"],
+  loop_detected: [508, "The request has passed through this server before"],
 } as const satisfies Record<string, readonly [status: number, title: string, byRule?: typeof BY_RULE]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** The codes of refusals by rule, which reports count apart from requests that could not be served. */
+/** The codes of refusals by a rule. Reports count them separately from requests that could not be served. */
 export const RULE_CODES: ReadonlySet<string> = new Set(
   Object.entries(PROBLEMS).flatMap(([code, [, , byRule]]) => (byRule ? [code] : [])),
 );
 
-/** One field that was refused. `path` is a JSON pointer into the body or the query, or a header's name. */
+/** A refused field. `path` is a JSON pointer into the body or the query, or a header's name. */
 export interface FieldError {
   readonly path: string;
   readonly message: string;
@@ -64,11 +64,14 @@ export interface FieldError {
 
 export interface ProblemOptions {
   readonly errors?: readonly FieldError[];
-  /** Response headers that belong to this refusal, such as `Retry-After`. */
+  /** Response headers for this problem, such as `Retry-After`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** False for a refusal that leaves no entry in the ledger: writing one would make a full server fuller. Default true. */
+  /**
+   * False for a refusal without a ledger entry, such as when writing one would fill a full server further. Default
+   * true.
+   */
   readonly isRecorded?: boolean;
-  /** What really happened; logged, never answered. */
+  /** The underlying error. Logged, never sent to the caller. */
   readonly cause?: unknown;
 }
 
@@ -94,14 +97,14 @@ export class Problem extends Error {
   }
 }
 
-/** 422 `validation_failed` for fields that a schema cannot judge. */
+/** A 422 `validation_failed` for a field that a schema cannot check. */
 export function invalidField(path: string, message: string): Problem {
   return new Problem("validation_failed", `${path}: ${message}`, { errors: [{ path, message }] });
 }
 
 /**
- * An error for whoever operates the program (a bad configuration, a locked directory): printed without a stack, with the
- * next step to take. Never answered over HTTP.
+ * An error for the operator of the program (a bad configuration, a locked directory). Printed without a stack, with
+ * the next step to take. Never sent over HTTP.
  */
 export class OperatorError extends Error {
   override readonly name = "OperatorError";

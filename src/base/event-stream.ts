@@ -2,12 +2,12 @@ import { type JsonExcess, type JsonLimits, JsonMeter } from "./nesting.ts";
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
-/** The beginning of a line that carries data. */
+/** The prefix of a line with data. */
 const DATA = new TextEncoder().encode("data:");
 
 /**
- * Measures the events of a `text/event-stream` over its bytes: how long they are, and how deep and wide the JSON in their
- * data is. Lines end in LF, CR or CRLF, and a blank one ends an event (HTML standard, 9.2.5).
+ * Measures the events of a `text/event-stream` by its bytes: their length, and the depth and width of the JSON in
+ * their data. Lines end in LF, CR or CRLF, and a blank line ends an event (HTML standard, 9.2.5).
  */
 export class EventMeter {
   readonly #json: JsonMeter;
@@ -22,7 +22,10 @@ export class EventMeter {
     this.#json = new JsonMeter(json);
   }
 
-  /** Takes in the next bytes. @returns the most bytes of an event that is open or ends here, and the first limit that its JSON exceeds */
+  /**
+   * Measures the next bytes. @returns the most bytes of any event that is open or ends here, and the first limit that
+   * its JSON exceeds
+   */
   add(part: Uint8Array): { readonly bytes: number; readonly excess: JsonExcess | null } {
     let most = this.#length;
     let excess: JsonExcess | null = null;
@@ -61,7 +64,7 @@ export class EventMeter {
     this.#isFirstLine = false;
   }
 
-  /** A byte order mark before the first line: readers skip one or two. */
+  /** Whether a byte belongs to a byte order mark before the first line. Readers skip one or two. */
   #isMark(byte: number | undefined): boolean {
     return this.#isFirstLine && this.#column === 0 && (byte === 0xef || byte === 0xbb || byte === 0xbf);
   }

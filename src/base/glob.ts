@@ -2,13 +2,13 @@
 export type Glob = (text: string) => boolean;
 
 /**
- * What a pattern is made of: `*` stands for any run of characters (none and `/` included), `?` for exactly one, and everything
- * else for itself. Brackets, braces, a leading `!`, spaces and commas mean something in other glob dialects or in lists and
- * nothing here, so a pattern that has one is not a glob: taken literally, it would silently forbid nothing. A name that holds
- * such a character is matched by `?` in its place.
+ * The characters of a pattern: `*` matches any run of characters (even none, and `/`), `?` exactly one, and any other
+ * character itself. Brackets, braces, a leading `!`, spaces and commas have a meaning in other glob dialects or in
+ * lists, but not here. A pattern with one of them is refused: taken literally, it would silently match nothing. Use
+ * `?` to match such a character in a name.
  */
 export const GLOB = "^[A-Za-z0-9_.:/@+*?-]+$";
-/** What a 422 says of a pattern that is not a glob. */
+/** The 422 message for a pattern that is not a glob. */
 export const GLOB_HINT =
   "must be a pattern of letters, digits, _ . : / @ + - with * for any characters and ? for exactly one";
 const FORM = new RegExp(GLOB);
@@ -21,8 +21,8 @@ export function isGlob(pattern: string): boolean {
 }
 
 /**
- * For lists that grant something: whether one of the patterns matches, in the exact spelling. A pattern that is not a glob
- * grants nothing.
+ * For lists that grant: whether one of the patterns matches, case-sensitively. A pattern that is not a glob grants
+ * nothing.
  */
 export function matchesAny(patterns: readonly string[], text: string): boolean {
   for (const pattern of patterns) if (compiled(pattern)?.(text)) return true;
@@ -30,10 +30,10 @@ export function matchesAny(patterns: readonly string[], text: string): boolean {
 }
 
 /**
- * For lists that deny: whether one of the patterns matches a model, `<provider>/<model>`. Doubt denies:
+ * For lists that deny: whether one of the patterns matches a model, `<provider>/<model>`. In doubt, it is denied:
  *
- * - upper and lower case are the same;
- * - a pattern without `/` is also held against the model's own name: `gpt-*` matches `openai/gpt-5`;
+ * - case is ignored;
+ * - a pattern without `/` is also compared to the model's own name: `gpt-*` matches `openai/gpt-5`;
  * - a pattern that is not a glob, as older versions stored them, matches every name.
  */
 export function restrictsModel(patterns: readonly string[], model: string): boolean {
@@ -41,8 +41,8 @@ export function restrictsModel(patterns: readonly string[], model: string): bool
 }
 
 /**
- * For lists that demand an approval: whether one of the patterns matches a tool, `<connector>.<tool>`. Doubt demands it, as
- * `restrictsModel` has it; the name that the tool has over MCP, `<connector>__<tool>`, counts too.
+ * For lists that require an approval: whether one of the patterns matches a tool, `<connector>.<tool>`. In doubt, it
+ * is required, as in `restrictsModel`. The tool's name over MCP, `<connector>__<tool>`, matches too.
  */
 export function restrictsTool(patterns: readonly string[], tool: string): boolean {
   if (patterns.length === 0) return false;
@@ -60,14 +60,14 @@ function restricts(patterns: readonly string[], name: string, separator: string)
 }
 
 /**
- * True when every text that `inner` matches is matched by one of `outer`. Sufficient, not necessary: a `*` of the inner
- * pattern is taken as an ordinary character, which only a `*` of the outer one can cover, and a `?` as one that a `?` covers too.
+ * Whether every text that `inner` matches is also matched by one of `outer`. Sufficient but not necessary: a `*` in
+ * `inner` counts as a character that only a `*` in `outer` covers, and a `?` as one that a `?` covers too.
  */
 export function covers(outer: readonly string[], inner: string): boolean {
   return matchesAny(outer, inner);
 }
 
-/** Null for a pattern that is not a glob. */
+/** Null if the pattern is not a glob. */
 function compiled(pattern: string): Glob | null {
   const known = cache.get(pattern);
   if (known !== undefined) return known;
@@ -77,7 +77,10 @@ function compiled(pattern: string): Glob | null {
   return made;
 }
 
-/** No backtracking expression is built: the parts between stars are each found once, from left to right. */
+/**
+ * Does not use a regular expression, which could backtrack: each part between stars is searched once, from left to
+ * right.
+ */
 function compile(pattern: string): Glob {
   if (/^\*+$/.test(pattern)) return () => true;
   const parts = pattern.split("*");
@@ -98,7 +101,7 @@ function compile(pattern: string): Glob {
   };
 }
 
-/** The first place from `from` on where the part fits before `end`; -1 if there is none. */
+/** The first position at or after `from` where the part matches and ends by `end`; -1 if there is none. */
 function find(part: string, text: string, from: number, end: number): number {
   if (!part.includes("?")) {
     const found = text.indexOf(part, from);
@@ -113,7 +116,7 @@ function fits(part: string, text: string, at: number): boolean {
   for (let index = 0; index < part.length; index++) {
     const wanted = part[index];
     const found = text[at + index];
-    // A star in the text is another pattern's (`covers`), and stands for more than one character.
+    // A star in the text belongs to another pattern (`covers`) and stands for any number of characters.
     if (found === undefined || (wanted === "?" ? found === "*" : found !== wanted)) return false;
   }
   return true;

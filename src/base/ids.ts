@@ -8,7 +8,10 @@ const POOL_BYTES = 8192;
 const pool = new Uint8Array(POOL_BYTES);
 let used = POOL_BYTES;
 
-/** The system's random numbers, drawn by the poolful: asking for each id or salt alone costs 2 µs. Used bytes are wiped. */
+/**
+ * The system's random numbers, drawn in batches: a separate call for each id or salt costs 2 µs. Used bytes are
+ * wiped.
+ */
 export const systemRandom: RandomSource = (bytes) => {
   if (bytes.length > POOL_BYTES) {
     randomFillSync(bytes);
@@ -26,7 +29,7 @@ export const systemRandom: RandomSource = (bytes) => {
 
 export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg" | "sch" | "ses";
 
-/** `<prefix>_` and a UUIDv7 in 26 Crockford base32 characters (lower case, as in the TypeID specification). */
+/** `<prefix>_` and a UUIDv7 as 26 Crockford base32 characters (lower case, as in the TypeID specification). */
 export type Ids = (prefix: IdPrefix) => string;
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -34,8 +37,8 @@ const RANDOM_BYTES = 10;
 const ID_PATTERN = /^[a-z]+_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /**
- * Ids of one process never go backwards: within a millisecond, or when the clock steps back, the 12 bits after the
- * timestamp count up (RFC 9562, section 6.2, method 1) and past their end the timestamp itself moves on by one.
+ * Ids of one process always increase. Within a millisecond, or if the clock goes back, the 12 bits after the
+ * timestamp count up (RFC 9562, section 6.2, method 1), and when they overflow, the timestamp is incremented.
  */
 export function createIds(clock: Pick<Clock, "now">, random: RandomSource): Ids {
   const fresh = new Uint8Array(RANDOM_BYTES);
@@ -48,7 +51,7 @@ export function createIds(clock: Pick<Clock, "now">, random: RandomSource): Ids 
     const now = clock.now();
     if (now > lastMs) {
       lastMs = now;
-      // Half of the counter's range stays free for counting up.
+      // Half of the counter's range is left for counting up.
       counter = (((fresh[0] ?? 0) << 8) | (fresh[1] ?? 0)) & 0x7ff;
     } else if (++counter > 0xfff) {
       lastMs += 1;
@@ -74,16 +77,16 @@ export function isId(prefix: IdPrefix, text: string): boolean {
   return text.length === prefix.length + 27 && text.startsWith(`${prefix}_`) && ID_PATTERN.test(text);
 }
 
-/** Characters of a UUIDv7's milliseconds, and of all that follows them. */
+/** Characters of a UUIDv7's milliseconds, and of everything after them. */
 const TIME_CHARACTERS = 10;
 const OTHER_CHARACTERS = 16;
 
-/** When an id was made, as text that sorts by time. */
+/** When an id was created, as text that sorts by time. */
 export function idTime(id: string): string {
   return id.slice(-TIME_CHARACTERS - OTHER_CHARACTERS, -OTHER_CHARACTERS);
 }
 
-/** The `idTime` of ids that are made in a millisecond of the Unix epoch. */
+/** The `idTime` of ids created in a millisecond of the Unix epoch. */
 export function idTimeOf(ms: number): string {
   let text = "";
   for (let place = TIME_CHARACTERS - 1; place >= 0; place--) {
@@ -92,7 +95,7 @@ export function idTimeOf(ms: number): string {
   return text;
 }
 
-/** 128 bits as 26 characters: two zero bits in front, then five bits a character. */
+/** 128 bits as 26 characters: two leading zero bits, then five bits per character. */
 function base32(bytes: Uint8Array): string {
   let text = "";
   let bits = 2;

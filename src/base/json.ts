@@ -1,4 +1,4 @@
-/** JSON text with sorted keys: the same value gives the same text, however it was written. Numbers as JSON.stringify has them. */
+/** JSON text with sorted keys, so equal values give equal texts. Numbers are formatted as by JSON.stringify. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) => {
     if (typeof item !== "object" || item === null || Array.isArray(item)) return item;

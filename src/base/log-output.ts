@@ -1,15 +1,16 @@
 /** The part of a stream that lines are written to. */
 export interface LineStream {
-  /** `done` is called when the line has been handed to the system, or cannot be. */
+  /** `done` is called once the line has been handed to the system, or cannot be. */
   write(line: string, done: () => void): unknown;
 }
 
-/** Characters that wait for a reader that takes nothing. A line has some hundred. */
+/** The most characters waiting for a stalled reader. A line has a few hundred. */
 const WAITING_LIMIT = 4 * 1024 * 1024;
 
 /**
- * Writes lines to a stream whose reader may stand still, such as a log collector that hangs: past a cap lines are left out,
- * and a line says how many when the reader goes on. Without it, the stream keeps all of them in memory.
+ * Writes lines to a stream whose reader may stall, such as a hanging log collector. Beyond a limit, lines are
+ * dropped, and their number is reported when the reader continues. Without this, the stream would keep all of them in
+ * memory.
  */
 export class LogOutput {
   readonly #stream: LineStream;
@@ -18,7 +19,7 @@ export class LogOutput {
   #waiting = 0;
   #lost = 0;
 
-  /** `leftOut` makes the line that says how many were left out. */
+  /** `leftOut` formats the line that reports how many lines were dropped. */
   constructor(stream: LineStream, leftOut: (count: number) => string, limit = WAITING_LIMIT) {
     this.#stream = stream;
     this.#leftOut = leftOut;

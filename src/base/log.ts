@@ -5,8 +5,8 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
- * One JSON object a line on standard error. Standard output belongs to what a command was asked to print. Never throws:
- * most lines are written where something has failed already.
+ * Writes one JSON object per line to standard error. Standard output is only for a command's results. Never throws,
+ * since most lines are written after something has already failed.
  */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
@@ -18,8 +18,8 @@ export interface Log {
 const ORDER: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 };
 
 /**
- * Secrets of Gatehouse's own forms (tokens', sessions' and one-time links') never reach the log, whatever field or message
- * carries them.
+ * Secrets in Gatehouse's own formats (of tokens, sessions and one-time links) never reach the log, whatever field or
+ * message contains them.
  */
 const SECRET = /(gth[sl]?_)[0-9A-Za-z]{20,}/g;
 
@@ -41,7 +41,7 @@ export function createLog(
 
 function standardError(clock: Pick<Clock, "now">): (line: string) => void {
   const leftOut = (count: number) =>
-    `${encode({ ts: timestamp(clock.now()), level: "warn", message: "lines of the log were left out: nobody read them" }, { count })}\n`;
+    `${encode({ ts: timestamp(clock.now()), level: "warn", message: "log lines were dropped: nothing was reading them" }, { count })}\n`;
   const output = new LogOutput(process.stderr, leftOut);
   return (line) => output.write(line);
 }
@@ -52,7 +52,7 @@ export function redact(text: string): string {
   return text.replace(SECRET, "$1[redacted]");
 }
 
-/** Fields that have no JSON (a circle, a getter that throws) are left out, and the line says so. */
+/** If a field cannot be converted to JSON (circular, or with a throwing getter), the line only names the fields. */
 function encode(line: object, fields: LogFields): string {
   try {
     return JSON.stringify({ ...line, ...fields }, plain);
@@ -62,7 +62,7 @@ function encode(line: object, fields: LogFields): string {
   }
 }
 
-/** Errors and their causes as name, message and stack; everything else as JSON sees it. */
+/** Errors and their causes become name, message and stack; everything else is converted as JSON does. */
 function plain(_key: string, value: unknown): unknown {
   if (value instanceof Error) {
     return {

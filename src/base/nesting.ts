@@ -1,39 +1,43 @@
 /**
- * Measures JSON over its bytes, before anything is parsed: how deeply it is nested, and how many members it has. Everything
- * that walks parsed values (JSON.stringify, schema checks, masking) is slow on deep ones: 90 KB nested 45,000 deep held up
- * JSON.stringify for a second. Wide ones take long to parse and to walk: 8 MB of integer keys held up the loop for four.
+ * Measures JSON by its bytes before it is parsed: its nesting depth and its number of members. Everything that walks
+ * parsed values (JSON.stringify, schema checks, masking) is slow with deep ones: 90 KB nested 45,000 levels deep
+ * blocked JSON.stringify for a second. Wide ones are slow to parse and to walk: 8 MB of integer keys blocked the
+ * event loop for four seconds.
  */
 
-/** How many objects and arrays may contain each other in JSON that comes from outside (contract, section 3). */
+/** The most levels of objects and arrays in JSON from outside (contract, section 3). */
 export const MAX_NESTING = 100;
 
 /**
- * How many members JSON from outside may have: the items of all arrays and the properties of all objects. An empty array or
- * object counts as one more. A property whose name may be an integer counts as
- * four. An upstream's answer of so many members in the worst shape takes some 0.15 s on its way to the client.
+ * The most members in JSON from outside: items of all arrays and properties of all objects. An empty array or object
+ * counts as one more, and a property whose name may be an integer as four. An upstream's answer with this many
+ * members takes about 0.15 s on its way to the client in the worst shape.
  */
 export const MAX_MEMBERS = 50_000;
 
 /**
- * What a name that begins with a digit adds to its property: JavaScriptCore keeps integers as names in sparse arrays, which
- * take four times as long to parse, copy and write.
+ * The extra count of a property whose name begins with a digit: JavaScriptCore stores integer names in sparse arrays,
+ * which take four times as long to parse, copy and write.
  */
 const FOR_INTEGER_NAME = 3;
 
-/** What JSON may have. */
+/** Limits of JSON. */
 export interface JsonLimits {
   /** Default: MAX_NESTING. */
   readonly levels?: number;
   /** Default: MAX_MEMBERS. */
   readonly members?: number;
-  /** Strings, keys included. For JSON that may have many members if they are numbers. Default: no limit of their own. */
+  /**
+   * The most strings, including keys. For JSON that may have many members if they are numbers. Default: no separate
+   * limit.
+   */
   readonly strings?: number;
 }
 
 /** The limit that JSON exceeds. */
 export type JsonExcess = keyof JsonLimits;
 
-/** Bytes of a string that are read one by one before the native search for its end is faster. */
+/** Bytes of a string read one by one, before the native search for its end becomes faster. */
 const SHORT_STRING = 32;
 
 const QUOTE = 0x22;
@@ -49,7 +53,7 @@ const AS_BRACKET = 0xffdf;
 
 const ENCODER = new TextEncoder();
 
-/** JSON from outside has more levels or members than it may. */
+/** JSON from outside has too many levels, members or strings. */
 export class JsonTooLarge extends Error {
   override readonly name = "JsonTooLarge";
   readonly excess: JsonExcess;
@@ -60,7 +64,7 @@ export class JsonTooLarge extends Error {
   }
 }
 
-/** The limit in words: `JSON may have 100 levels`. */
+/** The limit as text: `JSON may have 100 levels`. */
 function describeLimit(
   excess: JsonExcess,
   { levels = MAX_NESTING, members = MAX_MEMBERS, strings = members }: JsonLimits = {},
@@ -68,9 +72,9 @@ function describeLimit(
   return `JSON may have ${{ levels, members, strings }[excess]} ${excess}`;
 }
 
-/** The first limit that JSON, as text or as UTF-8, exceeds; null if it is within all of them. */
+/** The first limit that JSON exceeds, given as text or UTF-8. Null if it exceeds none. */
 export function findExcess(json: string | Uint8Array, limits: JsonLimits = {}): JsonExcess | null {
-  // Each level, member and string takes a character.
+  // Each level, member and string takes at least one character.
   if (
     json.length <=
     Math.min(limits.levels ?? MAX_NESTING, limits.members ?? MAX_MEMBERS, limits.strings ?? Infinity)
@@ -87,7 +91,7 @@ export function parseJson(text: string, limits?: JsonLimits): unknown {
 }
 
 /**
- * JSON with `null` in place of every object and array below the first level: enough to read the id of a message that is
+ * Replaces every object and array below the first level with `null`: enough to read the id of a message that is
  * nested too deeply to be parsed. Text that is not valid JSON stays invalid.
  */
 export function outlineJson(text: string): string {
@@ -105,7 +109,7 @@ export function outlineJson(text: string): string {
   return kept.join("");
 }
 
-/** Where the quote is that ends a string; the end of the text where there is none. */
+/** The position of the quote that ends a string, or the end of the text if there is none. */
 function endOfQuoted(text: string, start: number): number {
   for (let at = start; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -116,23 +120,23 @@ function endOfQuoted(text: string, start: number): number {
 }
 
 /**
- * Measures UTF-8 JSON that comes in parts of any size. For valid JSON the counts are exact; for anything else they are at
- * least as high as what a parser has seen when it finds the fault.
+ * Measures UTF-8 JSON that arrives in parts of any size. Counts are exact for valid JSON. For anything else, they are
+ * at least what a parser has seen by the time it finds the error.
  */
 export class JsonMeter {
   readonly #levels: number;
   readonly #members: number;
   readonly #strings: number;
   #depth = 0;
-  /** Commas and opening brackets, one of which comes before each member; and what names of integers add. */
+  /** Commas and opening brackets, one of which precedes each member, plus the extra count of integer names. */
   #memberCount = 0;
   #stringCount = 0;
   #isInString = false;
-  /** The last string may be an integer: it begins with a digit, or with an escape, which may be one. */
+  /** Whether the last string may be an integer: it begins with a digit, or with an escape that may encode one. */
   #isInteger = false;
-  /** The part before ended behind the quote that begins a string. */
+  /** The previous part ended right after the opening quote of a string. */
   #isBeginning = false;
-  /** The part before ended in a string, right behind a backslash. */
+  /** The previous part ended inside a string, right after a backslash. */
   #isEscaped = false;
 
   constructor({ levels = MAX_NESTING, members = MAX_MEMBERS, strings = Infinity }: JsonLimits = {}) {
@@ -141,7 +145,7 @@ export class JsonMeter {
     this.#strings = strings;
   }
 
-  /** Takes in the next bytes. @returns the limit that the JSON exceeds, or null while it exceeds none */
+  /** Measures the next bytes. @returns the limit that the JSON exceeds, or null */
   add(part: Uint8Array): JsonExcess | null {
     const end = part.length;
     if (end === 0) return null;
@@ -175,14 +179,14 @@ export class JsonMeter {
     return null;
   }
 
-  /** A line has ended: no string of JSON goes on behind it. */
+  /** Ends a line: a JSON string never continues on the next one. */
   endLine(): void {
     this.#isInString = false;
     this.#isEscaped = false;
     this.#isBeginning = false;
   }
 
-  /** Begins again, for the next text. */
+  /** Starts again with the next text. */
   reset(): void {
     this.endLine();
     this.#depth = 0;
@@ -190,21 +194,21 @@ export class JsonMeter {
     this.#stringCount = 0;
   }
 
-  /** @param at where a string's first character is, or the end of the part */
+  /** @param at the position of a string's first character, or the end of the part */
   #begin(part: Uint8Array, at: number): void {
     const first = part[at];
     this.#isBeginning = first === undefined;
     this.#isInteger = first !== undefined && ((first >= ZERO && first <= NINE) || first === BACKSLASH);
   }
 
-  /** @param at a position inside of a string @returns the position behind it, or the end of the part */
+  /** @param at a position inside a string @returns the position after the string, or the end of the part */
   #endOfString(part: Uint8Array, at: number): number {
     let next = this.#isEscaped ? at + 1 : at;
     this.#isInString = true;
     this.#isEscaped = false;
     for (let nearby = next + SHORT_STRING; next < part.length; next++) {
       if (next >= nearby) {
-        // No escape up to here. A quote with an even number of backslashes before it ends the string.
+        // No escapes so far. A quote preceded by an even number of backslashes ends the string.
         const quote = part.indexOf(QUOTE, next);
         const end = quote < 0 ? part.length : quote;
         const escapes = backslashesBefore(part, next, end);
@@ -230,7 +234,7 @@ export class JsonMeter {
   }
 }
 
-/** How many backslashes stand directly before `end`, not looking further back than `start`. */
+/** The number of backslashes directly before `end`, not looking back beyond `start`. */
 function backslashesBefore(part: Uint8Array, start: number, end: number): number {
   let at = end;
   while (at > start && part[at - 1] === BACKSLASH) at--;

@@ -1,12 +1,12 @@
 /**
- * A copy of a text that was cut from a longer one. The engine keeps the whole of a text in memory for as long as any slice of it is
- * used: 4,000 characters of a message of 16 MiB hold all 16 MiB.
+ * Copies a text that was cut from a longer one. The engine keeps the whole text in memory as long as any slice of it
+ * is used: 4,000 characters of a 16 MiB message keep all 16 MiB.
  */
 export function ownText(text: string): string {
   return ownJson(text);
 }
 
-/** The same for every text in a value of plain JSON. */
+/** Copies every text in a plain JSON value. */
 export function ownJson<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }

@@ -4,13 +4,13 @@ import { dlopen } from "bun:ffi";
 export const PR_SET_DUMPABLE = 4;
 export const PR_SET_NO_NEW_PRIVS = 38;
 
-/** The C library under the names that glibc and musl give it. */
+/** The C library as named by glibc and musl. */
 const LIBRARIES = ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`];
 const SYMBOLS = { prctl: { args: ["int", "u64", "u64", "u64", "u64"], returns: "int" } } as const;
 
 /**
- * Sets an option of this process or thread, as prctl(2) describes it.
- * @returns whether the system did it; always false on systems other than Linux
+ * Sets an option of this process or thread, as described in prctl(2).
+ * @returns whether the system set it; always false on systems other than Linux
  */
 export function prctl(option: number, value: bigint): boolean {
   if (process.platform !== "linux") return false;
@@ -21,7 +21,7 @@ export function prctl(option: number, value: bigint): boolean {
       library.close();
       return result === 0;
     } catch {
-      // Try the other C library's name. Without either, the caller is told.
+      // Try the other C library's name. Without either, the result is false.
     }
   }
   return false;

@@ -1,2 +1,2 @@
-/** Elysia reads this where it decides whether to show internals in errors. MUST be imported before Elysia. */
+/** Elysia reads this to decide whether errors show internals. MUST be imported before Elysia. */
 Bun.env.NODE_ENV ??= "production";

@@ -7,20 +7,22 @@ import { type FieldError, Problem } from "./errors.ts";
 export interface Validator<Schema extends TSchema> {
   readonly schema: Schema;
   is(value: unknown): value is Static<Schema>;
-  /** The value, unchanged. @throws Problem 422 `validation_failed` that names every refused field (32 at most). */
+  /**
+   * Returns the value unchanged. @throws Problem 422 `validation_failed` that lists the refused fields (32 at most)
+   */
   parse(value: unknown): Static<Schema>;
   errors(value: unknown): FieldError[];
 }
 
 const ERROR_LIMIT = 32;
-/** Values of a refused body that are looked at for what is wrong: half a million took over a second, holding everyone. */
+/** The most values examined in a refused body: half a million took over a second, blocking everyone. */
 const VALUE_LIMIT = 10_000;
-/** Characters of a path that an error repeats: a body may hold a name of megabytes. */
+/** The most characters of a path repeated in an error: a body may contain a name of megabytes. */
 const PATH_LIMIT = 300;
 Settings.Set({ maxErrors: ERROR_LIMIT });
 
 export function validator<const Schema extends TSchema>(schema: Schema): Validator<Schema> {
-  // At the first value, since all schemas together take 17 ms that a start should not wait for.
+  // Compiled at the first use: all schemas together take 17 ms, which a start should not wait for.
   let ready: ReturnType<typeof Compile<Schema>> | undefined;
   const compiled = () => {
     ready ??= Compile(schema);
@@ -29,7 +31,7 @@ export function validator<const Schema extends TSchema>(schema: Schema): Validat
   const errors = (value: unknown): FieldError[] => {
     const bulk = bulkyPath(value);
     if (bulk !== undefined)
-      return [{ path: bulk, message: `holds too much: ${VALUE_LIMIT} values can be checked` }];
+      return [{ path: bulk, message: `has too many values: at most ${VALUE_LIMIT} can be checked` }];
     return fieldErrors(compiled().Errors(value));
   };
   return {
@@ -51,7 +53,7 @@ export function validator<const Schema extends TSchema>(schema: Schema): Validat
   };
 }
 
-/** Where a value passes the limit, as a JSON pointer; undefined when it does not. */
+/** The path at which a value exceeds the limit, as a JSON pointer. Undefined if it does not. */
 function bulkyPath(root: unknown): string | undefined {
   const waiting: { path: string; value: unknown }[] = [{ path: "", value: root }];
   let left = VALUE_LIMIT;
@@ -68,7 +70,7 @@ function bulkyPath(root: unknown): string | undefined {
   return undefined;
 }
 
-/** One step of a JSON pointer (RFC 6901). */
+/** Appends one step to a JSON pointer (RFC 6901). */
 function pointer(path: string, name: string): string {
   return `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
@@ -80,7 +82,10 @@ interface CompiledError {
   readonly params: object;
 }
 
-/** One entry per path, in the order found; what several branches of a union say of one path is joined with "or". */
+/**
+ * One entry per path, in the order found. Messages of several branches of a union about one path are joined with
+ * "or".
+ */
 function fieldErrors(found: readonly CompiledError[]): FieldError[] {
   const unions = new Set(
     found.filter((error) => error.keyword === "anyOf").map((error) => error.instancePath),
@@ -100,7 +105,7 @@ function fieldErrors(found: readonly CompiledError[]): FieldError[] {
     .map(([path, texts]) => ({ path, message: texts.join(unions.has(path) ? " or " : " and ") }));
 }
 
-/** Points a missing or unknown property at itself instead of at the object that holds it. */
+/** Reports a missing or unknown property by its own path instead of the path of its object. */
 function describe(error: CompiledError): FieldError[] {
   const params = error.params as {
     requiredProperties?: string[];

@@ -1,8 +1,8 @@
-/** Tells those who listen that something has changed. Listeners are called in turn, and MUST NOT throw. */
+/** Notifies listeners of a change. They are called in turn and MUST NOT throw. */
 export class Signal<Value> {
   readonly #listeners = new Set<(value: Value) => void>();
 
-  /** @returns a function that ends the listening */
+  /** @returns a function that removes the listener */
   listen(listener: (value: Value) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -1,14 +1,20 @@
-/** The Gatehouses that a request has passed, oldest first, each by its instance's id. As `CDN-Loop` (RFC 8586) does for CDNs. */
+/**
+ * The Gatehouses that a request has passed through, oldest first, each by its instance id. Like `CDN-Loop` (RFC 8586)
+ * for CDNs.
+ */
 export type Via = readonly string[];
 
-/** The header that names them, separated by commas. */
+/** The header that lists them, separated by commas. */
 export const VIA_HEADER = "gatehouse-via";
 /** The same in `_meta` of an MCP request (an array), which programs and proxies between two Gatehouses pass on. */
 export const VIA_META = "gatehouse/via";
-/** In `_meta` of a tool that a Gatehouse lists for another one: the Gatehouses that a call of it passes, nearest first. */
+/**
+ * In `_meta` of a tool that a Gatehouse lists to another one: the Gatehouses that a call of it passes through,
+ * nearest first.
+ */
 export const PATH_META = "gatehouse/path";
 
-/** More are cut off at the end that came first. A request that has passed so many is refused before that. */
+/** The most entries; older ones are dropped. A request that has passed through this many is refused first. */
 export const MOST_HOPS = 16;
 
 const NONE: Via = [];
@@ -19,14 +25,14 @@ export function readVia(headers: Headers): Via {
   return text === null ? NONE : instancesOf(text.split(","));
 }
 
-/** What `_meta` of an MCP request, or of a tool, holds under this key. */
+/** The value of this key in `_meta` of an MCP request or of a tool. */
 export function readMeta(meta: unknown, key: typeof VIA_META | typeof PATH_META): Via {
   if (typeof meta !== "object" || meta === null) return NONE;
   const value: unknown = Reflect.get(meta, key);
   return Array.isArray(value) ? instancesOf(value) : NONE;
 }
 
-/** The header's text for a request that leaves the last of these. */
+/** The header's value for a request sent by the last of these. */
 export function viaText(via: Via): string {
   return via.join(", ");
 }

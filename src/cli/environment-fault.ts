@@ -2,8 +2,8 @@ import { OperatorError } from "../base/errors.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import { sqliteCode } from "../store/sqlite/connection.ts";
 
-const MAKE_ROOM = "make room on the disk, then try again";
-const CHECK_ACCESS = "let this user read and write it, or name another data directory with --data";
+const MAKE_ROOM = "free some disk space, then try again";
+const CHECK_ACCESS = "let this user read and write it, or choose another data directory with --data";
 
 /** System errors caused by the environment rather than the program, in words, with advice. */
 const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: string]>> = {
@@ -11,7 +11,7 @@ const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: strin
   EPERM: ["may not be changed by this user", CHECK_ACCESS],
   EROFS: [
     "is on a file system that is mounted read-only",
-    "mount it for writing, or name another data directory with --data",
+    "mount it for writing, or choose another data directory with --data",
   ],
   ENOSPC: ["cannot be written: the disk is full", MAKE_ROOM],
   EDQUOT: ["cannot be written: this user's share of the disk is used up", MAKE_ROOM],
@@ -40,7 +40,7 @@ const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: strin
 const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
   [/SQLITE_FULL|ENOSPC/, MAKE_ROOM],
   [/SQLITE_(BUSY|LOCKED)/, "another program has the database open: wait for it, or end it"],
-  [/SQLITE_(CORRUPT|NOTADB)/, "put a backup of the data directory back"],
+  [/SQLITE_(CORRUPT|NOTADB)/, "restore the data directory from a backup"],
 ];
 
 /** SQLite's errors for a schema that this program has not created. */
@@ -60,7 +60,7 @@ export function environmentFault(error: unknown): OperatorError | undefined {
   if (error instanceof Error && sqlite === "SQLITE_ERROR" && OTHER_SCHEMA.test(error.message)) {
     return new OperatorError(
       `the database does not have the schema that Gatehouse gave it: ${error.message}`,
-      "put a backup of the data directory back; gatehouse ledger verify names what was changed",
+      "restore the data directory from a backup; gatehouse ledger verify names what was changed",
     );
   }
   return systemFault(error);

@@ -19,11 +19,12 @@ export interface AdminParts {
 }
 
 /**
- * Sees to it that somebody can get in. A configured secret becomes an admin token of `default`, once: revoked or rotated
- * away, it never comes back. Without one, the first start makes a token, unless some admin token was made before, and
- * hands its secret over just before it is stored: a process that dies in between leaves nobody locked out.
- * @returns the token whose secret was handed over; null where none was
- * @throws OperatorError for a configured secret that is too weak to be one
+ * Makes sure that someone can sign in. A configured secret becomes an admin token of `default`, once: if revoked or
+ * replaced by rotation, it never comes back. Without a configured secret, the first start creates a token, unless an
+ * admin token has ever been created. It hands over the secret just before storing it, so a process that dies in
+ * between leaves nobody locked out.
+ * @returns the token whose secret was handed over; null if none was
+ * @throws OperatorError if the configured secret does not have the form of a secret
  */
 export async function ensureAdmin(
   parts: AdminParts,
@@ -42,13 +43,13 @@ export async function ensureAdmin(
   } else {
     if (!hasSecretForm(configured)) {
       throw new OperatorError(
-        "GATEHOUSE_ADMIN_TOKEN is not a Gatehouse secret (gth_ and 49 letters and digits)",
-        "make one with: gatehouse token secret",
+        "GATEHOUSE_ADMIN_TOKEN is not a Gatehouse secret (gth_ followed by 49 letters and digits)",
+        "create one with: gatehouse token secret",
         2,
       );
     }
     if (!hasValidChecksum(configured))
-      log.warn("GATEHOUSE_ADMIN_TOKEN: its checksum does not fit; was it mistyped?");
+      log.warn("the checksum of GATEHOUSE_ADMIN_TOKEN is wrong; was it mistyped?");
     const hash = hashSecret(configured);
     const known = await db.get(
       `SELECT 1 FROM meta WHERE key = $1
@@ -85,7 +86,7 @@ export async function ensureAdmin(
     : null;
 }
 
-/** Remembers each configured secret that was ever installed, whatever has become of its token since. */
+/** Remembers each configured secret ever installed, whatever has happened to its token since. */
 function installedKey(secret: string): string {
   return `admin:${hashSecret(secret).toString("hex")}`;
 }

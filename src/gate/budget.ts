@@ -8,46 +8,51 @@ import { type Place, Reservations } from "../limits/reservations.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import { recordSpending, spentThisMonth, spentToday } from "./spending.ts";
 
-/** The price of a call of each tool whose name, `<connector>.<tool>`, the pattern matches. */
+/** The price of one call of a tool whose name, `<connector>.<tool>`, matches the pattern. */
 export interface ToolPrice {
   readonly pattern: string;
-  /** Micro-credits a call. */
+  /** Micro-credits per call. */
   readonly micros: number;
 }
 
-/** Whose budgets a call counts against: an agent's day and its workspace's month, or the month alone. */
+/**
+ * Whose budgets a call is charged to: an agent's daily and its workspace's monthly budget, or only the monthly one.
+ */
 export interface Spender {
   readonly workspaceId: number;
-  /** As read in the transaction, or just before it; null: whoever calls acts as no agent. */
+  /** As read in the transaction or just before it. Null: the caller acts as no agent. */
   readonly agent: Pick<Agent, "id" | "name" | "creditsPerDay"> | null;
 }
 
 /** A call that is about to be made. */
 export interface Claim {
   readonly spender: Spender;
-  /** Who gives the reservation back: of a task its id, since a task has one call out at a time. */
+  /** The owner of the reservation. For a task its id, since a task makes one call at a time. */
   readonly owner: string;
-  /** Micro-credits that the call is expected to cost; 0: it is free. Asked where there is a budget to reserve of. */
+  /**
+   * The expected cost of the call in micro-credits; 0 if it is free. Only called if there is a budget to reserve
+   * from.
+   */
   expected(): number;
 }
 
 /**
- * Reserves what a call is expected to cost, in the transaction of the call's intent and before anything lasts that depends on
- * it. @returns micro-credits reserved. @throws Problem 402 `credits_exhausted`
+ * Reserves a call's expected cost. MUST be called in the transaction of the call's intent, before any write that
+ * depends on it. @returns micro-credits reserved. @throws Problem 402 `credits_exhausted`
  */
 export type Reserve = (tx: Tx, claim: Claim) => Promise<number>;
 
 /**
- * A part of a budget is spent for the first time: in the transaction of what was charged last, or of the change that has
- * lowered the budget onto what was spent.
+ * Spending has reached a share of a budget for the first time. Reported in the transaction of the charge, or of the
+ * change that lowered the budget to what was already spent.
  */
 export interface Crossing {
   readonly workspaceId: number;
   readonly budget: "agent_day" | "workspace_month";
-  /** The name of the agent whose day it is. */
+  /** The name of the agent for a daily budget. */
   readonly agent: string | null;
   readonly percent: 80 | 100;
-  /** Micro-credits, what was charged last among them; 0 of a budget of 0, all of which is spent. */
+  /** Micro-credits, including the last charge. 0 if the budget is 0, which counts as all spent. */
   readonly spent: number;
   /** The budget, in micro-credits. */
   readonly limit: number;
@@ -56,33 +61,37 @@ export interface Crossing {
 export interface BudgetParts {
   readonly workspaces: Pick<Workspaces, "get">;
   readonly clock: Clock;
-  /** The first that matches a tool's name counts; a tool that none matches is free. */
+  /** The first entry that matches a tool's name applies. A tool without a match is free. */
   readonly toolPrices: readonly ToolPrice[];
-  /** Writes what is to be known of a crossing. */
+  /** Records a crossing. */
   crossed(tx: Tx, crossing: Crossing): Promise<void>;
 }
 
-/** How often who waits looks without a cause: a new day, a clock that was set and a raised budget give nothing back. */
+/**
+ * How often a waiting call tries again on its own. A new day, a clock change or a raised budget releases no
+ * reservation.
+ */
 const LOOK_MS = 1_000;
 
-/** What is told of, and how much of a budget it is, in micro-credits: whole numbers, so that four fifths are rounded up. */
+/** The reported shares of a budget, in micro-credits. Integer arithmetic, so four fifths are rounded up. */
 const TOLD = [
   { percent: 80, part: (limit: number) => limit - Math.floor(limit / 5) },
   { percent: 100, part: (limit: number) => limit },
 ] as const;
 
-/** The call has to wait for a budget: thrown out of its transaction, of which nothing lasts then. */
+/** The call has to wait for a budget. Thrown out of its transaction, which is then undone. */
 class Hindered extends Error {
   override readonly name = "Hindered";
 }
 
 /**
- * Budgets in credits, of an agent's day and of a workspace's month (UTC). What calls that are out will cost is reserved in
- * memory: a call that would begin with nothing left beside that waits until one of them is settled, and looks again. So none is
- * refused before its budget is spent, and together they overspend by no more than what each costs above its estimate,
- * and what the last of them costs.
+ * Credit budgets of agents (per day) and workspaces (per month), in UTC. The expected cost of in-flight calls is
+ * reserved in memory. A call that finds everything reserved waits until another one is settled, and tries again. So
+ * no call is refused before its budget is spent. Together, calls overspend at most by what each costs above its
+ * estimate, plus the cost of the last one.
  *
- * Reservations are of a budget, not of its day: a call that is out at midnight is charged to the day in which it ends.
+ * A reservation belongs to a budget, not to one of its days: a call in flight at midnight is charged to the day on
+ * which it ends.
  */
 export class Budgets {
   readonly #parts: BudgetParts;
@@ -92,26 +101,26 @@ export class Budgets {
     this.#parts = parts;
   }
 
-  /** Calls for which something is reserved now. */
+  /** Number of calls with a reservation. */
   get reservations(): number {
     return this.#reservations.leases;
   }
 
-  /** What a call of a tool costs, in micro-credits. */
+  /** The price of a tool call, in micro-credits. */
   toolPrice(tool: string): number {
     return this.#parts.toolPrices.find(({ pattern }) => matchesAny([pattern], tool))?.micros ?? 0;
   }
 
-  /** @throws Problem 402 `credits_exhausted` where a budget is spent, whatever is reserved of it. */
+  /** @throws Problem 402 `credits_exhausted` if a budget is spent. Reservations do not count. */
   async check(sql: Pick<Sql, "get">, spender: Spender): Promise<void> {
     await this.#left(sql, spender);
   }
 
   /**
-   * Makes an attempt to begin a call, and where it has to wait for a budget another one, each time that something may have
-   * been given back. `attempt` runs one transaction and calls `reserve` in it, once at most; what it reserves lasts where
-   * the transaction does, and until `release`.
-   * @throws the signal's reason, where it aborts while the call waits; whatever `attempt` throws
+   * Tries to begin a call. If it has to wait for a budget, tries again each time something may have been released.
+   * `attempt` runs one transaction and calls `reserve` in it at most once. The reservation exists if the transaction
+   * succeeds, until `release`.
+   * @throws the signal's reason if it aborts while the call waits; whatever `attempt` throws
    */
   async admit<Result>(signal: AbortSignal, attempt: (reserve: Reserve) => Promise<Result>): Promise<Result> {
     const line: { place: Place | null } = { place: null };
@@ -119,7 +128,7 @@ export class Budgets {
       const left = await this.#left(tx, claim.spender);
       const expected = left.length === 0 ? 0 : claim.expected();
       if (expected === 0) return 0;
-      // Whoever has waited for its turn in one line does not stand behind the other one as well.
+      // A call that has waited its turn in one queue need not wait behind another one too.
       const isNew = line.place === null;
       for (const { budget, micros } of left) {
         const isFree = this.#reservations.reserved(budget) < micros;
@@ -132,7 +141,7 @@ export class Budgets {
       }
       const budgets = left.map(({ budget }) => budget);
       if (!this.#reservations.take(claim.owner, budgets, expected)) {
-        throw new Error(`${claim.owner} has a reservation already`);
+        throw new Error(`${claim.owner} already has a reservation`);
       }
       tx.onRollback(() => this.release(claim.owner));
       return expected;
@@ -151,12 +160,12 @@ export class Budgets {
     }
   }
 
-  /** Gives back what is reserved for a call: once its charge is on disk, or when it costs nothing. Any number of times. */
+  /** Releases a call's reservation, once its charge is on disk or if it costs nothing. Can be called repeatedly. */
   release(owner: string): void {
     this.#reservations.release(owner);
   }
 
-  /** Charges what a call cost, in micro-credits, in the transaction of its outcome. */
+  /** Charges a call's cost, in micro-credits. MUST be called in the transaction of its outcome. */
   async charge(
     tx: Tx,
     {
@@ -181,8 +190,8 @@ export class Budgets {
   }
 
   /**
-   * Tells of a budget that was set, in the transaction that has set it, what is spent of it by that. Micro-credits; null: no
-   * budget. `agent`: whose day it is; null: it is the workspace's month.
+   * Reports the shares of a new budget that are already spent. MUST be called in the transaction that sets it.
+   * Amounts in micro-credits; null: no budget. `agent`: for a daily budget; null: for the workspace's month.
    */
   async changed(
     tx: Tx,
@@ -207,7 +216,7 @@ export class Budgets {
     await this.#tellOnce(tx, facts, (part) => facts.spent - micros >= part(facts.limit));
   }
 
-  /** @param wasReached whether a part of the budget was spent before, and told of then */
+  /** @param wasReached whether this share was spent, and reported, before */
   async #tellOnce(
     tx: Tx,
     facts: Omit<Crossing, "percent">,
@@ -219,7 +228,9 @@ export class Budgets {
     }
   }
 
-  /** What each budget has left, reservations aside; always more than 0. @throws Problem 402 `credits_exhausted` */
+  /**
+   * What is left of each budget, ignoring reservations; always more than 0. @throws Problem 402 `credits_exhausted`
+   */
   async #left(
     sql: Pick<Sql, "get">,
     { workspaceId, agent }: Spender,
@@ -231,7 +242,9 @@ export class Budgets {
       const micros = agent.creditsPerDay - (await spentToday(sql, workspaceId, agent.id, clock.now()));
       if (micros <= 0) {
         const credits = toCredits(agent.creditsPerDay);
-        throw exhausted(`The agent ${agent.name} has spent its ${credits} credits of today (UTC).`);
+        throw exhausted(
+          `The agent ${agent.name} has spent its budget of ${credits} credits for today (UTC).`,
+        );
       }
       left.push({ budget: `day:${workspaceId}:${agent.id}`, micros });
     }
@@ -239,7 +252,7 @@ export class Budgets {
       const micros = creditsPerMonth - (await spentThisMonth(sql, workspaceId, clock.now()));
       if (micros <= 0) {
         const credits = toCredits(creditsPerMonth);
-        throw exhausted(`The workspace has spent its ${credits} credits of this month (UTC).`);
+        throw exhausted(`The workspace has spent its budget of ${credits} credits for this month (UTC).`);
       }
       left.push({ budget: `month:${workspaceId}`, micros });
     }

@@ -9,7 +9,7 @@ import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { Facts, LateRecords } from "./late.ts";
 import { requireRights } from "./rights.ts";
 
-/** What a call is about, as its ledger entry shows it. */
+/** What a call is about, for its ledger entry. */
 export interface Subject {
   readonly action?: string;
   readonly agent?: string;
@@ -21,29 +21,29 @@ export interface Subject {
   readonly oversight?: Oversight;
 }
 
-/** Appends the call's entry at this point of its transaction, and answers its seq. Once a call. */
+/** Appends the call's entry at this point of its transaction and returns its seq. At most once per call. */
 export type Record = (more?: Partial<Draft>) => Promise<number>;
 
 /**
- * Somebody's decision that holds from the moment at which it was made: a stop, a cancel, signing out. Its entry goes into the
- * transaction that does what was decided, at once or, where the store cannot be written, late.
+ * A person's decision that takes effect when it is made: a stop, a cancel, signing out. Its entry is written in the
+ * transaction that carries it out, immediately or, if the store cannot be written, late.
  */
 export interface Decision {
   /** Milliseconds since the Unix epoch. */
   readonly decidedAt: number;
   facts(): Facts;
-  /** Appends the entry; one that was put off says by how many milliseconds (`detail.late_ms`). */
+  /** Appends the entry. A late entry contains its delay in milliseconds (`detail.late_ms`). */
   write(tx: Tx): Promise<void>;
-  /** The store has refused it: the call is answered before it is written. */
+  /** Marks the decision as refused by the store: the call is answered before it is written. */
   putOff(): void;
 }
 
-/** One call on its way: who makes it, and how it writes. Handlers get nothing else of the gate. */
+/** A call in progress: its caller, and how it writes. The only part of the gate that handlers see. */
 export class Call {
   readonly caller: Caller;
   readonly requestId: string;
   readonly channel: Channel;
-  /** The Gatehouses that it has passed before. */
+  /** The Gatehouses that the request has passed through before. */
   readonly via: Via;
   readonly #action: string;
   readonly #db: Db;
@@ -74,14 +74,17 @@ export class Call {
     return this.#seq;
   }
 
-  /** What it decided holds, and its entry is written once the store takes it; its answer can't wait for that. */
+  /**
+   * Whether a decision of this call has taken effect but its entry will be written later. The answer does not wait
+   * for it.
+   */
   get isPutOff(): boolean {
     return this.#isPutOff;
   }
 
   /**
-   * The same call in another workspace, where it leaves an entry of its own: for what the node's operator decides for
-   * several of them.
+   * The same call in another workspace, with an entry of its own there. For decisions of the node's operator that
+   * cover several workspaces.
    */
   elsewhere(workspace: { readonly id: number; readonly name: string }): Call {
     const caller = { ...this.caller, workspaceId: workspace.id, workspace: workspace.name };
@@ -89,15 +92,15 @@ export class Call {
     return new Call({ caller, requestId, channel, action: this.#action }, this.#db, this.#ledger, this.#late);
   }
 
-  /** Adds to what the entry will say, also when the call is refused after this. */
+  /** Adds to the call's entry, even if the call is refused later. */
   about(subject: Subject): void {
     this.#subject = { ...this.#subject, ...subject };
   }
 
   /**
-   * Refuses the call if its caller's token or session has since ended, as `sql` sees it. `commit`, `intend`, `record` and decisions
-   * ask by themselves; whoever changes or sends something in another way MUST ask, in the transaction that does it. Undefined if
-   * the answer is known at once.
+   * Refuses the call if its caller's token or session has since ended, as `sql` sees it. `commit`, `intend`, `record`
+   * and decisions call it themselves. Code that changes or sends something in another way MUST call it in the
+   * transaction that does so. Undefined if the answer is known immediately.
    * @throws Problem 401 `invalid_token`
    */
   requireRights(sql: Sql = this.#db): Promise<void> | undefined {
@@ -105,8 +108,8 @@ export class Call {
   }
 
   /**
-   * Names the person behind a decision, which is this call's entry. The decision holds from here on if nothing is awaited before it
-   * takes effect: a token that ends later does not take it back.
+   * Names the person behind a decision, which becomes this call's entry. The decision is final from here on, provided
+   * that nothing is awaited before it takes effect: the end of the token afterwards does not undo it.
    * @throws Problem 401 `invalid_token`
    */
   async decide(decision: string, clock: Clock): Promise<Decision> {
@@ -124,7 +127,8 @@ export class Call {
   }
 
   /**
-   * What the caller decides over nothing but access, such as to sign out: no oversight, and it holds as a decision does.
+   * A caller's decision about its own access, such as signing out. It is not human oversight, but takes effect like a
+   * decision.
    * @throws Problem 401 `invalid_token`
    */
   async decideOwn(facts: Facts, clock: Clock): Promise<Decision> {
@@ -156,10 +160,10 @@ export class Call {
   }
 
   /**
-   * Writes what was decided, and the decision as this call's entry, in one transaction. The caller's rights counted when it was
-   * decided: what holds already is recorded. Where the store cannot be written,
-   * both are kept and written once it can be: `isPutOff` says so.
-   * @throws Problem 503 `ledger_unavailable` where too much is kept already
+   * Carries out a decision and records it as this call's entry, in one transaction. The caller's rights are not
+   * checked again: they counted when the decision was made, and what is already in effect is recorded. If the store
+   * cannot be written, both are kept in memory and written later: see `isPutOff`.
+   * @throws Problem 503 `ledger_unavailable` if too many decisions are already waiting
    */
   async commitDecision(decision: Decision, work: (tx: Tx) => Promise<void>): Promise<void> {
     const write = async (tx: Tx) => {
@@ -167,7 +171,7 @@ export class Call {
       await decision.write(tx);
     };
     try {
-      // What was decided before comes first, in the ledger too.
+      // Earlier decisions are written first, so the ledger has them in order.
       if (this.#late.size > 0) await this.#late.flush();
       await this.#db.tx(write);
     } catch (error) {
@@ -178,7 +182,7 @@ export class Call {
   }
 
   /**
-   * Writes the decisions that wait: for a call that may undo one, and comes after it.
+   * Writes the decisions that wait. For a call that may undo one of them and so MUST follow it.
    * @throws StoreUnavailable
    */
   async commitEarlierDecisions(): Promise<void> {
@@ -186,7 +190,7 @@ export class Call {
   }
 
   /**
-   * Does the call's writing and records it, in one transaction. Where `work` does not call `record` itself, the entry
+   * Runs the call's writes and records it, in one transaction. If `work` does not call `record` itself, the entry
    * follows its writes.
    * @throws Problem 401 `invalid_token` if the caller's rights have ended; nothing is written then
    */
@@ -196,7 +200,7 @@ export class Call {
       const asked = this.requireRights(tx);
       if (asked) await asked;
       const record: Record = async (more = {}) => {
-        if (seq !== null) throw new Error("a call has one entry");
+        if (seq !== null) throw new Error("a call can have only one entry");
         seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
         return seq;
       };
@@ -209,19 +213,19 @@ export class Call {
   }
 
   /**
-   * Records that what the call asks for is about to be done; resolves with the entry's seq once it is on disk.
+   * Records that the call is about to be carried out. Resolves with the entry's seq once it is on disk.
    * @throws Problem 401 `invalid_token` if the caller's rights have ended
    */
   async intend(input: string): Promise<number> {
-    if (this.#seq !== null) throw new Error("a call has one entry");
+    if (this.#seq !== null) throw new Error("a call can have only one entry");
     const draft: Draft = { ...this.draft("allowed"), phase: "intent", input };
     this.#seq = await this.#ledger.record(this.caller.workspaceId, draft, this.#admit);
     return this.#seq;
   }
 
   /**
-   * Records a call that wrote nothing, or one that was refused.
-   * @throws Problem 401 `invalid_token` for one that has succeeded, if the caller's rights have ended
+   * Records a call that wrote nothing, or that was refused.
+   * @throws Problem 401 `invalid_token` if the outcome is `succeeded` but the caller's rights have ended
    */
   async record(outcome: Draft["outcome"], code?: string): Promise<void> {
     const admit = outcome === "succeeded" ? this.#admit : undefined;
@@ -231,7 +235,7 @@ export class Call {
   readonly #admit = (tx: Tx): Promise<void> | undefined => this.requireRights(tx);
 
   #append(tx: Tx, draft: Draft): Promise<number> {
-    if (this.#seq !== null) throw new Error("a call has one entry");
+    if (this.#seq !== null) throw new Error("a call can have only one entry");
     return this.#ledger.append(tx, this.caller.workspaceId, draft);
   }
 
@@ -256,7 +260,10 @@ export class Call {
   }
 }
 
-/** What a client names stays in the ledger for ever: only what can be an agent's name, and no secret put in its place. */
+/**
+ * What a client sends stays in the ledger for ever, so only valid agent names are recorded, and no secret sent in
+ * place of one.
+ */
 function agentOf(name: string | undefined): string | undefined {
   return name !== undefined && isAgentName(name) && redact(name) === name ? name : undefined;
 }

@@ -19,38 +19,41 @@ import type { RefusedCallers } from "./refused.ts";
 import { type RequestLimit, RequestLimiter } from "./requests.ts";
 import { invalidToken, requireRights, unauthenticated } from "./rights.ts";
 
-/** What a door offers: one of these stands beside each route. */
+/** A kind of call. Each route declares one. */
 export interface Operation {
-  /** `noun.verb`, as the ledger names it. */
+  /** `noun.verb`, as recorded in the ledger. */
   readonly action: string;
-  /** Null: what it may touch is checked on its way, thing by thing. */
+  /** Null when each resource is checked on its own, inside the handler. */
   readonly scope: NamedScope | "admin" | null;
-  /** False for streams, which do not count against the request limit; one that is refused is no stream, and counts. */
+  /** False for streams, which do not count against the request limit. A stream that is refused does count. */
   readonly counted: boolean;
-  /** Counted like another, but never refused for it: what stops work MUST get through while a flood has taken the limit. */
+  /**
+   * Counted, but never refused by the limit: a call that stops work MUST succeed even if a flood has used up the
+   * limit.
+   */
   readonly urgent?: boolean;
 }
 
-/** How the caller says who it is. */
+/** What the caller authenticates with. */
 export type Credential =
   | { readonly kind: "none" | "malformed" }
   | { readonly kind: "bearer"; readonly secret: string }
-  /** A browser that is signed in, by its cookie. */
+  /** A signed-in browser, by its cookie. */
   | { readonly kind: "session"; readonly secret: string }
-  /** A browser that is about to be: good for signing in alone, and used up there. */
+  /** A browser that is about to sign in: valid only for signing in, and only once. */
   | { readonly kind: "link"; readonly secret: string }
-  /** A page of another origin, with what may be somebody's cookie. */
+  /** A page of another origin, possibly with a user's cookie. */
   | { readonly kind: "foreign_page" }
-  /** The command line on this machine, which reads the data directory anyway. */
+  /** The command line on the same machine, which can read the data directory anyway. */
   | { readonly kind: "operator"; readonly user: string; readonly workspace: string };
 
 export interface Origin {
   readonly requestId: string;
   readonly channel: Channel;
   readonly credential: Credential;
-  /** The peer's address, to tell floods apart. */
+  /** The client's address, to count refused calls by source. */
   readonly source: string;
-  /** The Gatehouses that the request has passed before. */
+  /** The Gatehouses that the request has passed through before. */
   readonly via?: Via;
 }
 
@@ -62,33 +65,37 @@ export type Answer<T> = (
   readonly limit: RequestLimit | null;
 };
 
-/** How the first two steps of a call end where it may not go on. */
+/** The result of the first two steps if the call may not continue. */
 export type Refused = Extract<Answer<never>, { readonly ok: false }>;
 
 export interface Gate {
   /**
-   * The one way of every call: authenticate, limit, check the scope, do, record, answer. It never
-   * throws. Each transaction of the call checks again that the caller may still act (`Call`). No call succeeds before its entry is on
-   * disk: if it can't be written, the answer is 503 `ledger_unavailable`. A stop, a cancel and the end of a session alone hold from the moment at which they are decided:
-   * where their entry can't be written, they succeed without one, and it is written late.
+   * Runs every call the same way: authenticate, apply the limit, check the scope, execute, record, answer. Never
+   * throws. Each transaction of the call checks again that the caller still has its rights (`Call`). No call succeeds
+   * before its entry is on disk: if it cannot be written, the answer is 503 `ledger_unavailable`. The only exceptions
+   * are a stop, a cancel and the end of a session, which take effect when they are decided. If their entry cannot be
+   * written, they succeed without it, and it is written late.
    */
   call<T>(operation: Operation, origin: Origin, handle: (call: Call) => Promise<T>): Promise<Answer<T>>;
   /**
-   * The way of `call` in three steps, for a door whose requests hold several calls, or none: who asks, whether the
-   * workspace's limit allows so many calls, and each of them. None of them throws.
+   * The steps of `call` separately, for requests that contain several calls or none: authenticate the caller, count
+   * the calls against the workspace's limit, and run each of them. None of them throws.
    */
   identify(origin: Origin): Identified | Promise<Identified>;
   count(origin: Origin, caller: Caller, calls: number): Promise<Counted>;
   /**
-   * Asks again whether a caller may act, after something was waited for. Undefined if that is known at once. `perform` asks by itself.
+   * Checks a caller's rights again after waiting. Undefined if the answer is known immediately. `perform` does this
+   * itself.
    * @throws Problem 401 `invalid_token`
    */
   confirm(caller: Caller): Promise<void> | undefined;
-  /** When a caller's rights end, in milliseconds since the Unix epoch; infinite without an end. The time may have passed. */
+  /**
+   * When a caller's rights end, in milliseconds since the Unix epoch; infinite if they do not. May be in the past.
+   */
   rightsEnd(caller: Caller): number | Promise<number>;
-  /** Requests that a workspace may still make at once. */
+  /** Requests that the workspace can still make right now. */
   requestsLeft(workspaceId: number): number;
-  /** Refuses a call before it is asked who makes it; recorded as those of nobody knows whom are. */
+  /** Refuses a call before authenticating it. Recorded like any unauthenticated call. */
   turnAway(origin: Origin, problem: Problem): Promise<Refused>;
   perform<T>(
     operation: Operation,
@@ -119,7 +126,7 @@ export function createGate(parts: GateParts): Gate {
   const { db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log } = parts;
   const limiter = new RequestLimiter();
 
-  /** The way of every call awaits nothing that is there already: each needless hop of a busy server costs it 1 µs. */
+  /** Avoid needless awaits here: each costs a busy server about 1 µs per call. */
   function authenticate(credential: Credential): Caller | undefined | Promise<Caller | undefined> {
     switch (credential.kind) {
       case "bearer":
@@ -163,14 +170,14 @@ export function createGate(parts: GateParts): Gate {
   }
 
   /**
-   * Whether a call takes from its workspace's limit. The operator's own do not: a folder of documents that is added on the
-   * command line would leave nothing to those who work with the server.
+   * Whether a call counts against its workspace's limit. The operator's calls do not: adding a folder of documents on
+   * the command line would use up the limit for everyone else.
    */
   function isLimited({ credential }: Origin): boolean {
     return credential.kind !== "operator";
   }
 
-  /** Tells of a limit that was passed, and says whether the call is refused for it. */
+  /** Reports an exceeded limit and returns whether the call is refused. */
   async function refuses(operation: Pick<Operation, "urgent">, caller: Caller): Promise<boolean> {
     const workspace = workspaces.get(caller.workspaceId);
     const isUrgent = operation.urgent === true;
@@ -202,7 +209,7 @@ export function createGate(parts: GateParts): Gate {
     return refuse(invalidToken(), origin);
   }
 
-  /** Of nobody knows whom. */
+  /** Refuses an unauthenticated call. */
   async function refuse(error: unknown, origin: Origin): Promise<Refused> {
     let problem = toProblem(error, origin, log);
     let ledgerSeq: number | null = null;
@@ -215,7 +222,10 @@ export function createGate(parts: GateParts): Gate {
     return { ok: false, problem, ledgerSeq, limit: null };
   }
 
-  /** Not an entry each: the minute's `limit.exceeded` stands for them, or a flood would fill the disk. Never throws. */
+  /**
+   * Refused calls get no entry of their own, or a flood would fill the disk: the `limit.exceeded` entry of the minute
+   * covers them. Never throws.
+   */
   async function overLimit(
     origin: Origin,
     operation: Pick<Operation, "urgent">,
@@ -241,7 +251,7 @@ export function createGate(parts: GateParts): Gate {
     const { requestId, channel, via } = origin;
     const call = new Call({ caller, requestId, channel, via, action: operation.action }, db, ledger, late);
     try {
-      // It may have been identified long ago: a request of several calls was read since.
+      // The caller may have been authenticated a while ago, before the rest of a request with several calls was read.
       const asked = call.requireRights();
       if (asked) await asked;
       if (operation.scope !== null && !hasScope(caller.scopes, operation.scope)) {
@@ -255,7 +265,7 @@ export function createGate(parts: GateParts): Gate {
       let { ledgerSeq } = call;
       if (!problem.isRecorded) return { ok: false, problem, ledgerSeq, limit };
       try {
-        // A changed ledger can still be appended to, and it records the call that could not be answered.
+        // A changed ledger can still be appended to, so the call that could not be answered is recorded.
         const isWritable = problem.code !== "ledger_unavailable" || error instanceof LedgerChanged;
         if (ledgerSeq === null && isWritable) {
           if (!operation.counted && isLimited(origin)) {
@@ -309,18 +319,18 @@ export function createGate(parts: GateParts): Gate {
 }
 
 function rateLimited(limit: RequestLimit): Problem {
-  return new Problem("rate_limited", `The workspace may make ${limit.quota} requests a minute.`, {
+  return new Problem("rate_limited", `The workspace is limited to ${limit.quota} requests per minute.`, {
     headers: { "Retry-After": String(limit.retrySeconds) },
   });
 }
 
-/** How a call that was not made ends in the ledger. A client that left before it had asked was refused nothing. */
+/** The outcome recorded for a call that was not carried out. A client that disconnected was not denied anything. */
 function outcomeOf({ code, status }: Problem): "cancelled" | "failed" | "denied" {
   if (code === "client_closed") return "cancelled";
   return status >= 500 ? "failed" : "denied";
 }
 
-/** What may be shown of a failure. The rest goes to the log, where the request id finds it. */
+/** The part of an error that may be shown. The rest is logged with the request id. */
 function toProblem(error: unknown, origin: Origin, log: Log): Problem {
   if (error instanceof Problem) {
     if (error.cause !== undefined)
@@ -341,5 +351,5 @@ function toProblem(error: unknown, origin: Origin, log: Log): Problem {
     );
   }
   log.error("a call failed", { request_id: origin.requestId, error });
-  return new Problem("internal", "Something went wrong here. The request id finds it in the server's log.");
+  return new Problem("internal", "Something went wrong. Search the server's log for the request id.");
 }

@@ -3,24 +3,27 @@ import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 
-/** Decisions that may wait for the store, a few hundred bytes each. A stop of every agent of a large workspace fits in. */
+/**
+ * The most decisions waiting for the store, a few hundred bytes each. Enough to stop every agent of a large
+ * workspace.
+ */
 const RECORDS_LIMIT = 10_000;
 const RETRY_MS = 1_000;
 
-/** Who decided what and when, as the log says it. */
+/** Who decided what and when, for the log. */
 export type Facts = Readonly<Record<string, unknown>>;
 
-/** What is still to be written of a decision that holds already. */
+/** What is still to be written for a decision that is already in effect. */
 export interface LateRecord {
-  /** Writes what was decided, and its evidence. */
+  /** Writes the decision and its evidence. */
   readonly write: (tx: Tx) => Promise<void>;
-  /** All that is left of it, should it never be written. */
+  /** What the log contains if the decision can never be written. */
   readonly facts: Facts;
 }
 
 /**
- * Stops and cancels that took effect while the store could not be written. They are kept in memory, and written in the
- * order in which they were decided as soon as the store takes them.
+ * Decisions that took effect while the store could not be written. They are kept in memory and written in order as
+ * soon as the store can be written.
  */
 export class LateRecords {
   readonly #db: Db;
@@ -36,29 +39,32 @@ export class LateRecords {
     this.#log = log;
   }
 
-  /** Decisions that wait. */
+  /** Number of waiting decisions. */
   get size(): number {
     return this.#records.length;
   }
 
   /**
-   * Takes a decision to be written.
-   * @throws Problem 503 `ledger_unavailable` where too many wait: the decision holds until this process ends, and only the
-   *   log tells of it
+   * Keeps a decision to be written later.
+   * @throws Problem 503 `ledger_unavailable` if too many wait: the decision stays in effect until this process ends,
+   *   and only the log records it
    */
   keep(record: LateRecord): void {
     if (this.#records.length >= RECORDS_LIMIT) {
-      this.#log.error("a decision holds that will not be recorded: too many wait", record.facts);
-      throw new Problem("ledger_unavailable", "It is done, but too much waits for the ledger to record it.");
+      this.#log.error("a decision is in effect but will not be recorded: too many are waiting", record.facts);
+      throw new Problem(
+        "ledger_unavailable",
+        "The decision is in effect, but it will not be recorded: too many decisions are waiting for the ledger.",
+      );
     }
     this.#records.push(record);
-    this.#log.warn("a decision holds before it can be recorded", record.facts);
+    this.#log.warn("a decision is in effect but not recorded yet", record.facts);
     this.#retrySoon();
   }
 
   /**
    * Writes what waits, now.
-   * @throws StoreUnavailable where the store still does not take it
+   * @throws StoreUnavailable if the store still cannot be written
    */
   async flush(): Promise<void> {
     this.#writing ??= this.#write().finally(() => {
@@ -67,7 +73,7 @@ export class LateRecords {
     await this.#writing;
   }
 
-  /** Tries a last time. What cannot be written then is told to the log, and lost. @returns how many that were */
+  /** Tries a last time. Decisions that cannot be written are logged and lost. @returns the number lost */
   async stop(): Promise<number> {
     let lost = 0;
     try {
@@ -75,7 +81,7 @@ export class LateRecords {
     } catch (error) {
       for (const { facts } of this.#records.splice(0)) {
         lost += 1;
-        this.#log.error("a decision could not be recorded, and is lost", { ...facts, error });
+        this.#log.error("a decision could not be recorded and is lost", { ...facts, error });
       }
     }
     this.#cancel?.();
@@ -86,7 +92,7 @@ export class LateRecords {
   #retrySoon(): void {
     this.#cancel ??= this.#clock.after(RETRY_MS, () => {
       this.#cancel = null;
-      // That the store is still refused was told when the first of them was kept.
+      // Not logged again: `keep` has already warned.
       this.flush().catch(() => this.#retrySoon());
     });
   }
@@ -95,10 +101,10 @@ export class LateRecords {
     for (let next = this.#records[0]; next; next = this.#records[0]) {
       try {
         await this.#db.tx(next.write);
-        this.#log.info("a decision is recorded late", next.facts);
+        this.#log.info("a decision was recorded late", next.facts);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
-        this.#log.error("a decision cannot be recorded, and is lost", { ...next.facts, error });
+        this.#log.error("a decision cannot be recorded and is lost", { ...next.facts, error });
       }
       this.#records.shift();
     }

@@ -6,9 +6,9 @@ import { MOST_HOPS, type Via } from "../base/via.ts";
 const WARN_MS = 60_000;
 
 /**
- * Refuses requests that have passed this Gatehouse before: its own connectors and webhook, also by way of proxies or of other
- * Gatehouses. Such a refusal MUST NOT be recorded: an entry for each would keep the loop alive that it ends (a checkpoint's webhook
- * would write the next entry).
+ * Refuses requests that have passed through this Gatehouse before: requests of its own connectors and webhook, even
+ * by way of proxies or other Gatehouses. Such a refusal MUST NOT be recorded: each entry would keep the loop going,
+ * since a checkpoint's webhook would cause the next entry.
  */
 export class LoopGuard {
   readonly #instance: string;
@@ -22,7 +22,7 @@ export class LoopGuard {
     this.#log = log;
   }
 
-  /** The refusal of a request that has come this way; null for any other. */
+  /** The refusal for a request that has passed through before; null for any other. */
   refusal(via: Via): Problem | null {
     if (via.length === 0 || (via.length < MOST_HOPS && !via.includes(this.#instance))) return null;
     const now = this.#clock.monotonic();
@@ -34,7 +34,7 @@ export class LoopGuard {
     }
     return new Problem(
       "loop_detected",
-      `This request has passed this Gatehouse before, or ${MOST_HOPS} others: a connector or a webhook leads back.`,
+      `This request has passed through this Gatehouse before, or through ${MOST_HOPS} others: a connector or webhook leads back to it.`,
     );
   }
 }

@@ -7,21 +7,21 @@ import { MinuteTally } from "../limits/tally.ts";
 export type LimitKind = "requests" | "tasks";
 
 export interface LimitListeners {
-  /** Told of every call that went over a limit. */
+  /** Called for every call that exceeds a limit. */
   count(workspace: string, kind: LimitKind): void;
-  /** Told once a minute, as the ledger is. */
+  /** Called at most once a minute, like the ledger entry. */
   announce(workspace: Workspace, kind: LimitKind): void;
 }
 
 export interface LimitNotices {
   /**
-   * Notes that a workspace went over a limit: one ledger entry and one word in the log a minute, whichever limit comes
-   * first. Another limit passed in that minute is named by the next entry, as `also`.
+   * Reports that a workspace exceeded a limit: one ledger entry and one log line per minute, whichever limit comes
+   * first. If another limit was exceeded in that minute, the next entry names it as `also`.
    */
   exceeded(workspace: Workspace, kind: LimitKind): Promise<void>;
 }
 
-/** Workspaces told apart in one minute; past that they share one key. */
+/** Workspaces counted separately per minute. Beyond that, they share one key. */
 const KEY_LIMIT = 20_000;
 
 export function createLimitNotices(
@@ -31,7 +31,7 @@ export function createLimitNotices(
   { count, announce }: LimitListeners,
 ): LimitNotices {
   const tally = new MinuteTally(KEY_LIMIT);
-  /** Of each workspace that was over a limit: what the last entry named, and the other one if it was passed since. */
+  /** For each workspace that exceeded a limit: the limit in the last entry, and the other one if exceeded since. */
   const said = new Map<string, LimitKind>();
   const unsaid = new Map<string, LimitKind>();
   return {

@@ -8,19 +8,19 @@ export interface OpenBudgetsParts extends Omit<BudgetParts, "crossed"> {
   readonly ledger: Ledger;
   readonly log: Log;
   readonly announcements: Pick<Announcements, "budgetWarning" | "budgetSpent">;
-  /** Told of each crossing once it is on disk, for the metrics and who looks on. */
+  /** Called for each crossing once it is on disk, for the metrics and the feed. */
   crossed(crossing: Crossing): void;
 }
 
-/** Budgets, with what is said of them. */
+/** Creates the budgets and their notices. */
 export function openBudgets(parts: OpenBudgetsParts): Budgets {
   const { workspaces, clock, toolPrices } = parts;
   return new Budgets({ workspaces, clock, toolPrices, crossed: createNotices(parts) });
 }
 
 /**
- * What is said of a budget that is nearly spent, or spent: an entry and a word to the webhook in the transaction of the
- * charge, or of the change of the budget, so that each crossing is told once whatever happens, and a line in the log.
+ * Reports a budget that is nearly or completely spent: an entry and a webhook event in the transaction of the charge
+ * or of the budget's change, so each crossing is reported exactly once, and a log line.
  */
 function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
   const { ledger, workspaces, log, announcements, crossed } = parts;
@@ -30,7 +30,7 @@ function createNotices(parts: OpenBudgetsParts): BudgetParts["crossed"] {
     await ledger.append(tx, workspaceId, {
       phase: "single",
       action: isSpent ? "limit.exceeded" : "budget.warn",
-      // What is spent was allowed; each call that is refused from now on has an entry of its own.
+      // What has been spent was allowed. Each call refused from now on has its own entry.
       outcome: "allowed",
       channel: "system",
       actor: "system",

@@ -3,7 +3,7 @@ import type { Channel, Draft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { MinuteTally } from "../limits/tally.ts";
 
-/** Sources told apart in one minute; past that they are counted together. */
+/** Sources counted separately per minute. Beyond that, they are counted together. */
 const SOURCE_LIMIT = 1_000;
 
 export interface RefusedCall {
@@ -13,16 +13,16 @@ export interface RefusedCall {
 }
 
 export interface RefusedCallers {
-  /** Records the first refusal of a source in a minute (answering its seq) and counts the others (null). */
+  /** Records a source's first refusal in a minute and returns its seq. Counts the others and returns null. */
   note(workspaceId: number, call: RefusedCall, code: string): Promise<number | null>;
-  /** Records what was counted in minutes that are over. Called every few seconds. */
+  /** Records the counts of past minutes. Called every few seconds. */
   sweep(workspaceId: number): Promise<void>;
 }
 
-/** Calls of nobody knows whom: a flood of them must neither fill the ledger nor go unrecorded. */
+/** Records refused unauthenticated calls: a flood of them must neither fill the ledger nor go unrecorded. */
 export function createRefusedCallers(ledger: Pick<Ledger, "record">, clock: Clock): RefusedCallers {
   const tally = new MinuteTally(SOURCE_LIMIT);
-  /** Counts of minutes that are over, until they are on disk. */
+  /** Counts of past minutes that are not on disk yet. */
   const unsaid = new Map<string, number>();
 
   function keep(source: string, count: number): void {

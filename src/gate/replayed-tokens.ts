@@ -17,7 +17,7 @@ export interface ReplayedTokensParts {
   workspaceIds(): readonly number[];
 }
 
-/** What the ledger says of a token. */
+/** What the ledger records about a token. */
 interface TokenHistory {
   isRevoked: boolean;
   rotations: number;
@@ -26,11 +26,11 @@ interface TokenHistory {
 const ACTIONS = ["token.revoke", "token.rotate"] as const;
 
 /**
- * Ends tokens whose rows are from before their revocation or their last rotation. Such a row was put back: its seal fits, since the
- * server has written it once, and the ledger has what came after it.
+ * Ends tokens whose rows date from before their revocation or last rotation. Someone restored such a row: its seal
+ * matches, since the server once wrote it, but the ledger shows what happened since.
  *
- * `check` goes by the ledger's index, which takes milliseconds. `start` does the same in the background by entries that are held
- * against the signed tree, 1 ms for 256 of them, and so finds what a changed index hides.
+ * `check` uses the ledger's index, which takes milliseconds. `start` repeats the check in the background with entries
+ * verified against the signed tree (1 ms per 256 entries), and so finds what a changed index hides.
  */
 export class ReplayedTokens {
   readonly #parts: ReplayedTokensParts;
@@ -41,7 +41,7 @@ export class ReplayedTokens {
     this.#parts = parts;
   }
 
-  /** MUST come before anybody is let in. */
+  /** MUST be called before any caller is admitted. */
   async check(): Promise<void> {
     const { db, workspaceIds } = this.#parts;
     for (const id of workspaceIds()) await this.#examine(id, (action) => indexedEntries(db, id, action));
@@ -63,9 +63,11 @@ export class ReplayedTokens {
       try {
         await this.#examine(id, (action) => lists.read(id, { action }, span));
       } catch (error) {
-        // Named by the lists, where it is.
+        // The lists report where it has changed.
         if (error instanceof LedgerChanged) continue;
-        log.warn("whether revoked tokens were put back is looked at by the next start", { error });
+        log.warn("could not check for restored tokens that had been revoked; the next start checks again", {
+          error,
+        });
         return;
       }
     }

@@ -1,7 +1,7 @@
 import type { Workspace } from "../access/workspaces.ts";
 import { type Bucket, type BucketRule, fullBucket, left, take } from "../limits/bucket.ts";
 
-/** What the limiter says of one counted request; the door turns it into headers. */
+/** The limiter's result for a counted request, which becomes response headers. */
 export interface RequestLimit {
   readonly quota: number;
   readonly remaining: number;
@@ -10,7 +10,7 @@ export interface RequestLimit {
   readonly exceeded: boolean;
 }
 
-/** One token bucket a workspace: as many tokens as requests a minute, refilled evenly. */
+/** One token bucket per workspace: its capacity is the requests per minute, refilled evenly. */
 export class RequestLimiter {
   readonly #buckets = new Map<number, Bucket>();
 
@@ -28,7 +28,7 @@ export class RequestLimiter {
     };
   }
 
-  /** Requests that the workspace may still make at once. */
+  /** Requests that the workspace can still make right now. */
   left(workspace: Workspace, now: number): number {
     const rule = ruleOf(workspace);
     return left(this.#buckets.get(workspace.id) ?? fullBucket(rule, now), rule, now);

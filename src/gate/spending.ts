@@ -1,19 +1,19 @@
 import { timestamp } from "../base/clock.ts";
 import type { Sql, Tx } from "../store/db.ts";
 
-/** In the place of an agent's id: what was spent by nobody who acts as an agent. Agents' ids begin at 1. */
+/** Replaces an agent's id for callers that act as no agent. Agents' ids begin at 1. */
 const NO_AGENT = 0;
 const DAY_CHARACTERS = 10;
 const MONTH_CHARACTERS = 7;
 
-/** An agent's day after something was added to it. Micro-credits. */
+/** An agent's spending today, after a charge. Micro-credits. */
 export interface DaySpent {
   readonly spent: number;
-  /** The agent's budget as this transaction sees it; null: it has none, is archived, or there is no agent. */
+  /** The agent's budget as this transaction sees it. Null: no budget, no agent, or the agent is archived. */
   readonly limit: number | null;
 }
 
-/** Adds what a call cost to the present day (UTC) of its agent, or of the workspace alone where `agentId` is null. */
+/** Adds a call's cost to today's spending (UTC) of its agent, or only of the workspace if `agentId` is null. */
 export async function recordSpending(
   tx: Tx,
   workspaceId: number,
@@ -28,11 +28,11 @@ export async function recordSpending(
        (SELECT credits_per_day FROM agents WHERE agents.workspace_id = $1 AND agents.id = $2 AND archived_at IS NULL) AS "limit"`,
     [workspaceId, agentId ?? NO_AGENT, dayOf(now), micros],
   );
-  if (!row) throw new Error("what was spent was not answered");
+  if (!row) throw new Error("recording a charge returned no row");
   return row;
 }
 
-/** Micro-credits that an agent has spent in the present day (UTC). */
+/** Micro-credits that an agent has spent today (UTC). */
 export async function spentToday(
   sql: Pick<Sql, "get">,
   workspaceId: number,
@@ -46,7 +46,7 @@ export async function spentToday(
   return row?.credits ?? 0;
 }
 
-/** Micro-credits that a workspace has spent in the present month (UTC). */
+/** Micro-credits that a workspace has spent this month (UTC). */
 export async function spentThisMonth(
   sql: Pick<Sql, "get">,
   workspaceId: number,

@@ -149,7 +149,7 @@ function failure(
   }
   log.error("a request failed outside the gate", { request_id: requestId, error });
   return problemResponse(
-    new Problem("internal", "Something went wrong here. The request id finds it in the server's log."),
+    new Problem("internal", "Something went wrong. Search the server's log for the request id."),
     headers,
     requestId,
   );

@@ -59,7 +59,7 @@ function markSealed({ key, log }: SealedRowsParts): void {
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     log.warn(
-      "secrets.key does not record that it has sealed rows: anyone who can write the database could remove the seals, and the next start would seal altered rows; let this user write the data directory for one start",
+      "secrets.key does not record that it has sealed rows: anyone who can write the database could remove the seals, and the next start would seal altered rows; make the data directory writable for this user for one start",
       { error },
     );
   }

@@ -1,9 +1,12 @@
-/** How many may be held at once, and how many may wait. */
+/** How many slots can be held at once, and how many calls can wait. */
 export interface FairSlotsOptions {
   readonly slots: number;
-  /** The last slots, for workspaces that hold none: whoever holds the others, a call of another workspace finds one. */
+  /**
+   * The last slots, reserved for workspaces that hold none. However many slots the others hold, a call of another
+   * workspace finds one.
+   */
   readonly keptForOthers: number;
-  /** Calls of one workspace that may wait, and of all. */
+  /** The most waiting calls of one workspace; `waiting`: of all workspaces. */
   readonly waitingPerWorkspace: number;
   readonly waiting: number;
 }
@@ -14,14 +17,14 @@ interface SlotCall {
 }
 
 /**
- * Slots that workspaces share. A slot that comes free goes to the waiting workspace that holds the fewest, of several to the
- * one that came first; its own calls are served in the order in which they came. Memory only.
+ * Slots shared by workspaces. A released slot goes to the waiting workspace that holds the fewest; among equals, to
+ * the one that has waited longest. Calls of the same workspace are served in order. In memory.
  */
 export class FairSlots {
   readonly #options: FairSlotsOptions;
-  /** Slots of each workspace that holds any. */
+  /** Slots held by each workspace that holds any. */
   readonly #held = new Map<number, number>();
-  /** The waiting calls of each workspace that has any. A workspace that was served goes to the end. */
+  /** Waiting calls of each workspace that has any. A workspace goes to the end once served. */
   readonly #waiting = new Map<number, Set<SlotCall>>();
   #taken = 0;
   #size = 0;
@@ -39,12 +42,12 @@ export class FairSlots {
   }
 
   /**
-   * Resolves to the function that gives the slot back, which MUST be called and may be called again; to null when too many
-   * calls wait already. Rejects with the signal's reason.
+   * Resolves to a function that releases the slot, which MUST be called and can be called again. Resolves to null if
+   * too many calls are waiting already. Rejects with the signal's reason.
    */
   async enter(workspaceId: number, signal?: AbortSignal): Promise<(() => void) | null> {
     signal?.throwIfAborted();
-    // Whoever waits may be kept from the last slots, which this workspace may have.
+    // Other workspaces may be waiting because they cannot use the reserved slots. This one can.
     if (!this.#waiting.has(workspaceId) && this.#mayTake(workspaceId)) return this.#take(workspaceId);
     const line = this.#waiting.get(workspaceId) ?? new Set();
     const { waiting, waitingPerWorkspace } = this.#options;

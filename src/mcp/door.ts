@@ -118,7 +118,7 @@ export class McpDoor {
       this.#parts.log.error("an MCP request failed", { request_id: asked.requestId, error });
       const problem = new Problem(
         "internal",
-        "Something went wrong here. The request id finds it in the server's log.",
+        "Something went wrong. Search the server's log for the request id.",
       );
       return { limit: null, ledgerSeq: null, outcome: { problem } };
     }

@@ -18,10 +18,10 @@ export function frameOf(body: Uint8Array): Uint8Array {
   return Buffer.concat([frameHead(body.length), body]);
 }
 
-/** UTF-16 code units that are encoded between two looks at other work. */
+/** UTF-16 code units encoded at a time, before other work gets its turn. */
 const SLICE = 256 * 1024;
 
-/** A frame whose body is a text in UTF-8, in pieces that are each made when they are asked for. */
+/** Yields a frame whose body is a text in UTF-8, in pieces created on demand. */
 export function* textFrame(text: string): Generator<Uint8Array> {
   yield frameHead(Buffer.byteLength(text));
   for (let from = 0; from < text.length; ) {
@@ -74,7 +74,7 @@ export class FrameReader {
 
   #begin(): void {
     const length = new DataView(this.#head.buffer).getUint32(0, true);
-    if (length > this.#most) throw new BrokenFrame(`a frame of ${length} bytes`);
+    if (length > this.#most) throw new BrokenFrame(`a frame of ${length} bytes is too large`);
     this.#headLength = 0;
     this.#bodyLength = 0;
     this.#body = new Uint8Array(length);

@@ -7,7 +7,7 @@ const FEW_FILES = 32;
 
 export interface JobFailure {
   readonly message: string;
-  /** The request's field at fault, where it is the user's to mend. */
+  /** The request's field at fault, if the user can fix it. */
   readonly field: string | null;
   /** The store could not be read. */
   readonly isStore: boolean;
@@ -42,7 +42,7 @@ export function tookTooLong(ms: number): JobOverLimit {
 
 /** Client connections have used up the descriptors that the job needs. */
 export function outOfOpenFiles(): Problem {
-  return new Problem("rate_limited", "The server has too many open connections for this now.", {
+  return new Problem("rate_limited", "The server has too many open connections. Try again shortly.", {
     headers: { "Retry-After": "1" },
   });
 }

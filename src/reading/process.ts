@@ -4,26 +4,29 @@ import { limitOwnResources, openOwnMemory, watchMemory } from "./own-limits.ts";
 import type { ReadingAnswer, ReadingFailure, ReadingService } from "./protocol.ts";
 
 const OUTPUT = 1;
-/** Bytes of a request's frame: a document of 50 MiB, with room for what is known of it. */
+/** The most bytes of a request's frame: a document of 50 MiB and its metadata. */
 const MOST_REQUEST = 64 * 1024 * 1024;
-/** A process that has used up this part of its room reads nothing else: each document has nearly the same room. */
+/**
+ * A process that has used up this share of its memory reads no further document, so every document has nearly the
+ * same memory.
+ */
 const USED_UP = 1 / 4;
 const OUT_OF_MEMORY = /^RangeError: Out of memory/;
 
 /**
- * Serves a process that reads documents, one after the other: requests on standard input, answers on standard output. It ends
- * itself when it takes more memory than `ceiling` bytes, having said so, and when standard input ends.
+ * Serves a process that reads documents one after the other: requests on standard input, answers on standard output.
+ * It ends itself if it uses more than `ceiling` bytes of memory, after reporting that, and when standard input ends.
  */
 export async function serveReading<Request, Result extends object>(
   service: ReadingService<Request, Result>,
   ceiling: number,
 ): Promise<void> {
-  // A signal for the whole group, such as Ctrl-C, is for the server: it waits for what is being read.
+  // A signal to the whole group, such as Ctrl-C, is meant for the server, which waits for documents being read.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
   await service.load();
   const out = Bun.stdout.writer();
   const input = Bun.stdin.stream().getReader();
-  // Both open what they need with the first use.
+  // Both open their descriptors at the first use, before opening is forbidden.
   let next = input.read();
   const memory = openOwnMemory();
   limitOwnResources(ceiling);
@@ -39,7 +42,7 @@ export async function serveReading<Request, Result extends object>(
     for (const body of frames.push(part.value)) {
       if (head === null) head = body;
       else {
-        // The next request comes after this one's answer.
+        // The next request arrives only after this answer.
         void answer(service.decodeRequest(head, body));
         head = null;
       }
@@ -66,7 +69,7 @@ export async function serveReading<Request, Result extends object>(
   }
 }
 
-/** At once, also while the thread is in the middle of a document. */
+/** Ends the process immediately, even while the thread is reading a document. */
 function end(): void {
   process.kill(process.pid, "SIGKILL");
 }
@@ -77,7 +80,7 @@ function answerOf<Result extends object>(
   ceiling: number,
 ): ReadingAnswer<Result> {
   if (!isFailure(read)) return { result: read, isLast };
-  // The kernel may have refused memory before `watchMemory` has looked.
+  // The kernel may have refused memory before `watchMemory` checked.
   return { failure: OUT_OF_MEMORY.test(read.message) ? overCeiling(ceiling) : read, isLast };
 }
 

@@ -145,9 +145,9 @@ export class ReaderProcess<Request, Result> {
         if (this.#received > MOST_ANSWER) break;
       }
     } catch (error) {
-      this.end(new ReaderFailed("a reading process sent something else than an answer", { cause: error }));
+      this.end(new ReaderFailed("a reading process sent an invalid answer", { cause: error }));
     }
-    // Its output has been read by now, which would end with a report that memory ran out.
+    // By now its output has been read completely, including any report that memory ran out.
     this.end();
     await stderr;
     this.#lose();

@@ -22,7 +22,7 @@ export interface ReaderPoolOptions<Request, Result> {
 
 /** How long a workspace counts as costly after one of its documents was given up. */
 const COSTLY_MS = 600_000;
-/** Workspaces that are remembered as costly; the one that became so first goes. */
+/** The most workspaces remembered as costly. Beyond that, the oldest is forgotten. */
 const MOST_COSTLY = 1_000;
 
 /**
@@ -38,7 +38,7 @@ export class ReaderPool<Request, Result> {
   readonly #idle = new Map<ReaderProcess<Request, Result>, ReturnType<typeof setTimeout>>();
   /** Number of documents being read for each workspace. */
   readonly #busy = new Map<number, number>();
-  /** When each costly workspace became so. */
+  /** When each costly workspace became costly. */
   readonly #costly = new Map<number, number>();
   #running = 0;
   #isStopped = false;

@@ -1,22 +1,22 @@
 import { Problem } from "../base/errors.ts";
 
-/** One piece of work that waits for its workspace's turn. */
+/** A piece of work waiting for its workspace's turn. */
 export interface Turn {
   readonly workspaceId: number;
-  /** Aborted when the caller has left: a turn that has not come by then is given up. */
+  /** Aborted when the caller has left. A turn that has not come by then is given up. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface TurnLimits {
-  /** Turns of one workspace that may wait; past that its next call is refused. */
+  /** The most waiting turns of one workspace. Beyond that, its next call is refused. */
   readonly perWorkspace: number;
-  /** Turns of all workspaces that may wait. */
+  /** The most waiting turns of all workspaces. */
   readonly total: number;
 }
 
 /**
- * A queue in which workspaces take turns, one job each. A workspace's own jobs are served in the order in which they came.
- * A workspace that has had its turn is the last of the round, so nobody waits behind another workspace's hundred jobs.
+ * A queue in which workspaces take turns, one job each. A workspace's own jobs are served in order. A workspace that
+ * has had its turn goes to the end of the round, so no workspace waits behind a hundred jobs of another one.
  */
 export class WorkspaceRoundRobin<Job extends Turn> {
   readonly #limits: TurnLimits;
@@ -55,7 +55,7 @@ export class WorkspaceRoundRobin<Job extends Turn> {
     this.#size += 1;
   }
 
-  /** Takes the job whose turn it is, of the workspaces that may have one now; undefined when none waits. */
+  /** Takes the next job of the workspaces that may run one. Undefined if none is waiting. */
   take(mayRun: (workspaceId: number) => boolean = () => true): Job | undefined {
     for (const [workspaceId, waiting] of this.#round) {
       if (!mayRun(workspaceId)) continue;
@@ -68,7 +68,7 @@ export class WorkspaceRoundRobin<Job extends Turn> {
     return undefined;
   }
 
-  /** False if the job does not wait. */
+  /** Removes a waiting job. False if it is not waiting. */
   remove(job: Job): boolean {
     const waiting = this.#round.get(job.workspaceId);
     const place = waiting?.indexOf(job) ?? -1;
@@ -79,7 +79,7 @@ export class WorkspaceRoundRobin<Job extends Turn> {
     return true;
   }
 
-  /** Takes all jobs out. */
+  /** Removes and returns all jobs. */
   drain(): Job[] {
     const jobs = [...this.#round.values()].flat();
     this.#round.clear();
@@ -88,14 +88,14 @@ export class WorkspaceRoundRobin<Job extends Turn> {
   }
 }
 
-/** The refusal of a call for which a queue has no place. */
+/** The refusal of a call that finds the queue full. */
 export function queueFull(): Problem {
-  return new Problem("queue_full", "The server has as much waiting as it can hold.", {
+  return new Problem("queue_full", "The server's queue is full. Try again later.", {
     headers: { "Retry-After": "1" },
   });
 }
 
-/** Ends a call whose caller left before its turn came. Nothing was refused, so it is recorded as cancelled. */
+/** Ends a call whose caller left before its turn. Nothing was denied, so it is recorded as cancelled. */
 export function gaveUpTurn(): Problem {
   return new Problem("client_closed", "The client closed the connection before its turn came.");
 }

@@ -1,54 +1,52 @@
 import type { RowSeals } from "./seals/seals.ts";
 
 /**
- * The store as everything above it sees it: asynchronous, in SQL that SQLite and PostgreSQL both speak (`$1` parameters,
- * `RETURNING`, `ON CONFLICT`), times as integers of milliseconds, JSON as text. What cannot be common is SQLite's alone: the
- * vault's tables of vectors (`vault/rows/spaces.ts`), its index in the workers, and the search for quotes
- * (`tasks/quoted.ts`).
+ * The store's interface: asynchronous, in SQL that SQLite and PostgreSQL share (`$1` parameters, `RETURNING`, `ON
+ * CONFLICT`), with times as integer milliseconds and JSON as text. Three things are specific to SQLite: the vault's
+ * vector tables (`vault/rows/spaces.ts`), its index in the workers, and the search for quotes (`tasks/quoted.ts`).
  */
 export type SqlValue = string | number | null | Uint8Array;
 
 export interface Sql {
-  /** Tells whether rows that carry authority are as this server has written them. */
+  /** Checks that rows carrying authority are as this server wrote them. */
   readonly seals: RowSeals;
-  /** All rows. The caller names the row's shape and MUST select exactly its columns. */
+  /** Returns all rows. The caller names the row's shape and MUST select exactly its columns. */
   all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]>;
   get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined>;
-  /** Runs one writing statement and answers how many rows it changed. */
+  /** Runs one writing statement and returns the number of rows it changed. */
   run(sql: string, params?: readonly SqlValue[]): Promise<number>;
 }
 
 export interface Tx extends Sql {
-  /** Called when what this transaction wrote does not last, so that memory kept beside the store can follow. */
+  /** Called if this transaction's writes are undone, so state kept in memory can follow. */
   onRollback(undo: () => void): void;
-  /** Called once what this transaction wrote is on disk, before its `tx` resolves. */
+  /** Called once this transaction's writes are on disk, before its `tx` resolves. */
   onCommit(done: () => void): void;
 }
 
 export interface TxOptions {
   /**
-   * The work runs one writing statement at most, and nothing else of it can fail after that: it needs no savepoint of its
-   * own within the group.
+   * The work runs at most one writing statement and cannot fail after it, so it needs no savepoint within the group.
    */
   readonly single?: boolean;
   /**
-   * It is written even where the store's file is not in its place any more, as long as it has a name somewhere: for the
-   * evidence of just that.
+   * Written even if the store's file has been moved, as long as some name still leads to it. For recording that very
+   * fact.
    */
   readonly displaced?: boolean;
 }
 
 /**
- * What has become of a file of the store, as seen by its path: it has another name now, another file is there instead, it
- * has no name any more, or nobody can look.
+ * What happened to a file of the store, judged by its path: it has another name, another file has its name, it has no
+ * name any more, or the path cannot be checked.
  */
 export type FileChange = "moved" | "replaced" | "deleted" | "unreachable";
 
-/** What others did to the store behind this program's back. */
+/** Something that another process did to the store. */
 export type Disturbance =
-  /** `commits`: how often something had been committed by others when this program looked; at least so many times. */
+  /** `commits`: commits by others, at least this many (several between two looks count as one). */
   | { readonly kind: "foreign_write"; readonly commits: number }
-  /** `log`: what was committed last, and is not in the database's own file yet. `returned`: it is in its place again. */
+  /** `log`: the newest commits, which are not in the database file yet. `returned`: the file is back in its place. */
   | {
       readonly kind: "file_moved";
       readonly file: "database" | "log";
@@ -57,46 +55,46 @@ export type Disturbance =
 
 export interface Db extends Sql {
   /**
-   * Runs `work` and resolves once what it wrote is on disk (synced). Transactions that arrive while another group is
-   * being written are committed together with one sync; each still succeeds or fails alone.
+   * Runs `work` and resolves once its writes are on disk (synced). Transactions that arrive while a group is being
+   * written are committed together, with one sync. Each still succeeds or fails by itself.
    *
    * `work` MUST await nothing but its own `tx`: every other writer waits for it.
    *
-   * @throws StoreUnavailable when the store cannot be written (disk full, read-only, I/O error); nothing lasts then.
+   * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error). Nothing is kept then.
    * @throws whatever `work` throws, after its writes are undone.
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
   /**
-   * Runs `work` at the end of each group of transactions, before the group is committed: what it writes lasts with all of
-   * them or not at all. When `work` throws, the group is lost. Its `onCommit` comes before those of the group. One `work` at
-   * most, which MUST be quick, and await nothing but its own `tx`.
+   * Runs `work` at the end of each group of transactions, before the group's commit, so its writes succeed or fail
+   * with the group. If `work` throws, the whole group is undone. Its `onCommit` runs before those of the group. Only
+   * one `work` can be registered. It MUST be quick and MUST await nothing but its own `tx`.
    */
   beforeCommit(work: (tx: Tx) => Promise<void>): void;
   /**
-   * Takes what was deleted or overwritten so far out of every file of the store, the log included.
-   * @returns false where somebody reads all the time, and it has to be asked for again.
+   * Removes deleted and overwritten data from every file of the store, including the log.
+   * @returns false if readers never paused long enough; call it again later
    */
   forget(): Promise<boolean>;
-  /** Whether the process that had the store last did not close it: what it had deleted may be in its files still. */
+  /** Whether the last process did not close the store. Data that it deleted may still be in the files. */
   readonly wasLeftOpen: boolean;
 
   /**
-   * Writes the whole store anew, where it has `most` bytes or less: nobody else is served meanwhile, some 4 ms a megabyte.
-   * `forget` overwrites rows; where the engine had moved a row before, a copy of it may be left in a part of a page that is
-   * not used any more, and goes with this alone.
-   * @returns false where the store is larger, or somebody else has it for seconds
+   * Rewrites the whole store if it has at most `most` bytes. The process serves nothing else during a rewrite: about
+   * 4 ms per megabyte. `forget` overwrites deleted rows, but if SQLite had moved a row before, a copy can remain in
+   * unused parts of a page. Only a rewrite removes it.
+   * @returns false if the store is larger, or another process holds the file for seconds
    */
   rewrite(most: number): Promise<boolean>;
   /**
-   * Looks whether others have written to the store, moved, replaced or deleted its file, and answers what is new since the
-   * last look. While the file is not in its place, everything that would be written is refused with `StoreUnavailable`:
-   * the next start would not find it. Where the store cannot be read now, what others have written is seen at a later look.
+   * Checks whether others have written to the store or moved, replaced or deleted its files, and returns what is new
+   * since the last check. While a file is out of place, all writes are refused with `StoreUnavailable`, since the
+   * next start would not find them. If the store cannot be read now, foreign commits are reported by a later check.
    */
   disturbances(): Promise<readonly Disturbance[]>;
   close(): Promise<void>;
 }
 
-/** The store cannot be written now. What was asked for did not happen. */
+/** The store cannot be written or read now. The request was not carried out. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 

@@ -3,10 +3,13 @@ import { join } from "node:path";
 import { OperatorError } from "../base/errors.ts";
 
 const DATABASE_FILE = "gatehouse.db";
-/** What Gatehouse itself writes, apart from key files, which are refused if others may use them. */
+/** The files that Gatehouse writes, except key files: those are refused if others may use them. */
 const OWN_FILES = /^(?:gatehouse\.(?:db|lock)(?:-[a-z]+)?|server\.json|admin\.token)$/;
 
-/** Makes the data directory, readable by its owner alone; one that exists keeps its mode. @throws OperatorError */
+/**
+ * Creates the data directory, accessible only to its owner. An existing directory keeps its mode. @throws
+ * OperatorError
+ */
 export function prepareDirectory(directory: string): void {
   try {
     const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -15,25 +18,27 @@ export function prepareDirectory(directory: string): void {
     if (error instanceof Error && "code" in error && error.code === "EEXIST") {
       throw new OperatorError(
         `${directory} is a file, not a directory`,
-        "name another data directory with --data",
+        "choose another data directory with --data",
       );
     }
     throw new OperatorError(
-      `the data directory ${directory} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
-      "name one that this user may write with --data or GATEHOUSE_DATA",
+      `the data directory ${directory} cannot be created: ${error instanceof Error ? error.message : String(error)}`,
+      "choose one that this user can write to, with --data or GATEHOUSE_DATA",
     );
   }
 }
 
-/** Whether others than its owner may look into it: it holds a configuration with keys, and everybody's prompts. */
+/**
+ * Whether anyone but the owner may access the directory. It contains a configuration with keys, and everybody's
+ * prompts.
+ */
 export function isOpenToOthers(directory: string): boolean {
   return (statSync(directory).mode & 0o077) !== 0;
 }
 
 /**
- * Takes access to Gatehouse's own files away from everybody but their owner: a copy of a data directory may have brought other modes
- * along.
- * @returns the names of files that stay open to others, since they belong to another user
+ * Restricts Gatehouse's own files to their owner. A copied data directory may have files with other modes.
+ * @returns the names of files that stay open to others because they belong to another user
  */
 export function closeFiles(directory: string): string[] {
   return readdirSync(directory).filter((name) => {

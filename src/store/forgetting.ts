@@ -3,7 +3,10 @@ import type { Log } from "../base/log.ts";
 import type { Db } from "./db.ts";
 
 const FORGET_MS = 2_000;
-/** So long after a deletion a small store is written anew (some 60 ms); a larger one when the process ends in order. */
+/**
+ * Delay after a deletion before a small store is rewritten (about 60 ms). A larger one is rewritten at an orderly
+ * shutdown.
+ */
 const REWRITE_MS = 5_000;
 const REWRITE_BYTES = 16 * 1024 * 1024;
 const REWRITE_AT_END_BYTES = 64 * 1024 * 1024;
@@ -15,15 +18,15 @@ export interface ForgettingParts {
 }
 
 /**
- * Sees to it that what was deleted leaves every file of the store: documents, and payloads. One for all who delete, so
- * that the store is written anew once for all that they deleted.
+ * Removes deleted documents and payloads from every file of the store. Shared by all callers that delete, so one
+ * rewrite serves all their deletions.
  */
 export class Forgetting {
   readonly #parts: ForgettingParts;
   #rewriting: Promise<void> = Promise.resolve();
   #cancelForget: (() => void) | null = null;
   #cancelRewrite: (() => void) | null = null;
-  /** Something was deleted since the store was written anew. */
+  /** Something has been deleted since the last rewrite. */
   #isStale = false;
   #stopped = false;
 
@@ -31,14 +34,14 @@ export class Forgetting {
     this.#parts = parts;
   }
 
-  /** What a process that died had deleted may be in the log still, and in pages: nobody can tell any more. */
+  /** After a crash, deleted data may still be in the log and in pages, and nothing records whether it is. */
   start(): void {
     if (!this.#parts.db.wasLeftOpen) return;
     this.forgetSoon();
     this.deleted();
   }
 
-  /** Told after something was deleted: the store will be written anew. */
+  /** Reports a deletion: the store will be rewritten. */
   deleted(): void {
     this.#isStale = true;
     if (this.#cancelRewrite !== null || this.#stopped) return;
@@ -48,15 +51,17 @@ export class Forgetting {
     });
   }
 
-  /** Empties the log of what was deleted; later, where somebody reads all the time. Never throws. */
+  /** Removes deleted data from the log, or retries later if readers keep it in use. Never throws. */
   async forget(): Promise<void> {
     const done = await this.#parts.db.forget().catch(() => false);
     if (done) return;
-    this.#parts.log.warn("what was deleted stays in the log until its readers leave");
+    this.#parts.log.warn(
+      "deleted data stays in the write-ahead log until its readers finish; it will be tried again",
+    );
     this.forgetSoon();
   }
 
-  /** As `forget`, for what nobody waits for. */
+  /** As `forget`, in the background. */
   forgetSoon(): void {
     if (this.#cancelForget !== null || this.#stopped) return;
     this.#cancelForget = this.#parts.clock.after(FORGET_MS, () => {
@@ -65,7 +70,10 @@ export class Forgetting {
     });
   }
 
-  /** Does what is owed. Resolves when nothing is written any more; MUST follow the end of all who delete. */
+  /**
+   * Does outstanding work. Resolves when nothing is being written. MUST be called after everything that deletes has
+   * stopped.
+   */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelRewrite?.();
@@ -76,14 +84,14 @@ export class Forgetting {
     if (isOwed) await this.#parts.db.forget().catch(() => false);
   }
 
-  /** Never throws: what could not be done now is done after the next deletion, or at the end. */
+  /** Never throws: if it fails, it is retried after the next deletion or at shutdown. */
   async #rewrite(most: number): Promise<boolean> {
-    // Before it begins: what is deleted meanwhile makes it stale again.
+    // Set before the rewrite begins, so a deletion during it marks the store stale again.
     this.#isStale = false;
     try {
       if (await this.#parts.db.rewrite(most)) return true;
     } catch (error) {
-      this.#parts.log.warn("the store will be written anew later", { error });
+      this.#parts.log.warn("the store could not be rewritten; it will be tried again", { error });
     }
     this.#isStale = true;
     return false;

@@ -13,12 +13,12 @@ import {
 import { dirname } from "node:path";
 import { OperatorError } from "../base/errors.ts";
 
-/** A key is far shorter; anything longer is something else. */
+/** A key is far shorter. A longer file contains something else. */
 const KEY_FILE_LIMIT = 256;
 
 /**
- * The content of a file that holds a key, as `read` understands it; undefined where there is no file.
- * @throws OperatorError where it can't be read, others than its owner may use it, or `read` makes nothing of it
+ * Reads a file that contains a key, decoded by `read`. Undefined if there is no file.
+ * @throws OperatorError if the file cannot be read, anyone but its owner may use it, or `read` returns undefined
  */
 export function readKeyFile<Key>(
   path: string,
@@ -27,52 +27,55 @@ export function readKeyFile<Key>(
 ): Key | undefined {
   let descriptor: number;
   try {
-    // A pipe in its place would be waited for.
+    // O_NONBLOCK: opening a pipe would otherwise block.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
-    throw unusable(path, `cannot be opened (${codeOf(error)})`, "let this user read it");
+    throw unusable(path, `cannot be opened (${codeOf(error)})`, "make it readable for this user");
   }
   try {
     const stats = fstatSync(descriptor);
     const { mode } = stats;
-    if (!stats.isFile()) throw unusable(path, "is not a file", "remove what stands in its place");
+    if (!stats.isFile()) throw unusable(path, "is not a file", "move it away, then try again");
     if ((mode & 0o077) !== 0) {
       const shown = (mode & 0o777).toString(8).padStart(4, "0");
-      throw unusable(path, `may be used by others than its owner (mode ${shown})`, `run chmod 600 ${path}`);
+      throw unusable(path, `is accessible to other users (mode ${shown})`, `run chmod 600 ${path}`);
     }
     const content = Buffer.alloc(KEY_FILE_LIMIT);
     const length = readSync(descriptor, content, 0, KEY_FILE_LIMIT, 0);
     const key = read(content.toString("latin1", 0, length));
     content.fill(0);
     if (key !== undefined) return key;
-    throw unusable(path, "holds no key", hint);
+    throw unusable(path, "does not contain a key", hint);
   } finally {
     closeSync(descriptor);
   }
 }
 
 /**
- * Makes a file with a key, mode 0600. It is written and synced under another name first: whatever happens, a file of
- * this name holds a whole key.
- * @throws OperatorError, also where there is a file already
+ * Creates a key file with mode 0600. It is written and synced under another name first, so a file of this name always
+ * contains a whole key.
+ * @throws OperatorError, also if the file already exists
  */
 export function makeKeyFile(path: string, content: string): void {
   const draft = `${path}.new`;
   try {
     writeDraft(draft, content);
-    // Not a rename: that would overwrite a key which somebody put there meanwhile.
+    // Not a rename, which would overwrite a key that someone else has just put there.
     linkSync(draft, path);
     rmSync(draft);
     syncDirectory(dirname(path));
   } catch (error) {
-    throw unusable(path, `cannot be made (${codeOf(error)})`, "let this user write the data directory");
+    throw unusable(
+      path,
+      `cannot be created (${codeOf(error)})`,
+      "make the data directory writable for this user",
+    );
   }
 }
 
 /**
- * Puts another content in the place of a file that holds a key, mode 0600. At each moment there is a file of this name that
- * holds a whole key.
+ * Replaces the content of a key file, mode 0600. A file of this name with a whole key exists at every moment.
  * @throws OperatorError
  */
 export function replaceKeyFile(path: string, content: string): void {
@@ -83,11 +86,15 @@ export function replaceKeyFile(path: string, content: string): void {
     syncDirectory(dirname(path));
   } catch (error) {
     removeDraft(draft);
-    throw unusable(path, `cannot be written (${codeOf(error)})`, "let this user write the data directory");
+    throw unusable(
+      path,
+      `cannot be written (${codeOf(error)})`,
+      "make the data directory writable for this user",
+    );
   }
 }
 
-/** A draft holds the key. If it cannot be removed, the next write replaces it. */
+/** Removes a draft, which contains the key. If that fails, the next write replaces it. */
 function removeDraft(draft: string): void {
   try {
     rmSync(draft, { force: true });
@@ -97,7 +104,7 @@ function removeDraft(draft: string): void {
 }
 
 function writeDraft(draft: string, content: string): void {
-  // Left by a process that died before the draft got its name: nobody has used it.
+  // Left by a process that died before renaming it, so the key in it was never used.
   rmSync(draft, { force: true });
   const descriptor = openSync(draft, "wx", 0o600);
   try {
@@ -108,7 +115,10 @@ function writeDraft(draft: string, content: string): void {
   }
 }
 
-/** A name has to last as well: what was sealed or signed with a key that a power cut took away is lost. */
+/**
+ * Syncs a directory, so a new name survives a power cut. Otherwise everything sealed or signed with a new key would
+ * be lost with it.
+ */
 export function syncDirectory(directory: string): void {
   const descriptor = openSync(directory, "r");
   try {

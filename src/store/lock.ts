@@ -11,11 +11,11 @@ export interface DirectoryLock {
 }
 
 /**
- * Takes the data directory for this process, or answers null when another one has it. The lock is SQLite's own exclusive
- * lock on a small file beside the database: the operating system gives it back when its holder dies, so nothing stale
- * is ever left, and a copied directory carries no lock.
+ * Locks the data directory for this process. Returns null if another process has it. The lock is SQLite's exclusive
+ * lock on a small file beside the database. The operating system releases it when its holder dies, so it is never
+ * stale, and a copied directory is not locked.
  *
- * @throws OperatorError when the directory cannot be written
+ * @throws OperatorError if the directory cannot be written
  */
 export function lockDirectory(directory: string): DirectoryLock | null {
   let database: Database | undefined;
@@ -37,12 +37,12 @@ export function lockDirectory(directory: string): DirectoryLock | null {
   };
 }
 
-/** The data directory belongs to another process now. */
+/** Another process has locked the data directory. */
 export class DirectoryInUse extends OperatorError {
   constructor(directory: string) {
     super(
-      `another process has the data directory ${directory}`,
-      "stop it, or name another directory with --data",
+      `another process is using the data directory ${directory}`,
+      "stop it, or choose another directory with --data",
     );
   }
 }
@@ -53,15 +53,15 @@ function unwritable(directory: string, error: unknown): unknown {
   if (code === "SQLITE_FULL") {
     return new OperatorError(
       `the disk of the data directory ${directory} is full`,
-      "make room on it, then try again",
+      "free some space on it, then try again",
     );
   }
   if (code === "SQLITE_NOTADB") {
     const file = join(directory, LOCK_FILE);
-    return new OperatorError(`the file ${file} is not a lock of Gatehouse`, "move it away, then try again");
+    return new OperatorError(`the file ${file} is not a Gatehouse lock file`, "move it away, then try again");
   }
   return new OperatorError(
     `the data directory ${directory} cannot be written: ${error.message} (${code})`,
-    "name one that this user may write with --data or GATEHOUSE_DATA",
+    "choose one that this user can write to, with --data or GATEHOUSE_DATA",
   );
 }

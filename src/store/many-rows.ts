@@ -1,4 +1,4 @@
-/** `INSERT INTO <into> VALUES ($1, …), (…)` for so many rows of so many columns. `into` names the table and its columns. */
+/** Builds `INSERT INTO <into> VALUES ($1, …), (…)` for several rows. `into` names the table and its columns. */
 export function insertRowsSql(into: string, columns: number, rows: number): string {
   const row = (index: number) =>
     `(${Array.from({ length: columns }, (_, column) => `$${index * columns + column + 1}`).join(", ")})`;

@@ -1,11 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { Db } from "./db.ts";
 
-/** SQLite writes nothing where a value stays the same: twice in one millisecond it would prove nothing. */
+/**
+ * SQLite writes nothing if the value stays the same, so a second check in the same millisecond would prove nothing.
+ */
 const CHANGE = "UPDATE meta SET value = CASE value WHEN $1 THEN $1 || '+' ELSE $1 END WHERE key = 'ready'";
 
 /**
- * Proves that a transaction can be committed and synced, changing nothing that anybody reads.
+ * Proves that a transaction can be committed and synced, without changing anything that is read elsewhere.
  * @throws StoreUnavailable
  */
 export async function proveWritable(db: Pick<Db, "run">, clock: Clock): Promise<void> {

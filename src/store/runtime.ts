@@ -3,7 +3,7 @@ import { join } from "node:path";
 import Type from "typebox";
 import { validator } from "../base/schema.ts";
 
-/** Where the running server is, and the secret by which it knows the command line of this machine. */
+/** The address of the running server, and the secret by which it recognises the command line on the same machine. */
 export interface Runtime {
   readonly pid: number;
   readonly url: string;
@@ -18,7 +18,7 @@ const runtime = validator(
   ),
 );
 
-/** Readable by its owner alone; replaced as a whole, so that no one reads half of it. */
+/** Writes the file, readable only by its owner. It is replaced as a whole, so no reader sees half of it. */
 export function writeRuntime(directory: string, value: Runtime): void {
   const path = join(directory, FILE);
   const draft = `${path}.${process.pid}`;
@@ -26,7 +26,7 @@ export function writeRuntime(directory: string, value: Runtime): void {
   renameSync(draft, path);
 }
 
-/** What the running server wrote; null when there is nothing of the kind. */
+/** Reads what the running server wrote. Null if there is no valid file. */
 export function readRuntime(directory: string): Runtime | null {
   try {
     const value: unknown = JSON.parse(readFileSync(join(directory, FILE), "utf8"));

@@ -5,21 +5,29 @@ import { OperatorError } from "../base/errors.ts";
 import { type RandomSource, systemRandom } from "../base/ids.ts";
 import { makeKeyFile, readKeyFile, replaceKeyFile } from "./key-file.ts";
 
-/** The key that secrets at rest are encrypted with, and that rows are sealed with. The bytes stay inside of the KeyObject, which prints none of them. */
+/**
+ * The key that encrypts secrets at rest and seals rows. Its bytes stay inside the KeyObject, which never prints them.
+ */
 export interface SecretKey {
   readonly secret: KeyObject;
-  /** Tells one key from another and nothing about it. 8 bytes. */
+  /** Identifies the key without revealing anything about it. 8 bytes. */
   readonly id: Uint8Array;
-  /** Where it is kept, for a backup's warning: without it, a copy of the database opens no secret. */
+  /**
+   * Where the key is kept, for the warning in a backup: without the key, a copy of the database cannot decrypt any
+   * secret.
+   */
   readonly from: "setting" | "file";
-  /** Whether rows of this data directory were sealed with a key before. */
+  /** Whether rows of this data directory have been sealed with a key. */
   readonly hasSealed: boolean;
-  /** Records that. MUST come once the rows are on disk. @throws OperatorError when it cannot be written */
+  /**
+   * Records that rows have been sealed. MUST be called once they are on disk. @throws OperatorError if it cannot be
+   * written
+   */
   markSealed(): void;
 }
 
 export interface KeyPlace {
-  /** The setting `master_key`; where it is set, no file is read or made. */
+  /** The setting `master_key`. If set, no key file is read or created. */
   readonly masterKey: string | undefined;
   readonly dataDir: string;
   readonly random?: RandomSource;
@@ -29,19 +37,19 @@ export const KEY_BYTES = 32;
 export const KEY_ID_BYTES = 8;
 const KEY_FILE = "secrets.key";
 /**
- * Stands before the key once rows are sealed. Whoever can write the database and not read this file cannot take it away, and so
- * cannot pass made-up rows for those of a version that sealed none.
+ * Precedes the key in its file once rows are sealed. Anyone who can write the database, but cannot read this file,
+ * cannot remove the mark, so forged rows cannot pass as rows from a version without seals.
  */
 const MARK = "This key has sealed rows of the database.\n";
-/** Stands for the mark when the key is a setting, which this program cannot write. */
+/** Replaces the mark if the key is a setting, which this program cannot write. */
 const MARK_FILE = "master_key.sealed";
 const ID_DOMAIN = "gatehouse secret key id v1\n";
 
 /**
- * The configured key, else the one of `secrets.key` in the data directory, which the first call makes (mode 0600). The
- * directory has to be there, and locked by this process.
+ * The configured key, or else the key in `secrets.key` in the data directory, which is created on first use (mode
+ * 0600). The directory MUST exist and be locked by this process.
  *
- * @throws OperatorError where the key or its file cannot be used
+ * @throws OperatorError if the key or its file cannot be used
  */
 export function openSecretKey({ masterKey, dataDir, random = systemRandom }: KeyPlace): SecretKey {
   if (masterKey !== undefined) {
@@ -49,7 +57,7 @@ export function openSecretKey({ masterKey, dataDir, random = systemRandom }: Key
     if (bytes) return settingKey(bytes, join(dataDir, MARK_FILE));
     throw new OperatorError(
       "master_key is not 32 bytes in base64, base64url or hex",
-      "make one with `openssl rand -base64 32`",
+      "create one with `openssl rand -base64 32`",
       2,
     );
   }
@@ -57,16 +65,19 @@ export function openSecretKey({ masterKey, dataDir, random = systemRandom }: Key
   return fileKey(readKey(path) ?? makeKey(path, random), path);
 }
 
-/** The key, if there is one already: makes no file. @throws OperatorError */
+/** The key if there already is one. Creates no file. @throws OperatorError */
 export function findSecretKey(place: KeyPlace): SecretKey | undefined {
   const exists = place.masterKey !== undefined || existsSync(join(place.dataDir, KEY_FILE));
   return exists ? openSecretKey(place) : undefined;
 }
 
-/** 32 bytes as 64 hexadecimal digits, or as 43 base64 characters of either alphabet, padded or not; undefined for others. */
+/**
+ * Decodes 32 bytes from 64 hexadecimal digits, or from 43 base64 or base64url characters with or without padding.
+ * Undefined for anything else.
+ */
 export function decodeKey(text: string): Uint8Array | undefined {
   if (/^[0-9A-Fa-f]{64}$/.test(text)) return Buffer.from(text, "hex");
-  // The last character carries four bits, so that its two low ones are zero.
+  // The last character carries four bits, so its two low bits are zero.
   const base64 = /^(?:[A-Za-z0-9+/]{42}|[A-Za-z0-9_-]{42})[AEIMQUYcgkosw048]=?$/;
   return base64.test(text) ? Buffer.from(text, "base64") : undefined;
 }
@@ -106,7 +117,7 @@ function settingKey(bytes: Uint8Array, markPath: string): SecretKey {
       } catch (error) {
         throw new OperatorError(
           `the file ${markPath} cannot be written (${error instanceof Error ? error.message : "unknown"})`,
-          "let this user write the data directory",
+          "make the data directory writable for this user",
         );
       }
     },
@@ -130,7 +141,7 @@ function readKey(path: string): KeyFile | undefined {
   return readKeyFile(
     path,
     parseKeyFile,
-    "put the backup of it back; without it, remove the file, run `gatehouse reseal`, and add the connectors again",
+    "restore it from a backup; if there is none, remove the file, run `gatehouse reseal`, and add the connectors again",
   );
 }
 

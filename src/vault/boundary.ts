@@ -36,7 +36,10 @@ async function memoryOf(
   if (!agent)
     return wished === undefined ? EVERYTHING : (await agents.get(workspaceId, wished, sql)).memoryScope;
   if (wished !== undefined && wished !== agent.name) {
-    throw new Problem("agent_forbidden", `This token acts as ${agent.name} and sees as it alone.`);
+    throw new Problem(
+      "agent_forbidden",
+      `This token acts as ${agent.name} and sees only what that agent sees.`,
+    );
   }
   // By id, because the name may belong to another agent by now.
   const acting = await agents.byId(workspaceId, agent.id, sql);

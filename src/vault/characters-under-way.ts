@@ -1,17 +1,17 @@
 import { queueFull } from "../reading/workspace-round-robin.ts";
 import type { PrepareRequest } from "./messages.ts";
 
-/** Characters of all documents that are being written, from their call to its answer. */
+/** The most characters of all documents being written, from their call to its answer. */
 const MOST = 128 * 1024 * 1024;
-/** And of one workspace's: others always find room. A workspace's only document is taken however long it is. */
+/** The most for one workspace, so others always have room. Its only document is accepted however long it is. */
 const MOST_OF_A_WORKSPACE = 32 * 1024 * 1024;
 
-/** Bounds the memory of documents that wait to be read, are read, or are written. */
+/** Limits the memory of documents that wait to be read, are being read, or are being written. */
 export class CharactersUnderWay {
   readonly #byWorkspace = new Map<number, number>();
   #total = 0;
 
-  /** @throws Problem 429 `queue_full` when the documents under way are too much already */
+  /** @throws Problem 429 `queue_full` if the documents in progress are too large already */
   async within<Result>(
     { workspaceId, content }: { readonly workspaceId: number; readonly content: PrepareRequest["content"] },
     work: () => Promise<Result>,

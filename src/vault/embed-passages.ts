@@ -6,27 +6,27 @@ import type { Space } from "./rows/spaces.ts";
 import { vectorTable } from "./rows/vector-table.ts";
 import { embeddedText } from "./terms/embedded-text.ts";
 
-/** Equal passages looked for before other calls get in between: each look takes some 30 µs of the loop. */
+/** Lookups of equal passages before other calls get a turn: each takes about 30 µs of the event loop. */
 const LOOKS_AT_ONCE = 32;
 
-/** A passage, as far as its vector depends on it. */
+/** The parts of a passage that determine its vector. */
 export interface Wanted {
   readonly title: string;
   readonly text: string;
-  /** Of title and text: equal passages have equal vectors. */
+  /** Hash of title and text: equal passages have equal vectors. */
   readonly hash: Uint8Array;
 }
 
-/** Where passages lie. */
+/** The location of passages. */
 export interface Place {
   readonly workspaceId: number;
   readonly scope: string;
 }
 
 /**
- * The vectors that a model gives, in order; null for a text that it refuses, whatever is done. Equal passages of a scope are
- * asked for once: what is known is not asked for again. Of other scopes nothing is known here, or the time of an answer would
- * tell whether a guessed text lies in one of them.
+ * Returns the model's vectors, in order; null for a text that the model refuses however it is sent. Equal passages of
+ * a scope are embedded once, and stored vectors are reused. Vectors of other scopes are never reused, or the response
+ * time would reveal whether a guessed text exists there.
  * @throws EmbeddingFailed
  */
 export async function vectorsOf(

@@ -11,7 +11,11 @@ export const METADATA_KEY =
 export const SEARCH_MODES = ["hybrid", "keyword", "vector"] as const;
 
 export const ScopePath = Type.String({ pattern: MEMORY_SCOPE, maxLength: MEMORY_SCOPE_LENGTH });
-export const SourceUri = Type.String({ minLength: 1, maxLength: 2_000, description: "Where it comes from." });
+export const SourceUri = Type.String({
+  minLength: 1,
+  maxLength: 2_000,
+  description: "Where the document comes from.",
+});
 export const DocumentId = Type.String({ minLength: 1, maxLength: 64, description: "doc_…" });
 
 const MetadataValues = Type.Record(
@@ -21,7 +25,7 @@ const MetadataValues = Type.Record(
 );
 
 export const SEARCH_FIELDS = {
-  query: Type.String({ minLength: 1, maxLength: 100_000, description: "What is looked for." }),
+  query: Type.String({ minLength: 1, maxLength: 100_000, description: "What to search for." }),
   top_k: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
   scopes: Type.Optional(
     Type.Array(ScopePath, { minItems: 1, maxItems: 32, description: "Narrow the search to these paths." }),
@@ -29,7 +33,11 @@ export const SEARCH_FIELDS = {
   filter: Type.Optional(MetadataValues),
   mode: Type.Optional(Type.Enum([...SEARCH_MODES])),
   max_chars: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 10_000_000, description: "Characters of all passages together." }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 10_000_000,
+      description: "The most characters of all passages together.",
+    }),
   ),
 };
 
@@ -39,7 +47,7 @@ export const DOCUMENT_FIELDS = {
       minLength: 1,
       maxLength: 64,
       description:
-        "doc_…: of the document to replace. A caller that sees everything may also choose a new document's id.",
+        "doc_…: the document to replace. A caller that sees everything may also choose the id of a new document.",
     }),
   ),
   title: Type.String({ minLength: 1, maxLength: 1_000, pattern: "\\S" }),

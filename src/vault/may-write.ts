@@ -6,7 +6,7 @@ import { findScope } from "./rows/documents.ts";
 /** @throws Problem 403 `scope_forbidden` */
 export function holdInside(boundary: Boundary, scope: string): void {
   if (!isInside(boundary, scope))
-    throw new Problem("scope_forbidden", "This is outside of what may be written.");
+    throw new Problem("scope_forbidden", "This scope is outside the caller's boundary.");
 }
 
 /** The fields of a write that identify the document. */
@@ -38,6 +38,6 @@ export function seesEverything(boundary: Boundary): boolean {
 export function notNameable(): Problem {
   return new Problem(
     "scope_forbidden",
-    "This id is not the id of a document that may be replaced. Leave out `id` to write a new document.",
+    "There is no document with this id that you may replace. Leave out `id` to write a new document.",
   );
 }

@@ -3,18 +3,21 @@ import type { JobFailure } from "../reading/job-errors.ts";
 
 export type { JobFailure };
 
-/** What the vault's workers are asked and answer. All of it passes `postMessage`: plain values and bytes. */
+/**
+ * Requests and answers of the vault's workers. They are sent with `postMessage`, so they contain only plain values
+ * and bytes.
+ */
 
 export type SearchMode = "hybrid" | "keyword" | "vector";
 
-/** A metadata value: what a filter compares with. */
+/** A metadata value, as compared by a filter. */
 export type MetadataValue = string | number | boolean;
 export type Metadata = Readonly<Record<string, MetadataValue>>;
 
-/** Vectors to search: the space they are in, and the question's own where a model made it. */
+/** The space to search, and the question's own vector if a model computed it. */
 export interface VectorQuestion {
   readonly space: number;
-  /** Null: the space is `builtin/lexical`'s, and the worker makes the vector itself. */
+  /** Null for `builtin/lexical`, whose vector the worker computes itself. */
   readonly vector: Float32Array | null;
 }
 
@@ -24,17 +27,17 @@ export interface SearchRequest {
   readonly query: string;
   readonly topK: number;
   readonly mode: SearchMode;
-  /** Hashes of the names and values that a document must have, all of them. */
+  /** Hashes of the names and values that a document MUST have, all of them. */
   readonly filter: readonly Uint8Array[];
-  /** Characters of all passages together at most. */
+  /** The most characters of all passages together. */
   readonly maxCharacters: number | null;
-  /** After so many milliseconds a document counts half. */
+  /** After this many milliseconds, a document's score is halved. */
   readonly recency: { readonly halfLifeMs: number; readonly now: number } | null;
   readonly explain: boolean;
   readonly vectors: VectorQuestion | null;
 }
 
-/** Where a passage stood in one part of the search, from 1; null where that part did not find it. */
+/** A passage's rank in one part of the search, from 1. Null if that part did not find it. */
 export interface PartExplained {
   readonly rank: number | null;
   readonly score: number;
@@ -43,9 +46,9 @@ export interface PartExplained {
 export interface Explained {
   readonly keyword: PartExplained | null;
   readonly vector: PartExplained | null;
-  /** What the score was multiplied with for the document's age. */
+  /** The factor applied for the document's age. */
   readonly recency: number | null;
-  /** Passages that say the same and were left out for this one. */
+  /** Near-duplicates that this passage represents. */
   readonly duplicates: readonly string[];
 }
 
@@ -65,14 +68,14 @@ export interface FoundPassage {
 
 export interface SearchAnswer {
   readonly passages: readonly FoundPassage[];
-  /** What was really done. */
+  /** The mode actually used. */
   readonly mode: SearchMode;
   readonly corrected: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A document to be read, cut into passages and indexed. */
 export interface PrepareRequest {
-  /** The key that the document will have. */
+  /** The key of the new document. */
   readonly document: number;
   readonly title: string;
   readonly content:
@@ -83,12 +86,12 @@ export interface PrepareRequest {
 export interface PreparedPassage {
   readonly start: number;
   readonly end: number;
-  /** SHA-256 of title and text, its first 16 bytes: equal passages are embedded once. */
+  /** SHA-256 of title and text, first 16 bytes. Equal passages are embedded once. */
   readonly hash: Uint8Array;
 }
 
 export interface PreparedDocument {
-  /** SHA-256 of what was sent. */
+  /** SHA-256 of the content as sent. */
   readonly contentHash: Uint8Array;
   /** UTF-16 code units. */
   readonly characters: number;
@@ -96,7 +99,7 @@ export interface PreparedDocument {
   readonly pages: readonly { readonly start: number; readonly text: string }[];
   readonly passages: readonly PreparedPassage[];
   readonly segments: readonly SegmentBytes[];
-  /** One `builtin/lexical` vector a passage, one after the other; all zeros for a passage without words. */
+  /** The `builtin/lexical` vectors of all passages in sequence; all zeros for a passage without words. */
   readonly vectors: Float32Array;
 }
 
@@ -105,7 +108,7 @@ export interface SegmentBytes {
   readonly bytes: Uint8Array;
 }
 
-/** Segments that take the place of others. */
+/** Segments that replace others. */
 export interface SegmentChange {
   readonly removed: readonly number[];
   readonly added: readonly SegmentBytes[];
@@ -118,7 +121,7 @@ export interface WithoutRequest {
 
 export interface CompactRequest {
   readonly scopeId: number;
-  /** No document has come for a while. */
+  /** No document has been added for a while. */
   readonly isQuiet: boolean;
 }
 
@@ -127,28 +130,31 @@ export interface VectorsRequest {
   readonly keys: readonly number[];
 }
 
-/** What a worker can be asked, and what it answers. */
+/** The jobs of a worker, with their requests and answers. */
 export interface VaultJobs {
   search: { request: SearchRequest; answer: SearchAnswer };
   prepare: { request: PrepareRequest; answer: PreparedDocument };
   without: { request: WithoutRequest; answer: SegmentChange };
   compact: { request: CompactRequest; answer: SegmentChange };
-  /** `builtin/lexical` vectors as the index holds them; null for a passage without words, undefined where it is not there. */
+  /**
+   * `builtin/lexical` vectors from the index. Null for a passage without words, undefined if the index does not
+   * contain it.
+   */
   vectors: { request: VectorsRequest; answer: readonly (Float32Array | null | undefined)[] };
 }
 
 export type JobName = keyof VaultJobs;
 
-/** The first message a worker gets. */
+/** The first message to a worker. */
 export interface WorkerSetup {
   readonly database: string;
-  /** Path of sqlite-vec, or null where this platform has none. */
+  /** The path of sqlite-vec. Null if this platform has none. */
   readonly extension: string | null;
-  /** Bytes of the index that it may keep in memory. */
+  /** Bytes of the index that it may cache. */
   readonly cacheBytes: number;
 }
 
-/** One job, with the request that belongs to its name. */
+/** A job with the request for its name. */
 export type JobMessage = {
   [Name in JobName]: {
     readonly id: number;
@@ -161,5 +167,5 @@ export type JobReply =
   | { readonly id: number; readonly ok: true; readonly answer: unknown }
   | { readonly id: number; readonly ok: false; readonly failure: JobFailure };
 
-/** Asks a worker to close what it has open, since it is not needed any more; it says the same when that is done. */
+/** Tells an idle worker to close what it has open. It answers with the same message when done. */
 export const LEAVE = "leave";

@@ -27,16 +27,16 @@ import { type Announce, type WriteRequest, type Written, writeDocument } from ".
 
 const SEARCH_MS = 30_000;
 const MERGE_MS = 60_000;
-/** Enough to leave the thread no pause between two searches. */
+/** Enough that the thread never pauses between two searches. */
 const SEARCHES_AT_ONCE = 2;
 const SEARCHES_WAITING = { perWorkspace: 500, total: 4_000 };
 const MERGES_WAITING = { perWorkspace: 1_000, total: 10_000 };
-/** So long a search waits for its question's vector; words are searched without it. */
+/** How long a search waits for its question's vector. Without it, only words are searched. */
 const QUERY_MS = 2_000;
-/** A thread that has read many documents keeps some 40 MB; one that searches has the index in memory. */
+/** A thread that has read many documents retains about 40 MB. A searching thread has the index in memory. */
 const IDLE_MS = 5_000;
 const SEARCHER_IDLE_MS = 600_000;
-/** The index of some 150,000 passages. */
+/** Enough for the index of about 150,000 passages. */
 const SEARCH_CACHE_BYTES = 96 * 1024 * 1024;
 const MERGE_CACHE_BYTES = 8 * 1024 * 1024;
 
@@ -48,27 +48,27 @@ export interface VaultOptions {
   readonly random: RandomSource;
   /** MUST be stopped after the vault. */
   readonly forgetting: Forgetting;
-  /** The database's file, for the workers' own connections. */
+  /** The database file, for the workers' own connections. */
   readonly database: string;
-  /** Where sqlite-vec was loaded from; null where there is none. */
+  /** The path that sqlite-vec was loaded from. Null if it is missing. */
   readonly extension: string | null;
-  /** The workers' program: `worker.ts` beside this file, as it can be found when it runs. */
+  /** The workers' program: `worker.ts` beside this file, as it can be located at run time. */
   readonly program: URL;
-  /** The program's entry, which reading processes are started with. */
+  /** The program's entry, which starts reading processes. */
   readonly main: URL;
   readonly reading: VaultSettings;
   readonly embedder: Embedder | null;
   /**
-   * A model that was configured before, for as long as its vectors are searched; null where its provider is not there any
-   * more.
+   * Returns a previously configured model, as long as its vectors are searched. Null if its provider is no longer
+   * configured.
    */
   readonly formerEmbedder: (model: string) => Promise<Embedder | null>;
-  /** Told of each document that was written or deleted, once that is on disk. */
+  /** Called for each written or deleted document, once that is on disk. */
   documentChanged(change: DocumentChange): void;
 }
 
 export type SearchOptions = Omit<SearchRequest, "vectors" | "filter"> & {
-  /** Names and values that a document's metadata must have, all of them. */
+  /** Names and values that a document's metadata MUST have, all of them. */
   readonly filter: Metadata;
 };
 
@@ -76,22 +76,22 @@ export interface ListFilter {
   readonly sourceUri?: string | undefined;
 }
 
-/** A workspace's documents: written, searched and removed inside of boundaries. */
+/** A workspace's documents: written, searched and removed inside boundaries. */
 export interface Vault {
-  /** Removes what an earlier process left unfinished, and begins to fill in vectors. */
+  /** Removes what an earlier process left unfinished, and starts filling in vectors. */
   start(): Promise<void>;
-  /** Ends the workers, and resolves when nothing is written any more. */
+  /** Ends the workers. Resolves when nothing is being written. */
   stop(): Promise<void>;
   /**
-   * `signal`: aborted when the caller has left; a search whose turn has not come by then is not made.
-   * @throws Problem 429 `queue_full` when too many searches wait
+   * `signal`: aborted when the caller has left. A search that is still waiting then is not run.
+   * @throws Problem 429 `queue_full` if too many searches are waiting
    */
   search(options: SearchOptions, signal?: AbortSignal): Promise<SearchAnswer>;
   /** @throws see `writeDocument` */
   write(request: WriteRequest, commit: Commit, announce: Announce): Promise<Written>;
-  /** @throws Problem 404 `not_found`, also for a document outside of the boundary */
+  /** @throws Problem 404 `not_found`, also for a document outside the boundary */
   find(workspaceId: number, boundary: Boundary, id: string): Promise<VaultDocument>;
-  /** A document's text, or the stretch from `start` up to `end`. */
+  /** A document's text, or its range from `start` to before `end`. */
   text(document: VaultDocument, start?: number, end?: number): Promise<string>;
   list(
     workspaceId: number,
@@ -100,7 +100,10 @@ export interface Vault {
     limit: number,
     before: string | undefined,
   ): Promise<VaultDocument[]>;
-  /** The scopes inside that documents lie in, by path, after the path `after`; one more than `limit` when there are more. */
+  /**
+   * Scopes inside the boundary that contain documents, by path, after the path `after`. Returns one more than `limit`
+   * if there are more.
+   */
   scopes(
     workspaceId: number,
     boundary: Boundary,
@@ -108,7 +111,7 @@ export interface Vault {
     after: string | undefined,
   ): Promise<VaultScope[]>;
   /**
-   * Hides a document in one transaction with the call's evidence, then takes it out of every file of the store.
+   * Hides a document in one transaction with the call's evidence, then removes it from every file of the store.
    * @throws Problem 404 `not_found`
    */
   remove(workspaceId: number, boundary: Boundary, id: string, commit: Commit): Promise<void>;
@@ -161,7 +164,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   const underWay = new CharactersUnderWay();
   const writeParts = { ...parts, remover, filler, newKey: () => ++lastKey };
 
-  /** While another model's space is filled, the old one still answers, if its model can be asked. */
+  /** While another model's space is being filled, the old model still answers if it is available. */
   async function formerOf(space: Space | undefined): Promise<Embedder | null> {
     if (!space || space.name === LEXICAL_SPACE || space.name === embedder?.space) return null;
     const made = await options.formerEmbedder(space.name.slice(0, space.name.indexOf("|")));
@@ -173,7 +176,8 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   }
 
   async function find(workspaceId: number, boundary: Boundary, id: string): Promise<VaultDocument> {
-    // The scope first: to count what a document outside still waits for would take time that tells of it.
+    // The scope is checked first: counting the missing vectors of a document outside the boundary would take time
+    // that reveals its existence.
     const scope = isId("doc", id) ? await findScope(db, workspaceId, id) : undefined;
     if (scope === undefined || !isInside(boundary, scope)) throw notThere(id);
     const document = await findDocument(db, workspaceId, spaces.active?.id ?? 0, id);
@@ -182,13 +186,13 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     return document;
   }
 
-  /** Null where no vectors can be searched now: the words still are. */
+  /** Null if vectors cannot be searched now. Words still are. */
   async function vectorsFor({ workspaceId, query }: SearchOptions): Promise<VectorQuestion | null> {
     const space = spaces.active;
     if (!space || space.dimensions === 0 || !spaces.isAvailable) return null;
     if (space.name === LEXICAL_SPACE) return { space: space.id, vector: null };
     const asked = embedderOf(space);
-    // The model that filled this space is not configured any more, and the new one's is not full yet.
+    // The model that filled this space is no longer configured, and the new model's space is not full yet.
     if (asked === null) return null;
     if (filler.isResting(space)) return null;
     const tooLong = new AbortController();
@@ -197,7 +201,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       const [vector] = await asked.embed([query], "query", { workspaceId, signal: tooLong.signal });
       filler.recovered(space);
       if (vector?.length === space.dimensions) return { space: space.id, vector };
-      log.error("the embedding model is not the one that it was; words are searched", { model: asked.model });
+      log.error("the embedding model has changed; only words are searched", { model: asked.model });
     } catch (error) {
       if (!(error instanceof EmbeddingFailed || tooLong.signal.aborted)) throw error;
       const reason = error instanceof EmbeddingFailed ? error.reason : "slow";
@@ -276,7 +280,7 @@ function notThere(id: string): Problem {
 }
 
 async function highestKey(db: Db): Promise<number> {
-  // Also past documents that are gone: a key never comes back.
+  // Deleted documents count too: keys are never reused.
   const row = await db.get<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'vault_documents'");
   return row?.seq ?? 0;
 }

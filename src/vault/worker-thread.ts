@@ -4,25 +4,27 @@ import { type Job, JobQueue, queueClosed } from "../reading/job-queue.ts";
 import type { Turn, TurnLimits } from "../reading/workspace-round-robin.ts";
 import { type JobName, type JobReply, LEAVE, type VaultJobs, type WorkerSetup } from "./messages.ts";
 
-/** How long a thread may take to close its connection before it is ended all the same. */
+/** How long a thread may take to close its connection before it is terminated. */
 const LEAVE_MS = 1_000;
 
-/** What a thread says that cannot read its program, since connections took the last descriptors. */
+/** The error of a thread that cannot read its program because connections took the last descriptors. */
 const OUT_OF_FILES = /^\w*:? ?(?:EMFILE|ENFILE)\b/;
 
 export interface WorkerThreadOptions {
   readonly program: URL;
   readonly setup: WorkerSetup;
-  /** How long one job may take. The worker does them in turn: the time begins when the one before is done. */
+  /**
+   * The time limit for one job. The worker runs jobs in sequence, so the time starts when the previous job is done.
+   */
   readonly timeoutMs: number;
   /**
-   * Jobs that are handed to the worker before it has answered the first of them. They are done whoever comes after them, so
-   * this is how many jobs a workspace may have to wait for when its turn has come.
+   * Jobs sent to the worker before it has answered the first of them. They run before any later job, so a workspace
+   * whose turn has come may have to wait for this many.
    */
   readonly atOnce: number;
-  /** Jobs that may wait; past that a call is refused. */
+  /** Limits on waiting jobs. Beyond them, calls are refused. */
   readonly waiting: TurnLimits;
-  /** After so long without a job the thread is ended, and gives back what memory it took; the next job starts another. */
+  /** After this long without a job, the thread is ended to release its memory. The next job starts another. */
   readonly idleMs: number;
 }
 
@@ -31,12 +33,12 @@ interface Order {
   readonly request: unknown;
 }
 
-/** One thread that does the vault's heavy work. Started at its first job, started anew when it fails. */
+/** A thread for the vault's heavy work. Started by its first job, and restarted if it fails. */
 export class WorkerThread {
   readonly #options: WorkerThreadOptions;
   #worker: Worker | null = null;
   #nextId = 1;
-  /** In the order in which the worker does them. */
+  /** In the order in which the worker runs them. */
   readonly #running = new Map<number, Job<Order, unknown>>();
   readonly #queue: JobQueue<Order, unknown>;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -48,9 +50,7 @@ export class WorkerThread {
     this.#queue = new JobQueue(options.waiting, () => this.#next());
   }
 
-  /**
-   * @throws JobRefused, JobOverLimit, StoreUnavailable, Problem 429 `queue_full`, and Error for a fault of the program
-   */
+  /** @throws JobRefused; JobOverLimit; StoreUnavailable; Problem 429 `queue_full`; Error for a bug */
   do<Name extends JobName>(
     name: Name,
     request: VaultJobs[Name]["request"],
@@ -59,7 +59,7 @@ export class WorkerThread {
     return this.#queue.do({ name, request }, turn) as Promise<VaultJobs[Name]["answer"]>;
   }
 
-  /** Ends the thread. What it was asked for, and what waits, is refused. */
+  /** Ends the thread. Running and waiting jobs are refused. */
   stop(): void {
     this.#stopped = true;
     this.#end(queueClosed());
@@ -82,7 +82,7 @@ export class WorkerThread {
     }
   }
 
-  /** Null if no thread can be started now: the job is refused. */
+  /** Null if no thread can be started now. The job is refused then. */
   #openFor(job: Job<Order, unknown>): Worker | null {
     try {
       return this.#open();
@@ -126,8 +126,8 @@ export class WorkerThread {
   }
 
   /**
-   * Lets a thread go that has nothing to do. It closes its connection first: one that is torn down with its thread looks to
-   * the writer as if somebody else had written (seen with Bun 1.4.5: `PRAGMA data_version` moves).
+   * Ends an idle thread after it has closed its connection. If the connection ended with the thread, the writer would
+   * see a foreign commit (observed with Bun 1.4.5: `PRAGMA data_version` changes).
    */
   #leave(): void {
     const worker = this.#worker;
@@ -143,7 +143,7 @@ export class WorkerThread {
     worker.postMessage(LEAVE);
   }
 
-  /** A thread that does not answer cannot be asked to stop: it is ended, and what else it was to do is done again. */
+  /** Terminates a thread that does not answer, since it cannot be asked to stop. Its other jobs run again. */
   #overdue(): void {
     const [oldest, ...others] = this.#running.values();
     this.#close();
@@ -152,7 +152,7 @@ export class WorkerThread {
     this.#next();
   }
 
-  /** Ends the thread and everything that it was doing. */
+  /** Ends the thread and fails everything it was doing. */
   #end(error: Error): void {
     const jobs = [...this.#running.values()];
     this.#close();

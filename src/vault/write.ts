@@ -13,9 +13,9 @@ import type { Filler } from "./upkeep/backfill.ts";
 import type { Remover } from "./upkeep/remover.ts";
 import { Writing } from "./writing.ts";
 
-/** Passages whose vectors are asked for while the writer waits. Of a longer document the rest follows on its own. */
+/** The most passages embedded while the writer waits. A longer document gets its other vectors later. */
 const EMBEDDED_AT_ONCE = 256;
-/** So long a writer waits for vectors; words find the document without them. */
+/** How long a writer waits for vectors. Word search finds the document without them. */
 const EMBED_MS = 10_000;
 
 export interface WriteRequest {
@@ -29,25 +29,25 @@ export interface WriteRequest {
   readonly metadata: Metadata;
   readonly content: PrepareRequest["content"];
   readonly createdBy: string;
-  /** Aborted when the caller has left: a document whose turn has not come by then is not read. */
+  /** Aborted when the caller has left. A document that is still waiting then is not read. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Written {
   readonly document: VaultDocument;
-  /** False: it took the place of one with its id. */
+  /** False if it replaced a document with the same id. */
   readonly isNew: boolean;
 }
 
-/** What writing takes besides what all of the vault shares. */
+/** What writing needs in addition to the shared parts. */
 export interface WriteParts extends VaultParts {
   readonly remover: Remover;
   readonly filler: Filler;
-  /** A document's key, never given before. */
+  /** Returns a document key that has never been used. */
   readonly newKey: () => number;
 }
 
-/** Told just before the last transaction what will have been written, for its evidence. */
+/** Called just before the last transaction with what will have been written, for its evidence. */
 export type Announce = (document: {
   readonly id: string;
   readonly chunks: number;
@@ -55,11 +55,10 @@ export type Announce = (document: {
 }) => void;
 
 /**
- * Writes a document. Its parts come in slices that nobody sees; one transaction, with the call's evidence, shows it whole
- * and hides the one that it replaces.
+ * Writes a document. Its parts are written in invisible slices. A final transaction, with the call's evidence, makes
+ * it visible as a whole and hides the document that it replaces.
  *
- * @throws Problem 403 `scope_forbidden`, 422 `validation_failed` for a document that cannot be read, 429
- * `queue_full`
+ * @throws Problem 403 `scope_forbidden`, 422 `validation_failed` for a document that cannot be read, 429 `queue_full`
  */
 export async function writeDocument(
   parts: WriteParts,
@@ -67,12 +66,12 @@ export async function writeDocument(
   commit: Commit,
   announce: Announce,
 ): Promise<Written> {
-  // Every door leads through here: under another id a document could neither be read nor removed.
+  // Checked here because all callers pass through: a document with any other id could neither be read nor removed.
   if (request.id !== undefined && !isId("doc", request.id)) {
-    throw invalidField("/id", "is not the id of a document");
+    throw invalidField("/id", "is not a document id");
   }
   holdInside(request.boundary, request.scope);
-  // Before the document is read: what is refused takes the same time, whether the id is taken or free.
+  // Checked before the document is read, so a refusal takes the same time whether the id is taken or free.
   await holdNameable(parts, request);
   const key = parts.newKey();
   const id = request.id ?? parts.ids("doc");
@@ -101,7 +100,7 @@ async function prepare(
   }
 }
 
-/** The model's vectors of the document's passages; those that it does not give now are asked for later. */
+/** Gets the model's vectors of the document's passages. Missing ones are filled in later. */
 async function embed(
   parts: WriteParts,
   { workspaceId, scope, title }: WriteRequest,
@@ -129,7 +128,7 @@ async function embed(
   }
 }
 
-/** @throws what is no fault of the model */
+/** @throws the error, unless it is the model's fault */
 function waitsForVectors(
   { embedder, filler, log }: WriteParts,
   space: Space,
@@ -137,7 +136,7 @@ function waitsForVectors(
   isLate: boolean,
 ): void {
   const model = embedder?.model;
-  const waits = "a document waits for its vectors; words find it already";
+  const waits = "a document is waiting for its vectors; word search already finds it";
   if (isLate) {
     log.warn(waits, { model, reason: "slow" });
     filler.slow(space);
@@ -146,7 +145,7 @@ function waitsForVectors(
     filler.rest(space, error.retryAfterMs);
   } else if (error instanceof WrongDimension) {
     const problem = error.message;
-    log.error("the embedding model is not the one that it was; words are still found", { model, problem });
+    log.error("the embedding model has changed; word search still works", { model, problem });
     filler.rest(space);
   } else throw error;
 }

@@ -76,7 +76,7 @@ test("a huge body that is refused is refused at once, and its names are not repe
   const list = validator(Type.Object({ items: Type.Array(Type.String(), { maxItems: 3 }) }));
   const many = { items: Array.from({ length: 1_000_000 }, () => 1) };
   expect(list.errors(many)).toEqual([
-    { path: "/items", message: "holds too much: 10000 values can be checked" },
+    { path: "/items", message: "has too many values: at most 10000 can be checked" },
   ]);
   const strict = validator(Type.Object({}, { additionalProperties: false }));
   const [error] = strict.errors({ ["x".repeat(1_000_000)]: 1 });

@@ -55,7 +55,7 @@ function expectFailure({ code, stdout, stderr }: Ran, message: string, hint: str
   expect([code, stdout]).toEqual([1, ""]);
 }
 
-const elsewhere = "name another data directory with --data";
+const elsewhere = "choose another data directory with --data";
 
 describe("every verb tells in one line, with what to do, that", () => {
   test("the disk is full", async () => {
@@ -105,7 +105,7 @@ describe("every verb tells in one line, with what to do, that", () => {
     };
     for (const ran of await runAll(truncate)) {
       const message = `the database file ${join(ran.data, "gatehouse.db")} cannot be opened: database disk image is malformed (SQLITE_CORRUPT)`;
-      expectFailure(ran, message, "put a backup of the data directory back");
+      expectFailure(ran, message, "restore the data directory from a backup");
     }
   });
 
@@ -113,7 +113,7 @@ describe("every verb tells in one line, with what to do, that", () => {
     for (const ran of await runAll((data) =>
       writeFileSync(join(data, "gatehouse.lock"), "hello ".repeat(999)),
     )) {
-      const message = `the file ${join(ran.data, "gatehouse.lock")} is not a lock of Gatehouse`;
+      const message = `the file ${join(ran.data, "gatehouse.lock")} is not a Gatehouse lock file`;
       expectFailure(ran, message, "move it away, then try again");
     }
   });
@@ -138,12 +138,12 @@ describe("every verb tells in one line, with what to do, that", () => {
   test("a key may be used by others, or is none", async () => {
     const key = (data: string) => join(data, "ledger.key");
     for (const ran of await runAll((data) => chmodSync(key(data), 0o644))) {
-      const message = `the key file ${key(ran.data)} may be used by others than its owner (mode 0644)`;
+      const message = `the key file ${key(ran.data)} is accessible to other users (mode 0644)`;
       expectFailure(ran, message, `run chmod 600 ${key(ran.data)}`);
     }
     for (const { code, stderr } of await runAll((data) => writeFileSync(key(data), "zzz"))) {
       expect(stderr).toMatch(
-        /^gatehouse: the key file .* holds no key\n {2}put the backup of it back; .*\n$/,
+        /^gatehouse: the key file .* does not contain a key\n {2}put the backup of it back; .*\n$/,
       );
       expect(code).toBe(1);
     }

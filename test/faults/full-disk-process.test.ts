@@ -151,7 +151,7 @@ test("ended with a stop and cancels that memory alone held: in order, and the lo
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line));
   const lost = (message: string) => lines.find((line) => line.level === "error" && line.message === message);
-  expect(lost("a decision could not be recorded, and is lost")).toMatchObject({
+  expect(lost("a decision could not be recorded and is lost")).toMatchObject({
     action: "oversight.stop",
     agent: "other",
     decision: "stop",

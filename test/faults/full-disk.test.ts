@@ -336,7 +336,7 @@ describe("a stop holds", () => {
     const at = new Date(stage.clock.now()).toISOString();
     await stage.restart();
     const lost = stage.lines.find(
-      ({ message }) => message === "a decision could not be recorded, and is lost",
+      ({ message }) => message === "a decision could not be recorded and is lost",
     );
     expect(lost).toMatchObject({
       level: "error",

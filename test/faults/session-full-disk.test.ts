@@ -117,7 +117,7 @@ test("signing out ends the session at once, and is recorded when the disk takes 
   // It is nobody's oversight of anything.
   for (const { oversight } of ends) expect(oversight ?? null).toBeNull();
   expect(
-    stage.lines.filter(({ message }) => message === "a decision holds before it can be recorded"),
+    stage.lines.filter(({ message }) => message === "a decision is in effect but not recorded yet"),
   ).toContainEqual(
     expect.objectContaining({ action: "session.delete", session: used.id, decided_at: decidedAt }),
   );

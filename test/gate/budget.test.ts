@@ -62,7 +62,7 @@ test("where there is no budget nothing is estimated", async () => {
 test("one owner has one call out", async () => {
   await setMonth(10);
   await admit(claim("a", 1));
-  expect(await admit(claim("a", 1)).catch(String)).toContain("has a reservation already");
+  expect(await admit(claim("a", 1)).catch(String)).toContain("already has a reservation");
   budgets.release("a");
   budgets.release("a");
   expect(await admit(claim("a", 1))).toBe(1);

@@ -72,8 +72,8 @@ test("it is told once that one waits, and once that it is recorded", async () =>
   allow();
   await late.flush();
   expect(lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
-    "warn a decision holds before it can be recorded",
-    "info a decision is recorded late",
+    "warn a decision is in effect but not recorded yet",
+    "info a decision was recorded late",
   ]);
 });
 

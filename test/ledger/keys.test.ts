@@ -83,13 +83,13 @@ describe("a key that can't be used is refused", () => {
     ["no key", "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n"],
   ])("%s in the file", async (_, content) => {
     writeFileSync(file(), content, { mode: 0o600 });
-    await expect(open()).rejects.toThrow(/holds no key/);
+    await expect(open()).rejects.toThrow(/does not contain a key/);
   });
 
   test("one that others may read", async () => {
     await open();
     chmodSync(file(), 0o640);
-    await expect(open()).rejects.toThrow(/may be used by others/);
+    await expect(open()).rejects.toThrow(/is accessible to other users/);
   });
 });
 

@@ -34,7 +34,7 @@ test("a file that others may read, or that holds no secret, is refused", () => {
   expect(() => secretOf()).toThrow("mode 0644");
   chmodSync(file(), 0o600);
   writeFileSync(file(), "whsec_short");
-  expect(() => secretOf()).toThrow("holds no key");
+  expect(() => secretOf()).toThrow("does not contain a key");
 });
 
 test.each([

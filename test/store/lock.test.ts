@@ -62,7 +62,7 @@ describe("the lock of a data directory", () => {
     ["where its file cannot be made", "cannot be written", (file: string) => mkdirSync(file)],
     [
       "where its file is something else",
-      "is not a lock of Gatehouse",
+      "is not a Gatehouse lock file",
       (file: string) => writeFileSync(file, "x".repeat(9_999)),
     ],
   ])("says what to do %s", (_, words, make) => {

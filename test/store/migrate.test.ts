@@ -40,7 +40,7 @@ function refusal(work: () => unknown): OperatorError {
 
 describe("opening refuses, with the next step to take", () => {
   test.each([
-    ["a newer schema", `PRAGMA user_version = ${SCHEMA_VERSION + 1}`, "newer Gatehouse", "newer program"],
+    ["a newer schema", `PRAGMA user_version = ${SCHEMA_VERSION + 1}`, "newer Gatehouse", "newer version"],
     ["another program's database", "PRAGMA application_id = 7", "not a Gatehouse database", "--data"],
     ["a database with foreign tables", "PRAGMA application_id = 0", "not a Gatehouse database", "--data"],
   ])("%s, and leaves it as it was", (_, change, message, hint) => {

@@ -50,7 +50,7 @@ describe("refused", () => {
   ])("a master key %j", (text) => {
     expect(thrown(text)).toMatchObject({
       message: "master_key is not 32 bytes in base64, base64url or hex",
-      hint: "make one with `openssl rand -base64 32`",
+      hint: "create one with `openssl rand -base64 32`",
       exitCode: 2,
     });
     expect(readdirSync(dataDir)).toEqual([]);
@@ -61,7 +61,7 @@ describe("refused", () => {
     chmodSync(path(), mode);
     const error = thrown();
     expect(error.message).toBe(
-      `the key file ${path()} may be used by others than its owner (mode 0${mode.toString(8)})`,
+      `the key file ${path()} is accessible to other users (mode 0${mode.toString(8)})`,
     );
     expect(error.hint).toBe(`run chmod 600 ${path()}`);
   });
@@ -70,7 +70,7 @@ describe("refused", () => {
     "a key file that holds %j, which stays as it is",
     (content) => {
       writeFileSync(path(), content, { mode: 0o600, encoding: "latin1" });
-      expect(thrown().message).toBe(`the key file ${path()} holds no key`);
+      expect(thrown().message).toBe(`the key file ${path()} does not contain a key`);
       expect(readFileSync(path(), "latin1")).toBe(content);
     },
   );
@@ -82,7 +82,7 @@ describe("refused", () => {
 
   test("a directory that is not there", () => {
     rmSync(dataDir, { recursive: true });
-    expect(thrown().message).toBe(`the key file ${path()} cannot be made (ENOENT)`);
+    expect(thrown().message).toBe(`the key file ${path()} cannot be created (ENOENT)`);
   });
 });
 

@@ -93,7 +93,7 @@ describe("the library", () => {
     writeFileSync(join(directory.path, "file"), "");
     const db = open(join(directory.path, "file"));
     expect(db.vectors.path).toBeNull();
-    expect(db.vectors.problem).toContain(`cannot be written into ${join(directory.path, "file")}: ENOTDIR`);
+    expect(db.vectors.problem).toContain(`cannot be written to ${join(directory.path, "file")}: ENOTDIR`);
     expect(await db.get("SELECT count(*) AS n FROM vault_chunks")).toEqual({ n: 0 });
   });
 

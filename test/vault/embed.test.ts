@@ -354,7 +354,7 @@ test("a model whose dimension has changed is an error in the log, and words go o
   const found = await search(it, { query: "yawl" });
   expect([found.mode, found.results[0]?.document_id]).toEqual(["keyword", written.id]);
   expect(logged.filter(({ level }) => level === "error").map(({ message }) => message)).toContain(
-    "the embedding model is not the one that it was; words are still found",
+    "the embedding model has changed; word search still works",
   );
   expect(active()).toMatchObject({ dimensions: 64, vectors: 1, pending: 1 });
 });
@@ -366,7 +366,7 @@ describe("without sqlite-vec", () => {
   ])("%s: words are searched, and a later start with it fills the vectors in", async (_, model) => {
     const path = blockLibrary(dataDir);
     let it = await start(model);
-    expect(logged.map(({ message }) => message)).toContain("the vault searches words alone");
+    expect(logged.map(({ message }) => message)).toContain("the vault searches only words");
     const { id } = await write(it, { title: "Boats", text: "A sloop has one mast." });
     const other = await write(it, { title: "More", text: "A yawl has two masts." });
     for (const mode of ["hybrid", "vector", "keyword"]) {

@@ -121,7 +121,7 @@ describe("a thread that", () => {
 });
 
 describe("what waits", () => {
-  const FULL = "Problem: The server has as much waiting as it can hold.";
+  const FULL = "Problem: The server's queue is full. Try again later.";
 
   test("is bounded in number; one more is refused, and told when to come again", async () => {
     const worker = make({ waiting: { perWorkspace: 3, total: 100 } });

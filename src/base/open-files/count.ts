@@ -4,8 +4,8 @@ const LIMITS = "/proc/self/limits";
 const DESCRIPTORS = "/proc/self/fd";
 
 /**
- * How many descriptors this process may have open, or null if the system does not say (it has no `/proc`). Bun raises the
- * soft limit to the hard one at its start.
+ * The most descriptors that this process may open. Null if the system does not report it (it has no `/proc`). Bun
+ * raises the soft limit to the hard one when it starts.
  */
 export function openFilesLimit(): number | null {
   try {
@@ -18,8 +18,8 @@ export function openFilesLimit(): number | null {
 }
 
 /**
- * How many descriptors are open now, or null if the system does not say. Takes some microseconds on Linux 6.2 or later,
- * where the directory's size is their number, and needs no descriptor there.
+ * The number of open descriptors. Null if the system does not report it. Takes a few microseconds on Linux 6.2 or
+ * later, where the directory's size is that number, and needs no descriptor there.
  */
 export function countOpenFiles(): number | null {
   try {
@@ -29,7 +29,10 @@ export function countOpenFiles(): number | null {
   }
 }
 
-/** The numbers of all open descriptors. @throws Error if the system does not say, or no descriptor is left to look with */
+/**
+ * The numbers of all open descriptors. @throws Error if the system does not report them, or no descriptor is left for
+ * reading them
+ */
 export function listOpenFiles(): number[] {
   return readdirSync(DESCRIPTORS).map(Number);
 }

@@ -5,31 +5,31 @@ const ROOM_WAIT_MS = 10_000;
 const ROOM_STEP_MS = 20;
 
 /**
- * Descriptors that are held open on nothing, so that connections cannot take them. What the program itself has to open
- * borrows them.
+ * Descriptors kept open without use, so that connections cannot take them. They are released for a moment when the
+ * program itself has to open something.
  */
 export class OpenFilesReserve {
   #size = 0;
   readonly #held: number[] = [];
 
-  /** Descriptors that are held now. */
+  /** Number of descriptors currently held. */
   get held(): number {
     return this.#held.length;
   }
 
-  /** True if some are missing: the process has no descriptor left, or had none lately. */
+  /** Whether some are missing: the process has run out of descriptors now or did recently. */
   get isShort(): boolean {
     return this.#held.length < this.#size;
   }
 
-  /** Holds so many from now on, as far as there are any. 0 gives all of them back. */
+  /** Changes the size of the reserve and fills it as far as possible. 0 releases all. */
   resize(size: number): void {
     this.#size = size;
     this.#close(this.#held.length - size);
     this.refill();
   }
 
-  /** Takes back what was lent or given away. Cheap when nothing is missing. */
+  /** Takes back descriptors that were lent or could not be opened before. Cheap if none is missing. */
   refill(): void {
     while (this.#held.length < this.#size) {
       const descriptor = openNothing();
@@ -39,8 +39,8 @@ export class OpenFilesReserve {
   }
 
   /**
-   * Runs `open` with so many descriptors free for it. They are taken back when it returns, so `open` MUST have opened by
-   * then what it needs.
+   * Runs `open` with `count` descriptors released for it. They are taken back when it returns, so by then `open` MUST
+   * have opened what it needs.
    */
   lend<Result>(count: number, open: () => Result): Result {
     this.#close(Math.min(count, this.#held.length));
@@ -51,7 +51,7 @@ export class OpenFilesReserve {
     }
   }
 
-  /** True if `count` descriptors can be opened beside those that are held. Takes about 1 µs for each. */
+  /** Whether `count` descriptors can be opened besides those held. Takes about 1 µs each. */
   hasRoom(count: number): boolean {
     const opened: number[] = [];
     while (opened.length < count) {
@@ -64,8 +64,9 @@ export class OpenFilesReserve {
   }
 
   /**
-   * Resolves when a descriptor can be opened, at once if there is one. To be awaited before a request is sent: while clients have taken all of them, a connection to an upstream would fail
-   * though nothing is wrong with the upstream. Resolves after some seconds in any case, and when the signal aborts.
+   * Resolves when a descriptor can be opened. MUST be awaited before a request is sent: while clients use all
+   * descriptors, a connection to an upstream would fail although nothing is wrong with the upstream. Resolves after
+   * some seconds in any case, and when the signal aborts.
    */
   async untilRoom(signal?: AbortSignal | null): Promise<void> {
     for (let waited = 0; waited < ROOM_WAIT_MS && signal?.aborted !== true; waited += ROOM_STEP_MS) {
@@ -79,7 +80,7 @@ export class OpenFilesReserve {
   }
 }
 
-/** The one of this process: descriptors belong to a process as a whole. Empty until a server resizes it. */
+/** The reserve of this process, since descriptors belong to a process as a whole. Empty until a server resizes it. */
 export const openFilesReserve = new OpenFilesReserve();
 
 /** Null if the process, or the machine, has no descriptor left. */
@@ -92,7 +93,7 @@ function openNothing(): number | null {
   }
 }
 
-/** True for the errors of a process (EMFILE) or a machine (ENFILE) that has no descriptor left. */
+/** Whether an error means that the process (EMFILE) or the machine (ENFILE) has no descriptor left. */
 export function isOutOfOpenFiles(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "EMFILE" || error.code === "ENFILE");
 }

@@ -2,29 +2,36 @@ import { closeSync, openSync, readlinkSync } from "node:fs";
 import { devNull } from "node:os";
 import { isOutOfOpenFiles, openFilesReserve } from "./reserve.ts";
 
-/** What a thread opens soon after its start: its program, and a database with its log. Without them it fails, and only it. */
+/**
+ * What a thread opens soon after its start: its program, and a database with its log. Without these descriptors, only
+ * the thread fails.
+ */
 const PER_THREAD = 16;
 /**
- * What a thread's event loop opens at once with Bun 1.4.5, as Linux names it. Without them Bun ends the whole process.
+ * What a thread's event loop opens immediately with Bun 1.4.5, as named by Linux. Without these descriptors, Bun ends
+ * the whole process.
  */
 const EVENT_LOOP = ["anon_inode:[eventpoll]", "anon_inode:[eventfd]"];
-/** Other threads open a file for a moment, now and then, and may take a number that the event loop would have had. */
+/**
+ * Descriptors checked. Other threads sometimes open a file for a moment and may take a number that the event loop
+ * would have got.
+ */
 const NUMBERS = 8;
-/** How long the event loop may take to come up. It takes about 1 ms; only a machine that stands still takes longer. */
+/** How long to wait for the event loop, which starts in about 1 ms. Only a stalled machine takes longer. */
 const START_MS = 1_000;
 const NAP_MS = 0.2;
 
-/** The process has no descriptors left for what was to be opened. It may have some soon. */
+/** The process has no descriptors left for this. It may have some soon. */
 export class OutOfOpenFiles extends Error {
   override readonly name = "OutOfOpenFiles";
 }
 
 /**
- * Starts a thread, with descriptors from the reserve. Bun ends the process if a thread that starts finds none, and only
- * this thread accepts connections: it waits here until the new thread has its own, so no connection can take them. On
- * systems without `/proc` it does not wait.
+ * Starts a thread with descriptors from the reserve. Bun ends the process if a starting thread finds none. Only this
+ * thread accepts connections, so it blocks here until the new thread has its descriptors, and no connection can take
+ * them. Does not wait on systems without `/proc`.
  *
- * @throws OutOfOpenFiles if few are left: the thread would start, and then fail
+ * @throws OutOfOpenFiles if few are left: the thread would start and then fail
  */
 export function startThread(program: URL): Worker {
   if (!openFilesReserve.hasRoom(PER_THREAD)) throw noneLeft();
@@ -36,7 +43,7 @@ export function startThread(program: URL): Worker {
   });
 }
 
-/** The numbers that the next descriptors of this process will get: the system always gives the lowest. */
+/** The numbers of the next descriptors that this process opens: the system always assigns the lowest. */
 function nextDescriptors(count: number): readonly number[] {
   const opened: number[] = [];
   try {
@@ -64,7 +71,7 @@ function waitForEventLoop(descriptors: readonly number[]): void {
   }
 }
 
-/** What the system calls an open descriptor; null if there is none of this number. */
+/** The system's name of an open descriptor; null if there is no such descriptor. */
 function nameOf(descriptor: number): string | null {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);
@@ -74,13 +81,13 @@ function nameOf(descriptor: number): string | null {
 }
 
 /**
- * Starts the thread that Bun's `fetch` works in, which opens descriptors of its own at the first request of a process. The
- * request leads nowhere.
+ * Starts the thread of Bun's `fetch`, which opens descriptors of its own at a process's first request. The request
+ * goes nowhere.
  */
 export async function startFetchThread(): Promise<void> {
   try {
     await fetch("http://localhost/", { unix: devNull });
   } catch {
-    // It always fails: nobody listens there.
+    // Always fails: nothing listens there.
   }
 }

@@ -1,17 +1,17 @@
 import { NOT_MEASURED } from "./latency.ts";
 import type { UsageCount, UsageKind } from "./record.ts";
 
-/** What was used in a slot, of one agent or of all. */
+/** Usage in a slot, of one agent or of all callers. */
 export interface UsageFacts {
   /** Micro-credits. */
   credits: number;
   inputTokens: number;
   outputTokens: number;
-  /** How many, by `<kind>.<outcome>`. */
+  /** Counts by `<kind>.<outcome>`. */
   readonly outcomes: Map<string, number>;
-  /** How many were measured, by class of latency. */
+  /** Counts by latency class. */
   readonly latency: Readonly<Record<UsageKind, number[]>>;
-  /** Micro-credits by name, of those that cost something. */
+  /** Micro-credits by name, if greater than 0. */
   readonly models: Map<string, number>;
   readonly tools: Map<string, number>;
 }
@@ -39,7 +39,7 @@ export function addUsage(facts: UsageFacts, row: UsageCount): void {
   if (credits > 0 && kind === "tool") addTo(facts.tools, name, credits);
 }
 
-/** Adds what `more` holds to `facts`. */
+/** Adds `more` to `facts`. */
 export function mergeUsage(facts: UsageFacts, more: UsageFacts): void {
   facts.credits += more.credits;
   facts.inputTokens += more.inputTokens;
@@ -56,7 +56,7 @@ export function addTo(sums: Map<string, number>, name: string, value: number): v
   sums.set(name, (sums.get(name) ?? 0) + value);
 }
 
-/** @param counts grows with zeros up to the index */
+/** @param counts extended with zeros up to the index */
 function addAt(counts: number[], index: number, count: number): void {
   while (counts.length <= index) counts.push(0);
   counts[index] = (counts[index] ?? 0) + count;
@@ -70,7 +70,7 @@ interface Stored {
   readonly tools: Readonly<Record<string, number>>;
 }
 
-/** All but the credits, which stand in a column of their own, as they are in the store. */
+/** Encodes everything for the store except the credits, which have their own column. */
 export function encodeUsage(facts: UsageFacts): string {
   const stored: Stored = {
     tokens: [facts.inputTokens, facts.outputTokens],

@@ -1,12 +1,14 @@
-/** Upper bounds of the classes of latency, in milliseconds, each inside of its class; what is above the last is one more. */
+/**
+ * Upper bounds of the latency classes in milliseconds, inclusive. Values above the last bound form one more class.
+ */
 export const LATENCY_BOUNDS_MS: readonly number[] = [
   5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 3_600_000,
 ];
 
-/** In the place of a class where nothing was measured: what was refused or cancelled, or died with its process. */
+/** Replaces a class if nothing was measured: the call was refused or cancelled, or its process died. */
 export const NOT_MEASURED = -1;
 
-/** The class of a latency, as an index. `ms` null: `NOT_MEASURED`. */
+/** The class of a latency, as an index. `NOT_MEASURED` if `ms` is null. */
 export function latencyClass(ms: number | null): number {
   if (ms === null) return NOT_MEASURED;
   const index = LATENCY_BOUNDS_MS.findIndex((bound) => ms <= bound);
@@ -14,15 +16,15 @@ export function latencyClass(ms: number | null): number {
 }
 
 /**
- * A percentile of latencies that were counted by class, in milliseconds: by linear interpolation inside of the class in which
- * it lies, as Prometheus' `histogram_quantile` does; in the last class, which has no upper bound, its lower one.
- * @param counts by class; those at the end may be left out
- * @returns null where nothing was counted
+ * A percentile of latencies counted by class, in milliseconds. Interpolates linearly inside the class, as Prometheus'
+ * `histogram_quantile` does. In the last class, which has no upper bound, returns the lower one.
+ * @param counts by class; trailing zeros may be left out
+ * @returns null if nothing was counted
  */
 export function percentile(counts: readonly number[], percent: number): number | null {
   const total = counts.reduce((all, count) => all + count, 0);
   if (total === 0) return null;
-  // Whole numbers: `0.99 * 300` is a little less than 297.
+  // Integers: `0.99 * 300` is slightly less than 297.
   const rank = percent * total;
   let before = 0;
   for (const [index, count] of counts.entries()) {
@@ -33,5 +35,5 @@ export function percentile(counts: readonly number[], percent: number): number |
     }
     before += count;
   }
-  throw new Error("a percentile lies beyond all that was counted");
+  throw new Error("the percentile is beyond all counts");
 }

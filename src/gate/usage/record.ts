@@ -3,31 +3,31 @@ import { latencyClass } from "./latency.ts";
 
 export type UsageKind = "task" | "model" | "tool";
 
-/** What came of a task, a call of a model or a call of a tool. */
+/** The result of a task, a model call or a tool call. */
 export interface Usage {
   readonly workspaceId: number;
-  /** Null: by nobody who acts as an agent. */
+  /** Null: the caller acts as no agent. */
   readonly agentId: number | null;
   readonly kind: UsageKind;
-  /** The model's or the tool's, of which configuration and catalogue know; `UNKNOWN_TOOL`; empty for a task. */
+  /** The model or tool as configured or listed; `UNKNOWN_TOOL`; empty for a task. */
   readonly name: string;
-  /** `succeeded`, `failed`; of tasks and models also `cancelled`, of tools also `denied` and `unknown`. */
+  /** `succeeded` or `failed`; for tasks and models also `cancelled`, for tools also `denied` and `unknown`. */
   readonly outcome: string;
   /** When it ended, in milliseconds since the Unix epoch. */
   readonly at: number;
-  /** Null: not measured. It counts for what succeeded or failed alone. */
+  /** Null: not measured. Only used if the outcome is `succeeded` or `failed`. */
   readonly durationMs: number | null;
-  /** Micro-credits that the call was charged. A task's own are those of its calls, and are not counted again. */
+  /** Micro-credits charged for the call. Absent for a task, whose calls are already counted. */
   readonly credits?: number;
   readonly inputTokens?: number;
   readonly outputTokens?: number;
 }
 
-/** In the place of a tool's name that a model or a client made up: names are kept for long, and there must not be any number. */
+/** Replaces a tool name that a model or client made up. Names are kept for long, so their number must be limited. */
 export const UNKNOWN_TOOL = "(unknown)";
-/** In the place of an agent's id: by nobody who acts as an agent. Agents' ids begin at 1. */
+/** Replaces an agent's id for callers that act as no agent. Agents' ids begin at 1. */
 export const NO_AGENT = 0;
-/** How finely time is kept. */
+/** The resolution at which calls are counted. */
 export const FIVE_MINUTES_MS = 300_000;
 
 /** A row of `usage_counts`. */
@@ -44,12 +44,12 @@ export interface UsageCount {
   readonly outputTokens: number;
 }
 
-/** The start of the slot that a time is in, in milliseconds. Slots of a day are days of UTC. */
+/** The start of the slot that contains a time, in milliseconds. A day's slot is a UTC day. */
 export function slotOf(at: number, width: number): number {
   return Math.floor(at / width) * width;
 }
 
-/** The row that a call adds to, with what it adds. */
+/** The row that a call adds, with its key and amounts. */
 export function countOf(usage: Usage): UsageCount {
   const isMeasured = usage.outcome === "succeeded" || usage.outcome === "failed";
   return {
@@ -66,7 +66,7 @@ export function countOf(usage: Usage): UsageCount {
   };
 }
 
-/** Adds to the statistics what has ended, in the transaction of the entry that says so: one statement, one row. */
+/** Adds a finished call or task to the statistics, in the transaction of its entry: one statement, one row. */
 export function recordUsage(tx: Tx, usage: Usage): Promise<void> {
   return addCount(tx, usage.workspaceId, countOf(usage));
 }

@@ -3,34 +3,34 @@ import { addUsage, decodeUsage, mergeUsage, noUsage, type UsageFacts } from "./f
 import { NO_AGENT, slotOf, type UsageCount } from "./record.ts";
 import { COUNT_COLUMNS, EVERYBODY } from "./slots.ts";
 
-/** Names that are told one by one. */
+/** The number of names listed individually. */
 const TOP = 8;
 
 export interface UsageQuestion {
   readonly workspaceId: number;
-  /** Ids of the agents that it is about; null: everybody, calls by no agent among them. */
+  /** Ids of the agents to report. Null: all callers, including those that act as no agent. */
   readonly agentIds: readonly number[] | null;
-  /** The first slot, and where the last one ends. Milliseconds, whole slots. */
+  /** The start of the first slot and the end of the last one. Milliseconds, multiples of the width. */
   readonly from: number;
   readonly to: number;
-  /** Milliseconds of a slot: one of `USAGE_STEPS`. */
+  /** Milliseconds per slot: one of `USAGE_STEPS`. */
   readonly width: number;
 }
 
-/** Micro-credits by slot of those that cost most, and of all others together. */
+/** Micro-credits by slot for the names that cost the most, and for all others together. */
 export interface Breakdown {
-  /** Greatest first. The name is null for calls by nobody who acts as an agent. */
+  /** Highest first. The name is null for callers that act as no agent. */
   readonly top: readonly { readonly name: string | null; readonly micros: readonly number[] }[];
   /** Null: there are no others. */
   readonly other: readonly number[] | null;
 }
 
 export interface UsageReport {
-  /** Where each slot begins, in milliseconds. */
+  /** The start of each slot, in milliseconds. */
   readonly starts: readonly number[];
-  /** One for each slot. */
+  /** One per slot. */
   readonly slots: readonly UsageFacts[];
-  /** All of them together. */
+  /** The sum of all slots. */
   readonly total: UsageFacts;
   readonly byAgent: Breakdown;
   readonly byModel: Breakdown;
@@ -44,15 +44,15 @@ interface CreditsRow {
 }
 
 /**
- * What was used, slot by slot. It reads one row a slot, the agents' credits out of their index, and what was counted in the
+ * Reports usage slot by slot. Reads one row per slot, the agents' credits from their index, and the counts of the
  * last minutes.
  */
 export async function usageReport(db: Db, question: UsageQuestion): Promise<UsageReport> {
   const { from, to, width } = question;
   const named = await agentsByCredits(db, question);
   const top = named.slice(0, TOP);
-  // All that is added up is read in one turn of the event loop, in which nothing is committed: what is moved from the counts
-  // to the slots is found once, and what the agents have spent fits what all have.
+  // Everything is read in one turn of the event loop, in which nothing is committed. So rows that move from counts to
+  // slots are found exactly once, and the agents' spending matches the total.
   const [kept, counts, spent] = await Promise.all([
     keptSlots(db, question),
     openCounts(db, question),
@@ -67,7 +67,7 @@ export async function usageReport(db: Db, question: UsageQuestion): Promise<Usag
   const slots = starts.map(noUsage);
   const at = (time: number): UsageFacts => {
     const facts = slots[(slotOf(time, width) - from) / width];
-    if (!facts) throw new Error("a slot was read that was not asked for");
+    if (!facts) throw new Error("a slot outside the requested range was read");
     return facts;
   };
   for (const { slot, credits, facts } of kept) mergeUsage(at(slot), decodeUsage(credits, facts));
@@ -95,7 +95,7 @@ export async function usageReport(db: Db, question: UsageQuestion): Promise<Usag
   };
 }
 
-/** The rows of all together, or of the agents that are asked for. */
+/** The rows of all callers together, or of the requested agents. */
 async function keptSlots(
   db: Db,
   { workspaceId, agentIds, from, to, width }: UsageQuestion,
@@ -112,7 +112,7 @@ async function keptSlots(
   return found.flat();
 }
 
-/** What has not been moved into slots: of the last five minutes, as a rule. */
+/** Counts not yet moved into slots: usually those of the last five minutes. */
 async function openCounts(
   db: Db,
   { workspaceId, agentIds, from, to }: UsageQuestion,
@@ -124,7 +124,7 @@ async function openCounts(
   return agentIds === null ? rows : rows.filter(({ agentId }) => agentIds.includes(agentId));
 }
 
-/** What these agents have spent, slot by slot, without what has not been moved into slots. */
+/** What these agents have spent, slot by slot, without the counts not yet moved. */
 async function creditsOf(
   db: Db,
   { workspaceId, from, to, width }: UsageQuestion,
@@ -142,13 +142,13 @@ async function creditsOf(
   return found.flat();
 }
 
-/** Names with the ids that have had them, those that have spent most in front; who has spent nothing is left out. */
+/** Names with all ids that have had them, highest spending first, without those that spent nothing. */
 async function agentsByCredits(
   db: Db,
   { workspaceId, agentIds, from, to, width }: UsageQuestion,
 ): Promise<readonly { readonly name: string | null; readonly ids: readonly number[] }[]> {
   const [agents, open] = await Promise.all([
-    // A range of the index for each agent, in its order: nothing is sorted.
+    // One range of the index per agent, in its order: nothing is sorted.
     db.all<{ id: number; name: string | null; credits: number | null }>(
       `SELECT known.id, known.name, (
          SELECT SUM(credits) FROM usage_slots
@@ -179,7 +179,7 @@ async function agentsByCredits(
   return [...found.values()].sort((a, b) => b.micros - a.micros);
 }
 
-/** Micro-credits by slot, of the names that cost most over all slots. */
+/** Micro-credits by slot, for the names that cost the most over all slots. */
 function largest(
   slots: readonly UsageFacts[],
   total: UsageFacts,
@@ -189,7 +189,7 @@ function largest(
   return new Map(names.map(([name]) => [name, slots.map((facts) => facts[group].get(name) ?? 0)]));
 }
 
-/** @param all what all together have spent in a slot. Others are what is left of it. */
+/** @param all total spending in a slot; `other` is what remains of it */
 function breakdown(
   slots: readonly UsageFacts[],
   all: (facts: UsageFacts) => number,

@@ -6,7 +6,7 @@ import { FIVE_MINUTES_MS, slotOf, type UsageCount } from "./record.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** How finely statistics may be asked for, with how long they are kept in that form. Milliseconds. */
+/** The resolutions of statistics, and how long each is kept. Milliseconds. */
 export const USAGE_STEPS = {
   "5m": { width: FIVE_MINUTES_MS, kept: 48 * HOUR_MS },
   "1h": { width: HOUR_MS, kept: 400 * DAY_MS },
@@ -14,27 +14,27 @@ export const USAGE_STEPS = {
 } as const;
 export type UsageStep = keyof typeof USAGE_STEPS;
 
-/** In the place of an agent's id: all of the workspace, calls by no agent among them. */
+/** Replaces an agent's id: the whole workspace, including callers that act as no agent. */
 export const EVERYBODY = -1;
 
-/** Rows of `usage_counts` that are moved in one transaction, for which every other writer waits. */
+/** Rows of `usage_counts` moved per transaction, for which every other writer waits. */
 const MOVED = 200;
-/** Rows of `usage_slots` that are deleted in one transaction. */
+/** Rows of `usage_slots` deleted per transaction. */
 const DELETED = 500;
-/** Looking for an agent whose rows are not old enough counts as so many. */
+/** The cost, in rows, of visiting an agent that has nothing to delete. */
 const LOOK = 10;
 
-/** The names of the columns of `usage_counts` as `UsageCount` has them. */
+/** The columns of `usage_counts`, named as in `UsageCount`. */
 export const COUNT_COLUMNS = `slot, agent_id AS "agentId", kind, name, outcome, bucket, count, credits,
   input_tokens AS "inputTokens", output_tokens AS "outputTokens"`;
 
-/** The first slot of a step that is still kept. */
+/** The oldest slot of a step that is still kept. */
 export function oldestKept(step: UsageStep, now: number): number {
   const { width, kept } = USAGE_STEPS[step];
   return slotOf(now - kept, width);
 }
 
-/** What becomes of the statistics once they are written: they are moved into slots, and deleted by age. */
+/** Maintains the statistics: moves counts into slots and deletes old slots. */
 export class UsageSlots {
   readonly #db: Db;
   readonly #clock: Clock;
@@ -47,7 +47,7 @@ export class UsageSlots {
     this.#workspaceIds = workspaceIds;
   }
 
-  /** Called every few seconds. @throws StoreUnavailable: the next time goes on where this one came to */
+  /** Called every few seconds. @throws StoreUnavailable; the next call continues from there */
   async keepHouse(): Promise<void> {
     const now = this.#clock.now();
     const current = slotOf(now, FIVE_MINUTES_MS);
@@ -74,8 +74,8 @@ export class UsageSlots {
 }
 
 /**
- * Moves some of the oldest counts, of slots before `current`, into the slots of each width. Adding and deleting are one
- * transaction, so that each is there once; what comes late to a slot is moved the next time.
+ * Moves some of the oldest counts, from slots before `current`, into the slots of each width. Adding and deleting
+ * happen in one transaction, so each count exists exactly once. Late counts are moved the next time.
  * @returns whether there are more
  */
 async function moveCounts(tx: Tx, workspaceId: number, current: number): Promise<boolean> {
@@ -122,8 +122,8 @@ async function moveCounts(tx: Tx, workspaceId: number, current: number): Promise
 }
 
 /**
- * Deletes some of the slots before `oldest`, of the agents with greater ids than `after`.
- * @returns behind which agent to go on; null: nothing is left
+ * Deletes some of the slots before `oldest`, of agents with ids greater than `after`.
+ * @returns the agent after which to continue; null if nothing is left
  */
 async function deleteSlots(
   tx: Tx,
@@ -137,7 +137,7 @@ async function deleteSlots(
   const { workspaceId, width, oldest } = place;
   let { after } = place;
   for (let left = DELETED; left > 0; ) {
-    // One look into the index for each agent: `DISTINCT` would read all that is kept.
+    // One index lookup per agent: `DISTINCT` would read all rows.
     const next = await tx.get<{ id: number | null }>(
       "SELECT MIN(agent_id) AS id FROM usage_slots WHERE workspace_id = $1 AND width = $2 AND agent_id > $3",
       [workspaceId, width, after],

@@ -2,9 +2,9 @@ import type { Log } from "../../base/log.ts";
 import type { Db } from "../../store/db.ts";
 import { addCount, countOf, type Usage, type UsageCount } from "./record.ts";
 
-/** Rows that are kept in memory: far more than tools are called in five seconds, of however many agents. */
+/** The most rows kept in memory: far more than the tools called in five seconds, by however many agents. */
 const ROW_LIMIT = 10_000;
-/** Rows written in one transaction, for which every other writer waits. */
+/** Rows written per transaction, for which every other writer waits. */
 const SLICE = 500;
 
 interface Waiting {
@@ -13,16 +13,16 @@ interface Waiting {
 }
 
 /**
- * Statistics of calls that are not charged and are made outside of tasks, such as requests for vectors: their entries share a transaction with all that is
- * recorded in the same turn, and one of their own for a count would make them much slower. They are counted in memory, and
- * written every few seconds and at the stop. A process that is killed takes those of its last seconds along: they are
- * statistics, and the ledger is the evidence.
+ * Counts calls that cost no credits and are made outside of tasks, such as requests for vectors. Their entries share
+ * a transaction with everything recorded in the same turn, and a separate transaction for a count would make them
+ * much slower. They are counted in memory and written every few seconds and at shutdown. A killed process loses the
+ * last seconds: these are statistics, and the ledger is the evidence.
  */
 export class UsageTally {
   readonly #db: Db;
   readonly #log: Log;
   #rows = new Map<string, Waiting>();
-  /** Calls that were not counted, since there was no room. */
+  /** Calls that were not counted because there was no room. */
   #lost = 0;
 
   constructor(db: Db, log: Log) {
@@ -30,12 +30,15 @@ export class UsageTally {
     this.#log = log;
   }
 
-  /** Where there is no room for another row, since the store takes nothing, the call is not counted, and the log says so. */
+  /**
+   * Counts a call. If there is no room for another row, because the store cannot be written, the call is left out and
+   * a warning logged.
+   */
   note(usage: Usage): void {
     this.#add(usage.workspaceId, countOf(usage));
   }
 
-  /** Writes what was counted. @throws StoreUnavailable: what was not written is kept for the next time */
+  /** Writes the counts. @throws StoreUnavailable; unwritten counts are kept for the next time */
   async flush(): Promise<void> {
     if (this.#lost > 0) this.#log.warn("calls are missing from the statistics", { calls: this.#lost });
     this.#lost = 0;
@@ -64,7 +67,7 @@ export class UsageTally {
   }
 }
 
-/** Two rows of one key. */
+/** The sum of two rows with the same key. */
 function sumOf(one: UsageCount, other: UsageCount): UsageCount {
   return {
     ...one,

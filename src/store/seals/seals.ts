@@ -14,30 +14,30 @@ export type SealedRow<Name extends SealedName> = { readonly [Column in SealedCol
 /** A row as it is stored. */
 export type StoredRow<Name extends SealedName> = SealedRow<Name> & { readonly seal: Uint8Array | null };
 
-/** A row that this server has not written as it is now. */
+/** A row that is not as this server wrote it. */
 export interface BrokenSeal {
   readonly table: SealedName;
-  /** The values of the columns that name it, joined by a slash. */
+  /** The values of its key columns, joined by a slash. */
   readonly row: string;
-  /** Null when the row belongs to none. */
+  /** Null if the row belongs to no workspace. */
   readonly workspaceId: number | null;
 }
 
-/** Refuses to change a row whose seal does not fit: the change would seal what somebody else has put there. */
+/** Thrown instead of changing a row whose seal does not match: the change would seal what someone else wrote. */
 export class SealBroken extends Error {
   override readonly name = "SealBroken";
 }
 
 const LABEL = "gatehouse row seals v1";
 const KEY_BYTES = 32;
-/** Broken rows that are remembered, so that each is reported once in the life of a process. */
+/** The most broken rows remembered. Each is reported once per process. */
 const REMEMBERED = 1_000;
 
 /**
- * Seals rows, and tells whether a row is as this server has written it. A seal is HMAC-SHA-256 (RFC 2104) over the table's
- * name and the row's columns as JSON, under a key that HKDF (RFC 5869) derives from the node's secret key. 1 µs each.
+ * Seals rows, and checks that a row is as this server wrote it. A seal is HMAC-SHA-256 (RFC 2104) over the table's
+ * name and the row's columns as JSON, with a key that HKDF (RFC 5869) derives from the node's secret key. 1 µs each.
  *
- * Without a key, no row is sealed and none is believed.
+ * Without a key, rows are not sealed and none is trusted.
  */
 export class RowSeals {
   readonly #key: KeyObject | null;
@@ -48,12 +48,12 @@ export class RowSeals {
     this.#key = secret && createSecretKey(Buffer.from(hkdfSync("sha256", secret, "", LABEL, KEY_BYTES)));
   }
 
-  /** The seal of a row that is about to be written. */
+  /** Computes the seal of a row that is about to be written. */
   of<Name extends SealedName>(table: Name, row: SealedRow<Name>): Uint8Array | null {
     return this.sealOf(table, row);
   }
 
-  /** As `of`, for a row that was read by its column names. */
+  /** As `of`, for a row read by its column names. */
   sealOf(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): Uint8Array | null {
     if (!this.#key) return null;
     const { key, columns }: SealedTable = SEALED_TABLES[table];
@@ -63,14 +63,16 @@ export class RowSeals {
     return createHmac("sha256", this.#key).update(JSON.stringify(values)).digest();
   }
 
-  /** Whether a row is as this server has written it. One that is not is reported, once. MUST be asked before a row is acted on. */
+  /**
+   * Whether a row is as this server wrote it. If not, it is reported once. MUST be checked before a row is acted on.
+   */
   fits<Name extends SealedName>(table: Name, row: StoredRow<Name>): boolean {
     if (this.isIntact(table, row)) return true;
     this.report(table, row);
     return false;
   }
 
-  /** As `fits`, and reports nothing. */
+  /** As `fits`, but without reporting. */
   isIntact(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): boolean {
     const { seal } = row;
     const expected = this.sealOf(table, row);
@@ -83,7 +85,7 @@ export class RowSeals {
   }
 
   /**
-   * Changes a row and seals it again, if its seal fits.
+   * Changes a row and seals it again, if its current seal matches.
    * @param work MUST change no other sealed row
    * @throws SealBroken; nothing is changed then
    */
@@ -96,16 +98,17 @@ export class RowSeals {
     const before = await readSealed(tx, table, row);
     if (before && !this.isIntact(table, before)) {
       this.report(table, before);
-      throw new SealBroken(
-        `the row ${nameOf(table, before)} of ${table} is not as this server has written it`,
-      );
+      throw new SealBroken(`the row ${nameOf(table, before)} of ${table} is not as this server wrote it`);
     }
     const result = await work();
     await this.seal(tx, table, row);
     return result;
   }
 
-  /** Seals a row as it is. MUST NOT be used on a row that was read from the store and not checked: see `change`. */
+  /**
+   * Seals a row as it is now. MUST NOT be used on a row that was read from the store without checking its seal: see
+   * `change`.
+   */
   async seal(
     tx: Pick<Tx, "get" | "run">,
     table: SealedName,
@@ -120,13 +123,16 @@ export class RowSeals {
     ]);
   }
 
-  /** Tells `listener` of each row whose seal does not fit, also of those that were found before. */
+  /** Calls `listener` for each row whose seal does not match, including those already found. */
   onBroken(listener: (broken: BrokenSeal) => void): void {
     this.#report = listener;
     for (const broken of this.#broken.values()) listener(broken);
   }
 
-  /** Reports a row that is not as this server has written it, once: also one whose seal fits, and which the ledger contradicts. */
+  /**
+   * Reports a row that is not as this server wrote it, once. Also used for rows whose seal matches but which the
+   * ledger contradicts.
+   */
   report(table: SealedName, row: Readonly<Record<string, SqlValue | undefined>>): void {
     const name = nameOf(table, row);
     const id = `${table} ${name}`;
@@ -139,7 +145,7 @@ export class RowSeals {
   }
 }
 
-/** The columns of a sealed table, and its seal, for a query. */
+/** The key and sealed columns of a table and its seal column, for a query. */
 export function sealedColumns(table: SealedName): string {
   const { key, columns }: SealedTable = SEALED_TABLES[table];
   return [...key, ...columns, "seal"].join(", ");
@@ -169,7 +175,7 @@ function nameOf(table: SealedName, row: Readonly<Record<string, SqlValue | undef
   return SEALED_TABLES[table].key.map((column) => String(row[column])).join("/");
 }
 
-/** The tables are STRICT: a column's type tells bytes from text. */
+/** The tables are STRICT, so the column's type distinguishes bytes from text. */
 function encoded(value: SqlValue | undefined): string | number | null {
   return value instanceof Uint8Array ? value.toHex() : (value ?? null);
 }

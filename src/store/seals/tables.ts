@@ -1,18 +1,18 @@
 /** A table whose rows are sealed. */
 export interface SealedTable {
-  /** The columns that name a row. */
+  /** The columns that identify a row. */
   readonly key: readonly string[];
   /** The columns that carry authority. Their order is part of the seal: never change it. */
   readonly columns: readonly string[];
-  /** Which rows have a seal, as SQL. The others are history: nothing is done because of them. */
+  /** Which rows are sealed, as SQL. The others are history and never acted on. */
   readonly sealed: string;
 }
 
 /**
- * The tables whose rows the server acts on without having them in the ledger, and what of each row its seal covers.
+ * The tables whose rows the server acts on without finding them in the ledger, and the columns that each seal covers.
  *
- * A column that is not listed here may be changed by anyone who can write the file: a counter, a time of last use, what became
- * of a row. Nothing that a caller may do, and nothing that is signed or sent, may depend on it.
+ * Anyone who can write the file can change a column that is not listed, such as a counter, the time of last use or a
+ * result. What a caller may do, and anything signed or sent, MUST NOT depend on such a column.
  */
 export const SEALED_TABLES = {
   workspaces: {

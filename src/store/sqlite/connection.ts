@@ -3,14 +3,14 @@ import type { SqlValue } from "../db.ts";
 
 const STATEMENT_LIMIT = 512;
 /**
- * How long a read waits inside SQLite, which holds the event loop. Readers of a log wait for nobody but a foreign process
- * that recovers or resets it, which is soon done.
+ * How long a read may wait inside SQLite, blocking the event loop. With a write-ahead log, a reader only waits for
+ * another process that recovers or resets the log, which takes moments.
  */
 const READ_TIMEOUT_MS = 20;
-/** How long opening waits for a foreign process's lock. Once open, the writer never waits inside SQLite. */
+/** How long opening waits for another process's lock. Once open, the writer never waits inside SQLite. */
 const OPEN_TIMEOUT_MS = 5_000;
 
-/** One connection with its prepared statements. Everything here is synchronous. */
+/** A connection with its prepared statements. Everything here is synchronous. */
 export class Connection {
   readonly database: Database;
   readonly #statements = new Map<string, Statement<unknown, SqlValue[]>>();
@@ -31,7 +31,7 @@ export class Connection {
     return this.#prepare(sql).run(...params).changes;
   }
 
-  /** From now on a foreign process's lock is an error at once: waiting inside SQLite would hold the event loop. */
+  /** From now on, another process's lock is an immediate error: waiting inside SQLite would block the event loop. */
   neverWait(): void {
     this.database.exec("PRAGMA busy_timeout = 0");
   }
@@ -49,7 +49,7 @@ export class Connection {
       for (const statement of this.#statements.values()) statement.finalize();
       this.#statements.clear();
     }
-    // `$1` is PostgreSQL's numbered parameter, but only a name to SQLite; `?1` is SQLite's numbered one.
+    // PostgreSQL's numbered parameter `$1` is a mere name in SQLite, whose numbered parameter is `?1`.
     const statement = this.database.prepare<unknown, SqlValue[]>(sql.replace(/\$(\d+)/g, "?$1"));
     this.#statements.set(sql, statement);
     return statement;
@@ -57,8 +57,8 @@ export class Connection {
 }
 
 /**
- * The writer. `synchronous=FULL` syncs the log at each commit; `recursive_triggers` lets REPLACE meet the ledger's
- * triggers; `secure_delete` overwrites what is deleted.
+ * Opens the writer. `synchronous=FULL` syncs the log at each commit, `recursive_triggers` makes REPLACE fire the
+ * ledger's triggers, and `secure_delete` overwrites deleted data.
  */
 export function openWriter(path: string): Connection {
   const database = new Database(path, { create: true, strict: true });
@@ -78,7 +78,7 @@ export function openWriter(path: string): Connection {
   return new Connection(database);
 }
 
-/** The reader: a connection of its own, so that reads never see a transaction that is still being written. */
+/** Opens the reader: a separate connection, so reads never see an unfinished transaction. */
 export function openReader(path: string): Connection {
   const database = new Database(path, { readonly: true, strict: true });
   database.exec("PRAGMA query_only = ON");
@@ -88,7 +88,7 @@ export function openReader(path: string): Connection {
   return new Connection(database);
 }
 
-/** SQLite's own name of what went wrong, such as `SQLITE_FULL`; empty for an error that is not SQLite's. */
+/** SQLite's name of an error, such as `SQLITE_FULL`. Empty for other errors. */
 export function sqliteCode(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" && code.startsWith("SQLITE_") ? code : "";

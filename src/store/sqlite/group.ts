@@ -2,9 +2,9 @@ import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 
-/** Transactions committed with one sync. More would hold the loop for long, fewer would waste syncs. */
+/** Transactions committed with one sync. More would block the event loop for long, fewer would waste syncs. */
 const GROUP_LIMIT = 256;
-/** Transactions that may wait. Each stands for a call that is held open, so this is far above what a node serves. */
+/** The most waiting transactions. Each belongs to an open call, so this is far above what a node serves. */
 const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
 const BUSY_TRIES = 500;
@@ -19,15 +19,15 @@ type Outcome =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown };
 
-/** Why nothing is written now. `isLost`: nor would the evidence of it last. */
+/** Why writes are refused. `isLost`: even evidence of the refusal would be lost. */
 export interface Refusal {
   readonly reason: string;
   readonly isLost: boolean;
 }
 
 /**
- * Group commit: the jobs that arrived during one turn of the event loop, or while the last group was being synced, run
- * one after another inside one database transaction. Each has a savepoint, so that one that fails takes only itself back.
+ * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
+ * after another inside one database transaction. Each has a savepoint, so a failing job undoes only its own writes.
  */
 export class GroupCommit {
   readonly #connection: Connection;
@@ -48,7 +48,7 @@ export class GroupCommit {
     this.#began = began;
   }
 
-  /** Refuses what is submitted from now on; null: takes it again. */
+  /** Refuses new jobs. With null, accepts them again. */
   refuse(refusal: Refusal | null): void {
     this.#refusal = refusal;
   }
@@ -78,7 +78,7 @@ export class GroupCommit {
 
   /** Runs `work` at the end of each group, before its commit. */
   beforeCommit(work: (tx: Tx) => Promise<void>): void {
-    if (this.#last) throw new Error("something runs before each commit already");
+    if (this.#last) throw new Error("a function already runs before each commit");
     this.#last = work;
   }
 
@@ -100,14 +100,14 @@ export class GroupCommit {
     });
   }
 
-  /** Takes nothing more, and resolves when nothing waits any more. */
+  /** Accepts no more jobs, and resolves when none is waiting. */
   async end(): Promise<void> {
     this.#ended = true;
     if (!this.#scheduled && this.#queue.length === 0) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** `setImmediate` runs after the sockets of this turn were read: their calls share the group. */
+  /** `setImmediate` runs after the sockets of this turn have been read, so their calls share the group. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -150,7 +150,7 @@ export class GroupCommit {
     return outcomes;
   }
 
-  /** It comes first among those that are told of the commit, and last among those that are taken back. */
+  /** This transaction comes first when commits are reported, and last when writes are undone. */
   async #runLast(work: (tx: Tx) => Promise<void>, written: OpenTx[]): Promise<void> {
     const tx = new OpenTx(this.#connection, this.#seals);
     written.unshift(tx);
@@ -161,7 +161,7 @@ export class GroupCommit {
     }
   }
 
-  /** Waits for a foreign process's write lock without holding the loop. */
+  /** Waits for another process's write lock without blocking the event loop. */
   async #begin(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -178,11 +178,11 @@ export class GroupCommit {
     try {
       if (this.#connection.database.inTransaction) this.#connection.run("ROLLBACK");
     } catch {
-      // Whatever keeps it from being rolled back keeps the next group from beginning, which is told then.
+      // Whatever prevents the rollback also prevents the next group from beginning, which reports it.
     }
   }
 
-  /** @throws only when the whole group is lost (the engine ended the transaction by itself). */
+  /** @throws only if the whole group is lost (the engine ended the transaction by itself) */
   async #run(job: Job, written: OpenTx[]): Promise<Outcome> {
     const tx = new OpenTx(this.#connection, this.#seals);
     if (!job.single) this.#connection.run("SAVEPOINT job");
@@ -246,7 +246,7 @@ class OpenTx implements Tx {
     for (const step of this.#done ?? []) step();
   }
 
-  /** A transaction that was kept beyond its end must not write into somebody else's. */
+  /** A transaction kept beyond its end MUST NOT write into another one. */
   end(): void {
     this.#connection = null;
   }
@@ -258,7 +258,10 @@ class OpenTx implements Tx {
 }
 
 const BUSY = /^SQLITE_BUSY/;
-/** A trigger's refusal is among them: the ledger's guards refuse only what a program that has the file to itself never asks. */
+/**
+ * Includes a trigger's refusal: the ledger's guards only refuse what this program never does while it is the only
+ * writer.
+ */
 const UNAVAILABLE =
   /^SQLITE_(FULL|READONLY|IOERR|BUSY|LOCKED|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL|CONSTRAINT_TRIGGER)/;
 
@@ -266,7 +269,7 @@ export function isEngineError(error: unknown): boolean {
   return UNAVAILABLE.test(sqliteCode(error));
 }
 
-/** Never the error itself: a group that is lost must not show one job's refusal to its neighbours. */
+/** Never passes on the error itself: if a group is lost, one job's error must not be shown to the others. */
 function unavailable(error: unknown): StoreUnavailable {
   return new StoreUnavailable(`the store cannot be written (${sqliteCode(error) || "unknown"})`, error);
 }

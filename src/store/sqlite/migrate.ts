@@ -3,22 +3,22 @@ import { OperatorError } from "../../base/errors.ts";
 import { sqliteCode } from "./connection.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 
-/** "GTHS" in SQLite's header: tells a Gatehouse database from any other file. */
+/** "GTHS" in SQLite's header. Distinguishes a Gatehouse database from any other file. */
 export const APPLICATION_ID = 0x47544853;
 
 export interface Migration {
-  /** What the schema can do from here on, for people. */
+  /** What the migration adds to the schema, for people. */
   readonly name: string;
   readonly sql: string;
 }
 
-/** The version that this program writes: the number of migrations it knows. */
+/** The version that this program writes: the number of its migrations. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
- * Brings a database from whatever version it has to this program's, each step in a transaction of its own.
+ * Upgrades a database from any earlier version to this program's, each step in its own transaction.
  *
- * @throws OperatorError when the file is newer than the program, or of another program.
+ * @throws OperatorError if the file belongs to a newer version or to another program
  */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): void {
   const version = pragma(database, "user_version");
@@ -28,13 +28,13 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
   if (foreign) {
     throw new OperatorError(
       "the database file is not a Gatehouse database",
-      "name another data directory with --data",
+      "choose another data directory with --data",
     );
   }
   if (version > migrations.length) {
     throw new OperatorError(
-      `the data directory was written by a newer Gatehouse (schema ${version}, this program knows ${migrations.length})`,
-      "run the newer program, or restore a backup that was made before the upgrade",
+      `the data directory was written by a newer Gatehouse (schema ${version}, this program supports up to ${migrations.length})`,
+      "run the newer version, or restore a backup from before the upgrade",
     );
   }
   for (const [index, migration] of migrations.entries()) {
@@ -43,7 +43,7 @@ export function migrate(database: Database, migrations: readonly Migration[] = M
   }
 }
 
-/** @throws OperatorError when the tables are not those of the version that the file names */
+/** @throws OperatorError if the tables do not match the version in the file */
 function apply(database: Database, migration: Migration, version: number): void {
   try {
     database.transaction(() => {
@@ -54,8 +54,8 @@ function apply(database: Database, migration: Migration, version: number): void 
   } catch (error) {
     if (sqliteCode(error) !== "SQLITE_ERROR" || !(error instanceof Error)) throw error;
     throw new OperatorError(
-      `the database is not one of schema ${version - 1}, as it says: it cannot be upgraded (${error.message})`,
-      "keep a copy of this data directory, and put a backup of the database back",
+      `the database does not match its schema version ${version - 1} and cannot be upgraded (${error.message})`,
+      "keep a copy of this data directory, and restore the database from a backup",
     );
   }
 }

@@ -7,17 +7,18 @@ import type { Connection } from "./connection.ts";
 
 export interface SealOptions {
   readonly key: SecretKey;
-  /** The operator takes all rows as they are: they are sealed with this key, whatever seals they have. */
+  /** The operator accepts all rows as they are: they are sealed with this key, whatever seals they have. */
   readonly acceptRows?: boolean;
 }
 
-const RESEAL = "if you have looked at the rows and take them as they are, run `gatehouse reseal`";
+const RESEAL = "if you have reviewed the rows and accept them as they are, run `gatehouse reseal`";
 
 /**
- * The seals of a store's rows. Seals all rows of a store from before there were seals, once: from then on the key's file says so
- * (`SecretKey.hasSealed`), and nobody who can write the database, but not that file, can pass made-up rows for old ones.
+ * Opens the seals of a store's rows. The rows of a store from a version without seals are sealed once. The key's file
+ * then records that (`SecretKey.hasSealed`), so anyone who can write the database, but not that file, cannot pass off
+ * forged rows as old ones.
  *
- * @throws OperatorError when the rows are sealed with another key, or have lost their seals
+ * @throws OperatorError if the rows are sealed with another key or have lost their seals
  */
 export function openSeals(connection: Connection, { key, acceptRows = false }: SealOptions): RowSeals {
   const seals = new RowSeals(key.secret);
@@ -26,14 +27,14 @@ export function openSeals(connection: Connection, { key, acceptRows = false }: S
   const storedId = metaValue(connection, "seal_key");
   if (!acceptRows && isUnsealed && key.hasSealed) {
     throw new OperatorError(
-      "the rows of the database have no seals, though the key of this data directory has sealed rows: the seals were removed, or the database is older than its key file",
-      `put back the database that belongs to it, or the secrets.key that was beside this one; ${RESEAL}`,
+      "the rows of the database have no seals, although the key of this data directory has been used to seal rows: the seals were removed, or the database is older than its key file",
+      `restore the database that belongs to the key, or the secrets.key that belongs to this database; ${RESEAL}`,
     );
   }
   if (!acceptRows && storedId !== undefined && storedId !== keyId) {
     throw new OperatorError(
-      "the rows of the database are sealed with another key: secrets.key or master_key is not the one that was used before",
-      `put back secrets.key, or set master_key, as it was; if that key is lost, ${RESEAL.replace("if ", "and ")}`,
+      "the rows of the database are sealed with another key: secrets.key or master_key has changed",
+      `restore the previous secrets.key or master_key; if that key is lost, ${RESEAL.replace("if ", "and ")}`,
     );
   }
   if (!acceptRows && !isUnsealed && storedId !== undefined) return seals;
@@ -47,7 +48,7 @@ export function openSeals(connection: Connection, { key, acceptRows = false }: S
   return seals;
 }
 
-/** Seals every row of every table. @returns how many */
+/** Seals every row of every sealed table. @returns the number of rows */
 function sealAll(connection: Connection, seals: RowSeals): number {
   let count = 0;
   for (const table of SEALED_NAMES) {

@@ -10,9 +10,9 @@ import { loadVectorExtension, type VectorExtension } from "./vec.ts";
 import { StoreWatch } from "./watch.ts";
 
 export interface SqliteOptions {
-  /** Folder that sqlite-vec is written to and loaded from; without it, it is not loaded. */
+  /** The folder that sqlite-vec is written to and loaded from. Without it, sqlite-vec is not loaded. */
   readonly libraries?: string;
-  /** What rows are sealed with. Without it, none is sealed, and none is believed. */
+  /** The key for sealing rows. Without it, rows are not sealed and none is trusted. */
   readonly seals?: SealOptions;
 }
 
@@ -21,17 +21,17 @@ export interface SqliteDb extends Db {
 }
 
 /**
- * Opens (and creates) the database file, brings its schema up to date and answers the port. One process at a time: the
- * caller holds the data directory's lock.
+ * Opens (or creates) the database file and upgrades its schema. Only one process at a time: the caller holds the data
+ * directory's lock.
  *
- * @throws OperatorError when the file is of a newer program, is no Gatehouse database, or cannot be written.
+ * @throws OperatorError if the file belongs to a newer version, is not a Gatehouse database or cannot be written
  */
 export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb {
   const wasLeftOpen = hasLog(path);
   const { writer, reader, seals } = openConnections(path, options.seals);
   const vectors: VectorExtension =
     options.libraries === undefined
-      ? { path: null, problem: "sqlite-vec was not asked for" }
+      ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(path, writer);
   const group = new GroupCommit(writer, () => watch.look(), seals);
@@ -68,12 +68,12 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   };
 }
 
-/** SQLite takes the log's file away when the last connection closes in order. */
+/** SQLite removes the log when the last connection closes in order. */
 function hasLog(path: string): boolean {
   return existsSync(`${path}-wal`);
 }
 
-/** None where the store cannot be read now: they are seen at a later look. */
+/** Empty if the store cannot be read now: a later check reports the commits. */
 async function commitsOfOthers(group: GroupCommit, watch: StoreWatch): Promise<readonly Disturbance[]> {
   try {
     return await group.between(() => watch.takeCommits());
@@ -83,7 +83,7 @@ async function commitsOfOthers(group: GroupCommit, watch: StoreWatch): Promise<r
   }
 }
 
-/** Leaves one file behind, where it can: on a full disk the log stays beside it, and the next start reads both. */
+/** Leaves a single file behind if possible. On a full disk the log remains, and the next start reads both. */
 function writeBack(writer: Connection): void {
   try {
     writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -96,8 +96,8 @@ const TRIES = 100;
 const WAIT_MS = 20;
 
 /**
- * Deleted rows are overwritten in the database's file (`secure_delete`), but the log still holds them as they were: it is
- * written back and emptied.
+ * `secure_delete` overwrites deleted rows in the database file, but the log still contains them. It is written back
+ * and emptied.
  */
 function forget(group: GroupCommit, watch: StoreWatch): Promise<boolean> {
   return untilOthersLetGo(
@@ -113,7 +113,7 @@ async function rewrite(group: GroupCommit, watch: StoreWatch, most: number): Pro
   return isAnew && (await forget(group, watch));
 }
 
-/** Others hold the file for moments: a reader in the middle of a query, a worker's connection that opens or closes. */
+/** Others hold the file for moments: a reader during a query, or a worker's connection that opens or closes. */
 async function untilOthersLetGo(
   group: GroupCommit,
   watch: StoreWatch,
@@ -131,7 +131,7 @@ function sizeOf(connection: Connection): number {
   return pages * (connection.get<{ page_size: number }>("PRAGMA page_size")?.page_size ?? 0);
 }
 
-/** @returns false where somebody else has the file */
+/** @returns false if another process has the file */
 function vacuum(connection: Connection): boolean {
   try {
     connection.run("VACUUM");
@@ -142,10 +142,10 @@ function vacuum(connection: Connection): boolean {
   }
 }
 
-/** What the engine says when the file cannot be read now. A refusal to write (`READONLY`) is a fault of the program here. */
+/** Codes that mean the file cannot be read now. A refused write (`READONLY`) would be a bug here. */
 const UNREADABLE = /^SQLITE_(BUSY|LOCKED|IOERR|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL)/;
 
-/** @throws StoreUnavailable where the engine cannot read, as the writer does where it cannot write. */
+/** @throws StoreUnavailable if the engine cannot read, as the writer does if it cannot write */
 function read<Result>(query: () => Result): Result {
   try {
     return query();
@@ -176,21 +176,21 @@ function openConnections(
 }
 
 /**
- * Else a transaction that changes much writes what was there before, and a query that sorts much what it sorts, into files
- * of the system's folder for such: texts would leave the data directory, and no deletion would reach them there.
+ * Keeps temporary data in memory. Otherwise large transactions and sorts write into files in the system's temporary
+ * folder: texts would leave the data directory, and no deletion would reach them.
  */
 function keepTogether(database: Connection["database"]): void {
   database.exec("PRAGMA temp_store = MEMORY");
 }
 
-/** What the operator can mend is said without a stack. A fault of the program (`SQLITE_ERROR`) stays as it is. */
+/** Errors that the operator can fix are shown without a stack. A bug (`SQLITE_ERROR`) is passed on unchanged. */
 function forOperator(path: string, error: unknown): unknown {
   const code = sqliteCode(error);
   if (code === "" || code === "SQLITE_ERROR" || !(error instanceof Error)) return error;
   if (code === "SQLITE_NOTADB") {
     return new OperatorError(
       `the database file ${path} is not a Gatehouse database`,
-      "name another data directory with --data",
+      "choose another data directory with --data",
     );
   }
   return new OperatorError(
@@ -200,8 +200,9 @@ function forOperator(path: string, error: unknown): unknown {
 }
 
 function hintFor(code: string): string {
-  if (code === "SQLITE_FULL") return "make room on the disk, then try again";
-  if (code.startsWith("SQLITE_BUSY")) return "another program has it open: wait for it, or end it";
-  if (code.startsWith("SQLITE_CORRUPT")) return "put a backup of the data directory back";
-  return "see that this user may write it, that the disk has room, and that it is a file";
+  if (code === "SQLITE_FULL") return "free some disk space, then try again";
+  if (code.startsWith("SQLITE_BUSY"))
+    return "another program has locked it: wait for that program, or stop it";
+  if (code.startsWith("SQLITE_CORRUPT")) return "restore the data directory from a backup";
+  return "check that it is a file, that this user can write to it, and that the disk has free space";
 }

@@ -16,26 +16,29 @@ export interface SchemaObject {
   readonly sql: string | null;
 }
 
-/** A database file as somebody reads it who must not change it, nor leave anything beside it. */
+/** A database file opened without changing it or leaving anything beside it. */
 export interface ReadOnlyDatabase {
-  /** Whether SQLite's own header names Gatehouse. */
+  /** Whether the file's header identifies it as a Gatehouse database. */
   readonly isOurs: boolean;
-  /** The number of migrations that made it. */
+  /** The number of migrations applied to it. */
   readonly schemaVersion: number;
   schema(): SchemaObject[];
-  /** One after another, in constant memory. @throws DatabaseUnreadable */
+  /** Reads row by row, in constant memory. @throws DatabaseUnreadable */
   rows<Row>(sql: string, params?: readonly SqlValue[]): Generator<Row, void>;
-  /** All at once: for few. @throws DatabaseUnreadable */
+  /** Reads all rows at once: for small results. @throws DatabaseUnreadable */
   all<Row>(sql: string, params?: readonly SqlValue[]): Row[];
   /** @throws DatabaseUnreadable */
   get<Row>(sql: string, params?: readonly SqlValue[]): Row | undefined;
-  /** What SQLite finds wrong with the pages of a table and of its indexes, some at most. @throws DatabaseUnreadable */
+  /**
+   * The problems that SQLite finds in the pages of a table and its indexes, limited in number. @throws
+   * DatabaseUnreadable
+   */
   integrityProblems(table: string): string[];
-  /** Whether others wrote to the files since it was opened, or are about to. */
+  /** Whether others have written to the files since they were opened, or are about to. */
   hasChanged(): boolean;
   /**
-   * Whether all was read as it was at one moment, whoever writes meanwhile. Where no server was running there is nobody to
-   * ask for that: then what was read is good if nothing `hasChanged`.
+   * Whether everything is read from one snapshot, even while others write. Without a running server, snapshots are
+   * not possible: the data is then valid only if not `hasChanged`.
    */
   readonly isShared: boolean;
   close(): void;
@@ -46,10 +49,10 @@ export const NEWEST_SCHEMA = SCHEMA_VERSION;
 /** The first schema whose commits sign the heads of all ledgers together. */
 export const FIRST_WITH_NODE_HEAD = versionOf(NODE_HEAD);
 
-/** The file cannot be read: it is damaged, or this user may not, or somebody keeps others out. */
+/** The file cannot be read: it is damaged, this user may not read it, or another process has locked it. */
 export class DatabaseUnreadable extends Error {
   override readonly name = "DatabaseUnreadable";
-  /** Its content is not what SQLite writes. */
+  /** The content is not a valid SQLite database. */
   readonly isDamaged: boolean;
 
   constructor(error: Error) {
@@ -60,12 +63,13 @@ export class DatabaseUnreadable extends Error {
 }
 
 const DAMAGED = /^SQLITE_(CORRUPT|NOTADB|FORMAT)/;
-/** A server that starts has the file for itself for a moment. */
+/** A starting server locks the file for a moment. */
 const BUSY_TIMEOUT_MS = 5_000;
 /**
- * A log that is its header alone is what a process leaves that dies before the first page of it. SQLite never gets to read
- * beside such a log where it may not write the index: it takes the log for one that somebody is just beginning anew, and
- * gives up with SQLITE_PROTOCOL after half a minute (`walBeginShmUnreliable` in its wal.c, 3.54.1).
+ * The size of a log's header. A log of only this size is left by a process that dies before writing the first page.
+ * SQLite cannot read beside such a log without permission to write the index: it assumes that a writer is just
+ * resetting the log, and gives up with SQLITE_PROTOCOL after half a minute (`walBeginShmUnreliable` in its wal.c,
+ * 3.54.1).
  */
 const LOG_HEADER_BYTES = 32;
 const MOST_PROBLEMS = 20;
@@ -73,20 +77,20 @@ const UNLOCKED_VFS = process.platform === "win32" ? "win32-none" : "unix-none";
 const IDENTIFIER = /^[a-z_]+$/;
 
 /**
- * Opens a database file to be verified. Nothing is written, not even the files that SQLite else puts beside one that it
- * reads, so that a directory on a read-only disk can be read and every file stays as it was:
+ * Opens a database file for verification. Nothing is written, not even the files that SQLite normally creates beside a
+ * database it reads, so a directory on a read-only disk can be read and every file stays as it was:
  *
- * - Without a log beside it, or with one that holds nothing, it is read as a file that does not change (`immutable`): nobody
- *   has it open, or whoever has will be seen to change it.
- * - With a log and its index it is in use, or its process died: the index is read but not written (`readonly_shm`). Where
- *   there is a server, what it writes from now on is not seen.
- * - With a log alone, as somebody copied it, the index is made in memory (`locking_mode=EXCLUSIVE`, which takes no lock
+ * - Without a log, or with an empty one, the file is read as one that does not change (`immutable`). Either no process
+ *   has it open, or a change will be noticed.
+ * - With a log and its index, the database is in use, or its process died. The index is read but not written
+ *   (`readonly_shm`). Writes of a running server from now on are not seen.
+ * - With only a log, such as in a copy, the index is built in memory (`locking_mode=EXCLUSIVE`, which takes no lock
  *   here).
  *
  * @throws DatabaseUnreadable
  */
 export function openReadOnly(name: string): ReadOnlyDatabase {
-  // The log lies beside the file itself, not beside a link to it.
+  // The log is beside the file itself, not beside a link to it.
   const path = existsSync(name) ? realpathSync(name) : name;
   const before = stateOf(path);
   const isShared = before.log !== "" && before.hasIndex && before.logBytes !== LOG_HEADER_BYTES;
@@ -113,7 +117,7 @@ function readOnly(
     isShared,
     schema: () => reading(() => connection.all<SchemaObject>(SCHEMA)),
     *rows<Row>(sql: string, params: readonly SqlValue[] = []) {
-      // Not one of the connection's kept statements: several may go through the same rows at once.
+      // Not one of the connection's cached statements: several callers may iterate over the same rows at once.
       const statement = reading(() =>
         connection.database.prepare<Row, SqlValue[]>(sql.replace(/\$(\d+)/g, "?$1")),
       );
@@ -131,7 +135,7 @@ function readOnly(
     all: <Row>(sql: string, params?: readonly SqlValue[]) => reading(() => connection.all<Row>(sql, params)),
     get: <Row>(sql: string, params?: readonly SqlValue[]) => reading(() => connection.get<Row>(sql, params)),
     integrityProblems(table) {
-      if (!IDENTIFIER.test(table)) throw new TypeError(`${table} is no name of a table`);
+      if (!IDENTIFIER.test(table)) throw new TypeError(`${table} is not a table name`);
       const rows = reading(() =>
         connection.all<{ integrity_check: string }>(`PRAGMA integrity_check(${table})`),
       );
@@ -150,7 +154,7 @@ function readOnly(
 
 const SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name";
 
-/** Of the objects that the migrations up to a version make. */
+/** The objects that the migrations up to a version create. */
 export function schemaOf(version: number): SchemaObject[] {
   const database = new Database(":memory:");
   try {
@@ -161,14 +165,14 @@ export function schemaOf(version: number): SchemaObject[] {
   }
 }
 
-/** A connection whose one transaction has begun: all that is read is of the same moment. */
+/** Opens a connection and begins a transaction, so everything is read from the same moment. */
 function begin(uri: string, keepsIndexInMemory: boolean): Connection {
   const database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
   try {
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     if (keepsIndexInMemory) database.exec("PRAGMA locking_mode = EXCLUSIVE");
     database.exec("PRAGMA query_only = ON");
-    // What the schema of a stranger's file says is not run.
+    // Nothing in the schema of an untrusted file is executed.
     database.exec("PRAGMA trusted_schema = OFF");
     database.exec("PRAGMA cell_size_check = ON");
     database.exec("PRAGMA cache_size = -16384");
@@ -187,10 +191,10 @@ function pragma(connection: Connection, name: "application_id" | "user_version")
 }
 
 interface FileState {
-  /** What changes when it is written to; empty where there is none. */
+  /** Changes whenever the file is written. Empty if there is none. */
   readonly file: string;
   readonly log: string;
-  /** 0 where there is none as well. */
+  /** 0 also if there is none. */
   readonly logBytes: number;
   readonly hasIndex: boolean;
 }
@@ -211,13 +215,13 @@ function stampOf(path: string): string {
   return stats ? `${stats.size} ${stats.mtimeNs} ${stats.ino}` : "";
 }
 
-/** SQLite's URI of a file. In it `?`, `#` and `%` have a meaning. */
+/** SQLite's URI of a file, where `?`, `#` and `%` have a meaning. */
 function uriOf(path: string): string {
   const parts = path.replaceAll("\\", "/").split("/");
   return `file:${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** A fault of the program (`SQLITE_ERROR`) stays as it is. */
+/** A bug (`SQLITE_ERROR`) is passed on unchanged. */
 function reading<Result>(read: () => Result): Result {
   try {
     return read();

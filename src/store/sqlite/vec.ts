@@ -3,39 +3,40 @@ import { chmodSync, existsSync, lstatSync, readFileSync, renameSync, rmSync, wri
 import { basename, extname, join } from "node:path";
 import { getLoadablePath } from "sqlite-vec";
 
-/** sqlite-vec, as it stands with this database. */
+/** The state of sqlite-vec for this database. */
 export type VectorExtension =
   | { readonly path: string; readonly problem: null }
-  /** Why there is none, for the operator. Words are still searched. */
+  /** Why it is missing, for the operator. Keyword search still works. */
   | { readonly path: null; readonly problem: string };
 
 export const VECTOR_ENTRY_POINT = "sqlite3_vec_init";
-/** Its owner may read and run it; nobody writes it, it is replaced. */
+/** The owner may read and run it. It is never written, only replaced. */
 const MODE = 0o500;
 const S_IFREG = 0o100_000;
 const EMBEDDED = /^vec0.*\.(so|dylib|dll)$/;
 
 /**
- * Writes sqlite-vec into the folder under a name with its hash, and loads it from there into each connection: what is
- * inside of the program cannot be loaded by the system, and a folder that others may write to is not to be trusted. Never
- * throws.
+ * Writes sqlite-vec into the folder under a name with its hash, and loads it from there into each connection. The
+ * system cannot load a library from inside the program, and a folder that others may write to cannot be trusted.
+ * Never throws.
  */
 export function loadVectorExtension(databases: readonly Database[], folder: string): VectorExtension {
   let path: string | undefined;
   try {
     const library = findLibrary();
-    if (!library) return none(`there is no sqlite-vec for ${process.platform}-${process.arch}`);
+    if (!library) return none(`sqlite-vec is not available for ${process.platform}-${process.arch}`);
     path = install(library, folder);
     for (const database of databases) {
-      // The file's name no longer says where the library begins.
+      // The entry point cannot be derived from the hashed file name.
       database.loadExtension(path, VECTOR_ENTRY_POINT);
       database.query("SELECT vec_version()").get();
     }
     return { path, problem: null };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    if (path === undefined) return none(`sqlite-vec cannot be written into ${folder}: ${message}`);
-    // A file system mounted `noexec` fails with "failed to map segment", "cannot open" or "permission denied".
+    if (path === undefined) return none(`sqlite-vec cannot be written to ${folder}: ${message}`);
+    // On a file system mounted `noexec`, this fails with "failed to map segment", "cannot open" or "permission
+    // denied".
     return none(
       `sqlite-vec cannot be loaded: ${message}; the data directory must not be on a file system mounted noexec`,
     );
@@ -51,7 +52,7 @@ interface Library {
   readonly suffix: string;
 }
 
-/** The one that the build put into the program, else the one of the package, when run from sources. */
+/** The library embedded by the build, or the package's when run from source. */
 function findLibrary(): Library | undefined {
   for (const file of Bun.embeddedFiles) {
     const name = "name" in file && typeof file.name === "string" ? basename(file.name) : "";
@@ -61,7 +62,7 @@ function findLibrary(): Library | undefined {
   return path === undefined ? undefined : { bytes: readFileSync(path), suffix: extname(path) };
 }
 
-/** Inside the compiled program all modules and files lie in one folder, whatever the system calls it. */
+/** The compiled program has all modules and files in one folder, whose name depends on the system. */
 function embeddedBytes(name: string): Uint8Array {
   return readFileSync(join(import.meta.dir, name));
 }
@@ -71,12 +72,12 @@ function packagePath(): string | undefined {
     const path = getLoadablePath();
     return existsSync(path) ? path : undefined;
   } catch {
-    // The package knows no library for this platform, or it was not installed.
+    // The package has no library for this platform, or is not installed.
     return undefined;
   }
 }
 
-/** Whoever reads the folder finds the whole file or none. One of the name that is not ours, or not alike, is replaced. */
+/** Readers find the whole file or none. A file of this name that is not ours, or differs, is replaced. */
 function install({ bytes, suffix }: Library, folder: string): string {
   const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 16);
   const path = join(folder, `vec0-${hash}${suffix}`);
@@ -84,7 +85,7 @@ function install({ bytes, suffix }: Library, folder: string): string {
   const fresh = `${path}.${process.pid}`;
   if (existsSync(fresh)) rmSync(fresh);
   try {
-    // `wx`: never through a link that somebody laid there.
+    // `wx`: never writes through a link that someone else has placed there.
     writeFileSync(fresh, bytes, { mode: MODE, flag: "wx" });
     chmodSync(fresh, MODE);
     renameSync(fresh, path);

@@ -4,8 +4,8 @@ import type { Disturbance, FileChange } from "../db.ts";
 import type { Connection } from "./connection.ts";
 
 /**
- * Notices what others do to an open database: what they commit to it, and what becomes of its files. The writer is this
- * program's only connection that writes, so that whatever another one has committed is foreign.
+ * Notices what others do to an open database: their commits, and changes to its files. This program has only one
+ * writing connection, so every commit by another one is foreign.
  */
 export class StoreWatch {
   readonly #connection: Connection;
@@ -14,7 +14,7 @@ export class StoreWatch {
   #version: number;
   #commits = 0;
 
-  /** `connection`: the writer, whose log has been opened already. */
+  /** `connection`: the writer, whose log has already been opened. */
   constructor(path: string, connection: Connection) {
     this.#connection = connection;
     this.#version = this.#dataVersion();
@@ -22,23 +22,23 @@ export class StoreWatch {
     this.#log = new WatchedFile(`${path}-wal`, "log");
   }
 
-  /** Why nothing that is written now would be found by the next start; null: every file is in its place. */
+  /** Why the next start would not find what is written now. Null if every file is in its place. */
   get displaced(): { readonly reason: string; readonly isLost: boolean } | null {
     for (const file of [this.#database, this.#log]) {
       if (file.change === null) continue;
-      const reason = `the ${file.name}'s file is not in its place (${file.change})`;
+      const reason = `the ${file.name} file is not in its place (${file.change})`;
       return { reason, isLost: this.#database.isLost };
     }
     return null;
   }
 
   /**
-   * Notices what others have committed. Within a transaction of the writer it costs 0.1 to 0.7 µs (of 11 that the shortest
-   * takes without a disk), without one 2 µs, as SQLite takes its locks then.
+   * Notices commits by others. Costs 0.1 to 0.7 µs within a transaction of the writer (the shortest takes 11 µs
+   * without a disk), and 2 µs outside of one, since SQLite then takes its locks.
    *
-   * `PRAGMA data_version` changes for no commit of this connection, and for each of another that this one comes to see.
-   * It stays where a write of this one fails, as on a full disk. Emptying the log counts as well, as a foreign
-   * `wal_checkpoint(TRUNCATE)` does.
+   * `PRAGMA data_version` does not change with commits of this connection, but with each foreign commit once this
+   * connection sees it. It stays the same if a write of this connection fails, such as on a full disk. Emptying the
+   * log counts too, such as by a foreign `wal_checkpoint(TRUNCATE)`.
    */
   look(): void {
     const version = this.#dataVersion();
@@ -48,8 +48,8 @@ export class StoreWatch {
   }
 
   /**
-   * Work of this program's that others' commits cannot be told from: emptying the log and writing the file anew may move the
-   * version as a foreign commit does. What had come before counts as it is.
+   * Runs work of this program that looks like a foreign commit: emptying the log and rewriting the file may change
+   * the version as well. Foreign commits before it still count.
    */
   own<T>(work: () => T): T {
     this.look();
@@ -60,7 +60,7 @@ export class StoreWatch {
     }
   }
 
-  /** Looks at the files; some 5 µs. */
+  /** Checks the files, in about 5 µs. */
   lookAtFiles(): Disturbance[] {
     const found: Disturbance[] = [];
     for (const file of [this.#database, this.#log]) {
@@ -70,7 +70,7 @@ export class StoreWatch {
     return found;
   }
 
-  /** What was committed by others since this was asked last. */
+  /** Returns and resets the count of foreign commits. */
   takeCommits(): Disturbance[] {
     this.look();
     const commits = this.#commits;
@@ -79,8 +79,8 @@ export class StoreWatch {
   }
 
   /**
-   * MUST come after all connections of this process to the database are closed: when a process closes any descriptor of a
-   * file, it loses all the locks that it holds there (POSIX, fcntl), SQLite's among them.
+   * MUST be called after all of this process's connections to the database are closed. When a process closes any
+   * descriptor of a file, it loses all its locks on that file (POSIX, fcntl), including SQLite's.
    */
   close(): void {
     this.#database.close();
@@ -89,19 +89,19 @@ export class StoreWatch {
 
   #dataVersion(): number {
     const row = this.#connection.get<{ data_version: number }>("PRAGMA data_version");
-    if (!row) throw new Error("PRAGMA data_version has no answer");
+    if (!row) throw new Error("PRAGMA data_version returned nothing");
     return row.data_version;
   }
 }
 
-/** A file that is known by its device and inode, and by a descriptor that stays open. */
+/** A file identified by its device and inode, and by a descriptor that stays open. */
 class WatchedFile {
   readonly name: "database" | "log";
   readonly #path: string;
   readonly #descriptor: number;
-  /** Some file systems give an open file another number than its name: nothing can be seen there. */
+  /** Some file systems report different numbers for an open file and for its path. Nothing can be detected there. */
   readonly #isKnowable: boolean;
-  /** What has become of it, as last looked; null: it is in its place. */
+  /** What the last check found. Null: it is in its place. */
   change: FileChange | null = null;
 
   constructor(path: string, name: WatchedFile["name"]) {
@@ -111,12 +111,12 @@ class WatchedFile {
     this.#isKnowable = this.#changeNow() === null;
   }
 
-  /** No name leads to it any more: what is written there goes with this process. */
+  /** No name leads to the file any more: what is written to it is lost when this process ends. */
   get isLost(): boolean {
     return fstatSync(this.#descriptor).nlink === 0;
   }
 
-  /** Whether something else has become of it than at the last look. */
+  /** Whether the state differs from the last check. */
   look(): boolean {
     const before = this.change;
     if (this.#isKnowable) this.change = this.#changeNow();
@@ -132,8 +132,8 @@ class WatchedFile {
     try {
       found = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
     } catch (error) {
-      // A folder above it is a file now: nothing is there. Whatever else keeps this program from looking keeps the next
-      // start from finding it.
+      // ENOTDIR: a folder above is a file now, so there is no file. Any other error would also prevent the next start
+      // from finding it.
       if (!isCode(error, "ENOTDIR")) return "unreachable";
     }
     const open = fstatSync(this.#descriptor, { bigint: true });

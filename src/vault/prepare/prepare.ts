@@ -27,7 +27,7 @@ export async function prepareDocument(request: PrepareRequest): Promise<Prepared
   if (chunks.length > PER_DOCUMENT) {
     throw new UnreadableDocument(
       content.kind === "text" ? "/text" : "/content_base64",
-      `makes ${chunks.length} passages; a document may have ${PER_DOCUMENT}`,
+      `has ${chunks.length} passages; the limit is ${PER_DOCUMENT}`,
     );
   }
   const titleWords = wordsOf(title);
@@ -64,7 +64,7 @@ function decode(data: string): Uint8Array {
   const digits = data.replace(/\s+/g, "");
   const isPadded = digits.endsWith("=");
   if (!BASE64.test(digits) || (isPadded ? digits.length % 4 !== 0 : digits.length % 4 === 1)) {
-    throw new UnreadableDocument("/content_base64", "is not base64");
+    throw new UnreadableDocument("/content_base64", "is not valid base64");
   }
   return Buffer.from(digits, "base64");
 }

@@ -35,13 +35,13 @@ export class DocumentBuilder {
 /** @throws Fault if a text of this length is too long */
 export function checkLength(length: number): void {
   if (length > MAX_TEXT)
-    throw new Fault(`holds more than ${MAX_TEXT.toLocaleString("en")} characters of text`);
+    throw new Fault(`contains more than ${MAX_TEXT.toLocaleString("en")} characters of text`);
 }
 
 /** @throws Fault if there are too many blocks */
 export function checkBlocks(blocks: readonly Block[]): void {
   if (blocks.length > MAX_BLOCKS) {
-    throw new Fault(`falls into more than ${MAX_BLOCKS.toLocaleString("en")} paragraphs or rows`);
+    throw new Fault(`contains more than ${MAX_BLOCKS.toLocaleString("en")} paragraphs or rows`);
   }
 }
 

@@ -18,7 +18,7 @@ export function parseContentType(value: string): MediaType {
     const shown = name.slice(0, 100).toWellFormed();
     throw new UnreadableDocument(
       "/content_type",
-      `"${shown}" can't be read: use one of ${CONTENT_TYPES.join(", ")}`,
+      `"${shown}" is not supported: use one of ${CONTENT_TYPES.join(", ")}`,
     );
   }
   for (const parameter of parameters) {

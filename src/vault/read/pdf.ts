@@ -31,7 +31,9 @@ export async function readPdf(bytes: Uint8Array): Promise<ReadDocument> {
       page.cleanup();
     }
     if (filled === 0)
-      throw new Fault("holds no text: it may be scanned images, which have to be recognised first");
+      throw new Fault(
+        "contains no text: it may consist of scanned images, which need text recognition (OCR) first",
+      );
     return builder.finish();
   } catch (error) {
     if (error instanceof Fault) throw error;

@@ -35,7 +35,7 @@ export async function readText(text: string, contentType = "text/plain"): Promis
   if (TEXTS[type] === undefined) {
     throw new UnreadableDocument(
       "/text",
-      `can't hold a document of type "${type}": send its bytes in content_base64`,
+      `can't contain a document of type "${type}": send its bytes in content_base64`,
     );
   }
   return inField("/text", () => fromText(text, type));
@@ -74,7 +74,7 @@ async function inField(
 ): Promise<ReadDocument> {
   try {
     const document = await read();
-    if (document.text.trim() === "") throw new Fault("holds no text");
+    if (document.text.trim() === "") throw new Fault("contains no text");
     return document;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;

@@ -5,9 +5,9 @@ import type { ReadingAnswer } from "../../reading/protocol.ts";
 import type { PreparedDocument, PreparedPassage } from "../messages.ts";
 
 /**
- * What a reading process answers, as frames: one that says what follows, then each page of the text, the passages, each
- * segment of the index, and the vectors. A failure is one frame. The frames are read as they come, so that a long document
- * does not hold up the process that asked.
+ * The answer of a reading process, as frames: one that announces the others, then each page of the text, the
+ * passages, each segment of the index, and the vectors. A failure is a single frame. Frames are read as they arrive,
+ * so a long document does not block the requesting process.
  */
 const Count = Type.Integer({ minimum: 0, maximum: 1_000_000 });
 const Head = Type.Object(
@@ -15,7 +15,7 @@ const Head = Type.Object(
     contentHash: Type.String({ pattern: "^[0-9a-f]{64}$" }),
     characters: Type.Integer({ minimum: 0 }),
     pages: Count,
-    /** Passages of each segment. */
+    /** Number of passages in each segment. */
     segments: Type.Array(Count),
     isLast: Type.Boolean(),
   },
@@ -39,12 +39,12 @@ const Failure = Type.Object(
 const head = validator(Head);
 const failure = validator(Failure);
 
-/** Start and end, and the hash. */
+/** A passage has a start, an end and its hash. */
 const HASH_BYTES = 16;
 const PASSAGE_BYTES = 8 + HASH_BYTES;
 const NUMBER_BYTES = 4;
 
-/** The bodies of the answer's frames, each made when it is asked for. */
+/** The bodies of the answer's frames, each created on demand. */
 export function* encodeAnswer(answer: ReadingAnswer<PreparedDocument>): Generator<Uint8Array> {
   if ("failure" in answer) {
     yield Buffer.from(JSON.stringify(answer));
@@ -70,14 +70,14 @@ export function* encodeAnswer(answer: ReadingAnswer<PreparedDocument>): Generato
   yield new Uint8Array(vectors.buffer, vectors.byteOffset, vectors.byteLength);
 }
 
-/** One answer, put together from its frames. */
+/** Assembles one answer from its frames. */
 export class AnswerReader {
   readonly #pages: { start: number; text: string }[] = [];
   readonly #segments: { passages: number; bytes: Uint8Array }[] = [];
   #head: Static<typeof Head> | null = null;
   #passages: readonly PreparedPassage[] | null = null;
 
-  /** The whole answer with its last frame, else undefined. @throws BrokenFrame */
+  /** Returns the whole answer at its last frame, otherwise undefined. @throws BrokenFrame */
   push(body: Uint8Array): ReadingAnswer<PreparedDocument> | undefined {
     const known = this.#head;
     if (known === null) return this.#begin(body);

@@ -10,7 +10,7 @@ const DOCUMENTS: ReadingProtocol<PrepareRequest, PreparedDocument> = {
   openAnswer: () => new AnswerReader(),
 };
 
-/** One process that reads documents for the vault. */
+/** A process that reads documents for the vault. */
 export class DocumentReader extends ReaderProcess<PrepareRequest, PreparedDocument> {
   constructor(command: readonly string[]) {
     super(command, DOCUMENTS);

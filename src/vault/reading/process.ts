@@ -5,15 +5,19 @@ import { encodeAnswer } from "./answer.ts";
 import { decodeRequest } from "./request.ts";
 
 const SETUP: WorkerSetup = { database: "", extension: null, cacheBytes: 0 };
-/** No PDF file; but it takes the reader of PDF files to say so. */
+/** Not a valid PDF file, but enough to load the PDF reader. */
 const FIRST = Buffer.from("%PDF-1.4").toString("base64");
 
-/** A process that reads documents for the vault. `program`: that of the vault's threads. `ceiling`: bytes of memory. */
+/**
+ * Runs a process that reads documents for the vault. `program`: the program of the vault's threads. `ceiling`: the
+ * most bytes of memory.
+ */
 export async function readDocuments(program: URL, ceiling: number): Promise<void> {
   const worker = new ReadingWorker(program);
   await serveReading(
     {
-      // All of the reader's modules are loaded first, that of PDF files at its first document: what they take is not the document's.
+      // Loads all of the reader's modules in advance (the PDF reader with its first document), so their memory does
+      // not count against a document.
       async load() {
         const content = { kind: "base64", data: FIRST, type: "application/pdf" } as const;
         await worker.read({ document: 0, title: "", content });
@@ -26,7 +30,7 @@ export async function readDocuments(program: URL, ceiling: number): Promise<void
   );
 }
 
-/** The thread in which documents are read. Whatever it throws outside of a job ends the process. */
+/** The thread that reads documents. An error outside a job ends the process. */
 class ReadingWorker {
   readonly #worker: Worker;
 

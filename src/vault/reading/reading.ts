@@ -13,7 +13,7 @@ import { DocumentReaders } from "./document-readers.ts";
 
 export interface DocumentReadingOptions {
   readonly limits: VaultSettings;
-  /** The program's entry, which a reading process is started with. */
+  /** The program's entry, which starts a reading process. */
   readonly main: URL;
   /** The program of the vault's threads. */
   readonly worker: URL;
@@ -21,8 +21,8 @@ export interface DocumentReadingOptions {
 }
 
 /**
- * UTF-16 code units of a text that is read in a thread of this process. Its memory is in proportion: a type that is read there
- * makes no text that is longer than its source (see `test/vault/reading/lane.test.ts`).
+ * The most UTF-16 code units of a text that is read in a thread of this process. Its memory is proportional, since
+ * the types read there never produce a text longer than their source (see `test/vault/reading/lane.test.ts`).
  */
 const LIGHT_TEXT = 256 * 1024;
 const LIGHT_TYPES: readonly ContentType[] = [
@@ -32,17 +32,20 @@ const LIGHT_TYPES: readonly ContentType[] = [
   "application/xhtml+xml",
 ];
 
-/** Reading takes at most this long, and so much longer for each MiB that was sent. */
+/** The time limit for reading a document: a base, plus an allowance for each MiB sent. */
 const BASE_MS = 20_000;
 const MS_PER_MIB = 4_000;
 const MIB = 1024 * 1024;
 
-/** Documents that may wait for each kind of reader. */
+/** The most documents waiting for each kind of reader. */
 const WAITING = { perWorkspace: 64, total: 1_024 };
-/** What has read many documents keeps some 40 MB. */
+/** After reading many documents, a reader retains about 40 MB. */
 const IDLE_MS = 5_000;
 
-/** Makes text, passages and index parts of documents: short texts in a thread, everything else in processes with a ceiling. */
+/**
+ * Reads documents and builds their passages and index: short texts in a thread, everything else in processes with a
+ * memory limit.
+ */
 export class DocumentReading {
   readonly #thread: WorkerThread;
   readonly #readers: DocumentReaders;
@@ -64,34 +67,37 @@ export class DocumentReading {
       idleMs: IDLE_MS,
       failed(workspaceId, error) {
         if (error instanceof JobOverLimit)
-          log.warn("a document was given up", { workspace_id: workspaceId, reason: error.message });
+          log.warn("a document took too much time or memory to read", {
+            workspace_id: workspaceId,
+            reason: error.message,
+          });
         if (error instanceof ReaderFailed) log.error("documents cannot be read", { error });
       },
     });
   }
 
   /**
-   * @throws JobRefused for a document that cannot be read, JobOverLimit for one that takes too much time or memory, Problem 429
-   * `queue_full`, StoreUnavailable once stopped
+   * @throws JobRefused for a document that cannot be read; JobOverLimit for one that takes too much time or memory;
+   *   Problem 429 `queue_full`; StoreUnavailable once stopped
    */
   async prepare(request: PrepareRequest, turn: Turn): Promise<PreparedDocument> {
     return isLight(request) ? this.#thread.do("prepare", request, turn) : this.#readers.do(request, turn);
   }
 
-  /** Ends the thread and all processes, and resolves when they are gone. */
+  /** Ends the thread and all processes, and waits for them. */
   async stop(): Promise<void> {
     this.#thread.stop();
     await this.#readers.stop();
   }
 }
 
-/** Whether a document may be read in this process: see `LIGHT_TEXT`. */
+/** Whether a document can be read in this process: see `LIGHT_TEXT`. */
 export function isLight({ content }: Pick<PrepareRequest, "content">): boolean {
   const length = content.kind === "text" ? content.text.length : content.data.length;
   return LIGHT_TYPES.includes(typeOf(content.type)) && length <= LIGHT_TEXT;
 }
 
-/** @throws JobRefused for a type that cannot be read */
+/** @throws JobRefused for an unsupported type */
 function typeOf(contentType: string): ContentType {
   try {
     return parseContentType(contentType).type;
@@ -101,7 +107,7 @@ function typeOf(contentType: string): ContentType {
   }
 }
 
-/** How long a document may be read, by its size. */
+/** The time limit for reading a document, by its size. */
 export function timeAllowed({ content }: Pick<PrepareRequest, "content">, mostMs: number): number {
   const length = content.kind === "text" ? content.text.length : content.data.length;
   return Math.min(mostMs, BASE_MS + Math.ceil(length / MIB) * MS_PER_MIB);

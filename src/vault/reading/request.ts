@@ -4,8 +4,8 @@ import { BrokenFrame, frameOf, textFrame } from "../../reading/frames.ts";
 import type { PrepareRequest } from "../messages.ts";
 
 /**
- * A request to read one document, as two frames: what is known of it, and its text in UTF-8 (or what was sent in base64, as it
- * came). A lone surrogate becomes U+FFFD on the way, as it does wherever a document is read.
+ * A request to read one document, as two frames: its metadata, and its text in UTF-8 (or its base64 content as
+ * received). A lone surrogate becomes U+FFFD in transit, as it does wherever a document is read.
  */
 const Head = Type.Object(
   {
@@ -18,14 +18,14 @@ const Head = Type.Object(
 );
 const head = validator(Head);
 
-/** The request in pieces, each made when it is asked for. */
+/** The request in pieces, each created on demand. */
 export function* encodeRequest({ document, title, content }: PrepareRequest): Generator<Uint8Array> {
   const { kind, type } = content;
   yield frameOf(Buffer.from(JSON.stringify({ document, title, kind, type })));
   yield* textFrame(content.kind === "text" ? content.text : content.data);
 }
 
-/** The request of two frames. @throws BrokenFrame */
+/** Decodes a request from its two frames. @throws BrokenFrame */
 export function decodeRequest(first: Uint8Array, second: Uint8Array): PrepareRequest {
   const { document, title, kind, type } = decodeHead(first);
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(second);

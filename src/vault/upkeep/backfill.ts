@@ -8,15 +8,15 @@ import { documentOf, PER_DOCUMENT } from "../rows/keys.ts";
 import { hasVector, insertVector, type Space, WrongDimension } from "../rows/spaces.ts";
 import { LEXICAL_SPACE } from "../terms/lexical.ts";
 
-/** Passages that a model is asked for at once, and those whose vectors are written in one transaction. */
+/** `BATCH`: passages sent to a model at once. `SLICE`: vectors written in one transaction. */
 const BATCH = 64;
 const SLICE = 32;
 const FIRST_WAIT_MS = 1_000;
 const LAST_WAIT_MS = 60_000;
-/** A passage that the model refuses is asked for again after a day: the model may be another one by then. */
+/** When to retry a passage that the model refused: by then, the model may have changed. */
 const REFUSED_MS = 86_400_000;
 const IDLE_MS = 5_000;
-/** So long no writer waits for a model that was too slow for one. */
+/** How long writers do not wait for a model after it was too slow for one. */
 const SLOW_MS = 600_000;
 
 interface Missing extends Wanted {
@@ -26,7 +26,7 @@ interface Missing extends Wanted {
   readonly scope: string;
 }
 
-/** Null: it has none, and will have none. Undefined: it cannot be had now. */
+/** Null: the passage has no vector and never will. Undefined: the vector is not available now. */
 type Found = Float32Array | null | undefined;
 
 interface MissingRow {
@@ -40,34 +40,37 @@ interface MissingRow {
   readonly hash: Uint8Array;
 }
 
-/** Of a space whose model failed: it is asked again at `until`, then after twice as long. */
+/** The back-off of a space whose model failed: it is tried again at `until`, and then after twice the wait. */
 interface Rest {
   readonly until: number;
   readonly wait: number;
 }
 
-/** The model of a space; null where it is not configured. */
+/** Returns the model of a space. Null if it is not configured. */
 export type EmbedderOf = (space: Space) => Embedder | null;
 
-/** A document whose passages wait for vectors. */
+/** A document with passages that wait for vectors. */
 interface WaitingDocument extends Turn {
   readonly key: number;
 }
 
-/** Documents that are remembered for their workspace's turn. Those past that wait with everything else. */
+/** The most documents remembered for their workspace's turn. Others are filled in storage order. */
 const REMEMBERED = { perWorkspace: 1_000, total: 10_000 };
 
 /**
- * Gives passages the vectors that they lack, in the background: what a model could not give when the document was written,
- * and everything, after another model was configured. What was filled completely takes the old space's place.
+ * Fills in missing vectors in the background: those that a model could not provide when the document was written, and
+ * all of them after another model was configured. A completely filled space replaces the old one.
  */
 export class Filler {
   readonly #parts: VaultParts;
   readonly #embedderOf: EmbedderOf;
   readonly #rests = new Map<number, Rest>();
-  /** Spaces whose model is too slow for a writer, until when. */
+  /** Until when the model of a space counts as too slow for writers. */
   readonly #slow = new Map<number, number>();
-  /** Documents written since the start that wait. Memory only: what waits is in the store, oldest first. */
+  /**
+   * Documents written since the start that wait for vectors. In memory: the store lists all missing vectors, oldest
+   * first.
+   */
   readonly #turns = new WorkspaceRoundRobin<WaitingDocument>(REMEMBERED);
   #isTurnOfOldest = false;
   #cancel: (() => void) | null = null;
@@ -83,7 +86,7 @@ export class Filler {
     if (this.#parts.spaces.isAvailable) this.#schedule(0);
   }
 
-  /** Resolves when nothing is written any more. */
+  /** Resolves when nothing is being written. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#cancel?.();
@@ -91,8 +94,8 @@ export class Filler {
   }
 
   /**
-   * Remembers that a document waits, and looks at once for what is missing, if it is waiting to look. Every other batch is of
-   * such a document, for which workspaces take turns, so that nobody waits behind all that another workspace has written.
+   * Remembers a waiting document and ends the current pause. Every other batch comes from such a document, with
+   * workspaces taking turns, so no workspace waits behind everything another one has written.
    */
   wake(document: WaitingDocument): void {
     if (this.#turns.hasRoom(document.workspaceId)) this.#turns.add(document);
@@ -101,28 +104,28 @@ export class Filler {
     this.#schedule(0);
   }
 
-  /** The model failed a moment ago, or is slow: a writer does not wait for it. */
+  /** Whether the model recently failed or is slow, so writers do not wait for it. */
   isNotWaitedFor(space: Space): boolean {
     const until = Math.max(this.#rests.get(space.id)?.until ?? 0, this.#slow.get(space.id) ?? 0);
     return until > this.#parts.clock.monotonic();
   }
 
-  /** The space's model has answered. */
+  /** Reports that the space's model has answered. */
   recovered(space: Space): void {
     this.#rests.delete(space.id);
   }
 
-  /** The model failed a moment ago: a search does not ask it. */
+  /** Whether the model recently failed, so searches do not use it. */
   isResting(space: Space): boolean {
     return (this.#rests.get(space.id)?.until ?? 0) > this.#parts.clock.monotonic();
   }
 
-  /** Remembers that a writer waited for the space's model in vain: what it would give is asked for here alone. */
+  /** Reports that a writer waited for the space's model in vain. Its vectors are then only filled in here. */
   slow(space: Space): void {
     this.#slow.set(space.id, this.#parts.clock.monotonic() + SLOW_MS);
   }
 
-  /** Remembers that the space's model failed. @returns in how many milliseconds it is asked again */
+  /** Reports that the space's model failed. @returns the milliseconds until it is tried again */
   rest(space: Space, retryAfterMs = 0): number {
     const wait = Math.min((this.#rests.get(space.id)?.wait ?? FIRST_WAIT_MS / 2) * 2, LAST_WAIT_MS);
     const until = this.#parts.clock.monotonic() + Math.max(wait, retryAfterMs);
@@ -160,7 +163,9 @@ export class Filler {
     try {
       if (await spaces.drop()) next = 0;
     } catch (error) {
-      this.#parts.log.warn("vectors of an earlier model will be removed later", { error });
+      this.#parts.log.warn("vectors of an earlier model could not be removed; it will be tried again", {
+        error,
+      });
     }
     this.#schedule(next);
   }
@@ -168,24 +173,24 @@ export class Filler {
   #failed(space: Space, error: unknown): number {
     const { log } = this.#parts;
     if (error instanceof EmbeddingFailed) {
-      log.warn("passages wait for their vectors", { space: space.name, reason: error.reason });
+      log.warn("passages are waiting for their vectors", { space: space.name, reason: error.reason });
       return this.rest(space, error.retryAfterMs);
     }
     if (error instanceof WrongDimension) {
-      log.error("the embedding model is not the one that it was; words are still found", {
+      log.error("the embedding model has changed; word search still works", {
         space: space.name,
         problem: error.message,
       });
-    } else log.warn("passages wait for their vectors", { space: space.name, error });
+    } else log.warn("passages are waiting for their vectors", { space: space.name, error });
     return this.rest(space);
   }
 
-  /** @returns whether there may be more to do; null where nothing was missing, or nobody can give it */
+  /** @returns whether there may be more to do; null if no vector is missing or none can be made */
   async #fill(space: Space): Promise<boolean | null> {
     const { db, spaces, clock } = this.#parts;
     const isLexical = space.name === LEXICAL_SPACE;
     const embedder = isLexical ? null : this.#embedderOf(space);
-    // A space of a model that is not configured any more waits for the way back.
+    // A space whose model is no longer configured is kept in case the change is undone.
     if (!isLexical && embedder === null) return null;
     const missing = await this.#nextBatch(space, isLexical);
     if (missing === null) {
@@ -195,7 +200,7 @@ export class Filler {
       );
       if (left || space.state !== "filling") return left === undefined ? null : true;
       await spaces.swap(space);
-      this.#parts.log.info("the vault is searched with another model", { space: space.name });
+      this.#parts.log.info("the vault is now searched with another model", { space: space.name });
       return null;
     }
     const vectors = embedder ? await this.#embed(embedder, missing) : await this.#lexical(missing);
@@ -203,7 +208,7 @@ export class Filler {
     return true;
   }
 
-  /** By turns one of a document that was remembered, and of the oldest. Null if nothing is missing. */
+  /** Alternates between a remembered document and the oldest passages. Null if no vector is missing. */
   async #nextBatch(space: Space, isLexical: boolean): Promise<readonly Missing[] | null> {
     this.#isTurnOfOldest = !this.#isTurnOfOldest;
     const document = isLexical || this.#isTurnOfOldest ? undefined : this.#turns.take();
@@ -213,7 +218,7 @@ export class Filler {
     return missing;
   }
 
-  /** Null if nothing is missing. A list that is empty was put down, but is there or gone already. */
+  /** Null if no vector is missing. Empty if the passages listed as missing already have vectors or are gone. */
   async #missing(space: Space, [first, last]: KeyRange): Promise<readonly Missing[] | null> {
     const { db, clock } = this.#parts;
     const keys = await db.all<{ chunk_key: number }>(
@@ -256,7 +261,10 @@ export class Filler {
     return missing.map(({ key }) => vectors.get(key) ?? null);
   }
 
-  /** The index holds these, whatever space is searched: what it has is what was made when the document was written. */
+  /**
+   * Reads lexical vectors from the index, which has them from when the document was written, whatever space is
+   * searched.
+   */
   async #lexical(missing: readonly Missing[]): Promise<readonly Found[]> {
     const vectors = new Map<number, Found>();
     for (const [scopeId, group] of Map.groupBy(missing, (each) => each.scopeId)) {
@@ -284,7 +292,7 @@ export class Filler {
   }
 
   async #storeOne(tx: Tx, space: Space, { key, scopeId }: Missing, vector: Found): Promise<void> {
-    // Without words a passage has no lexical vector. A model that gives none for it may be another one some day.
+    // A passage without words has no lexical vector. A model that returns none for it may be replaced some day.
     const isRefused = vector === null && space.name !== LEXICAL_SPACE;
     if (isRefused || vector === undefined) {
       await tx.run("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
@@ -294,13 +302,13 @@ export class Filler {
       ]);
       return;
     }
-    // Deleted while the model was asked: its vector must not come back.
+    // If the passage was deleted in the meantime, its vector MUST NOT come back.
     if (vector && (await findMissing(tx, key))) await insertVector(tx, space, scopeId, key, vector);
     await cross(tx, space, [key]);
   }
 }
 
-/** Keys of passages, both ends included. */
+/** Keys of passages, both ends inclusive. */
 type KeyRange = readonly [first: number, last: number];
 
 const ALL_KEYS: KeyRange = [0, Number.MAX_SAFE_INTEGER];

@@ -70,7 +70,8 @@ export class Compactor {
   #start(scopeId: number, workspaceId: number, isQuiet: boolean): void {
     const running = this.#compact(workspaceId, scopeId, isQuiet)
       .catch((error: unknown) => {
-        if (!this.#stopped) this.#parts.log.warn("segments will be merged later", { error });
+        if (!this.#stopped)
+          this.#parts.log.warn("segments could not be merged; it will be tried again", { error });
       })
       .finally(() => this.#running.delete(scopeId));
     this.#running.set(scopeId, running);
@@ -114,7 +115,8 @@ export class Tidier {
     this.#running = this.#running
       .then(() => this.#tidy(scopeId))
       .catch((error: unknown) => {
-        if (!this.#stopped) this.#parts.log.warn("vectors will be brought together later", { error });
+        if (!this.#stopped)
+          this.#parts.log.warn("vectors could not be compacted; it will be tried again", { error });
       });
   }
 

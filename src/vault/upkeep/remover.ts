@@ -53,7 +53,9 @@ export class Remover {
       this.#parts.forgetting.deleted();
       this.#freed(document.scopeId, document.chunks);
     } catch (error) {
-      this.#parts.log.warn("what a document left behind will be removed later", { error });
+      this.#parts.log.warn("the remains of a document could not be removed; it will be tried again", {
+        error,
+      });
       this.#waiting.push(document);
       this.#retrySoon();
     }

@@ -146,7 +146,7 @@ describe("a call", () => {
 });
 
 test.each([
-  [422, "/text: holds no text", "holds no text"],
+  [422, "/text: contains no text", "contains no text"],
   [422, "/content_base64: is not a PDF", "is not a PDF"],
   [413, "A body may have 52428800 bytes.", "A body may have 52428800 bytes."],
   [500, "Something went wrong here.", "Something went wrong here."],

@@ -12,7 +12,7 @@ describe("CSV is refused", () => {
     ["with a quote that nothing closes", 'a,b\n1,2\n3,"x\n', "line 3"],
     ["with text behind a quote", 'a,b\n"1"2,3\n', "line 2"],
     ["with a quote in the middle", 'a,b\n1,2\n3,5" disk\n', "line 3"],
-    ["without values", ",,\n,,\n", "holds no text"],
+    ["without values", ",,\n,,\n", "contains no text"],
     ["that unfolds to too much", `${"x".repeat(50_000)},b\n${"1,2\n".repeat(1_000)}`, "20,000,000"],
   ])("%s", async (_, csv, message) => {
     const error = await readText(csv, "text/csv").catch((reason) => reason);

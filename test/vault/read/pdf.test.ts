@@ -44,8 +44,8 @@ describe("a PDF file is refused", () => {
     ["that is none", new TextEncoder().encode("hello"), "not a PDF file that can be read"],
     ["that is cut off", whole.slice(0, 200), "not a PDF file that can be read"],
     ["that is encrypted", pdf([page([0, "a"])], KEY), "encrypted with a password"],
-    ["without text", pdf(["0 0 100 100 re f", ""]), "holds no text: it may be scanned images"],
-    ["with blanks only", pdf([page([0, "   "])]), "holds no text: it may be scanned images"],
+    ["without text", pdf(["0 0 100 100 re f", ""]), "contains no text: it may consist of scanned images"],
+    ["with blanks only", pdf([page([0, "   "])]), "contains no text: it may consist of scanned images"],
   ])("%s", async (_, bytes, message) => {
     const error = await readBytes(bytes, PDF).catch((reason) => reason);
     expect(error).toBeInstanceOf(UnreadableDocument);

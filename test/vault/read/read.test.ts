@@ -22,14 +22,14 @@ describe("a text is refused", () => {
     ["without a type", "a", "", "/content_type", '""'],
     ["of a type made of bytes", "a", PDF, "/text", "content_base64"],
     ["of another such type", "a", DOCX, "/text", "content_base64"],
-    ["that is empty", "", "text/plain", "/text", "holds no text"],
-    ["of white space", " \n\t\u00A0\u2028\uFEFF", "text/plain", "/text", "holds no text"],
+    ["that is empty", "", "text/plain", "/text", "contains no text"],
+    ["of white space", " \n\t\u00A0\u2028\uFEFF", "text/plain", "/text", "contains no text"],
     ["with NUL", "ab\0c", "text/plain", "/text", "NUL character at offset 2"],
     ["with NUL in Markdown", "\0", "text/markdown", "/text", "NUL"],
     ["that is too long", "a".repeat(MAX_TEXT + 1), "text/plain", "/text", "20,000,000 characters"],
     ["in too many paragraphs", "a\n\n".repeat(1_000_001), "text/plain", "/text", "1,000,000 paragraphs"],
     ["in too many Markdown blocks", "# a\n".repeat(1_000_001), "text/markdown", "/text", "1,000,000 para"],
-    ["of HTML without text", "<p> &nbsp; <script>a()</script>", "text/html", "/text", "holds no text"],
+    ["of HTML without text", "<p> &nbsp; <script>a()</script>", "text/html", "/text", "contains no text"],
   ])("%s", async (_, text, type, field, message) => {
     const [at, what] = await refusal(readText(text, type));
     expect(at).toBe(field);
@@ -50,7 +50,7 @@ describe("bytes are refused", () => {
     ],
     ["in an unknown charset", utf8("a"), "text/plain; charset=x-klingon", "/content_type", "x-klingon"],
     ["with NUL", utf8("a\0"), "text/plain", "/content_base64", "NUL"],
-    ["that are a byte order mark only", utf8("\uFEFF"), "text/html", "/content_base64", "holds no text"],
+    ["that are a byte order mark only", utf8("\uFEFF"), "text/html", "/content_base64", "contains no text"],
     ["of an unknown type", utf8("a"), "application/zip; charset=utf-8", "/content_type", "application/pdf"],
   ])("%s", async (_, bytes, type, field, message) => {
     const [at, what] = await refusal(readBytes(bytes, type));

@@ -3,12 +3,12 @@ import type { Migration } from "../migrate.ts";
 /**
  * Workspaces, tokens, agents, tasks with their events, payloads and the ledger.
  *
- * The ledger's guard calls no SQL function, since a caller could override one; it names the table as `main.ledger`, since
- * a temporary table could stand before it; and there is no secondary UNIQUE column, since REPLACE on one would delete
- * rows on its way.
+ * The ledger's guard calls no SQL functions, since a caller could override them. It names the table `main.ledger`,
+ * since a temporary table could hide it. There is no secondary UNIQUE column, since REPLACE on one would delete rows.
  *
- * The partial indexes of tasks hold every column of the queries that list them: without ANALYZE's numbers SQLite prefers
- * the primary key to an index from which it would have to look up the row, and would read a workspace's whole history.
+ * The partial indexes of tasks contain every column of the queries that list them. Without ANALYZE's statistics,
+ * SQLite prefers the primary key to an index that requires looking up the row, and would read a workspace's whole
+ * history.
  */
 export const FIRST_TASK: Migration = {
   name: "workspaces, tokens, agents, tasks, ledger",

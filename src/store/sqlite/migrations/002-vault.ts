@@ -1,10 +1,13 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * The vault. Whole numbers name everything inside: a document's key times 65,536 plus a place names its passages and pages
- * (`vault/rows/keys.ts`). A document is `building` while its parts come in, `live` from one transaction on, and `removing` while
- * they go; only what is live is ever answered. No text stands in an index but a scope's path: a deleted row is overwritten, but
- * what its index cell held may stay in a page that was split, so that there are keyed hashes in its place. The vec0 tables, one for each space of vectors, are made when a space is.
+ * The vault. Everything inside is identified by integers: passages and pages by their document's key times 65,536
+ * plus a position (`vault/rows/keys.ts`). A document is `building` while its parts are written, `live` from one
+ * transaction on, and `removing` while they are deleted. Only live documents are ever returned.
+ *
+ * Indexes contain no text except the path of a scope. A deleted row is overwritten, but the contents of its index
+ * cell may remain in a page that was split, so indexes contain keyed hashes instead. The vec0 tables, one for each
+ * vector space, are created with their space.
  */
 export const VAULT: Migration = {
   name: "vault",

@@ -1,8 +1,8 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Connectors with what they may do, and how a token is shown its tools. `definition` is sealed: it holds the secrets.
- * `tools` is what the upstream offered when it was asked last, so that a start asks nobody.
+ * Connectors with what they may do, and how a token is shown their tools. `definition` is encrypted, since it
+ * contains the secrets. `tools` is what the upstream last offered, so a start queries no upstream.
  */
 export const CONNECTORS: Migration = {
   name: "connectors",

@@ -1,12 +1,13 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * What is kept beside the ledger so that its proofs and its filters need not read it whole. All but checkpoints and keys can
- * be made of the entries again, and is, when a ledger is verified.
+ * Data kept beside the ledger so that proofs and filters need not read all of it. Everything except checkpoints and
+ * keys can be rebuilt from the entries, and is when a ledger is verified.
  *
- * `ledger_tiles`: of the Merkle tree, 256 hashes side by side (8,192 bytes; fewer in the last one of a level above 0).
- * Level 0 holds leaves, level n the roots of the tiles of level n - 1. `ledger_index`: of each 256 entries, which have
- * `key` (such as `agent:scout`), one bit an entry, the lowest bit of the first byte first.
+ * `ledger_tiles`: tiles of the Merkle tree, 256 hashes each (8,192 bytes; the last tile of a level above 0 can have
+ * fewer). Level 0 contains leaves, level n the roots of the tiles of level n - 1. `ledger_index`: for each 256
+ * entries, which of them have `key` (such as `agent:scout`), one bit per entry, the lowest bit of the first byte
+ * first.
  */
 export const EVIDENCE: Migration = {
   name: "tree, index, checkpoints and keys of the ledger",

@@ -1,8 +1,9 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * What a task goes on from after a crash: each answer of a model (`body` is the assistant's message as JSON), kept until the
- * task ends, and which entry holds the result of each tool call. Null: it has none, or is of an older version.
+ * What a task resumes from after a crash: each answer of a model (`body` is the assistant's message as JSON), kept
+ * until the task ends, and the ledger entry that contains the result of each tool call. Null: there is none, or the
+ * task is of an older version.
  */
 export const DURABLE_TASKS: Migration = {
   name: "tasks go on from their last saved step",

@@ -1,9 +1,9 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Calls that wait, or have waited, for a person. `pending_seq` is the entry that shows what is asked, `arguments_seq` the one
- * whose payload holds the arguments that count: the same, or the decision that changed them. `decision_seq` is the entry that
- * settled it. A person says yes once.
+ * Calls that wait for a person, or did. `pending_seq` is the entry that shows the call, `arguments_seq` the entry
+ * whose payload contains the valid arguments: the same one, or the decision that changed them. `decision_seq` is the
+ * entry that settled it. One approval permits one call.
  */
 export const APPROVALS: Migration = {
   name: "approvals",

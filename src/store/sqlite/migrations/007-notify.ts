@@ -1,8 +1,9 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * What the webhook has to deliver and what became of it: `body` is what is posted, byte for byte; `tries` counts the
- * attempts since it was asked for (a redelivery begins anew), `next_at` stands while it is still tried. And schedules: `next_at` is null where nothing is due any more, `last_*` say what the last time came to.
+ * Webhook deliveries and their results. `body` is posted byte for byte. `tries` counts the attempts since the
+ * delivery was requested (a redelivery starts at zero). `next_at` is set while attempts continue. Also schedules:
+ * `next_at` is null if no run is due, and `last_*` describe the last run.
  */
 export const NOTIFY: Migration = {
   name: "webhook deliveries and schedules",

@@ -1,8 +1,8 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * What a call that is out will be charged where its process dies, in micro-credits: of the open call of a model what was reserved for it
- * (`open_reserved`, of meaning beside `open_model_call` alone), of a tool call its price.
+ * What an in-flight call will be charged if its process dies, in micro-credits: the reservation for a task's open
+ * model call (`open_reserved`, only meaningful together with `open_model_call`), and the price of a tool call.
  */
 export const BUDGETS: Migration = {
   name: "what calls that are out will be charged",

@@ -1,8 +1,8 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Browsers that are signed in. A session is its token's: what it may do is read from there, and nothing of it is kept here. The
- * hash is that of the secret in its cookie; a session that has ended has no row.
+ * Signed-in browsers. A session belongs to a token, whose rights are read at each use and not stored here. The hash
+ * is of the secret in the session's cookie. An ended session has no row.
  */
 export const SESSIONS: Migration = {
   name: "sessions of browsers that are signed in",

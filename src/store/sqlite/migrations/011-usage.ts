@@ -1,12 +1,12 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * What was used, over time. A call adds to one row of `usage_counts` (`slot`: the start of its five minutes; `agent_id` 0: by
- * nobody who acts as an agent; `bucket`: its class of latency, -1 where none was measured). Soon after, those rows are moved
- * into `usage_slots`: one row for an agent (-1: all of the workspace) and a slot of five minutes, an hour or a day, so that
- * a chart of a month reads hundreds of rows, and not hundreds of thousands.
+ * Usage over time. A call is added to one row of `usage_counts` (`slot`: the start of its five minutes; `agent_id` 0:
+ * the caller acts as no agent; `bucket`: its latency class, -1 if not measured). Soon after, those rows are moved
+ * into `usage_slots`: one row for each agent (-1: the whole workspace) and each slot of five minutes, an hour or a
+ * day. A chart of a month then reads hundreds of rows instead of hundreds of thousands.
  *
- * The index holds what agents are ranked by, without the facts, which are many times as long.
+ * The index contains the columns that agents are ranked by, without the facts, which are many times as long.
  */
 export const USAGE: Migration = {
   name: "what was used over time",

@@ -1,9 +1,9 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Indexes of lists. Approvals are listed by what became of them, of all agents and tools, of one, or of one of each: each
- * index has the order of the list behind its filter, so that nothing is scanned or sorted however long the history is. What
- * documents of a scope there are, and how large they are, is read of numbers alone.
+ * Indexes for lists. Approvals are listed by status, for all agents and tools, for one, or for one of each. Each
+ * index has the list's order behind its filter, so nothing is scanned or sorted, however long the history is. The
+ * number and size of a scope's documents are read from numbers only.
  */
 export const LISTS: Migration = {
   name: "lists of past approvals and of the vault's scopes",

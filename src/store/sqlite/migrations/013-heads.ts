@@ -1,11 +1,11 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * `ledger_heads`: of each workspace's ledger, the head that the server signed in the transaction of the last commit. One row
- * a workspace, which each commit overwrites.
+ * `ledger_heads`: for each workspace's ledger, the head that the server signed in the transaction of the last commit.
+ * One row per workspace, overwritten by each commit.
  *
- * A migration cannot sign. It leaves a note in `meta`, which the transaction that signs the heads for the first time takes
- * away: `ledger verify` then knows that a start was broken off between the two.
+ * A migration cannot sign. It leaves a note in `meta`, which is removed by the transaction that first signs the
+ * heads. From the note, `ledger verify` knows that a start was interrupted in between.
  */
 export const HEADS: Migration = {
   name: "signed heads of the ledgers",

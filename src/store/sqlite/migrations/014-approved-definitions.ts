@@ -3,8 +3,8 @@ import type { Migration } from "../migrate.ts";
 /**
  * Decisions refer to the thing that was shown, not to a name that another thing may have taken since.
  *
- * Approvals: `definition_hash` covers the connector and the tool that people were shown; null in older approvals. `first_seq` is the
- * entry that presented the call first; null while `pending_seq` is that entry.
+ * Approvals: `definition_hash` covers the connector and the tool that was shown; null in older approvals. `first_seq`
+ * is the entry that first presented the call; null while `pending_seq` is that entry.
  *
  * Schedules: `agent_id` is the agent that was named; null if it was archived before this migration.
  */

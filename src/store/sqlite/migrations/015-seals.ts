@@ -1,13 +1,13 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Seals of rows that carry authority (`store/seals/tables.ts`): null until the row is sealed.
+ * Seals of rows that carry authority (`store/seals/tables.ts`). Null until the row is sealed.
  *
- * A migration cannot compute a seal. It leaves a note in `meta` if there is anything to seal; opening the store seals the rows and
- * replaces the note (`store/sqlite/open-seals.ts`).
+ * A migration cannot compute seals. It leaves a note in `meta` if there is anything to seal. Opening the store then
+ * seals the rows and replaces the note (`store/sqlite/open-seals.ts`).
  *
- * `tokens.rotations` counts how often a token was rotated. Each `token.rotate` entry says the same number, so a row from before a
- * rotation shows.
+ * `tokens.rotations` counts a token's rotations. Each `token.rotate` entry contains the same number, so restoring a
+ * row from before a rotation is noticed.
  */
 export const SEALS: Migration = {
   name: "seals of rows that carry authority",

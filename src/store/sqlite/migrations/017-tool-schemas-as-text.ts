@@ -1,8 +1,8 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Tools of connectors: their schemas and bindings become JSON texts within the JSON of `tools`, so that reading a connector parses
- * none of them. Of a merge patch (RFC 7396), null removes a field.
+ * Tools of connectors: their schemas and bindings become JSON texts within the JSON of `tools`, so reading a
+ * connector parses none of them. In a merge patch (RFC 7396), null removes a field.
  */
 export const TOOL_SCHEMAS_AS_TEXT: Migration = {
   name: "schemas of connectors' tools as text",

@@ -17,7 +17,7 @@ import { SEALS } from "./015-seals.ts";
 import { NODE_HEAD } from "./016-node-head.ts";
 import { TOOL_SCHEMAS_AS_TEXT } from "./017-tool-schemas-as-text.ts";
 
-/** In order; a migration that has been released is never changed, only followed by another. */
+/** In order. Never change a released migration: add another one. */
 export const MIGRATIONS: readonly Migration[] = [
   FIRST_TASK,
   VAULT,
@@ -38,7 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   TOOL_SCHEMAS_AS_TEXT,
 ];
 
-/** The first schema that has what a migration makes. */
+/** The first schema version that includes a migration. */
 export function versionOf(migration: Migration): number {
   return MIGRATIONS.indexOf(migration) + 1;
 }

@@ -33,7 +33,7 @@ export function readBody(xml: Uint8Array, { styles, notes }: BodyParts): ReadDoc
   const text = new HtmlText();
   const body = new Body(text, styles);
   readXml(xml, body);
-  if (!body.isDocument) throw new Fault("its main part is another one");
+  if (!body.isDocument) throw new Fault("its main part is not a document");
   for (const [number, note] of body.notes.read(notes)) {
     text.open("p", {});
     text.text(`[${number}] ${note}`);

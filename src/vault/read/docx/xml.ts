@@ -49,7 +49,7 @@ export function readXml(bytes: Uint8Array, handler: XmlHandler): void {
       onopentag(name, attributes) {
         depth += 1;
         elements += 1;
-        if (depth > MAX_DEPTH) throw new Fault(`it has more than ${MAX_DEPTH} elements in each other`);
+        if (depth > MAX_DEPTH) throw new Fault(`it has elements nested more than ${MAX_DEPTH} deep`);
         names.declare(attributes);
         handler.open(names.of(name), attributes);
       },
@@ -59,7 +59,7 @@ export function readXml(bytes: Uint8Array, handler: XmlHandler): void {
       },
       ontext: (text) => handler.text(text),
       onprocessinginstruction(name) {
-        if (name.toLowerCase() === "!doctype") throw new Fault("it has a document type");
+        if (name.toLowerCase() === "!doctype") throw new Fault("it contains a document type declaration");
       },
     },
     { xmlMode: true },
@@ -69,7 +69,7 @@ export function readXml(bytes: Uint8Array, handler: XmlHandler): void {
     parser.write(decoder.decode(bytes.subarray(from, from + SLICE), { stream: true }));
   }
   parser.write(decoder.decode());
-  if (depth > 0 || elements === 0) throw new Fault("its XML is broken");
+  if (depth > 0 || elements === 0) throw new Fault("its XML is invalid");
   parser.end();
 }
 

@@ -85,14 +85,14 @@ function endOf(view: DataView): number {
 }
 
 function contentOf(bytes: Uint8Array, view: DataView, { offset, compressed }: Entry): Uint8Array {
-  if (view.getUint32(offset, true) !== LOCAL) throw new Error("an entry is not where its directory says");
+  if (view.getUint32(offset, true) !== LOCAL) throw new Error("an entry is not where the directory says");
   const start = offset + LOCAL_LENGTH + view.getUint16(offset + 26, true) + view.getUint16(offset + 28, true);
-  if (start + compressed > bytes.length) throw new Error("an entry ends behind the file");
+  if (start + compressed > bytes.length) throw new Error("an entry extends beyond the end of the file");
   return bytes.subarray(start, start + compressed);
 }
 
 function inflate(content: Uint8Array, method: number, most: number): Uint8Array {
-  const tooMuch = () => new Fault("unfolds to more than may be read");
+  const tooMuch = () => new Fault("inflates to more than the limit");
   if (method === STORED) {
     if (content.length > most) throw tooMuch();
     return content;
