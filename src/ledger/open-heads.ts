@@ -21,11 +21,11 @@ export interface OpenHeadsParts {
   nameOf(workspaceId: number): string;
 }
 
-/** A ledger from before heads were signed. */
+/** A ledger that predates signed heads. */
 export interface UnsignedLedger {
   readonly workspaceId: number;
   readonly size: number;
-  /** Entries that a stored checkpoint covers. */
+  /** Number of entries that a stored checkpoint covers. */
   readonly checkpointSize: number;
 }
 
@@ -33,11 +33,14 @@ export interface OpenHeads {
   readonly heads: LedgerHeads;
   /** Ledgers that have entries and no head yet. The transaction that signs them MUST record it in each. */
   readonly unsigned: readonly UnsignedLedger[];
-  /** `first`: no head is stored. `upgrade`: each head is signed by itself. The next commit signs them all, as one. */
+  /**
+   * `first`: no head is stored. `upgrade`: each head is signed individually. In both cases the next commit signs them
+   * together.
+   */
   readonly state: "signed" | "first" | "upgrade";
 }
 
-/** What was signed of a ledger. */
+/** The signed part of a ledger's end. */
 interface SignedEnd {
   readonly size: number;
   readonly root: Uint8Array;
@@ -45,14 +48,14 @@ interface SignedEnd {
 }
 
 /**
- * Verifies that the key has signed exactly what each ledger ends with, and the ends of all ledgers together. MUST come before
- * anything is appended.
+ * Verifies that the key has signed exactly the end of each ledger, and the ends of all ledgers together. MUST run
+ * before anything is appended.
  *
- * There are two cases in which heads are signed that were not signed so before: a directory from before there were any, and
- * one whose heads were signed one by one. The key's own file says what it has signed (`keys.use`): whoever can write the
- * database, and not that file, cannot make a directory look older than it is.
+ * In two cases, heads are signed that were not signed this way before: a data directory that predates heads, and one
+ * whose heads were signed individually. The key's own file states what the key has signed (`keys.use`). So an
+ * attacker who can write the database, but not that file, cannot make a directory look older than it is.
  *
- * @throws OperatorError when a ledger is longer, shorter or another than the one that was signed
+ * @throws OperatorError if a ledger is longer or shorter than the one that was signed, or has other entries
  */
 export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
   const { db, keys, nameOf } = parts;
@@ -88,7 +91,7 @@ export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
   return { heads, unsigned, state: "first" };
 }
 
-/** By workspace. */
+/** By workspace number. */
 async function storedHeads(sql: Pick<Sql, "all">): Promise<ReadonlyMap<number, string>> {
   const rows = await sql.all<{ workspace_id: number; note: string }>(
     "SELECT workspace_id, note FROM ledger_heads",
@@ -137,7 +140,7 @@ async function isSigned(keys: LedgerKeys, name: string, note: Note): Promise<boo
   return (await signersOf(note, [key], tools.verifySignature)).length > 0;
 }
 
-/** What a row of heads says, which counts once all of them lead to the signed root. @throws OperatorError */
+/** The contents of a head's row. It counts once all heads lead to the signed root. @throws OperatorError */
 function headOf(keys: LedgerKeys, workspace: NamedWorkspace, text: string | undefined): SignedEnd {
   if (text === undefined) throw ledgerChanged(workspace, NO_HEAD);
   try {
@@ -152,7 +155,7 @@ function headOf(keys: LedgerKeys, workspace: NamedWorkspace, text: string | unde
 
 const NO_HEAD = "has no signed head: it was removed, or the workspace was added";
 
-/** Of a version that signed each head by itself. @throws OperatorError */
+/** The head of a version that signed each head individually. @throws OperatorError */
 async function signedHeadOf(
   keys: LedgerKeys,
   workspace: NamedWorkspace,
@@ -205,7 +208,9 @@ async function verifiedEnd(
   return end;
 }
 
-/** That none is missing. Whether one was put in the place of another takes reading them all, as `ledger verify` does. */
+/**
+ * Checks that no checkpoint is missing. Detecting a replaced one requires reading them all, as `ledger verify` does.
+ */
 async function checkCheckpoints(
   sql: Pick<Sql, "get">,
   workspace: NamedWorkspace,

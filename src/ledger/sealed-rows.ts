@@ -12,15 +12,16 @@ export interface SealedRowsParts {
   readonly key: Pick<SecretKey, "markSealed">;
   readonly log: Log;
   workspaces(): readonly { readonly id: number }[];
-  /** Told of each row whose seal does not fit, once, for the metrics. */
+  /** Called once for each row whose seal does not fit, for the metrics. */
   noticed(kind: "row_changed"): void;
 }
 
 /**
- * Records that the rows of an older data directory, or of one whose key was lost, were sealed as they were found; and names every
- * row whose seal does not fit, from now on: in the log, in the metrics, and in its workspace's ledger (`store.row_changed`).
+ * Records that the rows of an older data directory, or of one whose key was lost, were sealed as they were found.
+ * From then on reports every row whose seal does not fit: in the log, in the metrics and in its workspace's ledger
+ * (`store.row_changed`).
  *
- * The entry names the row and nobody else. What the row says of actors and agents may be made up.
+ * The entry names only the row, because the actors and agents in the row may be made up.
  */
 export async function openSealedRows(parts: SealedRowsParts): Promise<void> {
   const { db, ledger, log, noticed } = parts;
@@ -52,7 +53,7 @@ async function recordSealing({ db, ledger, workspaces }: SealedRowsParts): Promi
   });
 }
 
-/** A key file that is mounted read-only cannot be marked. The seals are on disk by then, so the start goes on. */
+/** A key file mounted read-only cannot be marked. The seals are on disk already, so the start continues. */
 function markSealed({ key, log }: SealedRowsParts): void {
   try {
     key.markSealed();

@@ -3,7 +3,7 @@ import type { ReportFacts } from "./facts.ts";
 import { type Html, type HtmlPart, html } from "./html.ts";
 import { count, counted, moment } from "./words.ts";
 
-/** The first page: what this is about, what it is and is not, and how to check it. */
+/** The first page: what the bundle covers, what it is and is not, and how to verify it. */
 export function cover({ about, figures, oldestEntry }: ReportFacts): Html {
   const { range, counts, filters, tree, created_by: by, program } = about;
   const rows: [string, HtmlPart][] = [
@@ -45,7 +45,7 @@ export function cover({ about, figures, oldestEntry }: ReportFacts): Html {
 </header>`;
 }
 
-/** From when to when, in days where it is whole days. */
+/** The period's start and end, as days if it consists of whole days. */
 export function periodOf(
   { range, created_at: at }: ReportFacts["about"],
   oldestEntry: string | null,

@@ -6,13 +6,13 @@ import { count, counted, span } from "./words.ts";
 
 interface Provision {
   readonly name: string;
-  /** As the Official Journal has it (OJ L, 2024/1689, 12.7.2024), cut where it says "…". */
+  /** Quoted from the Official Journal (OJ L, 2024/1689, 12.7.2024); "…" marks omissions. */
   readonly wording: string;
   readonly evidence: HtmlPart;
   readonly missing: HtmlPart;
 }
 
-/** Which of what is recorded supports what the Regulation asks for, and what is not here. */
+/** Maps the records to the requirements of the Regulation, and names what is not recorded here. */
 export function mappingSection(facts: ReportFacts): Html {
   return html`<section class="mapping"><h2>7. What this evidence supports</h2>
 <p>Each row names a provision of Regulation (EU) 2024/1689 in its own words, the evidence in this bundle that supports it, and what is not in this bundle. Article 14(4) asks that people to whom human oversight is assigned are enabled to do what it lists, “as appropriate and proportionate”.</p>

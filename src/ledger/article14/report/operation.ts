@@ -10,7 +10,7 @@ const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
 const PAST_CAP = "more";
 
-/** What agents did: with which models and tools, and what was changed about them. */
+/** What agents did, the models and tools they used, and changes to their settings. */
 export function operationSection(facts: ReportFacts): Html {
   const { calls, events } = facts.figures;
   const where = place(facts);
@@ -117,7 +117,7 @@ function withOthers(
 
 const SETTINGS = 12;
 
-/** Hashes say nothing to people, and the rest of what an entry says of a change is short. */
+/** Fields of a change that are shown: hashes tell a reader nothing, and the rest is short. */
 const SAID = [
   "fields",
   "version",
@@ -138,7 +138,7 @@ function changeRow(
   { seq, ts, action, agent, actor, detail = {} }: EntryFields,
   overseers: Overseers,
 ): HtmlPart[] {
-  // What a change of settings says is short, whatever the setting.
+  // Any setting may have changed. The record of a change is short, so all its fields can be shown.
   const fields = action === "config.change" ? Object.keys(detail).slice(0, SETTINGS) : SAID;
   const said = fields.flatMap((key) => {
     const value = detail[key];

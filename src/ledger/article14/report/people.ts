@@ -26,7 +26,7 @@ const OVERSEER_COLUMNS = [
   { name: "Entry", ...NUMBER },
 ];
 
-/** Who could oversee: the holders of tokens that can decide and stop. */
+/** Who could oversee: holders of tokens that can decide and stop. */
 export function overseersSection({ overseers }: ReportFacts): Html {
   const { tokens, more, others, unread, agentTokens, moreAgentTokens } = overseers;
   if (overseers.isWithheld) {
@@ -98,7 +98,7 @@ function rightsOf({ scopes, agent }: Overseer): string {
   return `${scopes.includes("admin") ? "everything" : known.join("; ")}`;
 }
 
-/** What people decided, how long it took them, and each decision. */
+/** People's decisions, how long they took, and a list of them. */
 export function decisionsSection(facts: ReportFacts): Html {
   const { decisions } = facts.figures;
   return html`<section><h2>3. What people decided</h2>
@@ -133,7 +133,7 @@ function totalOf({ decisions }: PersonTally): number {
   return [...decisions.values()].reduce((sum, value) => sum + value, 0);
 }
 
-/** Those past the cap of names are among them: nobody looked up who they are. */
+/** Decisions past the cap of names are included, since their names were not looked up. */
 function unnamedDecisions({ people }: Decisions, overseers: Overseers): number {
   const rows = people.sorted(totalOf).filter(([key]) => {
     const { name, actor } = readPersonKey(key);
@@ -151,7 +151,7 @@ const SHOWN_DECISIONS: readonly (readonly [Decision, string])[] = [
   ["other", "Other"],
 ];
 
-/** A row for each token: one person may have several, which are not added up. */
+/** One row per token. A person may hold several tokens; they are not added up. */
 function peopleTable({ people }: Decisions, overseers: Overseers): Html {
   const all = people.sorted(totalOf);
   const rows = all.slice(0, SHOWN_PEOPLE);
@@ -252,7 +252,7 @@ function decisionRow(entry: EntryFields, overseers: Overseers): HtmlPart[] {
   ];
 }
 
-/** Of a stop, and of a resumption, that was of more than one agent. */
+/** The extent of a stop or resumption that covered more than one agent. */
 function extentOf({ detail }: EntryFields): string | undefined {
   if (detail?.extent === "workspace") return "the whole workspace";
   return detail?.extent === "node" ? "every workspace of the node" : undefined;

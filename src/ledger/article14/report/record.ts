@@ -6,10 +6,10 @@ import { brief, count, counted, day, moment } from "./words.ts";
 const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
 const DAY_MS = 86_400_000;
-/** Six months at the least: the shortest that they can be. */
+/** Six calendar months at their longest. Fewer days may be less than six months. */
 const SIX_MONTHS_DAYS = 184;
 
-/** How long records are kept, what was erased, and what vouches for them. */
+/** How long records are kept, what was erased, and what proves the records. */
 export function recordSection(facts: ReportFacts): Html {
   const { about, erasures, checkpoints, overseers } = facts;
   return html`<section><h2>6. The record itself</h2>
@@ -41,7 +41,7 @@ ${table({
 </section>`;
 }
 
-/** What the retention amounts to, said without judging it. */
+/** What the retention amounts to, stated without judgement. */
 export function retentionText({ about, oldestEntry }: ReportFacts): Html {
   const days = about.retention.payload_days;
   const kept =

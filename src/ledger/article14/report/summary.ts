@@ -15,7 +15,7 @@ const DECISION_NAMES = {
 
 const CALL_NAMES = { refused: "refused by policy" };
 
-/** The figures that one looks for first, and how they lie in time. */
+/** The figures that readers look for first, and their distribution over time. */
 export function summary({ figures, overseers }: ReportFacts): Html {
   const { decisions, calls, events, timeline } = figures;
   const tile = (value: number, one: string, many = `${one}s`) =>

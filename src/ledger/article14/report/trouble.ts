@@ -15,7 +15,7 @@ const TALLY_COLUMNS = [
   { name: "Last", ...TIME },
 ];
 
-/** What was refused, what failed, and what asks for a look. */
+/** What was refused, what failed, and what calls for a review. */
 export function troubleSection(facts: ReportFacts): Html {
   const { refusals, unserved, failures, incidents, counts } = facts.figures.events;
   const where = place(facts);
