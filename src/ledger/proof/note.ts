@@ -42,7 +42,7 @@ const SIGNATURE_LIMIT = 100;
 /** The start of each signature line: an em dash and a space. */
 export const SIGNATURE_START = "— ";
 const SIGNATURE_LINE = /^— (?<name>[^ ]+) (?<value>[^ ]+)$/u;
-/** Key names contain no white space and no plus sign. JavaScript's `\\s` differs from Unicode's White_Space. */
+/** Key names contain no white space and no plus sign. JavaScript's `\s` differs from Unicode's White_Space. */
 const NAME = /^[^\p{White_Space}+]+$/u;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: notes contain no control characters except newlines.
 const CONTROL = /[\u0000-\u0009\u000b-\u001f]/;

@@ -1,7 +1,7 @@
 import type { Trust } from "../proof/verification.ts";
 import { counted } from "./report.ts";
 
-/** How many of a ledger's entries a signature covers, for people. */
+/** How many of a ledger's entries a signature covers, in words. */
 export function coverageOf(size: number, covered: number): string {
   if (covered === size) return "all entries, by a signature";
   if (covered === 0) return "no entry";
@@ -9,8 +9,8 @@ export function coverageOf(size: number, covered: number): string {
 }
 
 /**
- * What nothing in the directory itself can show, and what would.
- * @param kept The entries that a checkpoint from elsewhere covers. It covers nothing after them.
+ * What the directory alone cannot prove, and what would prove it.
+ * @param kept Number of entries covered by a checkpoint from elsewhere. It covers no later entry.
  */
 export function uncheckedOf(trust: Trust, kept: number, isOneWorkspace: boolean): string[] {
   const unchecked = [

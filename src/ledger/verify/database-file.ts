@@ -2,7 +2,7 @@ import { DatabaseUnreadable, NEWEST_SCHEMA, type ReadOnlyDatabase } from "../../
 import type { Report } from "./report.ts";
 import { evidenceTables } from "./schema.ts";
 
-/** Whether the file is a Gatehouse database with a schema that this program knows. Reports why not. */
+/** Whether the file is a Gatehouse database with a schema that this program knows. Otherwise reports why not. */
 export function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
   const { isOurs, schemaVersion } = database;
   if (!isOurs || schemaVersion < 1) {
@@ -20,7 +20,7 @@ export function isVerifiable(database: ReadOnlyDatabase, report: Report): boolea
   return false;
 }
 
-/** Reports damaged pages of the tables that hold evidence. */
+/** Reports damaged pages of the tables that contain evidence. */
 export function checkIntegrity(database: ReadOnlyDatabase, report: Report): void {
   for (const table of evidenceTables(database.schemaVersion)) {
     try {

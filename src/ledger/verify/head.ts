@@ -21,21 +21,21 @@ export interface HeadParts {
   readonly workspaceId: number;
   readonly origin: string;
   readonly heads: StoredHeads;
-  /** All that may have signed, under the name that they have in this ledger. */
+  /** All possible signers, under the name they have in this ledger. */
   readonly keys: readonly VerifierKey[];
-  /** Those that the database has, the oldest first. */
+  /** The keys in the database, oldest first. */
   readonly storedKeys: readonly Uint8Array[];
   readonly tools: VerifyTools;
   readonly report: Report;
 }
 
-/** A ledger's head that a good signature covers. */
+/** A ledger's head that a valid signature covers. */
 export interface SignedHead extends Checkpoint {
   readonly checkpoints: CheckpointSeries;
   readonly signers: readonly VerifierKey[];
 }
 
-/** The head that the last commit has signed; null when there is none that counts, which is reported. */
+/** The head that the last commit signed; null if there is no valid one, which is reported. */
 export async function readHead(parts: HeadParts): Promise<SignedHead | null> {
   const { workspaceId, heads, report } = parts;
   const text = heads.texts.get(workspaceId);
@@ -62,7 +62,7 @@ function headAmongAll({ workspaceId, origin, heads, report }: HeadParts, text: s
   return heads.signers.length > 0 ? { ...head, signers: heads.signers } : null;
 }
 
-/** Of a version that signed each head by itself. */
+/** Reads the head of a version that signed each head individually. */
 async function singleHead(parts: HeadParts, text: string): Promise<SignedHead | null> {
   const { origin, keys, tools, report } = parts;
   const head = parseSignedHead(text);
@@ -107,7 +107,7 @@ function reportMissing({ database, workspaceId, heads, report }: HeadParts): voi
   }
 }
 
-/** Entries behind the signed head. */
+/** Reports entries after the signed head. */
 export function reportUnsignedTail(report: Report, head: SignedHead | null, last: number): void {
   if (!head || last <= head.size) return;
   const { size } = head;
@@ -119,7 +119,7 @@ export function reportUnsignedTail(report: Report, head: SignedHead | null, last
 }
 
 /**
- * The stored checkpoints against those that the head was signed over. Nothing is said when one of them is reported already.
+ * Compares the stored checkpoints with those that the head covers. Skipped if a checkpoint has already been reported.
  */
 export function checkSeries(
   { database, workspaceId, report }: Pick<HeadParts, "database" | "workspaceId" | "report">,

@@ -6,28 +6,31 @@ import type { EntryFields } from "./form.ts";
 import { counted, type Report } from "./report.ts";
 import type { KeptCheckpoint } from "./roots.ts";
 
-// By the number, not by the text of the same name: the tenth key is not the second.
+// Qualified, so it sorts by number and not by the text column of the same name, which would put the tenth key second.
 const KEYS =
   "SELECT CAST(id AS TEXT) AS id, public_key, retired_at IS NULL AS current FROM main.ledger_keys ORDER BY ledger_keys.id";
 const PUBLIC_KEY_BYTES = 32;
 
-/** A key is one for all workspaces, under another name in each: what tells it is its hex. */
+/** One key serves all workspaces, under another name in each. Its hex identifies it. */
 type KeyHex = string;
 
-/** That a key handed over to another one, as an entry says it. */
+/** The handover from one key to another, as recorded by an entry. */
 export interface Rotation {
   readonly seq: number;
   readonly from: KeyHex;
   readonly to: KeyHex;
 }
 
-/** What a ledger says of keys: up to which size each signed what its entries are, and which handed over to which. */
+/**
+ * A ledger's evidence about keys: up to which size each key signed the actual entries, and which key handed over to
+ * which.
+ */
 export interface KeyEvidence {
   readonly signed: ReadonlyMap<KeyHex, number>;
   readonly rotations: readonly Rotation[];
 }
 
-/** The keys that sign the checkpoints of a directory: those that lie in it, and those that the auditor brought. */
+/** The keys that sign a directory's checkpoints: those stored in it, and those that the auditor supplied. */
 export class Keyring {
   readonly #tools: VerifyTools;
   readonly #stored: readonly Uint8Array[];
@@ -39,12 +42,12 @@ export class Keyring {
     this.#tools = tools;
   }
 
-  /** Those that lie in the directory, the oldest first. */
+  /** The keys in the directory, oldest first. */
   get stored(): readonly Uint8Array[] {
     return this.#stored;
   }
 
-  /** With the name that they have in one ledger. */
+  /** All keys, under the name they have in one ledger. */
   verifierKeys(origin: string): VerifierKey[] {
     const keys = new Map([...this.#stored, ...this.#given].map((key) => [key.toHex(), key]));
     return [...keys.values()].map((publicKey) => ({
@@ -54,7 +57,7 @@ export class Keyring {
     }));
   }
 
-  /** The one in force, as C2SP writes it. */
+  /** The key in force, in C2SP's format. */
   current(origin: string): string | undefined {
     const key = this.#stored.at(-1);
     return key && formatVerifierKey(this.#tools.sha256, origin, key);
@@ -65,8 +68,9 @@ export class Keyring {
   }
 
   /**
-   * Those that are believed: what the auditor brought, else the oldest, and whichever was named by an entry that one of them has
-   * signed over. That a checkpoint has the signatures of two keys says nothing: anybody may add his own.
+   * The trusted keys: those that the auditor supplied, otherwise the oldest stored one, and every key named by an
+   * entry that a trusted key has signed. Two keys' signatures on a checkpoint prove nothing, because anyone may add
+   * one.
    */
   trusted(ledgers: readonly KeyEvidence[]): ReadonlySet<KeyHex> {
     const roots = this.#given.length > 0 ? this.#given : this.#stored.slice(0, 1);
@@ -77,9 +81,9 @@ export class Keyring {
   }
 
   /**
-   * The sets of keys each of which must vouch for all of a ledger. Without a key that the auditor brought, the key of each
-   * checkpoint that he kept has to lead to the keys that are in force: else a stranger's key in the directory, and its
-   * signatures on what comes behind the last of those checkpoints, would be believed.
+   * The sets of keys, each of which must vouch for a whole ledger. If the auditor supplied no key, the key of each
+   * kept checkpoint must lead to the keys in force. Otherwise a stranger's key in the directory would be trusted,
+   * with its signatures on entries after the last of those checkpoints.
    */
   trustedSets(ledgers: readonly KeyEvidence[], kept: readonly KeptCheckpoint[]): ReadonlySet<KeyHex>[] {
     const sets = [this.trusted(ledgers)];
@@ -90,7 +94,7 @@ export class Keyring {
   }
 }
 
-/** These keys, and whichever was named by an entry that one of them has signed over. */
+/** These keys, and every key named by an entry that one of them has signed. */
 function vouchedBy(roots: readonly KeyHex[], ledgers: readonly KeyEvidence[]): ReadonlySet<KeyHex> {
   const trusted = new Set(roots);
   for (let size = -1; size < trusted.size; ) {
@@ -132,7 +136,7 @@ export function storedKeys(database: ReadOnlyDatabase, report: Report): Uint8Arr
   return keys;
 }
 
-/** Says where a key that was brought along is none of the directory's. */
+/** Reports supplied keys that are not in the directory. */
 export function compareKeys(
   stored: readonly Uint8Array[],
   given: readonly VerifierKey[],
@@ -157,8 +161,8 @@ export function compareKeys(
 }
 
 /**
- * Says where a key took the place of another and no entry knows of it.
- * @param named by an entry of any ledger
+ * Reports keys that replaced another without an entry that says so.
+ * @param named Keys named by an entry of any ledger
  */
 export function checkNamed(stored: readonly Uint8Array[], named: ReadonlySet<KeyHex>, report: Report): void {
   for (const [index, key] of stored.entries()) {
@@ -170,7 +174,7 @@ export function checkNamed(stored: readonly Uint8Array[], named: ReadonlySet<Key
   }
 }
 
-/** The key that an entry says took the place of another, also of one that was lost. */
+/** The key that replaced another according to an entry, even if that one was lost. */
 export function newKeyOf(
   { action, outcome, detail }: EntryFields,
   origin: string,
@@ -180,7 +184,7 @@ export function newKeyOf(
   return keyNamed(detail?.to, origin, tools);
 }
 
-/** Which key an entry says handed over to which; null where it says nothing of the kind, or that the old one was lost. */
+/** The handover that an entry records; null if it records none, or records that the old key was lost. */
 export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTools): Rotation | null {
   const { action, outcome, code, detail } = entry;
   if (action !== "ledger.rotate_key" || outcome !== "succeeded" || code !== undefined) return null;
@@ -189,14 +193,14 @@ export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTool
   return from && to ? { seq: entry.seq, from, to } : null;
 }
 
-/** Whether an entry says that the key was lost and another took its place, which nothing but this entry speaks for. */
+/** Whether an entry records that the key was lost and replaced. Only this entry supports the new key. */
 export function saysKeyLost({ action, outcome, code }: EntryFields): boolean {
   return action === "ledger.rotate_key" && outcome === "succeeded" && code === "key_lost";
 }
 
 /**
  * Reports each entry at which the chain of trust is broken.
- * @param given entries that a checkpoint from elsewhere has shown to be as they were
+ * @param given Number of entries that a checkpoint from elsewhere has proven unchanged
  */
 export function reportLostKeys(report: Report, lost: readonly number[], given: number): void {
   for (const seq of lost) {
@@ -219,7 +223,7 @@ function keyNamed(text: unknown, origin: string, tools: VerifyTools): KeyHex | n
   }
 }
 
-/** The verifier keys of a text, a line each. @throws OperatorError with exit code 2 */
+/** The verifier keys in a text, one per line. @throws OperatorError with exit code 2 */
 export function parseKeys(text: string, tools: Pick<VerifyTools, "sha256">): VerifierKey[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   try {

@@ -8,17 +8,17 @@ import { TREE } from "../tree-hash.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
-/** The heads of all ledgers, as they are stored. */
+/** The heads of all ledgers, as stored. */
 export interface StoredHeads {
-  /** By workspace. */
+  /** By workspace number. */
   readonly texts: ReadonlyMap<number, string>;
-  /** Whether each is a note that was signed by itself, as earlier versions did. */
+  /** Whether each head is a note signed individually, as in earlier versions. */
   readonly areSingle: boolean;
-  /** The keys that have signed exactly these heads together; empty when none has. */
+  /** The keys that have signed exactly these heads together; empty if none has. */
   readonly signers: readonly VerifierKey[];
-  /** Whether the directory comes from before heads were signed, and no start has signed them yet. */
+  /** Whether the directory predates signed heads, and no start has signed them yet. */
   readonly isUnsigned: boolean;
-  /** Reports why no key has signed these heads together, unless a ledger's own report has explained it. */
+  /** Reports why no key has signed these heads together, unless a ledger's own report explains it. */
   conclude(ledgers: readonly Report[]): void;
 }
 
@@ -26,14 +26,14 @@ export interface StoredHeadsParts {
   readonly database: ReadOnlyDatabase;
   /** `gatehouse/<instance>` */
   readonly origin: string;
-  /** All that may have signed, under that name. */
+  /** All possible signers, under that name. */
   readonly keys: readonly VerifierKey[];
-  /** Those that the database has, the oldest first. */
+  /** The keys in the database, oldest first. */
   readonly storedKeys: readonly Uint8Array[];
-  /** What the key file says that it has signed; null when it is not known. */
+  /** What the key has signed according to its file; null if unknown. */
   readonly keyUse: KeyUse | null;
   readonly tools: VerifyTools;
-  /** Of the database as a whole. */
+  /** The report about the database as a whole. */
   readonly report: Report;
 }
 
@@ -43,7 +43,10 @@ const NODES = "SELECT CAST(node AS TEXT) AS node, note FROM main.ledger_node_hea
 const UNSIGNED = "SELECT 1 FROM main.meta WHERE key = 'ledger_heads'";
 const SINGLE = /\n\n— /;
 
-/** Reads all heads, and whether they were signed together. What is wrong with the signature is reported at the end. */
+/**
+ * Reads all heads and checks whether they were signed together. Problems with that signature are reported by
+ * `conclude`.
+ */
 export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
   const { database, keyUse, report } = parts;
   const rows =
@@ -83,7 +86,7 @@ export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
   };
 }
 
-/** Reports a database that says it is of a version which signed less than its key has. @returns whether it does */
+/** Reports a database whose version signed less than its key has. @returns whether it does */
 export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, report: Report): boolean {
   const first = { none: 0, ledger_heads: FIRST_WITH_HEADS, node_head: FIRST_WITH_NODE_HEAD }[
     keyUse ?? "none"
@@ -99,7 +102,7 @@ export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, rep
 interface Problem {
   readonly code: string;
   readonly message: string;
-  /** Codes of a ledger's findings. */
+  /** Whether a ledger's finding with this code explains the problem. */
   isExplainedBy(code: string): boolean;
 }
 
@@ -129,7 +132,7 @@ async function verifyTogether(
     return unsigned(
       "node_head_of_another_key",
       "The head of all ledgers is signed by none of the ledgers' keys: somebody else has made it, or the keys were changed.",
-      // If the checkpoints are signed by nobody known either, the keys were changed.
+      // If the checkpoints are also signed only by unknown keys, the keys were changed.
       (code) => code === "checkpoint_of_another_key",
     );
   }

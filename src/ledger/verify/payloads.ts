@@ -19,18 +19,18 @@ interface PayloadRow {
 }
 
 /**
- * The texts beside the entries against the salted hashes in them. One that is there must be the one that was hashed; one that
- * is not must have been erased by a record.
+ * Compares the texts kept beside the entries with the salted hashes in the entries. A text that is present must match
+ * its hash. A text that is absent must have been erased according to a record.
  */
 export class PayloadCheck {
   readonly #report: Report;
   readonly #rows: Generator<PayloadRow, void>;
-  /** Up to which entry a run that has not ended yet may have erased payloads for their age. */
+  /** The last entry whose payloads an unfinished run may have erased because of their age. */
   readonly #expiring: number;
   #next: PayloadRow | null;
   readonly #kept = new Bits();
   readonly #missing = new Bits();
-  /** The last entry of which nobody knows what it said, and which may have been a record. */
+  /** The last entry with unknown contents. It may have been the record of an erasure. */
   #lastUnknown = 0;
   #erased = 0;
   #unvouched = 0;
@@ -45,7 +45,7 @@ export class PayloadCheck {
     this.#next = this.#read();
   }
 
-  /** MUST be told of each place, in order. */
+  /** MUST be called with each step, in order. */
   take({ seq, entry }: Step): void {
     for (; this.#next && this.#next.seq < seq; this.#next = this.#read()) this.#reportOrphan(this.#next);
     const there: PayloadRow[] = [];
@@ -63,18 +63,18 @@ export class PayloadCheck {
     this.#account(entry);
   }
 
-  /** Texts that are gone by the word of records that no good checkpoint covers. */
+  /** Number of texts erased according to records that no valid checkpoint covers. */
   get unvouched(): number {
     return this.#unvouched;
   }
 
-  /** All places that it was told of lie under a good checkpoint. */
+  /** Called when a valid checkpoint covers all steps so far. */
   vouched(): void {
     this.#unvouched = 0;
     this.#lastUnknown = Math.max(this.#lastUnknown, this.#unvouchedNumber);
   }
 
-  /** @param changed from this entry on the entries are others than they were, or gone: their records account for nothing */
+  /** @param changed The first entry that was changed or is missing; records from there on account for nothing */
   end(changed: number): void {
     for (; this.#next && this.#next.seq < changed; this.#next = this.#read()) this.#reportOrphan(this.#next);
     if (changed === Number.POSITIVE_INFINITY) this.#reportMissing();
@@ -117,7 +117,7 @@ export class PayloadCheck {
     }
   }
 
-  /** Releases what is read from. */
+  /** Closes the query. */
   close(): void {
     this.#rows.return();
   }
@@ -145,11 +145,12 @@ export class PayloadCheck {
     }
   }
 
-  /** What an entry says was erased is neither missing nor may be there. */
+  /** Texts that an entry records as erased are not missing, and must not be present. */
   #account(entry: EntryFields): void {
     const erasure = parseErasure(entry);
     if (erasure === null) {
-      // Before there were names, a record said how many. No program of today writes one, and a start signs those there are.
+      // Records of early versions contain a number instead of names. No current program writes such a record; a start
+      // signs those that exist.
       if (entry.action === "payload.erase" && typeof entry.detail?.payloads === "number") {
         this.#unvouchedNumber = entry.seq;
       }
@@ -189,7 +190,7 @@ export class PayloadCheck {
   }
 }
 
-/** A salt of another length could hold the text's beginning. */
+/** Checks the salt's length, because a longer or shorter salt could shift the boundary to the text. */
 function hashOf({ salt, body }: PayloadRow): string | null {
   if (!(salt instanceof Uint8Array) || !(body instanceof Uint8Array) || salt.length !== SALT_BYTES)
     return null;

@@ -7,7 +7,7 @@ import {
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
-/** The tables that the evidence is in. */
+/** The tables that contain evidence. */
 const EVIDENCE_TABLES = [
   "ledger",
   "ledger_tiles",
@@ -19,24 +19,25 @@ const EVIDENCE_TABLES = [
   "payloads",
 ] as const;
 
-/** The first schema that has a table. Without one here: all that are verified. */
+/** The first schema with a table. Tables not listed here exist in every schema that is verified. */
 const FIRST_WITH = new Map<string, number>([
   ["ledger_heads", FIRST_WITH_HEADS],
   ["ledger_node_heads", FIRST_WITH_NODE_HEAD],
 ]);
 
-/** Those that a version has. */
+/** The tables that a version has. */
 export function evidenceTables(schemaVersion: number): readonly string[] {
   return EVIDENCE_TABLES.filter((table) => schemaVersion >= (FIRST_WITH.get(table) ?? 0));
 }
 
-/** Tables that are read besides. */
+/** Other tables that are read. */
 const OTHERS = ["meta", "workspaces"];
 const NAMED = new RegExp(`\\b(?:${EVIDENCE_TABLES.join("|")})\\b`, "i");
 
 /**
- * The tables of the evidence with their indexes, and every trigger and view of the file, against those that the migrations make.
- * @returns false where a table is not what it should be: then nothing can be read from it
+ * Compares the evidence tables and their indexes, and every trigger and view in the file, with those that the
+ * migrations create.
+ * @returns false if a table differs, since nothing can be read from it then
  */
 export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean {
   const expected = new Map(
@@ -66,7 +67,7 @@ export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean
   return isReadable;
 }
 
-/** All triggers and views are: one of any table can write to, or hide, what is read here, by whatever name it calls it. */
+/** Includes all triggers and views: one on any table can write to what is read here, or hide it, under any name. */
 function isOfEvidence({ type, tbl_name: table, sql }: SchemaObject): boolean {
   if (type === "trigger" || type === "view") return true;
   const name = table.toLowerCase();

@@ -5,11 +5,11 @@ import type { SecretKey } from "../../store/secret-key.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import type { Report } from "./report.ts";
 
-/** The first schema whose rows are sealed. */
+/** The first schema with sealed rows. */
 const FIRST_WITH_SEALS = 15;
 const LABEL = "Rows beside the ledger";
 
-/** Checks the seals of all rows that carry authority. Without the key it only says that nobody has. */
+/** Checks the seals of all rows that carry authority. Without the key, only reports that they were not checked. */
 export function checkSealedRows(
   database: ReadOnlyDatabase,
   key: SecretKey | undefined,

@@ -9,7 +9,7 @@ export interface Workspace {
   readonly name: string;
 }
 
-/** Tables whose rows are of a workspace. */
+/** Tables whose rows belong to a workspace. */
 const TABLES = [
   "ledger",
   "ledger_checkpoints",
@@ -21,10 +21,10 @@ const TABLES = [
 const FIRST_WORKSPACE = "default";
 const SMALLEST = -(2n ** 63n);
 const LARGEST = 2n ** 63n - 1n;
-/** Workspaces that there are not, which are looked for in each table. */
+/** The most missing workspaces reported per table. */
 const MOST_ORPHANS = 100;
 
-/** Those that the table has. Numbers are read as text: SQLite's go further than those that are exact here. */
+/** The workspaces in the table. Numbers are read as text, because SQLite's exceed JavaScript's exact integers. */
 export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Workspace[] {
   const workspaces: Workspace[] = [];
   const rows = database.rows<{ id: string; name: string }>(
@@ -42,7 +42,9 @@ export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Wo
   return workspaces;
 }
 
-/** Whether a start has come further than the schema: it makes the first workspace, then the key, then signs heads. */
+/**
+ * Whether a start got further than the schema. It creates the first workspace, then the key, then signs the heads.
+ */
 export function isBegun(
   workspaces: readonly Workspace[],
   keys: readonly Uint8Array[],
@@ -51,7 +53,10 @@ export function isBegun(
   return workspaces.length > 0 || keys.length > 0 || texts.size > 0 || !areSingle;
 }
 
-/** Of a database that has a schema, and nothing that a start has put into it. Rows of evidence are `checkOrphans`' to report. */
+/**
+ * Reports a database that has a schema but nothing else that a start creates. `checkOrphans` reports rows of
+ * evidence.
+ */
 export function reportEmpty(keyUse: KeyUse | null, report: Report): void {
   if (keyUse === null || keyUse === "none") {
     report.undecided(
@@ -67,9 +72,9 @@ export function reportEmpty(keyUse: KeyUse | null, report: Report): void {
 }
 
 /**
- * The workspaces against the entries that made them: `default` is made by the first start, every other one by a call that is
- * recorded.
- * @param created the names that entries of all ledgers say
+ * Compares the workspaces with the entries that created them. The first start creates `default`; every other
+ * workspace is created by a recorded call.
+ * @param created Names of workspaces according to the entries of all ledgers
  */
 export function checkCreated(
   workspaces: readonly Workspace[],
@@ -95,7 +100,7 @@ export function checkCreated(
   }
 }
 
-/** Entries, and what belongs to entries, of workspaces that there are not. */
+/** Reports entries, and data that belongs to entries, of workspaces that do not exist. */
 export function checkOrphans(
   database: ReadOnlyDatabase,
   workspaces: readonly Workspace[],
@@ -121,7 +126,7 @@ export function checkOrphans(
   }
 }
 
-/** One look into the table's key for each, however many rows it has. */
+/** Takes one query on the table's key per workspace, however many rows it has. */
 function* idsIn(database: ReadOnlyDatabase, table: (typeof TABLES)[number]): Generator<bigint, void> {
   const next =
     `SELECT CAST(workspace_id AS TEXT) AS id FROM main.${table}` +

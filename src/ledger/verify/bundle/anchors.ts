@@ -8,9 +8,9 @@ import { counted, type Report } from "../report.ts";
 import { type BundleKeys, isSameKey, vouchedBy } from "./trust.ts";
 
 /**
- * Checkpoints that the auditor kept elsewhere, compared with the tree at each size that it has on its way. Nothing else helps
- * against somebody who has the key and makes the ledger again. More of them never improve a verdict: each one that the
- * bundle cannot answer leaves it undecided.
+ * Compares checkpoints that the auditor kept elsewhere with the tree, at each size the tree has while it grows. They
+ * are the only defence against somebody who has the key and rewrites the ledger. Further checkpoints never improve a
+ * verdict: each one that cannot be compared with the bundle makes it undecided.
  */
 export class Anchors {
   readonly #bySize = new Map<number, SignedCheckpoint[]>();
@@ -35,12 +35,15 @@ export class Anchors {
     }
   }
 
-  /** The entries up to which a kept checkpoint says the same as the bundle, and bears a signature that counts. 0: none does. */
+  /**
+   * Number of entries covered by a kept checkpoint that agrees with the bundle and has a signature that counts; 0 if
+   * there is none.
+   */
   get covered(): number {
     return this.#covered;
   }
 
-  /** MUST be called with the tree at each size that it goes through, from 0 on. */
+  /** MUST be called with the tree at each size, from 0 on. */
   compare(tree: GrowingTree): void {
     const known = this.#bySize.get(tree.size);
     if (!known) return;
@@ -62,7 +65,7 @@ export class Anchors {
     }
   }
 
-  /** Reports what became of all of them. MUST be called when the tree is whole. @throws SignaturesUnchecked */
+  /** Reports the result for all checkpoints. MUST be called once the tree is complete. @throws SignaturesUnchecked */
   async finish(keys: BundleKeys, tools: VerifyTools): Promise<void> {
     if (this.#trust.checkpoints.length === 0) return;
     if (this.#fitting.length === 0) {
@@ -75,7 +78,7 @@ export class Anchors {
     this.#reportUncompared();
     const { size } = this.#manifest.tree;
     for (const each of this.#fitting) {
-      // One past the end is undecided whoever signed it.
+      // A checkpoint past the end is undecided, whoever signed it.
       if (each.checkpoint.size > size || !(await this.#isSigned(each, keys, tools))) continue;
       if (this.#agreed.has(each)) this.#covered = Math.max(this.#covered, each.checkpoint.size);
     }
@@ -88,8 +91,9 @@ export class Anchors {
   }
 
   /**
-   * A checkpoint past the bundle's end is never outweighed by older ones that agree: the bundle may have been cut to hide what
-   * came after it. One from before the range is, by any that agrees: each includes all entries before it.
+   * A checkpoint past the bundle's end is never outweighed by older ones that agree, because the bundle may have been
+   * truncated to hide later entries. A checkpoint before the range is outweighed by any that agrees, because that one
+   * includes all earlier entries.
    */
   #reportUncompared(): void {
     const { tree } = this.#manifest;
@@ -108,9 +112,9 @@ export class Anchors {
   }
 
   /**
-   * Whether a checkpoint is signed by a key that counts. A key in the bundle counts if the auditor gave a key, since that key
-   * has signed the list of them. Without a given key the list is anybody's: then the checkpoint's key must be the one
-   * that signs the bundle, or vouch for it.
+   * Whether a key that counts has signed a checkpoint. If the auditor supplied a key, all keys in the bundle count,
+   * because the supplied key has signed the list of them. Without a supplied key, anyone may have made that list.
+   * Then the checkpoint's key must be the one that signed the bundle, or vouch for it.
    */
   async #isSigned(
     { note, checkpoint }: SignedCheckpoint,

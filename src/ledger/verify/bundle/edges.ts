@@ -6,8 +6,8 @@ import type { Report } from "../report.ts";
 import { hashesOf } from "./trust.ts";
 
 /**
- * Checks that the range is all of the period: the entries just outside of it are in the same tree, and of other times. Since
- * the ledger's times do not go back, nothing further away is of the period either.
+ * Checks that the range covers the whole period: the entries just outside it are in the same tree and outside the
+ * period. Since the ledger's times never go back, no entry further away can be in the period.
  */
 export function checkEdges(manifest: Manifest, hash: TreeHash, report: Report): void {
   const { range, edges, tree, created_at } = manifest;

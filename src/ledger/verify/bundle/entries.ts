@@ -10,32 +10,32 @@ interface Line {
   /** Counted from 1. */
   readonly number: number;
   readonly hash: Uint8Array;
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number;
   readonly fields: EntryFields;
   readonly problem: string | null;
 }
 
-/** An entry whose bytes are not those of its leaf: one of the two was changed. */
+/** An entry whose bytes do not match its leaf: one of the two was changed. */
 interface Mismatch {
   readonly seq: number;
-  /** Of `entries.ndjson`. */
+  /** Line number in `entries.ndjson`. */
   readonly line: number;
-  /** Of its bytes. */
+  /** Hash of the entry's bytes, in hex. */
   readonly hash: string;
-  /** The entry behind it follows these bytes: it is the leaf that was changed. */
+  /** The next entry links to these bytes, so the leaf was changed. */
   isVouched: boolean;
 }
 
-/** Mismatches of which it is looked up what was changed; more are said together. */
+/** The most mismatches that are analysed. Further ones are reported as a number. */
 const MISMATCHES = 1_000;
 
-/** Lines past those that the manifest counts that are looked at. */
+/** The most lines examined beyond the number in the manifest. */
 const MORE_LINES = 1_000;
 
-/** Hashes of entries that were passed over, for those that turn up further below. */
+/** The most hashes of skipped entries that are kept, to recognise entries that appear further down. */
 const REMEMBERED = 4_096;
-/** Bytes of lines that are kept until their turn comes. */
+/** The most bytes of lines that are kept until their turn. */
 const EARLY_BYTES = 16_000_000;
 const ZEROS = "0".repeat(64);
 
@@ -51,7 +51,7 @@ export class EntryWalk {
   #mismatchCount = 0;
   #missing: number[] = [];
   #missingCount = 0;
-  /** Lines that stand above earlier ones, until their turn comes. */
+  /** Lines that appear before lines of earlier entries, kept until their turn. */
   readonly #early = new Map<number, Line>();
   #earlyBytes = 0;
   #waiting: Line | null = null;
@@ -74,14 +74,14 @@ export class EntryWalk {
     return this.#report.isFlooded || this.#lines > this.#manifest.counts.included + MORE_LINES;
   }
 
-  /** Entries that stand in their place and are those that were hashed. */
+  /** Number of entries that are in their place and match their leaf. */
   get included(): number {
     return this.#included;
   }
 
   /**
-   * Looks whether the entry of a leaf is there.
-   * @returns its fields, where it is there as it was hashed
+   * Looks for the entry of a leaf.
+   * @returns its fields if it is present and matches the leaf
    */
   async visit(seq: number, leaf: Uint8Array): Promise<EntryFields | undefined> {
     let line = await this.#line();
@@ -121,8 +121,8 @@ export class EntryWalk {
   }
 
   /**
-   * Says what was changed, what is left, and what is missing.
-   * @param areLeavesWhole Whether the hashes of `leaves.txt` lead to the root that was signed.
+   * Reports what was changed, what is surplus, and what is missing.
+   * @param areLeavesWhole Whether the hashes in `leaves.txt` lead to the signed root
    */
   async end(areLeavesWhole: boolean): Promise<void> {
     this.#reportMismatches(areLeavesWhole);
@@ -133,7 +133,7 @@ export class EntryWalk {
     if ((await this.#cursor.drain()) && !this.#isFlooded) {
       this.#report.tampered("entry_changed", "The last line of entries.ndjson breaks off.");
     }
-    // What was not looked at is neither missing nor removed.
+    // Entries that were not examined are neither missing nor removed.
     if (this.#report.isFlooded) return;
     const { counts } = this.#manifest;
     for (const seq of this.#missing) {
@@ -188,7 +188,7 @@ export class EntryWalk {
     }
   }
 
-  /** The line that is looked at; the next one, once that was dealt with. */
+  /** The current line; the next one once that has been handled. */
   async #line(): Promise<Line | null> {
     this.#waiting ??= this.#following ?? (await this.#read());
     if (this.#waiting === this.#following) this.#following = null;
@@ -205,7 +205,7 @@ export class EntryWalk {
     return this.#waiting;
   }
 
-  /** The next line that is an entry of the range. Others are said, and left out. */
+  /** The next line that contains an entry of the range. Other lines are reported and skipped. */
   async #read(): Promise<Line | null> {
     const { first, last } = this.#manifest.range;
     while (!this.#isFlooded) {
@@ -228,7 +228,7 @@ export class EntryWalk {
     return null;
   }
 
-  /** An entry whose place has passed. */
+  /** Reports an entry whose place has passed. */
   #misplaced(line: Line): void {
     const { seq } = line.fields;
     const passed = this.#passed.get(seq);
@@ -250,7 +250,10 @@ export class EntryWalk {
     this.#report.tampered("entry_misplaced", what, seq);
   }
 
-  /** Where a filter withholds entries, nobody can say which of those that are not there was removed. */
+  /**
+   * Skips a leaf without an entry. If a filter withholds entries, it is impossible to tell which of the absent ones
+   * were removed.
+   */
   #pass(seq: number, leaf: Uint8Array): void {
     if (!this.#isFiltered) {
       this.#missingCount += 1;
@@ -263,7 +266,7 @@ export class EntryWalk {
     }
   }
 
-  /** What the bytes of a genuine entry say. */
+  /** Checks the contents of a genuine entry. */
   #check({ fields, problem }: Line, before: Uint8Array | null): EntryFields | undefined {
     const { seq, ts, prev } = fields;
     if (problem !== null) {

@@ -11,7 +11,9 @@ import { hashesOf } from "./trust.ts";
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const MOST_HASHES = 128;
 
-/** Checks `erasures.ndjson`: that each record is in the ledger, says what the line says, and that none is left out. */
+/**
+ * Checks `erasures.ndjson`: each record must be in the ledger and say what its line says, and none may be missing.
+ */
 export class ErasureWalk {
   readonly #manifest: Manifest;
   readonly #cursor: FileCursor;
@@ -34,7 +36,7 @@ export class ErasureWalk {
     return this.#lines;
   }
 
-  /** Told of each included entry, in order: one that erased something of the range has to be in the file. */
+  /** Called with each included entry, in order. An entry that erased something in the range must be in the file. */
   async visit(entry: EntryFields): Promise<void> {
     if (this.#report.isFlooded || !erases(entry, this.#manifest.range)) return;
     while (!this.#isEnded && this.#reached < entry.seq) await this.#read();

@@ -1,7 +1,7 @@
 import type { Manifest } from "../../article14/format/manifest.ts";
 import { counted, type Report } from "../report.ts";
 
-/** What was looked at, and what nothing here can say. `covered`: see `Anchors`. */
+/** Facts about what was checked and what a bundle cannot show. For `covered`, see `Anchors`. */
 export function bundleFacts(
   { range, counts, filters, tree, ...manifest }: Manifest,
   found: { readonly included: number; readonly decisions: number; readonly erasures: number },

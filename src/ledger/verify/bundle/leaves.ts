@@ -11,8 +11,8 @@ const DECODER = new TextDecoder("utf-8", { fatal: true });
 const LEAF = /^([1-9]\d{0,15}) ([0-9a-f]{64})$/;
 
 /**
- * Builds the tree of the bundle: the subtrees left of the range, each leaf of `leaves.txt`, the subtrees right of it. What it
- * comes to has to be the root that was signed.
+ * Builds the bundle's tree from the subtrees left of the range, each leaf in `leaves.txt`, and the subtrees right of
+ * the range. The result must be the signed root.
  */
 export class LeafWalk {
   readonly #manifest: Manifest;
@@ -30,7 +30,7 @@ export class LeafWalk {
     this.#report = report;
   }
 
-  /** Puts in what lies before the range. */
+  /** Adds the subtrees before the range. */
   begin(): void {
     const { first } = this.#manifest.range;
     this.#anchors.compare(this.#tree);
@@ -38,7 +38,7 @@ export class LeafWalk {
   }
 
   /**
-   * The leaf of the next entry; null where `leaves.txt` does not have it, which is reported.
+   * The leaf of the next entry; null if it is missing from `leaves.txt`, which is reported.
    * @throws LineTooLong, ArchiveError
    */
   async next(seq: number): Promise<Uint8Array | null> {
@@ -62,7 +62,7 @@ export class LeafWalk {
   }
 
   /**
-   * Puts in what lies behind the range, and compares the root.
+   * Adds the subtrees after the range and compares the root.
    * @returns whether every hash is the one that was signed
    * @throws ArchiveError
    */

@@ -10,7 +10,10 @@ const SIGNATURE_BYTES = 64;
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 
-/** Checks `manifest.sig`: one line of canonical base64, since a signature with two spellings is two files. @throws SignaturesUnchecked */
+/**
+ * Checks `manifest.sig`: one line of canonical base64, so a signature has only one valid file. @throws
+ * SignaturesUnchecked
+ */
 export async function checkManifestSignature(
   manifestBytes: Uint8Array,
   signatureLine: Uint8Array,
@@ -43,7 +46,10 @@ export async function checkManifestSignature(
   );
 }
 
-/** Checks `checkpoint.txt`: whose it is, who signed it, and that it is of the manifest's tree. @throws SignaturesUnchecked */
+/**
+ * Checks `checkpoint.txt`: its ledger, its signers, and that it signs the manifest's tree. @throws
+ * SignaturesUnchecked
+ */
 export async function checkCheckpoint(
   text: string,
   { origin, tree }: Manifest,
@@ -81,7 +87,7 @@ export async function checkCheckpoint(
   }
 }
 
-/** Whose word the result rests on. `covered`: see `Anchors`. */
+/** The keys that the result relies on. For `covered`, see `Anchors`. */
 export function keyFact(
   { trusted, inside }: BundleKeys,
   { keys: given }: Trust,

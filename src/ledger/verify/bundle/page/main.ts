@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<Verdict, readonly [title: string, text: string]>> =
 
 let bundle: (Blob & { readonly name: string }) | null = null;
 
-/** What the auditor pasted. @throws NoteError naming the field */
+/** The keys and checkpoints that the auditor pasted. @throws NoteError naming the field */
 function pastedTrust(): Trust {
   const read = <T>(id: string, name: string, parse: (text: string) => T): T => {
     try {

@@ -2,13 +2,13 @@ import { sha256 } from "../../../tree-hash.ts";
 import { builtScript, licences } from "./build.ts" with { type: "macro" };
 import { PAGE_STYLE } from "./style.ts";
 
-// Inlined when the program is built. What ends a script in HTML does not stand in it as it is.
+// Inlined when the program is built. Sequences that would end a script in HTML are escaped.
 const SCRIPT: string = builtScript().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 
-/** Nor does what ends a comment. */
+/** Sequences that would end a comment are shortened. */
 const LICENCES: string = licences().replace(/-{2,}/g, "-");
 
-/** `verify.html`: checks a bundle in a browser, from a file, with no network. Nothing but its own script runs. */
+/** `verify.html`: checks a bundle in a browser, opened as a file, without a network. Only its own script runs. */
 export function verifyPage(): string {
   const policy = [
     "default-src 'none'",
