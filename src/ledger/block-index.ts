@@ -98,7 +98,7 @@ function parseEntry(bytes: string, seq: number): IndexedEntry {
   } catch {
     // Reported below.
   }
-  throw new StoreUnavailable(`the ledger's entry ${seq} is not one of ours`);
+  throw new StoreUnavailable(`this program did not write the ledger's entry ${seq}`);
 }
 
 /** Entries from `first` to `last`, both inclusive. */

@@ -63,5 +63,5 @@ function timeOf(seq: number, bytes: string): number {
   } catch {
     // Reported below.
   }
-  throw new StoreUnavailable(`the ledger's last entry, ${seq}, is not one of ours`);
+  throw new StoreUnavailable(`this program did not write the ledger's last entry, ${seq}`);
 }

@@ -37,7 +37,7 @@ export class CheckpointFile {
     while (this.#writing) await this.#writing;
     if (this.#waiting.length > 0) await this.#write();
     if (this.#waiting.length > 0) {
-      this.#log.error("checkpoints are not in their file", {
+      this.#log.error("some checkpoints could not be written to their file", {
         file: this.#path,
         missing: this.#waiting.length,
       });

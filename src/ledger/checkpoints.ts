@@ -134,8 +134,8 @@ export class Checkpoints {
     const size = await ledgerSize(db, workspaceId);
     if (row.size <= size && (await this.#hasRoot(workspaceId, row.size, row.note))) return;
     throw new OperatorError(
-      `the ledger of workspace ${workspaceId} is not the one that was signed at ${row.size} entries: it was changed`,
-      "keep this data directory as it is, and ask: gatehouse ledger verify --data DIR",
+      `the ledger of workspace ${workspaceId} was changed: its first ${row.size} entries are not those that were signed`,
+      "keep this data directory as it is, and run: gatehouse ledger verify --data DIR",
     );
   }
 
@@ -189,7 +189,7 @@ export class Checkpoints {
       return true;
     } catch (error) {
       reportChanged(this.#parts.faults, workspaceId, error);
-      this.#parts.log.warn("a checkpoint could not be signed, and will be tried again", { error });
+      this.#parts.log.warn("a checkpoint could not be signed; it will be tried again", { error });
       return false;
     }
   }

@@ -124,7 +124,7 @@ export class EvidenceReader {
       const tile = Math.floor(complete / TILE_WIDTH);
       const width = (complete % TILE_WIDTH) * HASH_BYTES;
       const hashes = width === 0 ? NONE : await this.#stored(level, tile);
-      if (hashes.length < width) throw new LedgerChanged(`a tile of level ${level} is cut short`);
+      if (hashes.length < width) throw new LedgerChanged(`a tile of level ${level} is truncated`);
       this.#frontier.set(level, hashes.slice(0, width));
       complete = tile;
     }

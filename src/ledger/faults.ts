@@ -51,7 +51,7 @@ export class LedgerFaults {
     if (this.#known.has(key) || this.#known.size >= REMEMBERED) return;
     this.#known.add(key);
     noticed(kind);
-    log.error("the ledger was changed in the database's file; see `gatehouse ledger verify`", {
+    log.error("the ledger was changed in the database file; run `gatehouse ledger verify`", {
       workspace: workspaceId,
       kind,
       seq,
@@ -66,7 +66,9 @@ export class LedgerFaults {
         actor: "system",
         detail: { problem: message, target_seq: seq },
       })
-      .catch((error: unknown) => log.warn("a change of the ledger was only logged", { error }));
+      .catch((error: unknown) =>
+        log.warn("a change to the ledger was logged but could not be recorded", { error }),
+      );
   }
 }
 

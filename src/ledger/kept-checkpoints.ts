@@ -46,24 +46,24 @@ export async function compareKept(path: string, parts: KeptCheckpointsParts): Pr
     const { origin, size, root } = checkpoint;
     const workspace = workspaces.get(origin);
     if (!workspace)
-      throw putBack(path, `has a checkpoint of ${origin}, a workspace that is not in the database`);
+      throw putBack(path, `has a checkpoint of ${origin}, a workspace missing from the database`);
     const committed = parts.heads.committed(workspace.id);
-    const which = `has a checkpoint over ${size} entries of workspace ${JSON.stringify(workspace.name)}`;
-    if (size > committed.size) throw putBack(path, `${which}, and the database has ${committed.size}`);
+    const which = `has a checkpoint of ${size} entries of workspace ${JSON.stringify(workspace.name)}`;
+    if (size > committed.size) throw putBack(path, `${which}, but the database has ${committed.size}`);
     try {
       const stored = await rootAt(new TreeReader(parts.db, workspace.id), committed, size);
       if (isEqual(stored.root, root)) continue;
     } catch (error) {
       if (!(error instanceof LedgerChanged)) throw error;
     }
-    throw putBack(path, `${which}, and the database has other entries`);
+    throw putBack(path, `${which}, but the database has different entries`);
   }
 }
 
 function putBack(path: string, what: string): OperatorError {
   return new OperatorError(
-    `the checkpoint file ${path} ${what}: the database was put back to an earlier state, or changed`,
-    "keep a copy of this data directory, and see what is missing (gatehouse ledger verify --data DIR --checkpoint FILE); if you put an older database back on purpose, move the checkpoint file away and keep it",
+    `the checkpoint file ${path} ${what}: the database was restored to an earlier state, or changed`,
+    "keep a copy of this data directory and find out what is missing (gatehouse ledger verify --data DIR --checkpoint FILE); if you restored an older database on purpose, move the checkpoint file away and keep it",
   );
 }
 
@@ -81,7 +81,7 @@ function readEnd(path: string, log: Pick<Log, "warn">): string | null {
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     if (error.code !== "ENOENT") {
-      log.warn("the ledgers are not compared with the checkpoint file, which cannot be read", {
+      log.warn("the checkpoint file cannot be read, so the ledgers are not compared with it", {
         file: path,
         error,
       });

@@ -80,7 +80,7 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
   if (!inForce) {
     if (await hasHeads(db)) {
       throw new OperatorError(
-        "the database has signed heads of ledgers and no key that signed them: the rows of `ledger_keys` were removed",
+        "the database has signed heads of ledgers but no key that signed them: the rows of `ledger_keys` were removed",
         CHANGED_HINT,
       );
     }
@@ -95,7 +95,7 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
   // lost.
   if (file.read()) {
     throw new OperatorError(
-      `the key in ${file.path} is not the one that the database says is in force: somebody has changed the database's keys, or one of the two files is from another data directory`,
+      `the key in ${file.path} is not the one in force according to the database: somebody has changed the database's keys, or one of the two files is from another data directory`,
       CHANGED_HINT,
     );
   }
@@ -104,13 +104,13 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
     return new NodeKeys(parts, { instance, file, signing: next, former: known, lost: inForce });
   }
   throw new OperatorError(
-    `the key file ${file.path} is not there`,
-    "put the backup of it back; if there is none, run `gatehouse ledger rotate-key --lost`",
+    `the key file ${file.path} is missing`,
+    "restore it from a backup; if there is none, run `gatehouse ledger rotate-key --lost`",
   );
 }
 
 const CHANGED_HINT =
-  "keep a copy of this data directory, see what was changed (gatehouse ledger verify --data DIR --key KEY, with a key that you kept), and put the database and ledger.key back from the same backup";
+  "keep a copy of this data directory, find out what was changed (gatehouse ledger verify --data DIR --key KEY, with a key that you kept), and restore the database and ledger.key from the same backup";
 
 interface NodeKeysState {
   readonly instance: string;

@@ -170,7 +170,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     record(workspaceId, draft, admit) {
       return new Promise((resolve, reject) => {
         if (waiting.length >= WAITING_LIMIT) {
-          reject(new StoreUnavailable(`${WAITING_LIMIT} entries are waiting to be written already`));
+          reject(new StoreUnavailable(`${WAITING_LIMIT} entries are already waiting to be written`));
           return;
         }
         waiting.push({ workspaceId, draft, admit, resolve, reject });

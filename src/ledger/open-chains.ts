@@ -64,7 +64,7 @@ function markSigned(keys: LedgerKeys, log: Pick<Log, "warn">): void {
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     log.warn(
-      "the key file does not record that it has signed the ledgers: anyone who can write the database could remove the signed heads, and the next start would sign altered entries; let this user write the key file for one start",
+      "the key file does not record that it has signed the ledgers: anyone who can write the database could remove the signed heads, and the next start would sign altered entries; make the key file writable for this user for one start",
       { error },
     );
   }

@@ -107,13 +107,13 @@ async function storedNodeHead(sql: Pick<Sql, "get">): Promise<string | undefined
 async function missing(sql: Pick<Sql, "get">): Promise<OperatorError> {
   if ((await sql.get("SELECT 1 FROM ledger LIMIT 1")) === undefined) {
     return new OperatorError(
-      "there is no ledger, though the key of this data directory has signed one: the database was removed or emptied",
-      "put the database back from a backup, or, to begin a new ledger under a new key, move ledger.key and gatehouse.db away",
+      "there is no ledger, although the key of this data directory has signed one: the database was removed or emptied",
+      "restore the database from a backup, or, to begin a new ledger under a new key, move ledger.key and gatehouse.db away",
     );
   }
   return new OperatorError(
-    "the signed head of the ledgers is not stored, though the key of this data directory has signed one: it was removed, or the database is older than its key file",
-    `${VERIFY_HINT}; if you put an older database back on purpose, put back the ledger.key that was beside it`,
+    "the signed head of the ledgers is missing, although the key of this data directory has signed one: it was removed, or the database is older than its key file",
+    `${VERIFY_HINT}; if you restored an older database on purpose, also restore the ledger.key that belongs to it`,
   );
 }
 
@@ -122,15 +122,15 @@ async function verifiedNodeHead(keys: LedgerKeys, text: string): Promise<NodeHea
   try {
     const { note, head } = parseNodeHead(text);
     if (!(await isSigned(keys, keys.nodeOrigin, note))) {
-      throw changed("the head of all ledgers is not signed by the ledgers' key");
+      throw changed("the head of all ledgers is not signed with the ledgers' key");
     }
     if (isEqual(head.keys, keys.storedDigest)) return head;
     throw changed(
-      "the head of all ledgers was signed when other keys were stored than now: keys were added, removed or changed",
+      "the head of all ledgers was signed when different keys were stored: keys were added, removed or changed",
     );
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw changed(`the head of all ledgers is not good (${error.message})`);
+    throw changed(`the head of all ledgers is invalid (${error.message})`);
   }
 }
 
@@ -149,7 +149,7 @@ function headOf(keys: LedgerKeys, workspace: NamedWorkspace, text: string | unde
     throw ledgerChanged(workspace, `has the head of ${head.origin}, workspace ${head.workspaceId}`);
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw ledgerChanged(workspace, `has a head that is not good (${error.message})`);
+    throw ledgerChanged(workspace, `has an invalid head (${error.message})`);
   }
 }
 
@@ -172,11 +172,11 @@ async function signedHeadOf(
     if (isEqual(signed.keys, keys.storedDigest)) return signed;
     throw ledgerChanged(
       workspace,
-      "was signed when other keys were stored than now: keys were added, removed or changed",
+      "was signed when different keys were stored: keys were added, removed or changed",
     );
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw ledgerChanged(workspace, `has a head that is not good (${error.message})`);
+    throw ledgerChanged(workspace, `has an invalid head (${error.message})`);
   }
 }
 
@@ -193,16 +193,13 @@ async function verifiedEnd(
         ? `entry ${stored} was`
         : Number.isSafeInteger(stored)
           ? `entries ${size + 1} to ${stored} were`
-          : `entries behind entry ${size} were`;
-    throw ledgerChanged(
-      workspace,
-      `ends with an unsigned tail: ${entries} put there without the ledger's key`,
-    );
+          : `entries after entry ${size} were`;
+    throw ledgerChanged(workspace, `ends with an unsigned tail: ${entries} added without the ledger's key`);
   }
-  if (stored < size) throw ledgerChanged(workspace, `has ${stored} entries, and ${size} were signed`);
+  if (stored < size) throw ledgerChanged(workspace, `has ${stored} entries, but ${size} were signed`);
   const end = await endOf(db, workspace, checkpoints);
   if (!isEqual(end.tree.root(), root)) {
-    throw ledgerChanged(workspace, `is not the one that was signed at ${size} entries: it was changed`);
+    throw ledgerChanged(workspace, `was changed: its ${size} entries are not those that were signed`);
   }
   await checkCheckpoints(db, workspace, checkpoints);
   return end;
@@ -223,7 +220,7 @@ async function checkCheckpoints(
   const stored = row?.stored ?? 0;
   if (stored === count) return;
   const what = stored < count ? "checkpoints were removed" : "checkpoints were added";
-  throw ledgerChanged(workspace, `has ${stored} checkpoints, and ${count} were signed: ${what}`);
+  throw ledgerChanged(workspace, `has ${stored} checkpoints, but ${count} were signed: ${what}`);
 }
 
 /** @throws OperatorError */
@@ -234,10 +231,10 @@ function checkTogether(heads: LedgerHeads, node: NodeHead, stored: number): void
   }
   if (node.count === size && isEqual(node.root, root)) return;
   throw changed(
-    "the ledgers are not those that were signed together: the evidence of a workspace was put back to an earlier state, or its head was changed",
+    "the ledgers are not those that were signed together: the evidence of a workspace was restored to an earlier state, or its head was changed",
   );
 }
 
 function changed(what: string): OperatorError {
-  return new OperatorError(what, `${VERIFY_HINT}, and go on from a backup`);
+  return new OperatorError(what, `${VERIFY_HINT}, and restore a backup`);
 }

@@ -94,7 +94,7 @@ export async function rootAt(tree: TreeReader, signed: TreeHead, size = signed.s
   const head = { size, root: await tree.root(size) };
   const proof = size < signed.size ? await tree.hashesOf(consistencyRanges(size, signed.size)) : [];
   if (isConsistent(TREE, head, signed, proof)) return head;
-  throw new LedgerChanged(`the stored tree of ${size} entries is not the beginning of the signed one`);
+  throw new LedgerChanged(`the stored tree of ${size} entries is not the beginning of the signed tree`);
 }
 
 export function signHead(

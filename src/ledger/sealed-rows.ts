@@ -27,11 +27,13 @@ export async function openSealedRows(parts: SealedRowsParts): Promise<void> {
   const { db, ledger, log, noticed } = parts;
   db.seals.onBroken(({ table, row, workspaceId }: BrokenSeal) => {
     noticed("row_changed");
-    log.error("a row of the database is not as this server has written it; it is ignored", { table, row });
+    log.error("a row of the database was changed by another program; it is ignored", { table, row });
     if (workspaceId === null || !parts.workspaces().some(({ id }) => id === workspaceId)) return;
     ledger
       .record(workspaceId, { ...draft("store.row_changed", "failed"), detail: { table, row } })
-      .catch((error: unknown) => log.warn("a changed row was only logged", { table, row, error }));
+      .catch((error: unknown) =>
+        log.warn("a changed row was logged but could not be recorded", { table, row, error }),
+      );
   });
   await recordSealing(parts);
   markSealed(parts);
@@ -60,7 +62,7 @@ function markSealed({ key, log }: SealedRowsParts): void {
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     log.warn(
-      "secrets.key does not record that it has sealed rows: anyone who can write the database could remove the seals, and the next start would seal altered rows; let this user write the data directory for one start",
+      "secrets.key does not record that it has sealed rows: anyone who can write the database could remove the seals, and the next start would seal altered rows; make the data directory writable for this user for one start",
       { error },
     );
   }

@@ -28,7 +28,7 @@ const SEED_BYTES = 32;
 /** The PKCS #8 encoding of an Ed25519 key, up to its seed (RFC 8410). */
 const PKCS8_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
 const UNREADABLE_HINT =
-  "put the backup of it back; if there is none, remove the file, and run `gatehouse ledger rotate-key --lost`";
+  "restore it from a backup; if there is none, remove the file and run `gatehouse ledger rotate-key --lost`";
 
 /** The `ledger.key` file of a data directory, and the file of the key that is to replace it. */
 export class SigningKeyFile {

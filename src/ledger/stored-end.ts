@@ -17,7 +17,7 @@ export interface NamedWorkspace {
 }
 
 export const VERIFY_HINT =
-  "keep a copy of this data directory, see what was changed (gatehouse ledger verify --data DIR)";
+  "keep a copy of this data directory, find out what was changed (gatehouse ledger verify --data DIR)";
 
 /** The end of a ledger that predates signed heads. */
 export async function unsignedEnd(db: Db, workspaceId: number): Promise<LedgerEnd> {
@@ -72,7 +72,7 @@ async function checkLastBlock(db: Db, workspace: NamedWorkspace, size: number): 
   );
   for (const { seq, leaf, bytes } of rows) {
     if (!isEqual(leaf, leafHash(bytes)))
-      throw ledgerChanged(workspace, `has another entry ${seq} than was signed`);
+      throw ledgerChanged(workspace, `has an entry ${seq} that is not the one that was signed`);
   }
 }
 
@@ -80,6 +80,6 @@ async function checkLastBlock(db: Db, workspace: NamedWorkspace, size: number): 
 export function ledgerChanged({ name }: NamedWorkspace, what: string): OperatorError {
   return new OperatorError(
     `the ledger of workspace ${JSON.stringify(name)} ${what}`,
-    `${VERIFY_HINT}, and go on from a backup`,
+    `${VERIFY_HINT}, and restore a backup`,
   );
 }

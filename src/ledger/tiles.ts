@@ -30,7 +30,9 @@ export async function completeTiles(
     );
     const hashes = joined(rows.map(({ leaf }) => leaf));
     if (rows.length !== TILE_WIDTH || rows.some(({ leaf }) => leaf.length !== HASH_BYTES)) {
-      throw new StoreUnavailable(`tile 0/${tile} of the ledger's tree is of entries that are not all ours`);
+      throw new StoreUnavailable(
+        `tile 0/${tile} of the ledger's tree includes entries that this program did not write`,
+      );
     }
     await tx.run(INSERT, [workspaceId, 0, tile, hashes]);
     await indexBlock(tx, workspaceId, tile, rows);
@@ -51,7 +53,7 @@ async function carry(
   const place = index % TILE_WIDTH;
   const known = place === 0 ? new Uint8Array(0) : await readTile(tx, workspaceId, level, tile);
   if (known?.length !== place * HASH_BYTES)
-    throw new StoreUnavailable(`tile ${level}/${tile} of the ledger's tree is not whole`);
+    throw new StoreUnavailable(`tile ${level}/${tile} of the ledger's tree is incomplete`);
   const hashes = joined([known, hash]);
   await tx.run(place === 0 ? INSERT : GROW, [workspaceId, level, tile, hashes]);
   if (place === TILE_WIDTH - 1)
@@ -107,7 +109,7 @@ export class TreeReader {
     const hashes = await this.#tile(tileLevel, tile);
     const start = (first % TILE_WIDTH) * HASH_BYTES;
     const end = start + width * HASH_BYTES;
-    if (hashes.length < end) throw new Error(`tile ${tileLevel}/${tile} of the ledger's tree is not whole`);
+    if (hashes.length < end) throw new Error(`tile ${tileLevel}/${tile} of the ledger's tree is incomplete`);
     return rootOfComplete(hashes.subarray(start, end));
   }
 

@@ -87,16 +87,16 @@ export class LedgerWatch {
       await this.#record();
     } catch (error) {
       if (!(error instanceof StoreUnavailable))
-        log.error("what happened to the store is not recorded", { error });
+        log.error("a change to the store could not be recorded", { error });
       else if (found.length > 0)
-        log.warn("what happened to the store will be recorded once it can be", { error });
+        log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
     if (!found.some(({ kind }) => kind === "file_moved")) return;
     try {
       // Without this, a file moved without its write-ahead log would lack the latest writes.
       await db.forget();
     } catch (error) {
-      log.warn("the log cannot be written back into the file that was moved", { error });
+      log.warn("the write-ahead log cannot be written back into the moved file", { error });
     }
   }
 
@@ -107,7 +107,7 @@ export class LedgerWatch {
     if (disturbance.kind === "foreign_write") {
       log.error("another program or connection has written to the database", rest);
     } else if (disturbance.change === "returned") {
-      log.warn("a file of the store is in its place again; calls are taken", rest);
+      log.warn("a file of the store is back in its place; calls are accepted again", rest);
     } else {
       log.error("a file of the store is not in its place; calls are refused until it is", rest);
     }
@@ -126,7 +126,7 @@ export class LedgerWatch {
         this.#continued.add(workspace);
         noticed("foreign_entry");
         log.error(
-          "another program has put entries behind a ledger, which its key has not signed: nothing more can be recorded in it. Keep a copy of the data directory, see `gatehouse ledger verify`, and go on from a backup",
+          "another program has appended entries to a ledger that its key has not signed: nothing more can be recorded in it. Keep a copy of the data directory, run `gatehouse ledger verify`, and restore a backup",
           { workspace, signed: size, stored },
         );
       }
@@ -145,7 +145,7 @@ export class LedgerWatch {
         for (const workspaceId of failed) refused.add(workspaceId);
       }
       pending.left = pending.left.filter((workspaceId) => refused.has(workspaceId));
-      if (this.#isUnavailable(refused)) throw new StoreUnavailable("no ledger takes an entry");
+      if (this.#isUnavailable(refused)) throw new StoreUnavailable("no ledger accepts an entry");
     }
     this.#pending = this.#pending.filter(({ left }) => left.length > 0);
   }

@@ -236,7 +236,7 @@ test.each([
   [
     "a leaf that is no hash",
     "leaf = x'01'",
-    "tile 0/0 of the ledger's tree is of entries that are not all ours",
+    "tile 0/0 of the ledger's tree includes entries that this program did not write",
   ],
 ])("an entry that was changed to have %s lets no block be completed", async (_, change, message) => {
   await record(1, 0, 255);

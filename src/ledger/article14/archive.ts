@@ -49,7 +49,7 @@ export async function* zip(
     }
   } finally {
     signal?.removeEventListener("abort", stop);
-    stopped.abort(new Error("nobody reads the archive any more"));
+    stopped.abort(new Error("the archive's reader has stopped"));
     await reader.cancel().catch(() => {});
     await writing;
   }

@@ -64,7 +64,7 @@ export async function* openBundle(
   const { db, heads, clock } = parts;
   const { workspace, filter } = request;
   if (filter.from !== undefined && filter.to !== undefined && filter.from >= filter.to) {
-    throw new RangeError("a bundle's period has to end after it begins");
+    throw new RangeError("a bundle's period must end after it begins");
   }
   const tree = await rootAt(new TreeReader(db, workspace.id), heads.committed(workspace.id), request.size);
   const { size, root } = tree;

@@ -97,7 +97,7 @@ export async function* bundleFiles(
   const manifest = new TextEncoder().encode(formatManifest({ ...about, files: filesOf(digests) }));
   yield { name: "manifest.json", chunks: [manifest] };
   if (keys.verifierKeys(workspace.name).current !== tree.keys.current) {
-    throw new Error("the ledger's signing key was changed during the export: it has to be made again");
+    throw new Error("the ledger's signing key was changed during the export: export again");
   }
   yield { name: "manifest.sig", chunks: encoded([`${keys.signBytes(manifest).toBase64()}\n`]) };
 
@@ -153,7 +153,7 @@ function given<T extends object>(fields: T): Given<T> {
 function filesOf(digests: ReadonlyMap<ListedFile, BundleFileDigest>): Manifest["files"] {
   const files = LISTED_FILES.map((name) => {
     const digest = digests.get(name);
-    if (!digest) throw new Error(`${name} was not read to its end`);
+    if (!digest) throw new Error(`${name} was not read to the end`);
     return [name, digest] as const;
   });
   return Object.fromEntries(files) as Manifest["files"];

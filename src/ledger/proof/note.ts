@@ -72,11 +72,11 @@ export function parseVerifierKey(sha256: Sha256, text: string): VerifierKey {
     throw new NoteError("a verifier key has the form <name>+<8 hex digits>+<base64>");
   }
   if (bytes.length !== 1 + PUBLIC_KEY_BYTES || bytes[0] !== ED25519) {
-    throw new NoteError("the verifier key is not of Ed25519");
+    throw new NoteError("the verifier key is not an Ed25519 key");
   }
   const publicKey = bytes.slice(1);
   const keyId = keyIdOf(sha256, name, publicKey);
-  if (keyId.toHex() !== id.toLowerCase()) throw new NoteError("the verifier key's id does not fit its key");
+  if (keyId.toHex() !== id.toLowerCase()) throw new NoteError("the verifier key's id does not match its key");
   return { name, keyId, publicKey };
 }
 
@@ -94,7 +94,7 @@ function formatSignature({ name, keyId, signature }: NoteSignature): string {
 /** @throws NoteError if the text is not a note */
 export function parseNote(note: string): Note {
   if (note.length > NOTE_LIMIT) throw new NoteError("the note is too long");
-  if (CONTROL.test(note) || !note.isWellFormed()) throw new NoteError("the note holds control characters");
+  if (CONTROL.test(note) || !note.isWellFormed()) throw new NoteError("the note contains control characters");
   const at = note.lastIndexOf("\n\n");
   if (at < 0 || !note.endsWith("\n")) throw new NoteError("the note has no signatures");
   const lines = note.slice(at + 2, -1).split("\n");
@@ -106,7 +106,7 @@ function parseSignature(line: string): NoteSignature {
   const { name = "", value = "" } = SIGNATURE_LINE.exec(line)?.groups ?? {};
   const bytes = fromBase64(value);
   if (!NAME.test(name) || !bytes || bytes.length <= KEY_ID_BYTES) {
-    throw new NoteError("a line of the note's signatures is none");
+    throw new NoteError("a signature line of the note is malformed");
   }
   return { name, keyId: bytes.slice(0, KEY_ID_BYTES), signature: bytes.slice(KEY_ID_BYTES) };
 }
@@ -126,7 +126,7 @@ export async function signersOf(
     const key = keys.find((known) => known.name === name && known.keyId.toHex() === keyId.toHex());
     if (!key || signers.includes(key)) continue;
     if (signature.length !== SIGNATURE_BYTES || !(await verify(key.publicKey, message, signature))) {
-      throw new NoteError(`the signature of ${name} is not good`);
+      throw new NoteError(`the signature of ${name} is invalid`);
     }
     signers.push(key);
   }

@@ -41,7 +41,8 @@ export function inclusionRanges(index: number, size: number): Range[] {
  * itself.
  */
 export function consistencyRanges(from: number, to: number): Range[] {
-  if (!(from >= 0 && from <= to)) throw new RangeError(`a tree of ${from} leaves is none of ${to} before`);
+  if (!(from >= 0 && from <= to))
+    throw new RangeError(`a tree of ${from} leaves cannot grow into one of ${to}`);
   if (from === 0 || from === to) return [];
   const ranges: Range[] = [];
   let start = 0;

@@ -34,7 +34,7 @@ export class GrowingTree {
    */
   append(hash: Uint8Array, level = 0): void {
     if (this.#size % 2 ** level !== 0)
-      throw new RangeError(`no subtree of level ${level} stands at ${this.#size}`);
+      throw new RangeError(`a subtree of level ${level} does not fit at ${this.#size}`);
     this.#size += 2 ** level;
     let added: Subtree = { level, hash };
     for (let left = this.#subtrees.at(-1); left?.level === added.level; left = this.#subtrees.at(-1)) {

@@ -112,8 +112,8 @@ export class IndexCheck {
     this.#report.tampered(
       row ? "index_changed" : "index_missing",
       row
-        ? `The index of ${where} is wrong about ${quoted(key)}: filters would leave entries out, or look for them in vain.`
-        : `The index of ${where} has no row for ${quoted(key)}: filters would leave those entries out.`,
+        ? `The index of ${where} is wrong about ${quoted(key)}: filters would miss entries, or look for entries that do not match.`
+        : `The index of ${where} has no row for ${quoted(key)}: filters would miss these entries.`,
       block * BLOCK + first + 1,
     );
   }
@@ -125,7 +125,7 @@ export class IndexCheck {
       if (row.block >= 0 && row.block < this.#complete && this.#isAccountedFor(row)) continue;
       this.#report.tampered(
         "index_surplus",
-        `The index has a row for ${quoted(String(row.key))} in block ${row.block}, where no entry has it: it was added.`,
+        `The index has a row for ${quoted(String(row.key))} in block ${row.block}, although no entry there matches: the row was added.`,
       );
     }
   }

@@ -82,7 +82,7 @@ function unsettled(): DirectoryVerification {
   const report = new Report();
   report.undecided(
     "files_changed",
-    "The files were changed whenever they were read, so that what was read may be of no one moment. Verify again when nobody starts or stops a server on them.",
+    "The files changed during every attempt to read them, so the result may mix two states. Verify again while no server is starting or stopping on them.",
   );
   return { verdict: "undecided", findings: report.findings, facts: [], ledgers: [] };
 }
@@ -148,7 +148,7 @@ class Examination {
     if (database.schemaVersion < FIRST_WITH_CHECKPOINTS) {
       report.undecided(
         "schema_old",
-        "The data directory was written by a version of Gatehouse that signed no checkpoints. Start this version on it once: what comes from then on can be verified.",
+        "The data directory was written by a version of Gatehouse that signed no checkpoints. Start this version on it once. Entries written from then on can be verified.",
       );
       return;
     }
@@ -158,7 +158,7 @@ class Examination {
     } else if (database.schemaVersion < FIRST_WITH_HEADS) {
       report.undecided(
         "schema_unsigned",
-        "The data directory was written by a version of Gatehouse that signed the heads of its ledgers only now and then. Nothing in it shows whether entries were put behind the last checkpoint, or the last ones taken away. Start this version on it once: what comes from then on can be verified.",
+        "The data directory was written by a version of Gatehouse that signed the heads of its ledgers only at intervals. Nothing in it shows whether entries were added after the last checkpoint, or the last entries removed. Start this version on it once. Entries written from then on can be verified.",
       );
     }
     checkIntegrity(database, report);
@@ -219,7 +219,7 @@ class Examination {
       if (known.has(name) || (workspace !== null && workspace !== name)) continue;
       this.#report.tampered(
         "workspace_missing",
-        `A checkpoint of the workspace ${JSON.stringify(name)} was given, which is not there any more.`,
+        `A checkpoint of the workspace ${JSON.stringify(name)} was supplied, but this workspace no longer exists.`,
       );
       known.add(name);
     }
@@ -242,7 +242,7 @@ class Examination {
     if (!first || (workspace === null ? names.size > 0 : names.has(workspace))) return;
     this.#report.undecided(
       "no_checkpoint_of_this_ledger",
-      `None of the ${counted(trust.checkpoints.length)} checkpoints that were given is of a ledger that is verified here: they are of ${JSON.stringify(first.checkpoint.origin)}, those here begin with ${origins}${workspace ?? ""}.`,
+      `None of the ${counted(trust.checkpoints.length)} checkpoints supplied belongs to a ledger verified here: they name ${JSON.stringify(first.checkpoint.origin)}, but the ledgers here begin with ${origins}${workspace ?? ""}.`,
     );
   }
 
@@ -300,12 +300,12 @@ class Examination {
       if (checkpoints === 0 && !hasHead) {
         report.undecided(
           "no_checkpoint",
-          "No checkpoint is stored that the ledger's key has signed, not even one of no entries, which each ledger begins with: nothing vouches for the chain as it is. Give one that was kept elsewhere, with --checkpoint.",
+          "No stored checkpoint is signed by the ledger's key, not even the one of the empty ledger, which every ledger begins with: nothing vouches for this chain. Supply one that was kept elsewhere, with --checkpoint.",
         );
       } else if (claimed > covered && isKeyKnown) {
         report.undecided(
           "key_unvouched",
-          `For the entries from ${covered + 1} to ${claimed} only a key vouches that no trusted one has handed over to: it took the place of one that was lost, or was slipped in. If you know it to be the ledger's, give it with --key.`,
+          `The only key that vouches for the entries from ${covered + 1} to ${claimed} is one that no trusted key has handed over to: it replaced a lost key, or was added by somebody else. If you know that it is the ledger's key, supply it with --key.`,
           covered + 1,
         );
       }
@@ -316,7 +316,7 @@ class Examination {
       ) {
         report.undecided(
           "payload_unaccounted",
-          `${counted(unvouchedErasures)} texts are not there, and what says that they were erased came after the last checkpoint: anybody who can write the file could have put it there. Where a server runs, verify again when it has signed the next one.`,
+          `${counted(unvouchedErasures)} texts are missing, and the records of their erasure come after the last checkpoint: anyone who can write the file could have added them. If a server is running, verify again once it has signed the next checkpoint.`,
         );
       }
       if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
@@ -329,7 +329,7 @@ class Examination {
           "Key",
           trust.keys.length > 0
             ? key
-            : `${key} (as it lies in the directory itself: compare it with one that was kept elsewhere)`,
+            : `${key} (taken from the directory itself: compare it with a copy that was kept elsewhere)`,
         );
       }
     }

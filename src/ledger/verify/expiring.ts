@@ -29,7 +29,7 @@ export async function expiringUpTo(parts: ExpiringParts): Promise<number> {
   if (isCount(upTo) && isCount(days) && upTo <= last && isOldEnough(parts, upTo, days)) return upTo;
   report.tampered(
     "expiry_changed",
-    "The note of a run that erases texts for their age is none that a server could have written: it names entries that are not there, or are not so old. It was changed, or made up.",
+    "No server could have written the note about a run that erases texts because of their age: it names entries that do not exist, or are not that old. It was changed or forged.",
   );
   return 0;
 }

@@ -104,12 +104,12 @@ export function formOf(bytes: Uint8Array): Form {
     const json = decoder.decode(bytes);
     const value: unknown = JSON.parse(json);
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      return { fields: null, problem: "it is no JSON object" };
+      return { fields: null, problem: "it is not a JSON object" };
     }
     return { fields: value, problem: problemOf(value as Readonly<Record<string, unknown>>, json) };
   } catch {
     // Not UTF-8, not JSON, or nested too deeply to be read.
-    return { fields: null, problem: "it is no JSON text" };
+    return { fields: null, problem: "it is not JSON" };
   }
 }
 
@@ -125,7 +125,7 @@ function problemOf(fields: Readonly<Record<string, unknown>>, json: string): str
         ? `it has the field ${key} where ${skipped.name} belongs`
         : `its field ${key} is not in its place`;
     }
-    if (FIELDS[at]?.check(fields[key]) !== true) return `its field ${key} is none that an entry can have`;
+    if (FIELDS[at]?.check(fields[key]) !== true) return `its field ${key} has a value that no entry can have`;
     at += 1;
   }
   const missing = FIELDS.slice(at).find(({ isRequired }) => isRequired);

@@ -119,18 +119,18 @@ export function storedKeys(database: ReadOnlyDatabase, report: Report): Uint8Arr
   const rows = [...database.rows<KeyRow>(KEYS)];
   for (const { public_key: key } of rows) {
     if (key instanceof Uint8Array && key.length === PUBLIC_KEY_BYTES) keys.push(key);
-    else report.tampered("key_changed", "A row of the ledgers' keys holds no key: it was changed.");
+    else report.tampered("key_changed", "A row of the ledgers' keys does not contain a key: it was changed.");
   }
   if (rows.some(({ id }, index) => id !== String(index + 1))) {
     report.tampered(
       "key_changed",
-      "The numbers of the ledgers' keys are not those from 1 on: rows were removed, or added.",
+      "The ledgers' keys are not numbered from 1 without gaps: rows were removed or added.",
     );
   }
   if (rows.some(({ current }, index) => (current === 1) !== (index === rows.length - 1))) {
     report.tampered(
       "key_changed",
-      "Of the ledgers' keys the last one alone is in force, and the rows say otherwise: they were changed, or added.",
+      "Only the last of the ledgers' keys can be in force, but the rows say otherwise: rows were changed or added.",
     );
   }
   return keys;
@@ -149,12 +149,12 @@ export function compareKeys(
     if (name.startsWith(origins)) {
       report.tampered(
         "key_missing",
-        `The key that was given for ${name} is none of those in the data directory: they were replaced, or the directory is older than the key.`,
+        `The key supplied for ${name} is not in the data directory: the keys there were replaced, or the directory is older than the key.`,
       );
     } else {
       report.undecided(
         "key_unfit",
-        `The key that was given is that of ${name}, and of no ledger in this data directory, whose names begin with ${origins}.`,
+        `The key supplied belongs to ${name}, not to a ledger in this data directory, whose names begin with ${origins}.`,
       );
     }
   }
@@ -169,7 +169,7 @@ export function checkNamed(stored: readonly Uint8Array[], named: ReadonlySet<Key
     if (index === 0 || named.has(key.toHex())) continue;
     report.tampered(
       "key_changed",
-      `The key ${index + 1} of the ledgers took the place of another, and no entry says so: it was slipped in.`,
+      `Key ${index + 1} of the ledgers replaced another key, but no entry records this: somebody else added it.`,
     );
   }
 }
@@ -207,7 +207,7 @@ export function reportLostKeys(report: Report, lost: readonly number[], given: n
     if (given >= seq - 1) continue;
     report.undecided(
       "key_lost",
-      `Entry ${seq} says that the signing key was lost and another took its place. The chain of trust is broken there: nothing shows that the entries before it are those that the lost key had signed, and whoever can write the database can bring this about. A checkpoint over ${counted(seq - 1)} entries or more that was kept elsewhere shows it (--checkpoint); find out who replaced the key, and why.`,
+      `Entry ${seq} records that the signing key was lost and replaced. The chain of trust is broken there: nothing proves that the entries before it are those that the lost key signed, and anyone who can write the database could have caused this. A checkpoint of ${counted(seq - 1)} entries or more that was kept elsewhere proves it (--checkpoint). Find out who replaced the key, and why.`,
       seq,
     );
   }
@@ -231,6 +231,6 @@ export function parseKeys(text: string, tools: Pick<VerifyTools, "sha256">): Ver
     return lines.map((line) => parseVerifierKey(tools.sha256, line));
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw new OperatorError(`--key: ${error.message}`, "it is what `gatehouse ledger key` prints", 2);
+    throw new OperatorError(`--key: ${error.message}`, "use the output of `gatehouse ledger key`", 2);
   }
 }

@@ -137,7 +137,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   if (roots.uncompared > 0) {
     report.fact(
       "Not compared",
-      `${counted(roots.uncompared)} checkpoints: what they were signed over is not whole`,
+      `${counted(roots.uncompared)} checkpoints: entries that they cover are missing or unknown`,
     );
   }
   return {

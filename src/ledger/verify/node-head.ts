@@ -65,13 +65,13 @@ export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
     if (isUpgrade) {
       report.undecided(
         "head_unsigned",
-        "The heads of the ledgers are signed one by one, and not together yet: the first start of a version that signs them together was broken off. Start this version on the directory once, and verify again.",
+        "The heads of the ledgers are signed individually and not together yet: the first start of a version that signs them together was interrupted. Start this version on the directory once, and verify again.",
       );
       return none;
     }
     report.tampered(
       "node_head_missing",
-      "The signed head of all ledgers is missing, which every commit of a server leaves, or others are beside it: rows were removed, or added.",
+      "The signed head of all ledgers, which every commit of a server writes, is missing or not the only one: rows were removed or added.",
     );
     return { ...none, areSingle: false };
   }
@@ -94,7 +94,7 @@ export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, rep
   if (database.schemaVersion >= first) return false;
   report.tampered(
     "head_missing",
-    "The database says that it is of an earlier version, and the key file beside it has signed what that version did not: the signed heads were removed, or the database is older than its key file.",
+    "The database claims to be of an earlier version, but the key file beside it has signed heads that this version did not sign: the signed heads were removed, or the database is older than its key file.",
   );
   return true;
 }
@@ -125,13 +125,13 @@ async function verifyTogether(
     if (!(error instanceof NoteError)) throw error;
     return unsigned(
       "node_head_changed",
-      `The signed head of all ledgers is not good: ${error.message}. It was changed.`,
+      `The signed head of all ledgers is invalid: ${error.message}. It was changed.`,
     );
   }
   if (signers.length === 0) {
     return unsigned(
       "node_head_of_another_key",
-      "The head of all ledgers is signed by none of the ledgers' keys: somebody else has made it, or the keys were changed.",
+      "The head of all ledgers is not signed by any of the ledgers' keys: somebody else made it, or the keys were changed.",
       // If the checkpoints are also signed only by unknown keys, the keys were changed.
       (code) => code === "checkpoint_of_another_key",
     );
@@ -139,7 +139,7 @@ async function verifyTogether(
   if (keysDigest(tools.sha256, storedKeys).toHex() !== signed.head.keys.toHex()) {
     report.tampered(
       "key_changed",
-      "The ledgers' keys are not those that were stored when the heads of the ledgers were signed: rows were added, removed or changed.",
+      "The ledgers' keys are not those stored when the heads of the ledgers were signed: rows were added, removed or changed.",
     );
   }
   const tree = new GrowingTree(TREE);
@@ -149,7 +149,7 @@ async function verifyTogether(
   }
   return unsigned(
     "heads_changed",
-    "The heads of the ledgers are not those that were signed together: the evidence of a workspace was put back to an earlier state that it once had, or its head was changed. A checkpoint that was kept elsewhere shows which.",
+    "The heads of the ledgers are not those that were signed together: the evidence of a workspace was restored to an earlier state, or its head was changed. A checkpoint that was kept elsewhere shows which.",
     (code) => code.startsWith("head_"),
   );
 }

@@ -81,7 +81,7 @@ export class PayloadCheck {
     if (this.#kept.size > 0 || this.#erased > 0) {
       this.#report.fact(
         "Texts",
-        `${counted(this.#kept.size)} there, ${counted(this.#erased)} erased by a record`,
+        `${counted(this.#kept.size)} present, ${counted(this.#erased)} erased on record`,
       );
     }
   }
@@ -98,7 +98,7 @@ export class PayloadCheck {
       } else {
         this.#report.tampered(
           "payload_missing",
-          `The ${kind} of entry ${seq} is not there, and no entry says that it was erased.`,
+          `The ${kind} of entry ${seq} is missing, and no entry records that it was erased.`,
           seq,
         );
       }
@@ -106,13 +106,13 @@ export class PayloadCheck {
     if (unknown > 0) {
       this.#report.undecided(
         "payload_unaccounted",
-        `${counted(unknown)} texts are not there. What says that they were erased may be among the entries that are missing or were changed, or is a record of an early version, which says how many and not which.`,
+        `${counted(unknown)} texts are missing. The record of their erasure may be among the entries that are missing or changed, or was written by an early version, which recorded only how many were erased.`,
       );
     }
     if (expiring > 0) {
       this.#report.undecided(
         "payload_expiring",
-        `${counted(expiring)} texts up to entry ${this.#expiring} are not there. They are being erased for their age, which is recorded when it is done: verify again then. Where no server runs, start it, so that it ends.`,
+        `${counted(expiring)} texts up to entry ${this.#expiring} are missing. They are being erased because of their age, and the record is written at the end: verify again then. If no server is running, start one, so the run can finish.`,
       );
     }
   }
@@ -133,13 +133,13 @@ export class PayloadCheck {
     if (hash === undefined) {
       this.#report.tampered(
         "payload_surplus",
-        `There is a text of entry ${entry.seq} (${JSON.stringify(String(row.kind).slice(0, 20))}) that the entry knows nothing of: it was added.`,
+        `There is a text of entry ${entry.seq} (${JSON.stringify(String(row.kind).slice(0, 20))}) that the entry does not mention: it was added.`,
         entry.seq,
       );
     } else if (hashOf(row) !== hash) {
       this.#report.tampered(
         "payload_changed",
-        `The ${kind} of entry ${entry.seq} is not the text that was hashed when the entry was written: it or its salt was changed.`,
+        `The ${kind} of entry ${entry.seq} does not match its hash in the entry: the text or its salt was changed.`,
         entry.seq,
       );
     }
@@ -179,14 +179,18 @@ export class PayloadCheck {
       const { seq, kind } = payloadOf(bit);
       this.#report.tampered(
         "payload_surplus",
-        `The ${kind} of entry ${seq} is there, though entry ${record} says that it was erased: it was put back.`,
+        `The ${kind} of entry ${seq} exists, although entry ${record} records that it was erased: it was restored.`,
         seq,
       );
     }
   }
 
   #reportOrphan({ seq }: PayloadRow): void {
-    this.#report.tampered("payload_surplus", `There is a text of an entry ${seq}, which is not there.`, seq);
+    this.#report.tampered(
+      "payload_surplus",
+      `There is a text of an entry ${seq}, which does not exist.`,
+      seq,
+    );
   }
 }
 

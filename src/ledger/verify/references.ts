@@ -73,7 +73,7 @@ export class ReferenceCheck {
     if (intent === null) return;
     const isIntent = intent?.phase === "intent" && intent.action === entry.action;
     if (isIntent && isSameCall(entry, intent) && intent.actor === entry.actor) return;
-    this.#differs(entry, `is the outcome of entry ${ref}, which is not the intent of the same call`);
+    this.#differs(entry, `refers to entry ${ref} as its intent, which is not the intent of the same call`);
   }
 
   #checkApproval(entry: EntryFields): void {
@@ -86,7 +86,7 @@ export class ReferenceCheck {
     const isApproved = approval?.action === "oversight.approve" && approval.outcome === "succeeded";
     const isSame = isApproved && isSameCall(entry, approval);
     if (isSame && (hash === undefined || hash === decision.arguments_hash)) return;
-    this.#differs(entry, `is a call by the approval ${String(seq)}, which did not approve it`);
+    this.#differs(entry, `is a call based on approval ${String(seq)}, which did not approve it`);
   }
 
   /** Checks decisions on calls. Decisions on a task's output, and stops, have no call. */
@@ -100,7 +100,7 @@ export class ReferenceCheck {
     if (shown === null) return;
     const isShown = shown?.action === "tool.call" && shown.outcome === "pending" && isSameCall(entry, shown);
     if (isShown && (hash === shown.input_hash || isChange || this.#wasChangedTo(seq, hash))) return;
-    this.#differs(entry, `decides on entry ${String(seq)}, which did not put this call before people`);
+    this.#differs(entry, `decides on entry ${String(seq)}, which did not present this call to people`);
   }
 
   /** Whether somebody substituted arguments with this hash for those that entry `seq` presented. */
@@ -113,7 +113,7 @@ export class ReferenceCheck {
     if (reason !== "document_deleted" || this.#deletions.size >= KEPT) return;
     const deleted = this.#deletions.get(entry.request_id ?? "");
     if (deleted === null || deleted === document) return;
-    this.#differs(entry, `erases for a deletion of ${JSON.stringify(document)} that nobody asked for`);
+    this.#differs(entry, `erases texts for a deletion of ${JSON.stringify(document)} that nobody requested`);
   }
 
   #keepDeletion({ request_id: request, detail }: EntryFields): void {
@@ -148,7 +148,7 @@ export class ReferenceCheck {
   #differs({ seq }: EntryFields, what: string): void {
     this.#report.tampered(
       "reference_differs",
-      `Entry ${seq} ${what}: it was made of something that somebody had changed, or the entries before it were.`,
+      `Entry ${seq} ${what}: it is based on data that somebody had changed, or earlier entries were changed.`,
       seq,
     );
   }

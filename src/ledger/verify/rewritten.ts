@@ -32,17 +32,17 @@ export function reportRewritten(
     difference && difference.first > lastGood && difference.first <= upTo ? difference.first : null;
   const where =
     pinned === null
-      ? `Somewhere from entry ${lastGood + 1} to ${upTo} entries were changed and the chain was made anew`
-      : `From entry ${pinned} on the chain was made anew, as the tree's tiles show`;
+      ? `Somewhere from entry ${lastGood + 1} to ${upTo} entries were changed and the chain was rewritten`
+      : `From entry ${pinned} on, the chain was rewritten, as the tree's tiles show`;
   const which = WHICH[by];
   const more = count > 1 ? `, and ${counted(count - 1)} after it,` : "";
   const { stored } = tracks;
   const isForged = by === "given" && stored.firstWrong === 0 && stored.lastGood >= upTo;
   report.tampered(
     "entries_rewritten",
-    `${where}: it fits together, but ${which} over ${counted(upTo)} entries${more} was signed over others.` +
+    `${where}: it is consistent, but ${which} of ${counted(upTo)} entries${more} was signed over different entries.` +
       (isForged
-        ? " The stored checkpoints agree with it: they were signed anew with the ledger's own key."
+        ? " The stored checkpoints agree with it: they were signed again with the ledger's own key."
         : ""),
     pinned ?? lastGood + 1,
   );
@@ -81,7 +81,7 @@ function reportByTiles(
   if (!difference?.isToTheEnd || difference.first <= good) return null;
   report.tampered(
     "entries_rewritten",
-    `From entry ${difference.first} on the chain was made anew: it fits together, but the tree's tiles still have the hashes of others.`,
+    `From entry ${difference.first} on, the chain was rewritten: it is consistent, but the tree's tiles still have the hashes of different entries.`,
     difference.first,
   );
   return difference.first;
@@ -105,13 +105,13 @@ export function reportTail(
     size === head.beyond
       ? `the last commit signed ${counted(size)}`
       : size === stored.beyond
-        ? `a stored checkpoint was signed over ${counted(size)}`
+        ? `a stored checkpoint covers ${counted(size)}`
         : size === given.beyond
-          ? `a checkpoint that was kept elsewhere was signed over ${counted(size)}`
-          : `the tree has tiles of ${counted(size)}`;
+          ? `a checkpoint that was kept elsewhere covers ${counted(size)}`
+          : `the tree has tiles for ${counted(size)}`;
   report.tampered(
     "tail_missing",
-    `${which} missing at the end: there are ${counted(last)} entries, and ${evidence}.`,
+    `${which} missing at the end: there are ${counted(last)} entries, but ${evidence}.`,
     last + 1,
   );
   return true;

@@ -167,7 +167,7 @@ export class RootCheck {
       if (signed.checkpoint.origin !== origin) {
         report.tampered(
           "checkpoint_of_another_ledger",
-          `The stored checkpoint over ${size} entries is one of another ledger, ${JSON.stringify(signed.checkpoint.origin)}.`,
+          `The stored checkpoint of ${size} entries belongs to another ledger, ${JSON.stringify(signed.checkpoint.origin)}.`,
           size,
         );
         return null;
@@ -175,14 +175,14 @@ export class RootCheck {
       if (signed.checkpoint.size === size) return signed;
       report.tampered(
         "checkpoint_changed",
-        `The stored checkpoint of size ${size} says that it is over ${signed.checkpoint.size} entries: it was changed.`,
+        `The row of the stored checkpoint of ${size} entries contains a checkpoint of ${signed.checkpoint.size} entries: it was changed.`,
         size,
       );
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
       report.tampered(
         "checkpoint_changed",
-        `The stored checkpoint over ${size} entries is not one: ${error.message}. It was changed.`,
+        `The stored checkpoint of ${size} entries is invalid: ${error.message}. It was changed.`,
         size,
       );
     }
@@ -192,14 +192,14 @@ export class RootCheck {
   async #storedSigners({ checkpoint, note }: SignedCheckpoint): Promise<readonly VerifierKey[]> {
     const { report, keys, tools } = this.#parts;
     const { size } = checkpoint;
-    const which = `The stored checkpoint over ${size} entries`;
+    const which = `The stored checkpoint of ${size} entries`;
     try {
       const signers = await signersOf(note, keys, tools.verifySignature);
       if (signers.length === 0) {
         this.#strangers += 1;
         if (this.#strangersAt.length < MOST_REMEMBERED) this.#strangersAt.push(size);
       } else if (signers.length < note.signatures.length) {
-        const message = `${which} is also signed by a key that is none of the ledger's.`;
+        const message = `${which} is also signed by a key that is not the ledger's.`;
         report.tampered("checkpoint_of_another_key", message, size);
       }
       return signers;
@@ -216,14 +216,14 @@ export class RootCheck {
     if (this.stored.count === 0 && this.#strangers > 1) {
       report.tampered(
         "checkpoint_of_another_key",
-        `None of the ${counted(this.#strangers)} stored checkpoints is signed by one of the ledger's keys: the keys in the database were changed, or all checkpoints replaced.`,
+        `None of the ${counted(this.#strangers)} stored checkpoints is signed by one of the ledger's keys: the keys in the database were changed, or all checkpoints were replaced.`,
       );
       return;
     }
     for (const size of this.#strangersAt) {
       report.tampered(
         "checkpoint_of_another_key",
-        `The stored checkpoint over ${size} entries is signed by none of the ledger's keys: it was made by somebody else.`,
+        `The stored checkpoint of ${size} entries is not signed by any of the ledger's keys: somebody else made it.`,
         size,
       );
     }
@@ -236,19 +236,19 @@ export class RootCheck {
    */
   async #givenSigners({ checkpoint, note }: SignedCheckpoint): Promise<readonly VerifierKey[] | null> {
     const { report, keys, tools } = this.#parts;
-    const which = `The checkpoint over ${checkpoint.size} entries that was given`;
+    const which = `The supplied checkpoint of ${checkpoint.size} entries`;
     try {
       const signers = await signersOf(note, keys, tools.verifySignature);
       if (signers.length === 0) {
         report.undecided(
           "checkpoint_key_unknown",
-          `${which} is signed by a key that the data directory does not have. If its keys were replaced, everything in it may have been. Give the key along, with --key.`,
+          `${which} is signed by a key that the data directory does not have. If its keys were replaced, everything in it may have been. Supply the key with --key.`,
         );
       }
       return signers;
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
-      report.undecided("checkpoint_damaged", `${which} is not good itself: ${error.message}.`);
+      report.undecided("checkpoint_damaged", `${which} is invalid: ${error.message}.`);
       return null;
     }
   }

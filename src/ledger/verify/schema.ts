@@ -54,7 +54,7 @@ export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean
     if (known) {
       report.tampered(
         "schema_changed",
-        `${nameOf(object)} is not as Gatehouse made it: ${effectOf(object)}.`,
+        `${nameOf(object)} differs from the one that Gatehouse created: ${effectOf(object)}.`,
       );
     } else {
       report.tampered("schema_foreign", `${nameOf(object)} was added by somebody else: ${effectOf(object)}.`);
@@ -86,12 +86,12 @@ function nameOf({ type, name, tbl_name: table }: SchemaObject): string {
 }
 
 function effectOf({ type }: SchemaObject): string {
-  if (type === "index") return "it could hide rows from whoever reads by it";
-  if (type === "trigger") return "entries could be changed, or others written, unseen";
-  return "what is read from it may not be what was written";
+  if (type === "index") return "it could hide rows from queries that use it";
+  if (type === "trigger") return "it could change or add entries unnoticed";
+  return "it may not return what was written";
 }
 
 function lossOf({ type }: SchemaObject): string {
   if (type === "trigger") return "entries could be changed or removed without it";
-  return type === "index" ? "what it holds unique is so no more" : "what was in it is gone";
+  return type === "index" ? "duplicates are no longer prevented" : "its contents are lost";
 }

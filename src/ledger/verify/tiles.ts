@@ -120,7 +120,7 @@ export class TileCheck implements LeafWitness {
       for (const { level, tile, seq } of this.#differing) {
         this.#report.tampered(
           "tile_changed",
-          `Tile ${level}/${tile} of the tree has another hash for entry ${seq} than the entries give: it was changed, and proofs made of it fail.`,
+          `Tile ${level}/${tile} of the tree has a hash for entry ${seq} that does not match the entries: it was changed, and proofs that use it fail.`,
           seq,
         );
       }
@@ -131,7 +131,7 @@ export class TileCheck implements LeafWitness {
     for (const { level, tile } of this.#surplus) {
       this.#report.tampered(
         "tile_surplus",
-        `There is a tile ${level}/${tile} of the tree, or a part of it, that no entry belongs to: it was added.`,
+        `There is a tile ${level}/${tile} of the tree, or a part of it, without entries: it was added.`,
       );
     }
   }

@@ -21,7 +21,7 @@ export class Track {
     for (const wrong of this.#wrong.splice(0)) {
       report.tampered(
         "checkpoint_differs",
-        `The checkpoint over ${counted(wrong)} entries has another root than they have, though a later one agrees with them.`,
+        `The checkpoint of ${counted(wrong)} entries has a different root than the entries, although a later one agrees with them.`,
         wrong,
       );
     }

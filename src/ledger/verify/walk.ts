@@ -68,7 +68,7 @@ export function* walk(
   for (const [link, next] of inPairs(links(database, workspaceId))) {
     const { seq } = link;
     if (!Number.isSafeInteger(seq) || seq <= last) {
-      report.tampered("entry_misplaced", `A row with the number ${seq} stands behind entry ${last}.`, seq);
+      report.tampered("entry_misplaced", `A row with the number ${seq} comes after entry ${last}.`, seq);
       continue;
     }
     if (seq > last + 1) {
@@ -172,7 +172,7 @@ function reportLink(report: Report, link: Link, before: Uint8Array | null, isGen
   } else if (!link.isWhole) {
     report.tampered(
       "leaf_changed",
-      `The hash beside entry ${seq} is not that of its bytes, which others vouch for: the column was changed.`,
+      `The hash in the row of entry ${seq} does not match its bytes, which other evidence confirms: the column was changed.`,
       seq,
     );
   }
@@ -181,13 +181,13 @@ function reportLink(report: Report, link: Link, before: Uint8Array | null, isGen
   if (isGenuine && link.problem === null && !same(link.said, before)) {
     report.tampered(
       "chain_broken",
-      `Entry ${seq} says in its bytes that it follows another than entry ${seq - 1}: one of the two was replaced, or others stood between.`,
+      `According to its bytes, entry ${seq} does not follow entry ${seq - 1}: one of the two was replaced, or entries between them were removed.`,
       seq,
     );
   } else if (!isBehind) {
     report.tampered(
       "prev_changed",
-      `The hash of its predecessor beside entry ${seq} is not that of entry ${seq - 1}: the column was changed.`,
+      `The hash of the previous entry in the row of entry ${seq} is not that of entry ${seq - 1}: the column was changed.`,
       seq,
     );
   }
@@ -198,7 +198,7 @@ function wholeEntry(report: Report, { seq, fields, problem }: Link, time: string
   if (problem !== null) {
     report.tampered(
       "entry_foreign",
-      `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program put it there.`,
+      `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program added it.`,
       seq,
     );
     return null;
@@ -207,26 +207,26 @@ function wholeEntry(report: Report, { seq, fields, problem }: Link, time: string
   if (entry.seq !== seq) {
     report.tampered(
       "entry_misplaced",
-      `The row of entry ${seq} holds an entry that says it is number ${entry.seq}.`,
+      `The row of entry ${seq} contains an entry with the number ${entry.seq}.`,
       seq,
     );
     return null;
   }
   if (entry.ts < time) {
-    report.tampered("time_reversed", `Entry ${seq} says that it is older than one before it.`, seq);
+    report.tampered("time_reversed", `Entry ${seq} has an earlier time than an entry before it.`, seq);
   }
   return entry;
 }
 
 function changed({ seq, isWhole }: Link): string {
   return isWhole
-    ? `Entry ${seq} was replaced: its hash was made anew, but the entry behind it and the tree's tiles have another.`
-    : `Entry ${seq} was changed: its bytes are not those that were hashed when it was written.`;
+    ? `Entry ${seq} was replaced: its hash was recomputed, but the next entry and the tree's tiles have a different one.`
+    : `Entry ${seq} was changed: its bytes do not match the hash made when it was written.`;
 }
 
 function missing(first: number, last: number): string {
   const which = first === last ? `Entry ${first} is` : `Entries ${first} to ${last} are`;
-  return `${which} missing, though there are later ones.`;
+  return `${which} missing, although later entries exist.`;
 }
 
 function blob(value: unknown): Uint8Array {

@@ -35,7 +35,7 @@ export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Wo
     else {
       report.tampered(
         "workspace_changed",
-        `The workspace ${JSON.stringify(name)} has the number ${id}, which none gets: it was changed, or added.`,
+        `The workspace ${JSON.stringify(name)} has the number ${id}, which Gatehouse never assigns: it was changed or added.`,
       );
     }
   }
@@ -61,12 +61,12 @@ export function reportEmpty(keyUse: KeyUse | null, report: Report): void {
   if (keyUse === null || keyUse === "none") {
     report.undecided(
       "ledger_empty",
-      "There is no workspace, no entry and no key: the first start was broken off before it had made them. There is nothing to verify. Start Gatehouse on the directory.",
+      "There is no workspace, entry or key: the first start was interrupted before it created them. There is nothing to verify. Start Gatehouse on the directory.",
     );
   } else {
     report.tampered(
       "workspace_missing",
-      "There is no workspace, no entry and no key, and the key file beside the database has signed ledgers: they were removed.",
+      "There is no workspace, entry or key, although the key file beside the database has signed ledgers: they were removed.",
     );
   }
 }
@@ -87,15 +87,15 @@ export function checkCreated(
     report.tampered(
       "workspace_missing",
       name === FIRST_WORKSPACE
-        ? `The workspace ${JSON.stringify(name)}, which the first start makes, is not there any more.`
-        : `An entry says that the workspace ${JSON.stringify(name)} was made, and it is not there any more: it was removed with all that it had.`,
+        ? `The workspace ${JSON.stringify(name)}, which the first start creates, no longer exists.`
+        : `An entry records that the workspace ${JSON.stringify(name)} was created, but it no longer exists: it was removed with everything in it.`,
     );
   }
   for (const name of known) {
     if (name === FIRST_WORKSPACE || created.has(name)) continue;
     report.tampered(
       "workspace_unrecorded",
-      `No entry says that the workspace ${JSON.stringify(name)} was made: it was added, or renamed.`,
+      `No entry records that the workspace ${JSON.stringify(name)} was created: it was added or renamed.`,
     );
   }
 }
@@ -121,7 +121,7 @@ export function checkOrphans(
   for (const [id, tables] of orphans) {
     report.tampered(
       "workspace_missing",
-      `There are rows of a workspace with the number ${id}, which is not there any more: in ${tables.join(", ")}.`,
+      `There are rows of a workspace with the number ${id}, which no longer exists: in ${tables.join(", ")}.`,
     );
   }
 }

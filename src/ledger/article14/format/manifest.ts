@@ -9,7 +9,7 @@ export const FORMAT_VERSION = 1;
 /** The claim that a bundle makes about itself. It never claims more. */
 export const STATEMENT =
   "Evidence supporting human oversight under Article 14 of Regulation (EU) 2024/1689, and record-keeping under its " +
-  "Articles 12, 19 and 26. It shows what this gateway recorded. It is no conformity assessment, and does not say that " +
+  "Articles 12, 19 and 26. It shows what this gateway recorded. It is not a conformity assessment and does not claim that " +
   "any obligation is met.";
 
 /** `manifest.json`. Hashes are in hex where people compare them and in base64 in proofs, as elsewhere in the API. */
@@ -257,25 +257,27 @@ export function parseManifest(json: string): Manifest {
     );
   }
   if (Check(NEWER, value)) {
-    throw new NewerManifest(`its format's version is ${value.version}, and ${FORMAT_VERSION} is known here`);
+    throw new NewerManifest(
+      `its format version is ${value.version}; this program knows version ${FORMAT_VERSION}`,
+    );
   }
   if (!Check(SCHEMA, value)) {
     const [first] = Errors(SCHEMA, value)[1];
-    throw new ManifestError(`${first?.instancePath || "it"} ${first?.message ?? "is not as it must be"}`);
+    throw new ManifestError(`${first?.instancePath || "it"} ${first?.message ?? "is not valid"}`);
   }
   const { range, counts, tree } = value;
   if (value.origin.slice(value.origin.lastIndexOf("/") + 1) !== value.workspace) {
-    throw new ManifestError("/origin is of another workspace than /workspace");
+    throw new ManifestError("/origin names a different workspace than /workspace");
   }
   checkPeriod(value);
   if (range.first < 1 || range.last < range.first - 1 || range.last > tree.size) {
-    throw new ManifestError("/range is none of a tree of that size");
+    throw new ManifestError("/range does not fit into a tree of that size");
   }
   if (range.from === undefined && range.first !== 1) {
-    throw new ManifestError("/range/first is not 1, though no /range/from cuts the beginning off");
+    throw new ManifestError("/range/first is not 1, although there is no /range/from");
   }
   if (range.to === undefined && range.last !== tree.size) {
-    throw new ManifestError("/range/last is not the last entry, though no /range/to cuts the end off");
+    throw new ManifestError("/range/last is not the last entry, although there is no /range/to");
   }
   if (counts.total !== range.last - range.first + 1 || counts.included + counts.withheld !== counts.total) {
     throw new ManifestError("/counts do not add up to the range");
@@ -291,14 +293,14 @@ function checkPeriod({
   range: { from, to, date },
 }: Pick<Manifest, "created_at" | "range">): void {
   for (const [name, time] of Object.entries({ created_at, "range/from": from, "range/to": to })) {
-    if (time !== undefined && !isTime(time)) throw new ManifestError(`/${name} is no time`);
+    if (time !== undefined && !isTime(time)) throw new ManifestError(`/${name} is not a time`);
   }
   if (from !== undefined && to !== undefined && from >= to) {
     throw new ManifestError("/range/to is not later than /range/from");
   }
   if (date === undefined) return;
   const start = `${date}T00:00:00.000Z`;
-  if (!isTime(start)) throw new ManifestError("/range/date is no day");
+  if (!isTime(start)) throw new ManifestError("/range/date is not a day");
   const end = new Date(Date.parse(start) + DAY_MS).toISOString();
   // If a request names a day and times, the period is their intersection.
   if (from === undefined || to === undefined || from < start || to > end) {

@@ -32,7 +32,7 @@ export function timeChart({
     ...parts.map((part) => series.reduce((sum, name) => sum + timeline.at(part, name), 0)),
   );
   if (highest === 0) {
-    return html`<figure><figcaption>${title}</figcaption><p class="none">${totals.map(({ name }) => name).join(", ")}: none was recorded.</p></figure>`;
+    return html`<figure><figcaption>${title}</figcaption><p class="none">${totals.map(({ name }) => name).join(", ")}: none recorded.</p></figure>`;
   }
   const said = totals.map(({ name, total }) => `${name}: ${count(total)}`).join(", ");
   const step = stepOf(highest);

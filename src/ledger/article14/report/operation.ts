@@ -38,10 +38,10 @@ ${table({
   empty: `Nothing about an agent was recorded ${where}.`,
   note:
     [
-      calls.agents.others === null ? "" : "Further agents are counted in the totals alone.",
+      calls.agents.others === null ? "" : "Further agents are counted only in the totals.",
       calls.unknownAgents === 0
         ? ""
-        : `Not listed, since nothing shows that they were there: ${counted(calls.unknownAgents, "name")} in refused or failed requests alone.`,
+        : `Not listed, since nothing shows that these agents existed: ${counted(calls.unknownAgents, "name")} found only in refused or failed requests.`,
     ]
       .filter((text) => text !== "")
       .join(" ") || undefined,
@@ -62,7 +62,7 @@ ${table({
       credits(tally.credits),
     ];
   }),
-  empty: `No call of a model was recorded ${where}.`,
+  empty: `No model call was recorded ${where}.`,
 })}
 ${table({
   caption: "Tools",
@@ -71,10 +71,10 @@ ${table({
     name === PAST_CAP ? "further tools" : brief(name, 80),
     ...callCells(tally),
   ]),
-  empty: `No call of a tool was recorded ${where}.`,
+  empty: `No tool call was recorded ${where}.`,
 })}
 ${table({
-  caption: "Changes of agents, connectors and settings",
+  caption: "Changes to agents, connectors and settings",
   columns: [
     { name: "Entry", ...NUMBER },
     { name: "Time", ...TIME },
@@ -83,7 +83,7 @@ ${table({
     { name: "By" },
   ],
   rows: events.changes.items.map((entry) => changeRow(entry, facts.overseers)),
-  empty: `No change of agents, connectors or settings was recorded ${where}.`,
+  empty: `No change to agents, connectors or settings was recorded ${where}.`,
   note: events.changes.left === 0 ? undefined : `${count(events.changes.left)} more in entries.ndjson.`,
 })}
 </section>`;

@@ -43,11 +43,11 @@ export function summary({ figures, overseers }: ReportFacts): Html {
     tile(events.counts.refused, "call refused by policy", "calls refused by policy"),
     tile(events.counts.failed, "call failed", "calls failed"),
     [credits(calls.credits), "credits spent on models"],
-    tile(events.counts.cancelled, "task cancelled by a call", "tasks cancelled by a call"),
+    tile(events.counts.cancelled, "task cancelled on request", "tasks cancelled on request"),
   ];
   return html`<section><h2>1. At a glance</h2>
 <ul class="tiles">${tiles.map(([value, name]) => html`<li><b>${value}</b>${name}</li>\n`)}</ul>
 ${timeChart({ id: "decisions", title: "Decisions by people", series: DECISION_SERIES, names: DECISION_NAMES, timeline })}
-${timeChart({ id: "calls", title: "Calls of models and tools, and what policy refused", series: CALL_SERIES, names: CALL_NAMES, timeline })}
+${timeChart({ id: "calls", title: "Model calls, tool calls and refusals by policy", series: CALL_SERIES, names: CALL_NAMES, timeline })}
 </section>`;
 }

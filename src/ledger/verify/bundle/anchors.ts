@@ -58,7 +58,7 @@ export class Anchors {
         this.#differs += 1;
         this.#report.tampered(
           "checkpoint_contradicts",
-          `The checkpoint that you gave says something else of the first ${counted(tree.size)} entries: between entry ${this.#lastAgreed + 1} and entry ${tree.size} something was changed, added or removed.`,
+          `The checkpoint that you supplied contradicts the first ${counted(tree.size)} entries: between entry ${this.#lastAgreed + 1} and entry ${tree.size} something was changed, added or removed.`,
           tree.size,
         );
       }
@@ -71,7 +71,7 @@ export class Anchors {
     if (this.#fitting.length === 0) {
       this.#report.undecided(
         "no_checkpoint_of_this_ledger",
-        `None of the checkpoints that you gave is of this ledger, ${this.#manifest.origin}.`,
+        `None of the checkpoints that you supplied belongs to this ledger, ${this.#manifest.origin}.`,
       );
       return;
     }
@@ -101,12 +101,12 @@ export class Anchors {
     if (last > tree.size) {
       this.#report.undecided(
         "checkpoint_not_comparable",
-        `A checkpoint that you gave is of ${counted(last)} entries, and the bundle ends with entry ${counted(tree.size)}: it does not show the entries after that, whether it is older than the checkpoint or was cut. Ask for a newer bundle, or for GET /v1/ledger/consistency?from=${tree.size}&to=${last}.`,
+        `A checkpoint that you supplied covers ${counted(last)} entries, but the bundle ends with entry ${counted(tree.size)}: it is older than the checkpoint, or was truncated to hide later entries. Request a newer bundle, or GET /v1/ledger/consistency?from=${tree.size}&to=${last}.`,
       );
     } else if (last > 0 && this.#greatestAgreed === 0 && this.#differs === 0) {
       this.#report.undecided(
         "checkpoint_not_comparable",
-        `The checkpoint that you gave is of ${counted(last)} entries, which lie before the bundle's range: ask for a bundle from the beginning, or for GET /v1/ledger/consistency?from=${last}&to=${tree.size}.`,
+        `The checkpoint that you supplied covers ${counted(last)} entries, all before the bundle's range. Request a bundle from the beginning, or GET /v1/ledger/consistency?from=${last}&to=${tree.size}.`,
       );
     }
   }
@@ -122,7 +122,7 @@ export class Anchors {
     tools: VerifyTools,
   ): Promise<boolean> {
     const { size } = checkpoint;
-    const which = `The checkpoint of ${counted(size)} entries that you gave`;
+    const which = `The checkpoint of ${counted(size)} entries that you supplied`;
     const { inside, trusted, changes } = keys;
     try {
       const signers = await signersOf(note, [...trusted, ...inside], tools.verifySignature);
@@ -130,7 +130,7 @@ export class Anchors {
       if (signers.length === 0) {
         this.#report.undecided(
           "checkpoint_key_unknown",
-          `${which} is signed by a key that is not known here: give that key along.`,
+          `${which} is signed by an unknown key: supply that key as well.`,
           size,
         );
         return false;
@@ -139,12 +139,12 @@ export class Anchors {
       if (present && vouchedBy(signers, changes).some((key) => isSameKey(key, present))) return true;
       this.#report.undecided(
         "bundle_key_unvouched",
-        `${which} is signed by another key than the bundle, and nothing proves that the one handed over to the other: somebody else may have signed the bundle, or the key was lost and replaced. Ask whoever runs the gateway for its key, by another way than this bundle, and give it along.`,
+        `${which} and the bundle are signed by different keys, and nothing proves that one handed over to the other: somebody else may have signed the bundle, or the key was lost and replaced. Ask the gateway's operator for its key, through a channel other than this bundle, and supply it.`,
         size,
       );
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
-      this.#report.undecided("checkpoint_damaged", `${which} is not good: ${error.message}.`, size);
+      this.#report.undecided("checkpoint_damaged", `${which} is invalid: ${error.message}.`, size);
     }
     return false;
   }

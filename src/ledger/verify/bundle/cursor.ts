@@ -18,7 +18,7 @@ export class LineTooLong extends Error {
   override readonly name = "LineTooLong";
 
   constructor(file: string) {
-    super(`${file} holds a line that is far too long`);
+    super(`${file} contains a line that is far too long`);
   }
 }
 

@@ -131,7 +131,7 @@ export class EntryWalk {
       this.#waiting = null;
     }
     if ((await this.#cursor.drain()) && !this.#isFlooded) {
-      this.#report.tampered("entry_changed", "The last line of entries.ndjson breaks off.");
+      this.#report.tampered("entry_changed", "The last line of entries.ndjson is truncated.");
     }
     // Entries that were not examined are neither missing nor removed.
     if (this.#report.isFlooded) return;
@@ -139,7 +139,7 @@ export class EntryWalk {
     for (const seq of this.#missing) {
       this.#report.tampered(
         "entry_missing",
-        `Entry ${seq} is missing from entries.ndjson, though nothing was filtered out.`,
+        `Entry ${seq} is missing from entries.ndjson, although no filter was applied.`,
         seq,
       );
     }
@@ -153,12 +153,12 @@ export class EntryWalk {
     if (this.#lines < counts.included) {
       this.#report.tampered(
         "entries_removed",
-        `entries.ndjson holds ${counted(this.#lines)} entries; the manifest counts ${counted(counts.included)}: the others were removed.`,
+        `entries.ndjson contains ${counted(this.#lines)} entries, but the manifest counts ${counted(counts.included)}: the others were removed.`,
       );
     } else if (this.#lines > counts.included) {
       this.#report.tampered(
         "entries_added",
-        `entries.ndjson holds ${this.#isFlooded ? "more than " : ""}${counted(this.#lines)} entries; the manifest counts ${counted(counts.included)}: the others were added.`,
+        `entries.ndjson contains ${this.#isFlooded ? "more than " : ""}${counted(this.#lines)} entries, but the manifest counts ${counted(counts.included)}: the others were added.`,
       );
     }
   }
@@ -168,13 +168,13 @@ export class EntryWalk {
       if (isVouched && !areLeavesWhole) {
         this.#report.tampered(
           "leaves_changed",
-          `The hash of entry ${seq} in leaves.txt was changed: the entry behind it follows the bytes that are in entries.ndjson.`,
+          `The hash of entry ${seq} in leaves.txt was changed: the next entry matches the bytes in entries.ndjson.`,
           seq,
         );
       } else {
         this.#report.tampered(
           "entry_changed",
-          `Entry ${seq} (line ${line} of entries.ndjson) was changed: its bytes are not those that its hash in leaves.txt is of.`,
+          `Entry ${seq} (line ${line} of entries.ndjson) was changed: its bytes do not match its hash in leaves.txt.`,
           seq,
         );
       }
@@ -183,7 +183,7 @@ export class EntryWalk {
     if (unnamed > 0) {
       this.#report.tampered(
         "entry_changed",
-        `${counted(unnamed)} more entries were changed, or their hashes.`,
+        `${counted(unnamed)} more entries, or their hashes, were changed.`,
       );
     }
   }
@@ -216,9 +216,9 @@ export class EntryWalk {
       const { fields, problem } = formOf(bytes);
       const entry = entryFieldsOf(fields);
       if (!entry) {
-        this.#report.tampered("entry_changed", `${at} is no entry.`);
+        this.#report.tampered("entry_changed", `${at} is not an entry.`);
       } else if (entry.seq < first || entry.seq > last) {
-        const what = `${at} is an entry ${entry.seq}, which the range does not hold: it was added.`;
+        const what = `${at} is entry ${entry.seq}, which is outside the range: it was added.`;
         this.#report.tampered("entry_added", what, entry.seq);
       } else {
         const hash = this.#hash.leaf(bytes);
@@ -233,7 +233,7 @@ export class EntryWalk {
     const { seq } = line.fields;
     const passed = this.#passed.get(seq);
     if (!passed || !isEqual(passed, line.hash)) {
-      const what = `Line ${line.number} of entries.ndjson says that it is entry ${seq}, whose place has passed: it was added, or moved from far above.`;
+      const what = `Line ${line.number} of entries.ndjson claims to be entry ${seq}, which belongs further up: it was added, or moved down.`;
       this.#report.tampered("entry_added", what, seq);
       return;
     }
@@ -242,11 +242,11 @@ export class EntryWalk {
       this.#missing = this.#missing.filter((missing) => missing !== seq);
       this.#missingCount -= 1;
     }
-    this.#sayMoved(line, "behind later ones");
+    this.#sayMoved(line, "after later ones");
   }
 
   #sayMoved({ number, fields: { seq } }: Line, where: string): void {
-    const what = `Line ${number} of entries.ndjson is entry ${seq}, ${where}: the lines were put in another order.`;
+    const what = `Line ${number} of entries.ndjson is entry ${seq}, ${where}: the lines were reordered.`;
     this.#report.tampered("entry_misplaced", what, seq);
   }
 
@@ -272,7 +272,7 @@ export class EntryWalk {
     if (problem !== null) {
       this.#report.tampered(
         "entry_foreign",
-        `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program put it into the ledger.`,
+        `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program added it to the ledger.`,
         seq,
       );
       return undefined;
@@ -283,12 +283,16 @@ export class EntryWalk {
     else if (expected !== undefined && prev !== expected) {
       this.#report.tampered(
         "chain_broken",
-        `Entry ${seq} says in its bytes that it follows another than entry ${seq - 1} of leaves.txt.`,
+        `According to its bytes, entry ${seq} does not follow entry ${seq - 1} of leaves.txt.`,
         seq,
       );
     }
     if (ts < this.#time) {
-      this.#report.tampered("time_reversed", `Entry ${seq} says that it is older than one before it.`, seq);
+      this.#report.tampered(
+        "time_reversed",
+        `Entry ${seq} has an earlier time than an entry before it.`,
+        seq,
+      );
     } else this.#time = ts;
     this.#checkFilter(fields);
     return fields;
@@ -298,22 +302,18 @@ export class EntryWalk {
     const { range, filters, created_at } = this.#manifest;
     const { seq, ts } = fields;
     if (ts > created_at) {
-      const what = `Entry ${seq} is of ${ts}, later than the bundle says that it was made (${created_at}).`;
+      const what = `Entry ${seq} was written at ${ts}, after the bundle was made according to its manifest (${created_at}).`;
       this.#report.tampered("made_before_its_entries", what, seq);
     }
     if ((range.from !== undefined && ts < range.from) || (range.to !== undefined && ts >= range.to)) {
-      this.#report.tampered(
-        "out_of_period",
-        `Entry ${seq} is of ${ts}, which the period does not hold.`,
-        seq,
-      );
+      this.#report.tampered("out_of_period", `Entry ${seq} was written at ${ts}, outside the period.`, seq);
     }
     for (const field of ["agent", "actor", "action", "tier"] as const) {
       const wanted = filters[field];
       if (wanted === undefined || fields[field] === wanted) continue;
       this.#report.tampered(
         "filter_mismatch",
-        `Entry ${seq} is included, though its ${field} is not ${wanted}, which the filter asks for.`,
+        `Entry ${seq} is included, although the filter requires ${field} ${wanted}.`,
         seq,
       );
     }

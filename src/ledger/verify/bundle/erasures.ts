@@ -43,7 +43,7 @@ export class ErasureWalk {
     if (this.#reached === entry.seq) return;
     this.#report.tampered(
       "erasure_missing",
-      `Entry ${entry.seq} says that texts were erased, and erasures.ndjson does not list it: its line was removed.`,
+      `Entry ${entry.seq} records the erasure of texts, but erasures.ndjson does not list it: its line was removed.`,
       entry.seq,
     );
   }
@@ -51,7 +51,7 @@ export class ErasureWalk {
   async end(): Promise<void> {
     while (!this.#isEnded) await this.#read();
     if ((await this.#cursor.drain()) && !this.#report.isFlooded) {
-      this.#report.tampered("erasure_changed", "The last line of erasures.ndjson breaks off.");
+      this.#report.tampered("erasure_changed", "The last line of erasures.ndjson is truncated.");
     }
   }
 
@@ -65,12 +65,16 @@ export class ErasureWalk {
     const line = parseLine(bytes);
     const at = `Line ${this.#lines} of erasures.ndjson`;
     if (!line) {
-      this.#report.tampered("erasure_changed", `${at} is no record of an erasure.`);
+      this.#report.tampered("erasure_changed", `${at} is not the record of an erasure.`);
       return;
     }
     const { seq } = line;
     if (seq <= this.#reached) {
-      this.#report.tampered("erasure_changed", `${at} stands behind a later one: the lines were moved.`, seq);
+      this.#report.tampered(
+        "erasure_changed",
+        `${at} comes after the line of a later entry: the lines were reordered.`,
+        seq,
+      );
       return;
     }
     this.#reached = seq;
@@ -80,18 +84,14 @@ export class ErasureWalk {
     if (root === null || !isEqual(root, this.#root)) {
       this.#report.tampered(
         "erasure_not_proven",
-        `${at} holds an entry ${seq} that is not in the ledger.`,
+        `${at} contains an entry ${seq} that is not in the ledger.`,
         seq,
       );
       return;
     }
     const { inclusion: _, ...said } = line;
     if (JSON.stringify(erasureWithin(line.entry, range)) !== JSON.stringify(said)) {
-      this.#report.tampered(
-        "erasure_changed",
-        `${at} says something else than entry ${seq}, which it rests on.`,
-        seq,
-      );
+      this.#report.tampered("erasure_changed", `${at} contradicts entry ${seq}, on which it is based.`, seq);
     }
   }
 }

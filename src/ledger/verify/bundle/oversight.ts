@@ -43,8 +43,8 @@ export class OversightWalk {
     report.tampered(
       "oversight_differs",
       seq === undefined
-        ? "oversight.csv holds something else than the entries: a row was added, or the header changed."
-        : `oversight.csv says something else than entry ${seq}, or leaves it out.`,
+        ? "oversight.csv does not match the entries: a row was added, or the header was changed."
+        : `oversight.csv contradicts entry ${seq}, or omits it.`,
       seq,
     );
   }

@@ -56,9 +56,10 @@ const MOST_KEYS = 101;
 /** The keys in `key.txt`, one per line. @throws NoteError if a line is not a key, or is another ledger's key */
 export function parseKeys(text: string, origin: string, tools: VerifyTools): VerifierKey[] {
   const lines = text.split("\n").slice(0, -1);
-  if (lines.length === 0 || lines.length > MOST_KEYS) throw new NoteError("it does not hold a key a line");
+  if (lines.length === 0 || lines.length > MOST_KEYS)
+    throw new NoteError("it does not contain one key per line");
   const keys = lines.map((line) => parseVerifierKey(tools.sha256, line));
-  if (keys.some(({ name }) => name !== origin)) throw new NoteError("a key in it is of another ledger");
+  if (keys.some(({ name }) => name !== origin)) throw new NoteError("a key in it belongs to another ledger");
   return keys;
 }
 
@@ -139,7 +140,7 @@ async function proveChange(
   if (!isProven || !isConsistent(hash, { size, root }, now, hashesOf(consistency))) {
     report.tampered(
       "key_change_broken",
-      `The change of the signing key at entry ${size} is not proven: the tree that the former key signed there is not the beginning of this one.`,
+      `The change of the signing key at entry ${size} is not proven: the tree that the former key signed is not the beginning of the bundle's tree.`,
       size,
     );
     return undefined;

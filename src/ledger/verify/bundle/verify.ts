@@ -64,9 +64,9 @@ function reportArchive(error: ArchiveError, report: Report): void {
   if (error.isIncomplete) {
     report.undecided(
       "not_an_archive",
-      `The file is no whole zip archive; it may have broken off on its way: get it again (${error.message}).`,
+      `The file is not a complete zip archive. It may be truncated: download it again (${error.message}).`,
     );
-  } else report.tampered("archive_changed", `The archive is not as a gateway makes it: ${error.message}.`);
+  } else report.tampered("archive_changed", `No gateway made this archive: ${error.message}.`);
 }
 
 class BundleCheck {
@@ -113,7 +113,7 @@ class BundleCheck {
   async #open(bundle: Blob): Promise<boolean> {
     const files = await openArchive(bundle);
     if (!files.some(({ name }) => isBundleFile(name))) {
-      this.#report.undecided("not_a_bundle", "The archive holds no file of an Article 14 bundle.");
+      this.#report.undecided("not_a_bundle", "The archive contains no file of an Article 14 bundle.");
       return false;
     }
     for (const file of files) {
@@ -121,7 +121,7 @@ class BundleCheck {
       else {
         this.#report.tampered(
           "file_added",
-          `The bundle holds ${shown(file.name)}, which is none of its files.`,
+          `The bundle contains ${shown(file.name)}, which does not belong to it.`,
         );
       }
     }
@@ -139,10 +139,10 @@ class BundleCheck {
       if (error instanceof NewerManifest) {
         this.#report.undecided(
           "newer_format",
-          `The bundle was made by a newer version (${error.message}): check it with that one.`,
+          `The bundle was made by a newer version (${error.message}). Verify it with that version.`,
         );
       } else if (error instanceof ManifestError) {
-        this.#report.tampered("manifest_changed", `manifest.json is none: ${error.message}.`);
+        this.#report.tampered("manifest_changed", `manifest.json is invalid: ${error.message}.`);
       } else throw error;
       return undefined;
     }
@@ -156,13 +156,13 @@ class BundleCheck {
       inside = parseKeys(text(bytes), manifest.origin, this.#tools);
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
-      this.#report.tampered("key_changed", `key.txt is none: ${error.message}.`);
+      this.#report.tampered("key_changed", `key.txt is invalid: ${error.message}.`);
       return undefined;
     }
     if (text(bytes).split("\n")[0] !== manifest.key) {
       this.#report.tampered(
         "manifest_contradicts",
-        "key.txt begins with another key than the manifest names.",
+        "key.txt does not begin with the key that the manifest names.",
       );
     }
     return resolveKeys(manifest, inside, this.#trust, this.#hash, this.#tools, this.#report);
@@ -183,7 +183,7 @@ class BundleCheck {
     if (counts.withheld > 0 && Object.keys(filters).length === 0) {
       this.#report.tampered(
         "withheld_without_filter",
-        `${counts.withheld} entries of the period are withheld, though the manifest names no filter.`,
+        `${counts.withheld} entries of the period are withheld, although the manifest names no filter.`,
       );
     }
     await this.#unpacking(async () => {
@@ -202,7 +202,7 @@ class BundleCheck {
         if (this.#breath.isDue) await this.#breath.take();
       }
       if (this.#report.isFlooded) {
-        const what = "There are more than a thousand findings of one kind: the rest was not looked through.";
+        const what = "There are more than a thousand findings of one kind. The rest was not checked.";
         this.#report.tampered("too_many_findings", what);
         await entries.end(false);
         return;
@@ -243,7 +243,7 @@ class BundleCheck {
       if (error instanceof LineTooLong) {
         this.#report.tampered("line_too_long", `${error.message}: no gateway wrote it.`);
       } else if (error instanceof ArchiveError) {
-        this.#report.tampered("file_damaged", `A file was changed, or damaged on its way: ${error.message}.`);
+        this.#report.tampered("file_damaged", `A file was changed, or damaged in transit: ${error.message}.`);
       } else throw error;
       return false;
     }

@@ -57,9 +57,9 @@ async function readEntries(blob: Blob): Promise<readonly FileEntry[]> {
   const entries: FileEntry[] = [];
   try {
     for await (const entry of reader.getEntriesGenerator()) {
-      if (entries.length >= MOST_FILES) throw new ArchiveError("it holds far too many files for a bundle");
+      if (entries.length >= MOST_FILES) throw new ArchiveError("it contains far too many files for a bundle");
       if (entry.directory || entry.encrypted) {
-        throw new ArchiveError(`it holds ${shown(entry.filename)}, which is not a plain file`);
+        throw new ArchiveError(`it contains ${shown(entry.filename)}, which is not a plain file`);
       }
       entries.push(entry);
     }
@@ -82,7 +82,7 @@ function isSame(entry: FileEntry, { name, offset, compressedSize, size }: Direct
 }
 
 function differently(): ArchiveError {
-  return new ArchiveError("its directory can be read in two ways");
+  return new ArchiveError("programs could read its directory in two ways");
 }
 
 async function* unpack(entry: FileEntry): AsyncGenerator<Uint8Array, void> {

@@ -70,12 +70,12 @@ export async function readDirectory(archive: Blob): Promise<Directory> {
     const { record, end } = readRecord(bytes, at);
     // Many file systems do not distinguish upper and lower case.
     const folded = record.name.toLowerCase();
-    if (names.has(folded)) throw new ArchiveError(`it holds ${shown(record.name)} twice`);
+    if (names.has(folded)) throw new ArchiveError(`it contains ${shown(record.name)} twice`);
     names.add(folded);
     records.push(record);
     at = end;
   }
-  if (at !== length) throw new ArchiveError("there are bytes behind its directory");
+  if (at !== length) throw new ArchiveError("there are bytes after its directory");
   return { records, start };
 }
 
@@ -104,7 +104,7 @@ async function readZip64End(archive: Blob, end: Bytes, locator: Bytes, locatorAt
   const at = locatorAt - ZIP64_END_BYTES;
   const record = await Bytes.of(archive, at, ZIP64_END_BYTES);
   if (record.uint32(0) !== ZIP64_END || record.uint64(4) !== ZIP64_END_BYTES - 12) {
-    throw new ArchiveError("its zip64 records are not as a gateway writes them");
+    throw new ArchiveError("its zip64 records are not those that a gateway writes");
   }
   if (locator.uint64(8) !== at || locator.uint32(4) !== 0 || locator.uint32(16) !== 1) throw split();
   const [disk, startDisk] = [record.uint32(16), record.uint32(20)];
@@ -120,7 +120,7 @@ async function readZip64End(archive: Blob, end: Bytes, locator: Bytes, locatorAt
 }
 
 function split(): ArchiveError {
-  return new ArchiveError("it says that it is a part of several archives");
+  return new ArchiveError("it claims to be one part of several");
 }
 
 function readRecord(bytes: Bytes, at: number): { readonly record: DirectoryRecord; readonly end: number } {
@@ -129,17 +129,18 @@ function readRecord(bytes: Bytes, at: number): { readonly record: DirectoryRecor
   const nameBytes = head.uint16(28);
   const extraBytes = head.uint16(30);
   const name = bytes.part(at + RECORD_BYTES, nameBytes).text();
-  if (!NAME.test(name)) throw new ArchiveError(`it holds ${shown(name)}, which is not a plain file's name`);
+  if (!NAME.test(name))
+    throw new ArchiveError(`it contains ${shown(name)}, which is not the name of a plain file`);
   const { zip64, time } = readExtraFields(bytes.part(at + RECORD_BYTES + nameBytes, extraBytes), name);
   const flags = head.uint16(8);
   const method = head.uint16(10);
   checkKind(head, name);
   if (method !== STORED && method !== DEFLATED) {
-    throw new ArchiveError(`${shown(name)} is compressed in a way that not every program knows`);
+    throw new ArchiveError(`${shown(name)} is compressed with a method that not every program supports`);
   }
   const allowed = HAS_DESCRIPTOR | IS_UTF8 | (method === DEFLATED ? LEVEL : 0);
   if ((flags & ~allowed) !== 0) {
-    throw new ArchiveError(`${shown(name)} is encrypted, or marked in a way that no gateway uses`);
+    throw new ArchiveError(`${shown(name)} is encrypted, or has flags that no gateway sets`);
   }
   const [size = 0, compressedSize = 0, offset = 0] = wideNumbers(
     [head.uint32(24), head.uint32(20), head.uint32(42)],
@@ -160,7 +161,7 @@ function checkKind(head: Bytes, name: string): void {
   const attributes = head.uint32(38);
   const type = (attributes >>> 16) & FILE_TYPE;
   if ((type !== 0 && type !== REGULAR_FILE) || (attributes & NOT_A_FILE) !== 0) {
-    throw new ArchiveError(`it holds ${shown(name)}, which is not a plain file`);
+    throw new ArchiveError(`it contains ${shown(name)}, which is not a plain file`);
   }
   const [version, commentBytes, disk] = [head.uint16(6), head.uint16(32), head.uint16(34)];
   if (version > NEWEST_VERSION) throw new ArchiveError(`${shown(name)} needs a newer program to unpack it`);

@@ -24,7 +24,7 @@ export async function checkLayout(archive: Blob, { records, start }: Directory):
   let at = 0;
   for (const record of records) {
     if (record.offset !== at) {
-      throw new ArchiveError(`there are bytes before ${shown(record.name)}, or another file shares its own`);
+      throw new ArchiveError(`there are bytes before ${shown(record.name)}, or it overlaps another file`);
     }
     at = await checkFile(archive, record);
   }
@@ -97,5 +97,5 @@ function same(
 }
 
 function contradiction(name: string): ArchiveError {
-  return new ArchiveError(`what comes before or behind ${shown(name)} contradicts its directory`);
+  return new ArchiveError(`the records before or after ${shown(name)} contradict the directory`);
 }

@@ -21,7 +21,7 @@ export class Bytes {
   /** @throws ArchiveError if the archive is too short */
   static async of(archive: Blob, start: number, length: number): Promise<Bytes> {
     if (start < 0 || start + length > archive.size) {
-      throw new ArchiveError("a record reaches past the end of the archive");
+      throw new ArchiveError("a record extends past the end of the archive");
     }
     return new Bytes(new DataView(await archive.slice(start, start + length).arrayBuffer()));
   }
@@ -41,13 +41,13 @@ export class Bytes {
   /** @throws ArchiveError for a number far above any file's size */
   uint64(at: number): number {
     const value = Number(this.#view.getBigUint64(at, true));
-    if (!Number.isSafeInteger(value)) throw new ArchiveError("a record names an impossible size");
+    if (!Number.isSafeInteger(value)) throw new ArchiveError("a record states an impossible size");
     return value;
   }
 
   /** @throws ArchiveError if there are too few bytes */
   part(start: number, length: number): Bytes {
-    if (start + length > this.length) throw new ArchiveError("a record is cut short");
+    if (start + length > this.length) throw new ArchiveError("a record is truncated");
     return new Bytes(new DataView(this.#view.buffer, this.#view.byteOffset + start, length));
   }
 

@@ -21,11 +21,12 @@ function own(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 /** What this browser lacks in order to check anything; null if it lacks nothing. */
 export function missingHere(): string | null {
   if (typeof Uint8Array.fromHex !== "function" || typeof Uint8Array.fromBase64 !== "function") {
-    return "This browser is too old: it takes one of 2025 or later.";
+    return "This browser is too old. Use one from 2025 or later.";
   }
-  if (typeof DecompressionStream !== "function") return "This browser cannot unpack archives.";
+  if (typeof DecompressionStream !== "function")
+    return "This browser cannot unpack archives. Use a newer one.";
   if (globalThis.crypto?.subtle === undefined) {
-    return "This browser checks no signatures on this page. Open the page from a file, or from an address with https.";
+    return "This browser cannot check signatures on this page. Open the page from a file, or from an https address.";
   }
   return null;
 }
