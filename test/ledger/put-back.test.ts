@@ -159,7 +159,7 @@ describe("the last checkpoints in the checkpoint file", () => {
     await gateway.stop();
     copyFileSync(earlier, path);
     expect((await refusal(true)).message).toMatch(
-      /late, a workspace that is not|over \d+ entries of workspace/,
+      /late, a workspace missing|of \d+ entries of workspace/,
     );
   });
 
