@@ -158,9 +158,7 @@ describe("the last checkpoints in the checkpoint file", () => {
     await gateway.workspace("late");
     await gateway.stop();
     copyFileSync(earlier, path);
-    expect((await refusal(true)).message).toMatch(
-      /late, a workspace missing|of \d+ entries of workspace/,
-    );
+    expect((await refusal(true)).message).toMatch(/late, a workspace missing|of \d+ entries of workspace/);
   });
 
   test("show one that was put back and then continued by its own server, as far as the checkpoint", async () => {

@@ -253,7 +253,9 @@ test("where a tile was cut, nothing is put on top of it", async () => {
   await record(1, 0, 511);
   bench.attacker().exec("UPDATE ledger_tiles SET hashes = x'' WHERE level = 1");
   await expect(bench.ledger.record(1, draft())).rejects.toThrow(StoreUnavailable);
-  await expect(bench.ledger.record(1, draft())).rejects.toThrow("tile 1/0 of the ledger's tree is incomplete");
+  await expect(bench.ledger.record(1, draft())).rejects.toThrow(
+    "tile 1/0 of the ledger's tree is incomplete",
+  );
   expect(bench.rows()).toHaveLength(511);
 });
 
