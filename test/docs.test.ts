@@ -149,7 +149,7 @@ test("evidence is verified and exported as docs/evidence.md shows", async () => 
     new Response(shell.stderr).text(),
   ]);
   expect([await shell.exited, problems]).toEqual([0, expect.not.stringContaining("rror")]);
-  expect(printed.match(/holds/g)?.length ?? 0).toBeGreaterThanOrEqual(3);
+  expect(printed.match(/holds/gi)?.length ?? 0).toBeGreaterThanOrEqual(3);
 });
 
 test("the configuration of the README is valid", async () => {

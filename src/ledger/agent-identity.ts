@@ -1,13 +1,13 @@
 import { idTime, idTimeOf } from "../base/ids.ts";
 import type { ParsedEntry } from "./parsed-entry.ts";
 
-/** What makes an agent, in the request of somebody who asked before it was there. */
+/** The action that creates an agent. Its request began before the agent existed. */
 const MAKING = "agent.create";
 
 /**
- * Whether an entry that names an agent is about the agent which was made at `since` (RFC 3339), and not about an earlier one of its
- * name. Something may still be recorded of an earlier agent after this one was made: the end of its task or of its call, or that
- * somebody reads or erases them. Tasks and requests tell by their ids when they began.
+ * Whether an entry that names an agent is about the agent created at `since` (RFC 3339), not about an earlier agent
+ * of the same name. Entries about an earlier agent may still be written after this one was created: the end of its
+ * task or call, or a read or erasure of its entries. The ids of tasks and requests tell when they began.
  */
 export function isAboutAgentSince(
   { ts, task, action, request_id: request }: ParsedEntry,

@@ -1,27 +1,27 @@
 import { type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
 
-/** Entries of one block of the index: those of one tile. */
+/** Number of entries in one block of the index, as in one tile. */
 export const BLOCK = 256;
 export const BITS_BYTES = BLOCK / 8;
 
-/** Fields of an entry that the index knows, besides whether a person had a hand in it. */
+/** Fields of an entry that are indexed, besides whether it involved a person. */
 export const INDEXED = ["agent", "actor", "action", "tier"] as const;
 export type IndexedField = (typeof INDEXED)[number];
 
-/** An entry's fields as its bytes have them; of these, what the index is made of. */
+/** The fields of an entry from which index keys are made. */
 export type IndexedEntry = { readonly [field in IndexedField]?: string | number } & {
   readonly oversight?: object;
 };
 
-/** Under this, the index has the entries in which a person had a hand. */
+/** The key of entries that involved a person. */
 export const OVERSIGHT_KEY = "oversight";
 
 export function indexKey(field: IndexedField, value: string | number): string {
   return `${field}:${value}`;
 }
 
-/** Under which keys an entry is found. */
+/** The keys under which an entry is indexed. */
 export function keysOf(entry: IndexedEntry): string[] {
   const keys: string[] = entry.oversight === undefined ? [] : [OVERSIGHT_KEY];
   for (const field of INDEXED) {
@@ -31,10 +31,10 @@ export function keysOf(entry: IndexedEntry): string[] {
   return keys;
 }
 
-/** Of 256 entries in their order: by key, which of them have it. */
+/** For 256 entries in order: by key, which of them have it. */
 export function blockBits(entries: Iterable<IndexedEntry>): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>();
-  // Found by value first: to join the key of each field of each entry would be most of the work.
+  // Looked up by value first. Building the key of every field of every entry would be most of the work.
   const byValue = INDEXED.map((field) => ({ field, bits: new Map<string | number, Uint8Array>() }));
   const bitsOf = (key: string) => {
     const bits = found.get(key) ?? new Uint8Array(BITS_BYTES);
@@ -71,9 +71,9 @@ const INSERT_ONE = insertRowsSql(INTO, COLUMNS, 1);
 const INSERT_MANY = insertRowsSql(INTO, COLUMNS, ROWS);
 
 /**
- * Adds a block to the index: what it costs is shared by 256 entries, 1 to 2 µs each, where three indexes with a row an
- * entry cost 12. MUST come in the transaction that completes the block.
- * @throws StoreUnavailable where one of the entries is none that this program wrote
+ * Adds a block to the index. The cost is shared by 256 entries: 1 to 2 µs each, compared with 12 µs for three indexes
+ * with one row per entry. MUST run in the transaction that completes the block.
+ * @throws StoreUnavailable if this program did not write one of the entries
  */
 export async function indexBlock(
   tx: Tx,
@@ -96,12 +96,12 @@ function parseEntry(bytes: string, seq: number): IndexedEntry {
     const entry: unknown = JSON.parse(bytes);
     if (typeof entry === "object" && entry !== null) return entry;
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new StoreUnavailable(`the ledger's entry ${seq} is not one of ours`);
+  throw new StoreUnavailable(`this program did not write the ledger's entry ${seq}`);
 }
 
-/** Entries from `first` to `last`, both included. */
+/** Entries from `first` to `last`, both inclusive. */
 export interface Span {
   readonly first: number;
   readonly last: number;

@@ -7,11 +7,11 @@ export interface Tail {
   readonly seq: number;
   readonly leaf: Uint8Array;
   readonly leafHex: string;
-  /** Milliseconds of the last entry: times never go backwards, so that they can be searched by halving. */
+  /** Time of the last entry in milliseconds. Times never go backwards, so they can be found by binary search. */
   readonly ts: number;
 }
 
-/** An entry in its place: its bytes, and the tail that it makes. */
+/** An entry in the chain: its bytes, and the tail it results in. */
 export interface Link {
   readonly bytes: string;
   readonly prev: Uint8Array;
@@ -23,10 +23,10 @@ export interface PayloadHashes {
   readonly output?: string | undefined;
 }
 
-/** Of a ledger without entries. */
+/** The tail of a ledger without entries. */
 export const EMPTY_TAIL: Tail = { seq: 0, leaf: new Uint8Array(32), leafHex: "0".repeat(64), ts: 0 };
 
-/** Puts a draft behind a tail. @throws TypeError for a draft that is not canonical (a float) */
+/** Appends a draft to a tail. @throws TypeError if the draft is not canonical (contains a float) */
 export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadHashes = {}): Link {
   const ts = Math.max(clockMs, tail.ts);
   const seq = tail.seq + 1;
@@ -41,7 +41,7 @@ export function link(tail: Tail, draft: Draft, clockMs: number, hashes: PayloadH
   return { bytes, prev: tail.leaf, tail: { seq, leaf, leafHex: leaf.toString("hex"), ts } };
 }
 
-/** @throws StoreUnavailable when the last entry is none that this program wrote: nothing can be put behind it */
+/** @throws StoreUnavailable if this program did not write the last entry: nothing can be appended to it */
 export async function readTail(sql: Pick<Sql, "get">, workspaceId: number): Promise<Tail> {
   const row = await sql.get<{ seq: number; leaf: Uint8Array; bytes: string }>(
     "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
@@ -61,7 +61,7 @@ function timeOf(seq: number, bytes: string): number {
     const time = Date.parse((JSON.parse(bytes) as { ts: string }).ts);
     if (!Number.isNaN(time)) return time;
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new StoreUnavailable(`the ledger's last entry, ${seq}, is not one of ours`);
+  throw new StoreUnavailable(`this program did not write the ledger's last entry, ${seq}`);
 }

@@ -1,19 +1,22 @@
 import { BITS_BYTES, BLOCK } from "./block-index.ts";
 
-/** What is known of a block of 256 entries whose bytes were held against the signed tree. It never changes. */
+/** Facts about a block of 256 entries whose bytes were checked against the signed tree. They never change. */
 export interface CheckedBlock {
-  /** The hash of its leaves in the ledger's tree. */
+  /** The hash of the block's leaves in the ledger's tree. */
   readonly root: Uint8Array;
-  /** By key, a bit for each entry that has it: made of the entries, as the stored index should be. */
+  /** By key, one bit for each entry that has it. Computed from the entries, as the stored index should be. */
   readonly bits: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Memory for checked blocks: some 10,000 of them, or 2.5 million entries. Past that, the block that was checked first is forgotten. */
+/**
+ * Memory for checked blocks: about 10,000 of them, or 2.5 million entries. Past that, the block that was checked
+ * first is evicted.
+ */
 const MOST_BYTES = 32 << 20;
-/** Beside the bits and the key itself, for each key, and for each block. */
+/** Overhead in bytes for each key and each block, besides the bits and the key. */
 const OVERHEAD = 200;
 
-/** The blocks that this process has checked, of all workspaces. */
+/** The blocks that this process has checked, across all workspaces. */
 export class CheckedBlocks {
   readonly #most: number;
   readonly #blocks = new Map<string, { readonly block: CheckedBlock; readonly bytes: number }>();
@@ -57,7 +60,8 @@ function keyOf(workspaceId: number, block: number): string {
 }
 
 /**
- * The seqs of a block's entries that have all keys of one set at least, in ascending order. Without sets: all of them.
+ * The seqs of the block's entries that have all keys of at least one set, in ascending order. Without sets, all of
+ * them.
  */
 export function seqsIn(
   { bits }: CheckedBlock,

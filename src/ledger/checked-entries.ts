@@ -7,15 +7,15 @@ import type { StoredEntry } from "./query.ts";
 import { readTile } from "./tiles.ts";
 import { rootOfComplete } from "./tree-hash.ts";
 
-/** Blocks whose leaves are remembered, 8 KiB each: the next page of a list is mostly in the same ones. */
+/** Number of blocks whose leaves are cached, 8 KiB each. The next page of a list mostly reads the same blocks. */
 const REMEMBERED = 64;
-/** Values of one `IN`: as many parameters as a statement has, the rest of them null. */
+/** Number of values in one `IN`. Unused parameters are null. */
 const IN_WIDTH = 64;
 const IN_PLACES = Array.from({ length: IN_WIDTH }, (_, index) => `$${index + 2}`).join(", ");
 const SOME = `SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq IN (${IN_PLACES})`;
 const RANGE = "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq >= $2 AND seq <= $3";
 
-/** Reads single entries of blocks whose hash is known, and gives out none that the hash does not cover. */
+/** Reads single entries of blocks whose hash is known. Returns no entry that the hash does not cover. */
 export class CheckedEntries {
   readonly #db: Pick<Sql, "all" | "get">;
   readonly #leaves = new Map<string, Uint8Array>();
@@ -24,13 +24,13 @@ export class CheckedEntries {
     this.#db = db;
   }
 
-  /** The leaves of a block, one behind the other; undefined when the stored tile is not that of the block's hash. */
+  /** The concatenated leaves of a block; undefined if the stored tile does not have the block's hash. */
   async leavesOf(workspaceId: number, block: number, root: Uint8Array): Promise<Uint8Array | undefined> {
     const key = `${workspaceId}/${block}`;
     const known = this.#leaves.get(key);
     if (known) return known;
     const hashes = await readTile(this.#db, workspaceId, 0, block);
-    // 110 µs for a tile.
+    // Hashing a tile takes 110 µs.
     if (hashes?.length !== BLOCK * HASH_BYTES || !isEqual(rootOfComplete(hashes), root)) return undefined;
     const [oldest] = this.#leaves.keys();
     if (oldest !== undefined && this.#leaves.size >= REMEMBERED) this.#leaves.delete(oldest);
@@ -40,8 +40,8 @@ export class CheckedEntries {
 
   /**
    * Entries of one block, in the order of `seqs`.
-   * @param leaves of the block, one behind the other
-   * @throws LedgerChanged when one of them is missing, or not the one that was signed
+   * @param leaves the block's concatenated leaves
+   * @throws LedgerChanged if an entry is missing or is not the one that was signed
    */
   async read(
     workspaceId: number,

@@ -1,13 +1,16 @@
 import { type FileHandle, open } from "node:fs/promises";
 import type { Log } from "../base/log.ts";
 
-/** Notes that wait for a file that can't be written. Past that the oldest go: each later one vouches for what they did. */
+/**
+ * The most notes queued while the file cannot be written. Past that the oldest are dropped, since each later one
+ * covers the same entries.
+ */
 const WAITING_LIMIT = 4_096;
 
 /**
- * The file outside of the database that checkpoints are appended to, best on a disk that cannot be rewritten: against an
- * edit that makes the whole ledger anew only what is kept elsewhere helps. Written and synced in the background; where
- * that fails, it is tried again with the next checkpoint.
+ * The file outside the database to which checkpoints are appended, preferably on write-once storage. If the whole
+ * ledger is rewritten, only copies kept elsewhere show it. Written and synced in the background; after a failure it
+ * is tried again with the next checkpoint.
  */
 export class CheckpointFile {
   readonly #path: string;
@@ -23,18 +26,18 @@ export class CheckpointFile {
     this.#log = log;
   }
 
-  /** Each note is followed by an empty line. */
+  /** An empty line follows each note. */
   append(notes: readonly string[]): void {
     this.#waiting = [...this.#waiting, ...notes].slice(-WAITING_LIMIT);
     this.#writing ??= this.#write();
   }
 
-  /** Resolves when all is written that can be. */
+  /** Resolves once everything that can be written is written. */
   async close(): Promise<void> {
     while (this.#writing) await this.#writing;
     if (this.#waiting.length > 0) await this.#write();
     if (this.#waiting.length > 0) {
-      this.#log.error("checkpoints are not in their file", {
+      this.#log.error("some checkpoints could not be written to their file", {
         file: this.#path,
         missing: this.#waiting.length,
       });
@@ -49,7 +52,7 @@ export class CheckpointFile {
     let notes: readonly string[] = [];
     try {
       while (this.#waiting.length > 0) {
-        // Opened anew each time that it failed: another disk may have been put in its place.
+        // Reopened after each failure, since another disk may have been mounted in its place.
         this.#handle ??= await open(path, "a", 0o640);
         notes = this.#waiting;
         this.#waiting = [];
@@ -64,13 +67,13 @@ export class CheckpointFile {
     } catch (error) {
       if (!this.#isFailing) log.error("checkpoints cannot be written to their file", { file: path, error });
       this.#isFailing = true;
-      // Part of them may stand there: empty lines keep it apart from what follows.
+      // The file may contain part of the notes. Empty lines separate that from what follows.
       this.#isTorn ||= notes.length > 0;
       this.#waiting = [...notes, ...this.#waiting].slice(-WAITING_LIMIT);
       await this.#handle?.close().catch(() => {});
       this.#handle = null;
     } finally {
-      // In the same turn in which nothing waited any more: what comes after it begins anew.
+      // Runs in the same turn in which the queue was found empty, so later notes start a new write.
       this.#writing = null;
     }
   }

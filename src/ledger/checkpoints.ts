@@ -21,31 +21,34 @@ export interface CheckpointParts {
   readonly faults: Pick<LedgerFaults, "report">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Null: checkpoints are kept in the database alone. */
+  /** Null if checkpoints are kept only in the database. */
   readonly file: CheckpointFile | null;
-  /** Told of each checkpoint once it is stored; of several at once, of the last. MUST NOT throw. */
+  /** Called with each checkpoint once it is stored; for several stored together, with the last. MUST NOT throw. */
   publish(workspaceId: number, head: SignedHead): void;
 }
 
 export interface CheckpointRule {
-  /** Entries after which one is signed. */
+  /** Number of entries after which a checkpoint is signed. */
   readonly every: number;
-  /** Seconds after which new entries are signed over, however few they are. */
+  /** Seconds after which new entries are signed, however few there are. */
   readonly seconds: number;
 }
 
-/** What holds where nothing else is recorded: the default of the settings. */
+/** The rule in force if none is recorded: the default of the settings. */
 const DEFAULT_RULE = "256/10";
 
-/** Less than the size of any tree: even the empty one is still to be signed. */
+/** Less than the size of any tree, because even the empty tree has to be signed. */
 const NONE = -1;
 
-/** Checkpoints that one transaction stores. More are due where entries come faster than they are signed over. */
+/**
+ * The most checkpoints stored by one transaction. More are due if entries are appended faster than they are signed.
+ */
 const AT_ONCE = 64;
 
 /**
- * Signs the head of each ledger's tree every so many entries, and every so many seconds where there are new ones. Also where
- * entries come in large groups, no two checkpoints lie further apart than the rule says.
+ * Signs the head of each ledger's tree after a number of entries, and after a number of seconds if there are new
+ * ones. Even if entries are appended in large groups, two consecutive checkpoints are never further apart than the
+ * rule says.
  */
 export class Checkpoints {
   readonly #parts: CheckpointParts;
@@ -60,7 +63,7 @@ export class Checkpoints {
     this.#rule = rule;
   }
 
-  /** Finds out what is not signed yet. MUST come before anything is appended. */
+  /** Finds out what is not signed yet. MUST run before anything is appended. */
   async open(workspaceIds: readonly number[]): Promise<void> {
     const { db, ledger } = this.#parts;
     for (const id of workspaceIds) {
@@ -71,8 +74,8 @@ export class Checkpoints {
   }
 
   /**
-   * Records the rule where it is not the one that was recorded last (at first, the default): who verifies a ledger learns from
-   * it how much may be unsigned. MUST come before `start`, which signs that as well.
+   * Records the rule if it differs from the one recorded last (initially the default). It tells whoever verifies a
+   * ledger how much may be unsigned. MUST run before `start`, which also signs that entry.
    */
   async recordRule(): Promise<void> {
     const { db, ledger } = this.#parts;
@@ -99,7 +102,7 @@ export class Checkpoints {
     }
   }
 
-  /** Signs what no checkpoint vouches for yet, and by the clock as well from now on. */
+  /** Signs everything that no checkpoint covers yet, and starts the timer. */
   start(): void {
     for (const id of this.#sizes.keys()) this.#sign(id, true);
     this.#endTimer = every(this.#parts.clock, this.#rule.seconds * 1000, () => {
@@ -107,7 +110,7 @@ export class Checkpoints {
     });
   }
 
-  /** Signs what has not been signed, and resolves when that is stored and written out. */
+  /** Signs what is still unsigned. Resolves once that is stored and written to the file. */
   async stop(): Promise<void> {
     this.#endTimer();
     this.#endListening();
@@ -117,8 +120,8 @@ export class Checkpoints {
   }
 
   /**
-   * Before anything is signed: what was signed last still holds. Whoever has changed the file would have the key say that the
-   * change is genuine, and two histories would be signed.
+   * Checks before signing anything that the last checkpoint still holds. Otherwise the key would certify a change to
+   * the file as genuine, and there would be two signed histories.
    * @throws OperatorError
    */
   async #check(workspaceId: number): Promise<void> {
@@ -131,8 +134,8 @@ export class Checkpoints {
     const size = await ledgerSize(db, workspaceId);
     if (row.size <= size && (await this.#hasRoot(workspaceId, row.size, row.note))) return;
     throw new OperatorError(
-      `the ledger of workspace ${workspaceId} is not the one that was signed at ${row.size} entries: it was changed`,
-      "keep this data directory as it is, and ask: gatehouse ledger verify --data DIR",
+      `the ledger of workspace ${workspaceId} was changed: its first ${row.size} entries are not those that were signed`,
+      "keep this data directory as it is, and run: gatehouse ledger verify --data DIR",
     );
   }
 
@@ -146,7 +149,7 @@ export class Checkpoints {
     }
   }
 
-  /** Sends out a checkpoint that somebody else has stored. */
+  /** Publishes a checkpoint that another component has stored. */
   announce(workspaceId: number, head: SignedHead): void {
     const known = this.#sizes.get(workspaceId);
     if (known) known.signed = Math.max(known.signed, head.size);
@@ -162,11 +165,11 @@ export class Checkpoints {
     const known = this.#sizes.get(workspaceId);
     if (known) known.size = size;
     else this.#sizes.set(workspaceId, { size, signed: NONE });
-    // The first one comes at once: from then on nobody can say that there was no ledger.
+    // The first checkpoint is signed at once. From then on nobody can claim that there was no ledger.
     if (!known || this.#isDue(workspaceId)) this.#sign(workspaceId, !known);
   }
 
-  /** One at a time for each workspace: what comes meanwhile is seen when it is done. */
+  /** Signs one at a time for each workspace. Entries appended in the meantime are considered afterwards. */
   #sign(workspaceId: number, all: boolean): void {
     const before = this.#signing.get(workspaceId);
     if (before && !all) return;
@@ -186,7 +189,7 @@ export class Checkpoints {
       return true;
     } catch (error) {
       reportChanged(this.#parts.faults, workspaceId, error);
-      this.#parts.log.warn("a checkpoint could not be signed, and will be tried again", { error });
+      this.#parts.log.warn("a checkpoint could not be signed; it will be tried again", { error });
       return false;
     }
   }
@@ -218,7 +221,7 @@ export class Checkpoints {
     return sizes;
   }
 
-  /** Answers those that were stored: a rotation of the key may have signed a later one meanwhile. */
+  /** Returns the checkpoints that were stored. A key rotation may have signed a later one in the meantime. */
   async #store(workspaceId: number, heads: readonly SignedHead[]): Promise<readonly SignedHead[]> {
     const { db, heads: series, clock } = this.#parts;
     return db.tx(async (tx) => {
@@ -232,7 +235,7 @@ export class Checkpoints {
   }
 }
 
-/** Stores a checkpoint, and puts it into the series that the ledger's head is signed over. */
+/** Stores a checkpoint and adds it to the series that the ledger's head covers. */
 export async function storeCheckpoint(
   tx: Tx,
   heads: Pick<LedgerHeads, "addCheckpoint">,

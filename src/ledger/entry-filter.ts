@@ -3,17 +3,17 @@ import { INDEXED } from "./block-index.ts";
 import { parsedEntry } from "./parsed-entry.ts";
 import type { StoredEntry } from "./query.ts";
 
-/** What entries are chosen by. All that is given must hold; nothing but an entry's own bytes decides. */
+/** Conditions on entries; all that are given must hold. Only an entry's own bytes decide. */
 export interface EvidenceFilter {
   readonly agent?: string | undefined;
-  /** RFC 3339. When the agent was made that is meant: entries about earlier agents of its name do not match. */
+  /** RFC 3339 time at which the agent was created. Entries about earlier agents of the same name do not match. */
   readonly agentSince?: string | undefined;
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   readonly tier?: number | undefined;
-  /** The id of a task. */
+  /** A task's id. */
   readonly task?: string | undefined;
-  /** Only those in which a person had a hand. */
+  /** Only entries that involved a person. */
   readonly oversight?: true | undefined;
 }
 
@@ -23,8 +23,8 @@ const FIELDS = [...INDEXED, "task"] as const;
 export type EntryTest = (entry: Pick<StoredEntry, "bytes">) => boolean;
 
 /**
- * Entries are canonical JSON, so a field with a value is found in them as text. Few that have the text do not have the field
- * (`detail` may have one of the same name): only those that have it are parsed, which is ten times the work.
+ * Entries are canonical JSON, so a field and its value can be found as text. Only entries with a hit are parsed,
+ * which takes ten times as long. Few of these lack the field (`detail` may have one of the same name).
  */
 export function entryTest(filter: EvidenceFilter): EntryTest {
   const wanted = FIELDS.flatMap((field) => {

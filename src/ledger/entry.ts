@@ -1,9 +1,9 @@
-/** What happened, as one line of evidence. The field names are those of the stored bytes. */
+/** The part of an event that one entry records. The field names in this file are those of the stored bytes. */
 export type Phase = "single" | "intent" | "outcome";
 export type EntryOutcome = "allowed" | "denied" | "pending" | "succeeded" | "failed" | "cancelled";
 export type Channel = "rest" | "mcp" | "system";
 
-/** Strings and integers alone: no floats, so that the bytes are canonical JSON (RFC 8785) by construction. */
+/** Only strings and integers: without floats, the bytes are canonical JSON (RFC 8785) by construction. */
 export type Detail = { readonly [key: string]: string | number | Detail | undefined };
 
 export interface Oversight {
@@ -17,7 +17,7 @@ export interface Oversight {
   readonly reason_hash?: string;
 }
 
-/** What a caller says of an entry; the ledger adds `seq`, `prev`, `ts` and the hashes. */
+/** The caller's part of an entry. The ledger adds `seq`, `prev`, `ts` and the hashes. */
 export interface Draft {
   readonly phase: Phase;
   readonly action: string;
@@ -25,7 +25,7 @@ export interface Draft {
   readonly channel: Channel;
   readonly actor: string;
   readonly code?: string | undefined;
-  /** The intent's seq, on an outcome. */
+  /** Seq of the intent; set on an outcome. */
   readonly ref?: number | undefined;
   readonly requestId?: string | undefined;
   readonly agent?: string | undefined;
@@ -35,18 +35,18 @@ export interface Draft {
   readonly tool?: string | undefined;
   /** Micro-credits. */
   readonly credits?: number | undefined;
-  /** Its hashes follow from `input`, the arguments that were decided on, and `output`, the reason, where they are given. */
+  /** Its hashes are computed from `input` (the arguments decided on) and `output` (the reason) if these are given. */
   readonly oversight?: Oversight | undefined;
   readonly detail?: Detail | undefined;
-  /** Prompt or arguments: kept as an erasable payload, in the entry as a salted hash only. */
+  /** Prompt or arguments. Kept as an erasable payload; the entry contains only a salted hash. */
   readonly input?: string | undefined;
-  /** Output or result: as `input`. */
+  /** Output or result. Kept like `input`. */
   readonly output?: string | undefined;
 }
 
 export interface Sealed {
   readonly seq: number;
-  /** Hex of the previous entry's leaf; 64 zeros for the first. */
+  /** Hex of the previous entry's leaf; 64 zeros for the first entry. */
   readonly prev: string;
   readonly ts: string;
   readonly inputHash?: string | undefined;
@@ -54,10 +54,10 @@ export interface Sealed {
 }
 
 /**
- * The bytes of an entry, as JSON text with sorted keys. The literal below names its keys in that order, and JSON.stringify
- * writes well-formed strings and integers as RFC 8785 does: a test holds it against a canonicaliser. What is absent is
- * left out; half a surrogate pair becomes U+FFFD, as it does in UTF-8.
- * @throws TypeError on a number that is no safe integer, and on a key of `detail` that is not snake_case
+ * An entry's bytes, as JSON text with sorted keys. The literal below lists its keys in that order, and JSON.stringify
+ * writes well-formed strings and integers as RFC 8785 does. A test compares the result with a canonicaliser. Absent
+ * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8.
+ * @throws TypeError for a number that is not a safe integer, and for a key of `detail` that is not in snake_case
  */
 export function encodeEntry(draft: Draft, sealed: Sealed): string {
   return JSON.stringify({
@@ -85,7 +85,7 @@ export function encodeEntry(draft: Draft, sealed: Sealed): string {
   });
 }
 
-/** Keys of this form keep the order in which they are set; JavaScript moves keys that look like numbers to the front. */
+/** Keys of this form keep their insertion order. JavaScript moves keys that look like numbers to the front. */
 const KEY = /^[a-z][a-z0-9_]*$/;
 
 function sortKeys(value: Detail): Detail {
@@ -107,7 +107,7 @@ function integer<T extends number | undefined>(key: string, value: T): T {
   return value;
 }
 
-/** The leaf hash of RFC 9162, section 2.1.1: SHA-256 over a zero byte and the entry's UTF-8 bytes. */
+/** The leaf hash of RFC 9162, section 2.1.1: SHA-256 of a zero byte followed by the entry's UTF-8 bytes. */
 export function leafHash(bytes: string): Buffer {
   return new Bun.CryptoHasher("sha256").update(`\0${bytes}`).digest();
 }

@@ -3,20 +3,20 @@ import type { Detail, Draft } from "./entry.ts";
 import type { Admit, Ledger } from "./ledger.ts";
 import { type ErasedPayload, NAMED_AT_ONCE, namesOf } from "./proof/erasure.ts";
 
-/** Why payloads were erased, as their record says it: somebody asked for it by an entry, or deleted a document. */
+/** Why payloads were erased, for the record: an erasure request in an entry, or the deletion of a document. */
 export type ErasureCause =
   | { readonly reason: "requested"; readonly target_seq: number }
   | { readonly reason: "document_deleted"; readonly document: string };
 
-/** The `detail` of an entry that says which payloads its transaction erased. `parseErasure` reads it. */
+/** The `detail` of the entry that names the payloads its transaction erased. `parseErasure` reads it. */
 export function erasureDetail(erased: readonly ErasedPayload[], cause: ErasureCause): Detail {
   return { payloads: namesOf(erased), ...cause };
 }
 
 /**
- * Deletes texts and salts. MUST stand in one transaction with an entry that names what is answered here, `NAMED_AT_ONCE` at
- * most.
- * @returns those that were there: somebody else may have erased the others
+ * Deletes texts and salts. MUST run in one transaction with an entry that names the payloads returned, at most
+ * `NAMED_AT_ONCE`.
+ * @returns the payloads that existed; others may have been erased before
  */
 export async function deletePayloads(
   tx: Tx,
@@ -32,11 +32,11 @@ export async function deletePayloads(
 }
 
 /**
- * Erases payloads in their order, some in each transaction, with an entry that names them; no entry where nothing was left
- * to erase.
- * @param draft The entries, but for `detail`
- * @param admit Asked in each transaction
- * @throws what `admit` throws; nothing more is erased then
+ * Erases payloads in order, a few per transaction, with an entry that names them. No entry is written if nothing was
+ * left to erase.
+ * @param draft The entries without `detail`
+ * @param admit Called in each transaction
+ * @throws whatever `admit` throws; nothing more is erased then
  */
 export async function erasePayloads(
   { db, ledger }: { readonly db: Db; readonly ledger: Ledger },
@@ -56,11 +56,11 @@ export async function erasePayloads(
   }
 }
 
-/** Payloads of one slice, and what their texts may have together: some 2 ms to look through or to delete. */
+/** The most payloads in one slice, and the most text in it: about 2 ms to scan or delete. */
 const ROWS = 64;
 const SLICE_BYTES = 1_000_000;
 
-/** The last seq of the next slice of payloads above `after`, up to `last`; null where there are no more. */
+/** The last seq of the next slice of payloads after `after`, up to `last`; null if there are no more. */
 export async function endOfSlice(
   db: Pick<Sql, "all">,
   workspaceId: number,

@@ -6,7 +6,8 @@ import type { EntryFilter, Look, StoredEntry } from "./query.ts";
 import { TILE_WIDTH } from "./tiles.ts";
 
 /**
- * The entries of a span that match, in order, a block at a time: none of a block's, and all others have their turn.
+ * The matching entries of a span in order, one block at a time. A page may be empty. Yields to other work between
+ * blocks.
  * @throws LedgerChanged
  */
 export async function* evidencePages(
@@ -17,7 +18,7 @@ export async function* evidencePages(
   for await (const { entries } of evidenceLooks(evidence, span, matches)) yield entries;
 }
 
-/** The same, each with the seq that it reached, from which a later read can go on. @throws LedgerChanged */
+/** The same, with the seq reached, from which a later read can continue. @throws LedgerChanged */
 export async function* evidenceLooks(
   evidence: EvidenceReader,
   { first, last, order }: Span,
@@ -37,7 +38,7 @@ export async function* evidenceLooks(
   }
 }
 
-/** The seq and leaf of every entry of a span, whatever it says. @throws LedgerChanged */
+/** The seq and leaf of every entry of a span, regardless of filters. @throws LedgerChanged */
 export async function* leafPages(
   evidence: EvidenceReader,
   span: Pick<Span, "first" | "last">,
@@ -50,7 +51,7 @@ export async function* leafPages(
 }
 
 /**
- * The entries of a time; none where `first` is past `last`. Times never go backwards, so that dates are found by halving.
+ * The entries of a period; none if `first` is past `last`. Times never go backwards, so this is a binary search.
  * @throws LedgerChanged
  */
 export async function evidenceSpan(
@@ -64,8 +65,8 @@ export async function evidenceSpan(
 }
 
 /**
- * The first seq whose time is at or after `time`; one past the last when there is none. An entry whose bytes have no time
- * counts by the next one that has a time.
+ * The first seq at or after `time`; one past the last if there is none. An entry without a time counts as if it had
+ * the time of the next entry that has one.
  */
 async function firstAt(evidence: Pick<EvidenceReader, "size" | "entry">, time: string): Promise<number> {
   let low = 1;

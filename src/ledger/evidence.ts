@@ -13,26 +13,26 @@ const ROWS =
   "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 const LEAVES = "SELECT seq, leaf FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 
-/** Throws, or rejects, if a reader must stop: its client has left, or the caller has lost its rights. */
+/** Throws or rejects if the read must stop: the client has disconnected, or the caller has lost its rights. */
 export type AdmitRead = () => Promise<void> | undefined;
 
 /**
- * The entries of a signed tree. It gives out no entry whose bytes that tree does not have, and leaves none out: each block of
- * 256 is hashed and held against the tile above it, each tile against its parent, and the last of them against the signed
- * root. What somebody has changed, removed or added in the file is an error, never an answer.
+ * Reads the entries of a signed tree. It returns no entry whose bytes are not in that tree, and omits none: each
+ * block of 256 entries is hashed and compared with the tile above it, each tile with its parent, and the last of them
+ * with the signed root. Anything changed, removed or added in the file is an error, never a result.
  *
- * A block takes 0.6 to 0.9 ms, of which two thirds are hashing.
+ * A block takes 0.6 to 0.9 ms, two thirds of it for hashing.
  */
 export class EvidenceReader {
   readonly size: number;
   readonly #sql: Pick<Sql, "all" | "get">;
   readonly #workspaceId: number;
   readonly #admit: AdmitRead;
-  /** Entries behind the last complete block. */
+  /** Entries after the last complete block. */
   #tail: readonly StoredEntry[] = [];
   /** By level, the hashes of the last tile, which has no parent yet. */
   readonly #frontier = new Map<number, Uint8Array>();
-  /** The tile that was read last of each level; blocks are mostly read in their order. */
+  /** By level, the tile that was read last. Blocks are mostly read in order. */
   readonly #tiles = new Map<number, { readonly tile: number; readonly hashes: Uint8Array }>();
   #last: { readonly block: number; readonly entries: readonly StoredEntry[] } | undefined;
 
@@ -44,8 +44,8 @@ export class EvidenceReader {
   }
 
   /**
-   * @param admit Called before each block is read from the store. What it throws ends the read.
-   * @throws LedgerChanged when the store does not hold the signed tree
+   * @param admit Called before each block is read from the store. If it throws, the read ends.
+   * @throws LedgerChanged if the store does not contain the signed tree
    */
   static async open(
     sql: Pick<Sql, "all" | "get">,
@@ -58,12 +58,12 @@ export class EvidenceReader {
     return reader;
   }
 
-  /** The blocks of all entries, the last one included, which may be incomplete. */
+  /** Number of blocks, including the last one, which may be incomplete. */
   get blocks(): number {
     return Math.ceil(this.size / TILE_WIDTH);
   }
 
-  /** The entries of a block, from 0. @throws LedgerChanged */
+  /** The entries of a block, counted from 0. @throws LedgerChanged */
   async block(block: number): Promise<readonly StoredEntry[]> {
     if (block === this.#complete) return this.#tail;
     if (this.#last?.block === block) return this.#last.entries;
@@ -72,7 +72,7 @@ export class EvidenceReader {
     const rows = await this.#sql.all<StoredEntry>(ROWS, [this.#workspaceId, ...placesOf(block)]);
     const hashes = hashesOf(rows, block);
     const changed = changedIn(rows, hashes);
-    // A leaf is given out with its entry: one that is not its entry's is a change like any other.
+    // A leaf is returned with its entry, so a leaf that does not match is a change like any other.
     if (changed !== undefined || !isEqual(rootOfComplete(hashes), await this.#hashAt(1, block))) {
       throw differs(block, changed);
     }
@@ -85,7 +85,7 @@ export class EvidenceReader {
     return this.#hashAt(1, block);
   }
 
-  /** Seq and leaf of each entry of a block: without the entries' bytes, at a third of the cost. @throws LedgerChanged */
+  /** Seq and leaf of each entry of a block, at a third of the cost of reading the bytes. @throws LedgerChanged */
   async leaves(block: number): Promise<readonly Pick<StoredEntry, "seq" | "leaf">[]> {
     if (block === this.#complete) return this.#tail;
     const asked = this.#admit();
@@ -104,14 +104,14 @@ export class EvidenceReader {
     return rows;
   }
 
-  /** Undefined when the tree has no such entry. @throws LedgerChanged */
+  /** Undefined if the tree has no such entry. @throws LedgerChanged */
   async entry(seq: number): Promise<StoredEntry | undefined> {
     if (seq < 1 || seq > this.size) return undefined;
     const block = blockOf(seq);
     return (await this.block(block))[seq - 1 - block * TILE_WIDTH];
   }
 
-  /** Complete blocks. */
+  /** Number of complete blocks. */
   get #complete(): number {
     return Math.floor(this.size / TILE_WIDTH);
   }
@@ -124,7 +124,7 @@ export class EvidenceReader {
       const tile = Math.floor(complete / TILE_WIDTH);
       const width = (complete % TILE_WIDTH) * HASH_BYTES;
       const hashes = width === 0 ? NONE : await this.#stored(level, tile);
-      if (hashes.length < width) throw new LedgerChanged(`a tile of level ${level} is cut short`);
+      if (hashes.length < width) throw new LedgerChanged(`a tile of level ${level} is truncated`);
       this.#frontier.set(level, hashes.slice(0, width));
       complete = tile;
     }
@@ -144,7 +144,7 @@ export class EvidenceReader {
     this.#tail = rows;
   }
 
-  /** Of a complete subtree of 256^`level` leaves, as the signed root vouches for it. */
+  /** The hash of a complete subtree of 256^`level` leaves, as covered by the signed root. */
   async #hashAt(level: number, index: number): Promise<Uint8Array> {
     const tile = Math.floor(index / TILE_WIDTH);
     const start = (index % TILE_WIDTH) * HASH_BYTES;
@@ -173,7 +173,7 @@ export class EvidenceReader {
 const TILE_LEVELS = 8;
 const NONE = new Uint8Array(0);
 
-/** The block that an entry is in. */
+/** The block that contains an entry. */
 export function blockOf(seq: number): number {
   return Math.floor((seq - 1) / TILE_WIDTH);
 }
@@ -182,7 +182,7 @@ function placesOf(block: number): [after: number, last: number] {
   return [block * TILE_WIDTH, (block + 1) * TILE_WIDTH];
 }
 
-/** @throws LedgerChanged when one is missing */
+/** @throws LedgerChanged if an entry is missing */
 function requireWhole(rows: readonly { readonly seq: number }[], block: number, count: number): void {
   const missing = rows.findIndex(({ seq }, index) => seq !== block * TILE_WIDTH + index + 1);
   if (missing < 0 && rows.length === count) return;
@@ -197,7 +197,7 @@ function hashesOf(rows: readonly StoredEntry[], block: number): Uint8Array {
   return hashes;
 }
 
-/** The first entry whose bytes are not those of the hash beside them. */
+/** The first entry whose bytes do not match the leaf in its row. */
 function changedIn(rows: readonly StoredEntry[], hashes: Uint8Array): number | undefined {
   return rows.find(
     ({ leaf }, index) => !isEqual(leaf, hashes.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES)),

@@ -5,30 +5,30 @@ import type { LedgerLists } from "./lists.ts";
 
 const DAY_MS = 86_400_000;
 
-/** How far a workspace's payloads have been erased for their age, as the store remembers it. */
+/** How far a workspace's payloads have been erased because of their age, as noted in the store. */
 export interface Expiry {
-  /** Everything up to this entry is gone, and recorded; 0 at first. */
+  /** All payloads up to this entry are erased and recorded; 0 initially. */
   readonly done: number;
   /**
-   * A run that has begun to erase and whose entry is not written yet. Until it is, this alone accounts for what is missing up
-   * to `upTo`: a process that dies meanwhile leaves it to the next one, which writes the entry.
+   * A run that has begun to erase and whose entry is not written yet. Until then only this note accounts for missing
+   * payloads up to `upTo`. If the process dies, the next one writes the entry.
    */
   readonly run: ExpiryRun | null;
 }
 
 export interface ExpiryRun {
   readonly upTo: number;
-  /** The age in days that it went by. */
+  /** The retention in days that the run applies. */
   readonly days: number;
-  /** Payloads that it has erased so far. */
+  /** Number of payloads erased so far. */
   readonly payloads: number;
 }
 
 const NOTHING: Expiry = { done: 0, run: null };
 
 /**
- * As it was noted. A note that somebody else has written counts as none: the next run begins with the first entry again, and goes
- * by the age that is configured.
+ * Reads the note. If its seal does not fit, it is ignored: the next run starts at the first entry and applies the
+ * configured retention.
  */
 export async function readExpiry(
   sql: Pick<Sql, "get" | "seals">,
@@ -43,13 +43,13 @@ export async function readExpiry(
   return { ...(JSON.parse(row.value) as Expiry), isChanged: false };
 }
 
-/** The note as it is stored, whoever has written it; undefined if there is none. */
+/** The note as stored, whoever wrote it; undefined if there is none. */
 export async function storedExpiry(sql: Pick<Sql, "get">, workspaceId: number): Promise<string | undefined> {
   const row = await sql.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [keyOf(workspaceId)]);
   return row?.value;
 }
 
-/** MUST stand in the transaction that erases what it says. */
+/** MUST run in the transaction that erases what the note says. */
 export async function noteExpiry(tx: Tx, workspaceId: number, { done, run }: Expiry): Promise<void> {
   const note = { key: keyOf(workspaceId), value: JSON.stringify({ done, run }) };
   await tx.run(
@@ -59,7 +59,7 @@ export async function noteExpiry(tx: Tx, workspaceId: number, { done, run }: Exp
   );
 }
 
-/** Writes the entry of a run that has ended, in its last transaction. */
+/** Writes the entry of a finished run, in its last transaction. */
 export async function recordExpiry(
   tx: Tx,
   ledger: Ledger,
@@ -77,7 +77,10 @@ export async function recordExpiry(
   await noteExpiry(tx, workspaceId, { done: upTo, run: null });
 }
 
-/** The last entry that is older than so many days, by entries that were held against the signed tree; 0 if there is none. */
+/**
+ * The last entry older than a number of days, according to entries checked against the signed tree; 0 if there is
+ * none.
+ */
 export async function lastOlderThan(
   lists: Pick<LedgerLists, "span">,
   workspaceId: number,
@@ -87,7 +90,7 @@ export async function lastOlderThan(
   return (await lists.span(workspaceId, { to: timestamp(Math.max(0, now - days * DAY_MS)) })).last;
 }
 
-/** Deletes the payloads of a slice of entries, texts and salts. @returns how many there were */
+/** Deletes the payloads (texts and salts) of a slice of entries. @returns the number deleted */
 export function deletePayloadsUpTo(
   tx: Tx,
   workspaceId: number,

@@ -3,10 +3,10 @@ import type { Ledger } from "./ledger.ts";
 import { LedgerChanged } from "./ledger-changed.ts";
 
 /**
- * `entry_changed`: an entry, a leaf or a tile is not the one that was signed. `index_changed`: the index hides entries.
- * `expiry_changed`: the note of a run that erases texts for their age is not one that a server wrote. `approval_changed`: the
- * row of an approval does not agree with the entries that it names. `schedule_changed`: the row of a schedule does not agree with
- * the entry that made it or changed it last.
+ * `entry_changed`: an entry, a leaf or a tile is not the one that was signed. `index_changed`: the index hides
+ * entries. `expiry_changed`: the note about a run that erases old texts was not written by a server.
+ * `approval_changed`: an approval's row does not match the entries it names. `schedule_changed`: a schedule's row
+ * does not match the entry that created or last changed it.
  */
 export type FaultKind =
   | "entry_changed"
@@ -18,23 +18,23 @@ export type FaultKind =
 export interface LedgerFault {
   readonly kind: FaultKind;
   readonly message: string;
-  /** The first entry that it concerns, when one is known. */
+  /** The first entry concerned, if known. */
   readonly seq?: number | undefined;
 }
 
 export interface LedgerFaultsParts {
   readonly ledger: Pick<Ledger, "record">;
   readonly log: Log;
-  /** Told of each fault once, for the metrics. */
+  /** Called once for each fault, for the metrics. */
   noticed(kind: FaultKind): void;
 }
 
-/** Faults that are remembered, so that each is named once in the life of a process. */
+/** The most faults remembered, so that a process reports each one only once. */
 const REMEMBERED = 1_000;
 
 /**
- * Names what reading a ledger has found to be changed: in the log, in the metrics, and in an entry of that ledger
- * (`ledger.` and the kind of the fault, such as `ledger.entry_changed`).
+ * Reports changes found while reading a ledger: in the log, in the metrics and in an entry of that ledger (`ledger.`
+ * followed by the kind of fault, such as `ledger.entry_changed`).
  */
 export class LedgerFaults {
   readonly #parts: LedgerFaultsParts;
@@ -44,14 +44,14 @@ export class LedgerFaults {
     this.#parts = parts;
   }
 
-  /** Never throws, and waits for nothing. */
+  /** Never throws and does not wait. */
   report(workspaceId: number, { kind, message, seq }: LedgerFault): void {
     const { ledger, log, noticed } = this.#parts;
     const key = `${workspaceId} ${kind} ${seq ?? 0}`;
     if (this.#known.has(key) || this.#known.size >= REMEMBERED) return;
     this.#known.add(key);
     noticed(kind);
-    log.error("the ledger was changed in the database's file; see `gatehouse ledger verify`", {
+    log.error("the ledger was changed in the database file; run `gatehouse ledger verify`", {
       workspace: workspaceId,
       kind,
       seq,
@@ -66,11 +66,13 @@ export class LedgerFaults {
         actor: "system",
         detail: { problem: message, target_seq: seq },
       })
-      .catch((error: unknown) => log.warn("a change of the ledger was only logged", { error }));
+      .catch((error: unknown) =>
+        log.warn("a change to the ledger was logged but could not be recorded", { error }),
+      );
   }
 }
 
-/** Reports an error of a read if it means that the store was changed; ignores all others. Never throws. */
+/** Reports an error of a read if it means that the store was changed, and ignores all others. Never throws. */
 export function reportChanged(
   faults: Pick<LedgerFaults, "report">,
   workspaceId: number,

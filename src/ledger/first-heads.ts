@@ -3,8 +3,9 @@ import type { Ledger } from "./ledger.ts";
 import type { UnsignedLedger } from "./open-heads.ts";
 
 /**
- * Records in each ledger from before heads were signed that it is signed from here on, and how much of it was covered by a
- * checkpoint: for what came after that checkpoint, nobody vouches but this signature. The transaction signs all heads.
+ * Records, in each ledger that predates signed heads, that its heads are signed from here on, and how many entries a
+ * checkpoint covered. For entries after that checkpoint, this signature is the only evidence. The transaction signs
+ * all heads.
  */
 export async function signFirstHeads(
   tx: Tx,

@@ -1,12 +1,12 @@
 import { TREE } from "./tree-hash.ts";
 
 /**
- * An RFC 9162 Merkle tree over one leaf for each workspace, in the order of their numbers, whose leaves change. Every level is
- * kept, so a change costs one hash a level: 9 for 500 workspaces.
+ * An RFC 9162 Merkle tree with one leaf per workspace, in the order of their numbers. Leaves change. All levels are
+ * kept, so a change costs one hash per level: 9 for 500 workspaces.
  */
 export class HeadTree {
   readonly #places = new Map<number, number>();
-  /** The leaves first, the root last. */
+  /** From the leaves to the root. */
   readonly #levels: Uint8Array[][] = [[]];
 
   get size(): number {
@@ -22,14 +22,14 @@ export class HeadTree {
     return place === undefined ? undefined : this.#leaves[place];
   }
 
-  /** Changes a workspace's leaf. A new workspace MUST have a greater number than all before it. */
+  /** Changes a workspace's leaf. A new workspace MUST have a greater number than all existing ones. */
   set(workspaceId: number, leaf: Uint8Array): void {
     const place = this.#places.get(workspaceId) ?? this.#leaves.length;
     this.#places.set(workspaceId, place);
     this.#put(place, leaf);
   }
 
-  /** Takes away the last workspace. */
+  /** Removes the last workspace. */
   removeLast(workspaceId: number): void {
     const place = this.#places.get(workspaceId);
     if (place === undefined || place !== this.#leaves.length - 1) {
@@ -61,7 +61,7 @@ export class HeadTree {
       const right = level[2 * at + 1];
       const above = this.#levels[height] ?? [];
       this.#levels[height] = above;
-      // A node without a sibling moves up as it is, as RFC 9162 has it.
+      // A node without a sibling moves up unchanged, as in RFC 9162.
       above[at] = right ? TREE.node(left, right) : left;
       level = above;
     }

@@ -14,28 +14,28 @@ export interface HeadParts {
   nameOf(workspaceId: number): string;
 }
 
-/** The end of a ledger, as a start has verified it or a commit has written it. */
+/** The end of a ledger, verified by a start or written by a commit. */
 export interface LedgerEnd {
   readonly tail: Tail;
-  /** Of all entries. */
+  /** The tree of all entries. */
   readonly tree: GrowingTree;
   readonly checkpoints: CheckpointSeries;
 }
 
 interface State {
-  /** The last commit's. */
+  /** The tree of the last commit. */
   tree: GrowingTree;
   committed: TreeHead;
-  /** With what the open transaction has appended. */
+  /** Includes entries appended by the open transaction. */
   tail: Tail;
   checkpoints: CheckpointSeries;
-  /** Leaves behind `tree`, of the open transaction. */
+  /** Leaves of the open transaction, to be added to `tree`. */
   leaves: Uint8Array[];
-  /** What the stored head was signed over besides `committed`; null when no head is stored. */
+  /** The series that the stored head covers besides `committed`; null if no head is stored. */
   signed: CheckpointSeries | null;
 }
 
-/** What one commit writes of a ledger. */
+/** What one commit writes for a ledger. */
 interface Written {
   readonly workspaceId: number;
   readonly state: State;
@@ -50,22 +50,22 @@ const WRITE =
 const WRITE_NODE =
   "INSERT INTO ledger_node_heads (node, note) VALUES ($1, $2)" +
   " ON CONFLICT (node) DO UPDATE SET note = excluded.note";
-/** A SQLite file has one writer. */
+/** A SQLite file has one writer, so there is one node. */
 export const NODE = 1;
 
 /**
- * The ends of all ledgers, in memory, and their heads. The heads are signed together, as the node's head, in the transaction
- * of each commit.
+ * The ends of all ledgers, in memory, and their heads. The heads are signed together, as the node's head, in the
+ * transaction of each commit.
  *
- * After the start nothing here is read from the store again: an entry, a tile or a root that somebody else has written into
- * the file is never signed. A commit costs one signature (13 to 21 µs) however many ledgers have grown and however many
- * there are, a row for each ledger that has grown, and one for the node.
+ * Nothing is read from the store again after the start, so an entry, tile or root that another program has written
+ * into the file is never signed. A commit costs one signature (13 to 21 µs), however many ledgers there are and have
+ * grown. It writes one row for each ledger that has grown, and one for the node.
  */
 export class LedgerHeads {
   readonly #parts: HeadParts;
   readonly #states = new Map<number, State>();
   readonly #changed = new Set<number>();
-  /** Over the heads of the last commit. */
+  /** The tree of the last commit's heads. */
   readonly #signed = new HeadTree();
 
   constructor(parts: HeadParts) {
@@ -73,8 +73,8 @@ export class LedgerHeads {
   }
 
   /**
-   * Takes a ledger's end as it was verified. When `isSigned` is false, the next commit signs it. Ledgers MUST come in the order
-   * of their workspaces' numbers.
+   * Adds a ledger's verified end. If `isSigned` is false, the next commit signs it. Ledgers MUST be added in the
+   * order of their workspaces' numbers.
    */
   set(workspaceId: number, { tail, tree, checkpoints }: LedgerEnd, isSigned: boolean): void {
     const committed = { size: tree.size, root: tree.root() };
@@ -86,8 +86,8 @@ export class LedgerHeads {
   }
 
   /**
-   * Begins the ledger of a workspace that the transaction makes.
-   * @throws StoreUnavailable when the store has entries or a head of a workspace with this number
+   * Begins the ledger of a workspace that the transaction creates.
+   * @throws StoreUnavailable if the store has entries or a head of a workspace with this number
    */
   async begin(tx: Tx, workspaceId: number): Promise<void> {
     const left =
@@ -104,28 +104,28 @@ export class LedgerHeads {
     });
   }
 
-  /** Count and root of the heads of all ledgers after the last commit: what the node's head is signed over. */
+  /** Number and root of all ledgers' heads after the last commit, as covered by the node's head. */
   get together(): TreeHead {
     return { size: this.#signed.size, root: this.#signed.root() };
   }
 
-  /** Size and root after the last commit: what the stored head is signed over. */
+  /** Size and root after the last commit, as covered by the stored head. */
   committed(workspaceId: number): TreeHead {
     return this.#of(workspaceId).committed;
   }
 
-  /** With what the open transaction has appended. */
+  /** Includes entries appended by the open transaction. */
   tail(workspaceId: number): Tail {
     return this.#of(workspaceId).tail;
   }
 
-  /** Size and root with what the open transaction has appended. */
+  /** Size and root, including entries appended by the open transaction. */
   current(workspaceId: number): TreeHead {
     const tree = grown(this.#of(workspaceId));
     return { size: tree.size, root: tree.root() };
   }
 
-  /** Moves the tail over entries that the transaction appends. */
+  /** Advances the tail past entries that the transaction appends. */
   move(tx: Tx, workspaceId: number, tails: readonly Tail[]): void {
     const state = this.#of(workspaceId);
     const { tail, leaves } = state;
@@ -139,7 +139,7 @@ export class LedgerHeads {
     this.#changed.add(workspaceId);
   }
 
-  /** Puts a checkpoint that the transaction stores into the ledger's series. */
+  /** Adds a checkpoint that the transaction stores to the ledger's series. */
   addCheckpoint(tx: Tx, workspaceId: number, note: string): void {
     const state = this.#of(workspaceId);
     const before = state.checkpoints;
@@ -150,7 +150,10 @@ export class LedgerHeads {
     this.#changed.add(workspaceId);
   }
 
-  /** Signs and writes the heads of all ledgers that the group has changed. MUST be the last work of each group. */
+  /**
+   * Signs and writes the heads of all ledgers that the group of transactions has changed. MUST be the last work of
+   * each group.
+   */
   async write(tx: Tx): Promise<void> {
     if (this.#changed.size === 0) return;
     const changed = [...this.#changed];
@@ -171,7 +174,7 @@ export class LedgerHeads {
     });
   }
 
-  /** Empty when what had changed the ledger was taken back. */
+  /** Empty if the changes to the ledger were rolled back. */
   #toWrite(workspaceId: number): readonly Written[] {
     const state = this.#of(workspaceId);
     if (state.leaves.length === 0 && state.signed === state.checkpoints) return [];

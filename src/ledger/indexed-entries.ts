@@ -4,8 +4,8 @@ import type { StoredEntry } from "./query.ts";
 import { tiledSize } from "./tiles.ts";
 
 /**
- * The entries of an action as the stored index has them, a block at a time, oldest first. Neither the index nor the rows are held
- * against the signed tree: a quick first look, for what `LedgerLists` goes through afterwards.
+ * The entries of an action according to the stored index, one block at a time, oldest first. Neither the index nor
+ * the rows are checked against the signed tree. This is a quick first look at what `LedgerLists` reads afterwards.
  */
 export async function* indexedEntries(
   db: Pick<Sql, "all" | "get">,
@@ -16,7 +16,7 @@ export async function* indexedEntries(
     "SELECT block FROM ledger_index WHERE workspace_id = $1 AND key = $2 ORDER BY block",
     [workspaceId, indexKey("action", action)],
   );
-  // What is behind the last complete block is in no index.
+  // Entries after the last complete block are not indexed.
   const tail = Math.floor((await tiledSize(db, workspaceId)) / BLOCK);
   const text = `"action":${JSON.stringify(action)}`;
   for (const block of [...rows.map((row) => row.block), tail]) {

@@ -22,15 +22,18 @@ export interface KeptCheckpointsParts {
   workspaces(): readonly NamedWorkspace[];
 }
 
-/** The end of the file that is read: some 4,000 checkpoints. The newest of them is what an older database lacks. */
+/**
+ * How much of the file's end is read: about 4,000 checkpoints. A database restored from an older state lacks the
+ * newest of them.
+ */
 const READ_BYTES = 1 << 20;
 
 /**
- * Compares the ledgers with the last checkpoints in `ledger.checkpoint_file`. A database that was put back to an earlier state
- * as a whole is consistent, and only what is kept outside shows it. A file that cannot be read, and notes that were broken off,
- * are a warning.
+ * Compares the ledgers with the last checkpoints in `ledger.checkpoint_file`. A database restored as a whole to an
+ * earlier state is consistent in itself; only copies kept outside show it. An unreadable file or truncated notes only
+ * cause a warning.
  *
- * @throws OperatorError when a ledger is shorter than its last checkpoint, or has other entries
+ * @throws OperatorError if a ledger is shorter than its last checkpoint, or has other entries
  */
 export async function compareKept(path: string, parts: KeptCheckpointsParts): Promise<void> {
   const text = readEnd(path, parts.log);
@@ -43,32 +46,32 @@ export async function compareKept(path: string, parts: KeptCheckpointsParts): Pr
     const { origin, size, root } = checkpoint;
     const workspace = workspaces.get(origin);
     if (!workspace)
-      throw putBack(path, `has a checkpoint of ${origin}, a workspace that is not in the database`);
+      throw putBack(path, `has a checkpoint of ${origin}, a workspace missing from the database`);
     const committed = parts.heads.committed(workspace.id);
-    const which = `has a checkpoint over ${size} entries of workspace ${JSON.stringify(workspace.name)}`;
-    if (size > committed.size) throw putBack(path, `${which}, and the database has ${committed.size}`);
+    const which = `has a checkpoint of ${size} entries of workspace ${JSON.stringify(workspace.name)}`;
+    if (size > committed.size) throw putBack(path, `${which}, but the database has ${committed.size}`);
     try {
       const stored = await rootAt(new TreeReader(parts.db, workspace.id), committed, size);
       if (isEqual(stored.root, root)) continue;
     } catch (error) {
       if (!(error instanceof LedgerChanged)) throw error;
     }
-    throw putBack(path, `${which}, and the database has other entries`);
+    throw putBack(path, `${which}, but the database has different entries`);
   }
 }
 
 function putBack(path: string, what: string): OperatorError {
   return new OperatorError(
-    `the checkpoint file ${path} ${what}: the database was put back to an earlier state, or changed`,
-    "keep a copy of this data directory, and see what is missing (gatehouse ledger verify --data DIR --checkpoint FILE); if you put an older database back on purpose, move the checkpoint file away and keep it",
+    `the checkpoint file ${path} ${what}: the database was restored to an earlier state, or changed`,
+    "keep a copy of this data directory and find out what is missing (gatehouse ledger verify --data DIR --checkpoint FILE); if you restored an older database on purpose, move the checkpoint file away and keep it",
   );
 }
 
-/** Null when there is no file, or nothing can be read from it. */
+/** Null if there is no file, or nothing can be read from it. */
 function readEnd(path: string, log: Pick<Log, "warn">): string | null {
   let descriptor: number | undefined;
   try {
-    // A pipe in its place would be waited for.
+    // Opening a pipe would block.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const stats = fstatSync(descriptor);
     if (!stats.isFile()) return null;
@@ -78,7 +81,7 @@ function readEnd(path: string, log: Pick<Log, "warn">): string | null {
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     if (error.code !== "ENOENT") {
-      log.warn("the ledgers are not compared with the checkpoint file, which cannot be read", {
+      log.warn("the checkpoint file cannot be read, so the ledgers are not compared with it", {
         file: path,
         error,
       });
@@ -89,7 +92,7 @@ function readEnd(path: string, log: Pick<Log, "warn">): string | null {
   }
 }
 
-/** Of each of this node's ledgers the last one that is whole. */
+/** For each of this node's ledgers, the last checkpoint that is complete. */
 async function lastCheckpoints(
   text: string,
   keys: KeptCheckpointsParts["keys"],
@@ -106,7 +109,7 @@ async function lastCheckpoints(
   return [...last.values()];
 }
 
-/** Undefined for what a process that died, or a full disk, has left of a note. */
+/** Undefined for an incomplete note, left by a process that died or by a full disk. */
 function parsed(note: string): SignedCheckpoint | undefined {
   try {
     return parseSignedCheckpoint(note);
@@ -116,7 +119,7 @@ function parsed(note: string): SignedCheckpoint | undefined {
   }
 }
 
-/** A key that the database does not know may be one that was removed from it: its checkpoints count. */
+/** A checkpoint signed by a key unknown to the database counts, since that key may have been removed from it. */
 async function isWhole(
   { checkpoint, note }: SignedCheckpoint,
   keys: KeptCheckpointsParts["keys"],

@@ -9,48 +9,48 @@ import { type KeyUse, publicBytes, type SigningKey, SigningKeyFile } from "./sig
 import { sha256 } from "./tree-hash.ts";
 
 /**
- * The key that this node's ledgers are signed with. One Ed25519 key for all workspaces; each has a name of its own for it,
- * its ledger's origin `gatehouse/<instance>/<workspace>`, so that no checkpoint of one passes for another's.
+ * The key that signs this node's ledgers: one Ed25519 key for all workspaces. It signs each ledger under a separate
+ * name, the ledger's origin `gatehouse/<instance>/<workspace>`, so no ledger's checkpoint passes for another's.
  */
 export interface LedgerKeys {
-  /** Tells this node's ledgers from those of all others; made at the first start. */
+  /** Distinguishes this node's ledgers from all others. Created at the first start. */
   readonly instance: string;
   originOf(workspace: string): string;
-  /** C2SP's verifier key of a workspace's ledger, and those that were in force before it, the oldest first. */
+  /** C2SP verifier keys of a workspace's ledger: the current one, and its predecessors, oldest first. */
   verifierKeys(workspace: string): { readonly current: string; readonly former: readonly string[] };
-  /** The name of the node's head: no ledger has it. */
+  /** The name under which the node's head is signed. No ledger has this name. */
   readonly nodeOrigin: string;
   sign(workspace: string, text: string): NoteSignature;
-  /** As the transaction that is open now will have it: while it changes the key, both keys sign. */
+  /** Signs with the keys that the open transaction will have: if it changes the key, with both. */
   signNodeHead(text: string): readonly NoteSignature[];
-  /** `keysDigest` of all keys, as the transaction that is open now will have them. */
+  /** `keysDigest` of all keys as the open transaction will have them. */
   digestInTransaction(): Uint8Array;
-  /** `keysDigest` of the keys that were stored when these were opened. */
+  /** `keysDigest` of the keys that were stored at the start. */
   readonly storedDigest: Uint8Array;
-  /** The 32 bytes of the public key that stored heads are signed with: of the lost one while it is replaced. */
+  /** The 32-byte public key that signed the stored heads: the lost one while it is being replaced. */
   readonly headKey: Uint8Array;
-  /** What the key's file says that it has signed. */
+  /** What the key has signed, according to its file. */
   readonly use: KeyUse;
   /**
-   * Records in the file that the key signs the node's head, and gives the file of a key that replaced a lost one its name. MUST
-   * come once the node's head is on disk. @throws OperatorError when the file cannot be written
+   * Records in the file that the key signs the node's head, and moves a key that replaced a lost one to its final
+   * file name. MUST run once the node's head is on disk. @throws OperatorError if the file cannot be written
    */
   markSigned(): void;
-  /** Whether the key in force is lost, and this one takes its place. */
+  /** Whether the key in force is lost and this one replaces it. */
   readonly isReplacing: boolean;
-  /** Puts this key in the place of the lost one. The transaction MUST record it in each ledger. */
+  /** Replaces the lost key with this one. The transaction MUST record it in each ledger. */
   replaceLost(tx: Tx): Promise<void>;
-  /** Ed25519 over bytes that are no note; 64 bytes. */
+  /** Ed25519 signature of bytes other than a note; 64 bytes. */
   signBytes(bytes: Uint8Array): Uint8Array;
   /**
-   * Puts a new key in the place of this one. `attest` writes what makes the new key trusted by those who know the old one, in
-   * the transaction of the change; both keys sign there.
+   * Replaces the key with a new one. `attest` runs in the transaction of the change and writes the evidence that lets
+   * those who trust the old key trust the new one. Both keys sign there.
    */
   rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void>;
 }
 
 export interface KeyChange {
-  /** Verifier keys of a workspace's ledger: that of before, and that of now on. */
+  /** Verifier keys of a workspace's ledger before and after the change. */
   verifierKeys(workspace: string): { readonly from: string; readonly to: string };
   signBoth(workspace: string, text: string): readonly NoteSignature[];
 }
@@ -61,15 +61,15 @@ export interface LedgerKeysParts {
   readonly directory: string;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** When the key in force is lost, a new one is made. Nothing of the old one vouches for it. Default: false. */
+  /** If the key in force is lost, creates a new one, for which no older key vouches. Default: false. */
   readonly replaceLost?: boolean;
 }
 
 const INSTANCE_BYTES = 8;
 
 /**
- * The key of `ledger.key` in the data directory, which the first start makes (mode 0600).
- * @throws OperatorError when the file is missing and `replaceLost` is not set, or when it is not the key in force
+ * The key in `ledger.key` of the data directory, created by the first start (mode 0600).
+ * @throws OperatorError if the file is missing and `replaceLost` is not set, or if it is not the key in force
  */
 export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys> {
   const { db, directory, random } = parts;
@@ -80,7 +80,7 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
   if (!inForce) {
     if (await hasHeads(db)) {
       throw new OperatorError(
-        "the database has signed heads of ledgers and no key that signed them: the rows of `ledger_keys` were removed",
+        "the database has signed heads of ledgers but no key that signed them: the rows of `ledger_keys` were removed",
         CHANGED_HINT,
       );
     }
@@ -91,10 +91,11 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
   const signing = file.readInForce(inForce);
   if (signing)
     return new NodeKeys(parts, { instance, file, signing, former: known.slice(0, -1), lost: null });
-  // Whoever can write the database can put a key of their own there. Only a missing file can mean that the key is lost.
+  // Anyone who can write the database can add a key of their own. So only a missing file may mean that the key is
+  // lost.
   if (file.read()) {
     throw new OperatorError(
-      `the key in ${file.path} is not the one that the database says is in force: somebody has changed the database's keys, or one of the two files is from another data directory`,
+      `the key in ${file.path} is not the one in force according to the database: somebody has changed the database's keys, or one of the two files is from another data directory`,
       CHANGED_HINT,
     );
   }
@@ -103,20 +104,20 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
     return new NodeKeys(parts, { instance, file, signing: next, former: known, lost: inForce });
   }
   throw new OperatorError(
-    `the key file ${file.path} is not there`,
-    "put the backup of it back; if there is none, run `gatehouse ledger rotate-key --lost`",
+    `the key file ${file.path} is missing`,
+    "restore it from a backup; if there is none, run `gatehouse ledger rotate-key --lost`",
   );
 }
 
 const CHANGED_HINT =
-  "keep a copy of this data directory, see what was changed (gatehouse ledger verify --data DIR --key KEY, with a key that you kept), and put the database and ledger.key back from the same backup";
+  "keep a copy of this data directory, find out what was changed (gatehouse ledger verify --data DIR --key KEY, with a key that you kept), and restore the database and ledger.key from the same backup";
 
 interface NodeKeysState {
   readonly instance: string;
   readonly file: SigningKeyFile;
   readonly signing: SigningKey;
   readonly former: readonly Uint8Array[];
-  /** The key in force that is lost, and that this one is to replace. */
+  /** The lost key in force, which this one is to replace. */
   readonly lost: Uint8Array | null;
 }
 
@@ -131,11 +132,11 @@ class NodeKeys implements LedgerKeys {
   /** The key that the open transaction puts in force. */
   #next: { readonly key: KeyObject; readonly publicKey: Uint8Array } | null = null;
   #lost: Uint8Array | null;
-  /** Whether the key is in the file of the next one still. */
+  /** Whether the key is still in the file of the next key. */
   #isUnnamed: boolean;
   #use: KeyUse;
   #digest: Uint8Array | null = null;
-  /** Of the present key, by the name that it signs under: every commit signs, and would hash it again. */
+  /** Ids of the current key by the name it signs under. Every commit needs one, and would compute it again. */
   readonly #keyIds = new Map<string, Uint8Array>();
   #rotating: Promise<void> = Promise.resolve();
 
@@ -218,7 +219,7 @@ class NodeKeys implements LedgerKeys {
     return { name, keyId, signature: sign(null, Buffer.from(text), this.#key) };
   }
 
-  /** One after the other: each takes the key that the one before has put in force. */
+  /** Rotations run one after another: each replaces the key that the previous one put in force. */
   rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
     const done = this.#rotating.then(() => this.#rotate(attest));
     this.#rotating = done.catch(() => {});
@@ -227,7 +228,7 @@ class NodeKeys implements LedgerKeys {
 
   async #rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
     const { db, random, clock } = this.#parts;
-    // The new key of a rotation that is on disk, and whose file could not be given its name yet: it is kept nowhere else.
+    // If an earlier rotation committed but could not rename its file, that file has the only copy of the current key.
     this.#file.readInForce(this.#public);
     const { key } = this.#file.makeNext(random, this.#use);
     const publicKey = publicBytes(key);

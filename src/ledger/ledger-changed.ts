@@ -1,7 +1,7 @@
-/** The store holds something else than what the ledger's key has signed: somebody has changed the file. */
+/** The store contains something other than what the ledger's key has signed: somebody has changed the file. */
 export class LedgerChanged extends Error {
   override readonly name = "LedgerChanged";
-  /** The entry that it was seen at, when there is one. */
+  /** The entry at which it was found, if any. */
   readonly seq: number | undefined;
 
   constructor(message: string, seq?: number) {

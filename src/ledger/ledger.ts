@@ -12,25 +12,26 @@ import { completeTiles, TILE_WIDTH, tiledSize } from "./tiles.ts";
 
 export interface Ledger {
   /**
-   * Begins the ledger of a workspace. MUST come in the transaction that makes the workspace.
-   * @throws StoreUnavailable when the store has rows of a ledger with this number
+   * Begins the ledger of a workspace. MUST run in the transaction that creates the workspace.
+   * @throws StoreUnavailable if the store has rows of a ledger with this number
    */
   begin(tx: Tx, workspaceId: number): Promise<void>;
   /**
-   * Appends within a transaction, so that what happened and its evidence last together or not at all.
-   * @returns the entry's seq, from 1, without gaps in its workspace.
+   * Appends within a transaction, so an event and its evidence are stored together or not at all.
+   * @returns the entry's seq: counted from 1, without gaps in its workspace.
    */
   append(tx: Tx, workspaceId: number, draft: Draft): Promise<number>;
   /**
-   * Appends an entry that stands alone, such as a read's; resolves once it is on disk. `admit` is asked in the entry's transaction.
-   * @throws StoreUnavailable, and what `admit` throws: no entry is appended then
+   * Appends an entry on its own, such as that of a read. Resolves once it is on disk. `admit` runs in the entry's
+   * transaction.
+   * @throws StoreUnavailable, and whatever `admit` throws; no entry is appended then
    */
   record(workspaceId: number, draft: Draft, admit?: Admit): Promise<number>;
-  /** Tells how long a ledger has become, once that is on disk. */
+  /** Emits a ledger's new size once it is on disk. */
   readonly grown: Signal<Grown>;
 }
 
-/** Refuses an entry by throwing. Undefined: it is admitted at once. */
+/** Refuses an entry by throwing. Undefined means that it is admitted at once. */
 export type Admit = (tx: Tx) => Promise<void> | undefined;
 
 export interface Grown {
@@ -46,17 +47,19 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Entries that may wait for the store. Each stands for a call that is held open. */
+/** The most entries that may wait for the store. Each belongs to a call that is held open. */
 const WAITING_LIMIT = 20_000;
-/** Rows in one statement where entries come in numbers. */
+/** Rows per statement if there are many entries. */
 const ROWS = 16;
 
 /**
- * The workspaces' chains. This process is their only writer: their tails are kept in memory (`heads`), and never read from
- * the store again. When somebody else has put an entry behind a chain, the store's guard refuses all that would follow it.
+ * The chains of all workspaces. This process is their only writer: it keeps their tails in memory (`heads`) and never
+ * reads them from the store again. If another program has appended an entry to a chain, the store's guard refuses
+ * every further entry.
  *
- * What is recorded alone while a group waits to be written goes in as one transaction of many-row statements: 8 µs an
- * entry instead of 17 with a transaction and a statement each (64 at a time, besides encoding and hashing).
+ * Entries recorded on their own while a group waits to be written are stored in one transaction with multi-row
+ * statements: 8 µs per entry instead of 17 with one transaction and one statement each (64 at a time, without
+ * encoding and hashing).
  */
 export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: LedgerHeads): Ledger {
   const grown = new Signal<Grown>();
@@ -79,7 +82,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     return next.tail.seq;
   }
 
-  /** The entry that follows, and the texts that belong to it. @throws TypeError, RangeError as `encodeEntry` does */
+  /** The next entry, and the texts that belong to it. @throws TypeError, RangeError as `encodeEntry` does */
   function sealed(
     workspaceId: number,
     tail: Tail,
@@ -151,7 +154,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
         else reject(result);
       }
     } catch (error) {
-      // Where the store took no transaction at all, the group is still the one that waits.
+      // If the store could not begin a transaction, the group is still in `waiting`.
       if (group.length === 0) {
         group = waiting;
         waiting = [];
@@ -167,7 +170,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     record(workspaceId, draft, admit) {
       return new Promise((resolve, reject) => {
         if (waiting.length >= WAITING_LIMIT) {
-          reject(new StoreUnavailable(`${WAITING_LIMIT} entries are waiting to be written already`));
+          reject(new StoreUnavailable(`${WAITING_LIMIT} entries are already waiting to be written`));
           return;
         }
         waiting.push({ workspaceId, draft, admit, resolve, reject });
@@ -177,7 +180,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
   };
 }
 
-/** What a person decided on, and why, is said by hashes where the decision stands. */
+/** Adds to a decision the hashes of what was decided on and of the reason. */
 function withHashes(
   draft: Draft,
   { input, output }: { readonly input: SaltedHash | undefined; readonly output: SaltedHash | undefined },
@@ -190,12 +193,11 @@ function withHashes(
   return { ...draft, oversight: { ...draft.oversight, ...hashes } };
 }
 
-/** Blocks made in one transaction where a ledger has none yet: some 60 ms. */
+/** Blocks created per transaction if a ledger has none yet: about 60 ms. */
 const BLOCKS_AT_ONCE = 64;
 
 /**
- * Makes the tiles and the index of entries that were written by a version without them. MUST come before anything is
- * appended.
+ * Creates the tiles and the index of entries written by a version without them. MUST run before anything is appended.
  */
 export async function completeLedger(db: Db, workspaceId: number): Promise<void> {
   const size = await ledgerSize(db, workspaceId);

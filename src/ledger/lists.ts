@@ -24,24 +24,24 @@ export interface LedgerListsParts {
   readonly faults: Pick<LedgerFaults, "report">;
 }
 
-/** Blocks that one look checks, 1 ms each; others have their turn between two. */
+/** Blocks checked by one look, 1 ms each. Other work can run between two blocks. */
 const UNCHECKED_AT_ONCE = 4;
-/** Checked blocks, half a million entries, that one look goes through in memory. */
+/** Checked blocks that one look scans in memory: half a million entries. */
 const CHECKED_AT_ONCE = 2_048;
 /** Entries that one look into checked blocks reads. */
 const AT_ONCE = 256;
-/** Keys of one lookup. */
+/** Keys per query. */
 const KEYS = 32;
 const PLACES = Array.from({ length: KEYS }, (_, index) => `$${index + 3}`).join(", ");
 const BITS = `SELECT key, bits FROM ledger_index WHERE workspace_id = $1 AND block = $2 AND key IN (${PLACES})`;
 
 /**
- * Lists of entries. No entry is given out, and none is left out, but by bytes that the signed tree has: whatever is done to
- * the file, also past SQLite and while the server runs.
+ * Lists of entries. Every entry returned, and every entry left out, is decided by bytes in the signed tree, whatever
+ * is done to the file, even bypassing SQLite and while the server runs.
  *
- * A list that comes to a block of 256 entries for the first time holds all of them against the signed tree, for 1 ms, and
- * remembers the block's hash and which entries have which keys. From then on only the entries that may match are read, each
- * one held against that hash. The last block, which is not complete, is checked by each list that comes to it.
+ * The first list that reaches a block of 256 entries checks all of them against the signed tree, which takes 1 ms,
+ * and caches the block's hash and which entries have which keys. After that only entries that may match are read, and
+ * each is checked against that hash. The last, incomplete block is checked by every list that reaches it.
  */
 export class LedgerLists {
   readonly #parts: LedgerListsParts;
@@ -55,8 +55,8 @@ export class LedgerLists {
   }
 
   /**
-   * One page of entries that match, in order: `limit` at most. Fewer, or none, also where it has looked as often as a call
-   * may, or `signal` was aborted; it goes on after `next`.
+   * One page of matching entries in order, at most `limit`. It may contain fewer, or none, if the number of looks is
+   * used up or `signal` was aborted. The next page continues after `next`.
    * @throws LedgerChanged
    */
   async find(
@@ -75,7 +75,7 @@ export class LedgerLists {
     return collectPage(reading.looks(filter, { first, last, order }, limit + 1), page, signal);
   }
 
-  /** All entries of a span that match, in order, some at a time (also none). @throws LedgerChanged */
+  /** All matching entries of a span in order, in batches that may be empty. @throws LedgerChanged */
   async *read(
     workspaceId: number,
     filter: Omit<EntryFilter, "from" | "to">,
@@ -88,7 +88,7 @@ export class LedgerLists {
     }
   }
 
-  /** The entries of a time. @throws LedgerChanged */
+  /** The entries of a period. @throws LedgerChanged */
   span(
     workspaceId: number,
     time: Pick<EntryFilter, "from" | "to">,
@@ -101,12 +101,12 @@ export class LedgerLists {
     return this.#reading(workspaceId).entry(seq);
   }
 
-  /** Number of entries that are on disk. */
+  /** Number of entries on disk. */
   size(workspaceId: number): number {
     return this.#parts.heads.committed(workspaceId).size;
   }
 
-  /** Entries by their seqs. Seqs without an entry are left out. @throws LedgerChanged */
+  /** Entries by seq. Seqs without an entry are omitted. @throws LedgerChanged */
   async entries(workspaceId: number, seqs: Iterable<number>): Promise<ReadonlyMap<number, StoredEntry>> {
     return this.#reading(workspaceId).entries(new Set(seqs));
   }
@@ -116,7 +116,7 @@ export class LedgerLists {
   }
 }
 
-/** What one call reads of a ledger, of the size that it had when the call came. */
+/** One call's view of a ledger, with the size it had when the call began. */
 class Reading {
   readonly size: number;
   readonly #parts: LedgerListsParts;
@@ -177,7 +177,7 @@ class Reading {
     const isUp = order === "asc";
     const matches = entryTest({ ...filter, task: filter.task?.id });
     const ways = waysOf(filter);
-    // A task's entries are found by its agent, so few of those that are read are wanted.
+    // A task's entries are found by its agent, so only a few of the entries read will match.
     const atOnce = filter.task ? Math.max(most, AT_ONCE) : most;
     for (let at = isUp ? first : last; at >= first && at <= last; ) {
       const span = isUp ? { first: at, last, order } : { first, last: at, order };
@@ -189,7 +189,7 @@ class Reading {
     }
   }
 
-  /** Checked blocks, from the span's beginning on: the entries that may match are found in memory, and read. */
+  /** Looks at checked blocks from the start of the span: finds entries that may match in memory, then reads them. */
   async #lookAtChecked(
     { first, last, order }: Span,
     ways: readonly (readonly string[])[],
@@ -225,7 +225,7 @@ class Reading {
       for (const { block, checked, seqs } of wanted) {
         const leaves =
           (await this.#entries.leavesOf(this.#workspaceId, block, checked.root)) ??
-          // The tile is another one by now. The entries decide.
+          // The tile has changed since it was checked. Check the entries again.
           leavesOf(await this.#check(block));
         found.push(...(await this.#entries.read(this.#workspaceId, block, leaves, seqs)));
       }
@@ -236,7 +236,7 @@ class Reading {
     }
   }
 
-  /** Some blocks that were not checked, from the span's beginning on: by their entries' bytes. */
+  /** Looks at some unchecked blocks from the start of the span, by their entries' bytes. */
   async #lookAtUnchecked(
     { first, last, order }: Span,
     matches: EntryTest,
@@ -258,7 +258,7 @@ class Reading {
     }
   }
 
-  /** The entries of a block, held against the signed tree, and the index against them. */
+  /** Checks the entries of a block against the signed tree, and the index against the entries. */
   async #check(block: number): Promise<readonly StoredEntry[]> {
     const { faults } = this.#parts;
     try {
@@ -283,7 +283,9 @@ class Reading {
     return EvidenceReader.open(db, this.#workspaceId, signed);
   }
 
-  /** Lists do not use the stored index. One that hides entries is named, since somebody has changed the file. */
+  /**
+   * Lists do not use the stored index. An index that hides entries is reported because somebody has changed the file.
+   */
   async #compareIndex(block: number, bits: CheckedBlock["bits"]): Promise<void> {
     const { db, faults } = this.#parts;
     const expected = [...bits];
@@ -309,22 +311,22 @@ class Reading {
 interface WantedEntries {
   readonly block: number;
   readonly checked: CheckedBlock;
-  /** In the order in which they are wanted. */
+  /** In the requested order. */
   readonly seqs: readonly number[];
 }
 
-/** The leaves of a whole block, one behind the other. */
+/** The concatenated leaves of a whole block. */
 function leavesOf(entries: readonly StoredEntry[]): Uint8Array {
   return Buffer.concat(entries.map(({ leaf }) => leaf));
 }
 
-/** One bit too many is no lie: the entry's bytes decide. */
+/** Surplus bits hide nothing: the entries' bytes decide. */
 function hasAll(stored: Uint8Array | undefined, bits: Uint8Array): boolean {
   return stored?.length === BITS_BYTES && bits.every((byte, at) => (byte & ~(stored[at] ?? 0)) === 0);
 }
 
 /**
- * Requires that the entries of some seqs are as they were signed, for what a query has read of them together with other tables.
+ * Requires that entries are as they were signed, if a query has read them joined with other tables.
  * @throws LedgerChanged
  */
 export async function requireSigned(

@@ -19,12 +19,12 @@ export interface OpenChainsParts {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Pick<Log, "warn">;
-  /** All that there are, also those that are created later. */
+  /** All existing workspaces, including those created later. */
   workspaces(): readonly { readonly id: number; readonly name: string }[];
   nameOf(workspaceId: number): string;
-  /** The file that checkpoints are appended to. The ledgers are compared with its end. */
+  /** The file to which checkpoints are appended. The ledgers are compared with its end. */
   readonly checkpointFile?: string | undefined;
-  /** Where the signing key is gone, a new one is made: nothing of the old one vouches for it. */
+  /** If the signing key is missing, creates a new one, for which no older key vouches. */
   readonly replaceLostKey?: boolean;
 }
 
@@ -37,7 +37,7 @@ export interface OpenChains {
 
 /**
  * The chains of all workspaces, each verified against the head that the key has signed.
- * @throws OperatorError where the signing key is not there, and where a ledger does not end with what it has signed
+ * @throws OperatorError if the signing key is missing, or if a ledger does not end with what it has signed
  */
 export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
   const { db, clock, random, log, workspaces, nameOf, replaceLostKey: replaceLost = false } = parts;
@@ -47,7 +47,7 @@ export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
     await compareKept(parts.checkpointFile, { db, keys, heads, log, workspaces });
   const ledger = createLedger(db, clock, random, heads);
   if (state !== "signed" || keys.isReplacing) {
-    // Also without an entry: at its end the commit signs the heads.
+    // Runs even if it adds no entry, because the commit signs the heads.
     await db.tx(async (tx) => {
       if (state === "first") await signFirstHeads(tx, ledger, unsigned);
       if (keys.isReplacing) await replaceLostKey(tx, { ledger, keys, workspaces });
@@ -57,14 +57,14 @@ export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
   return { ledger, heads, keys, proofs: createProofs({ db, heads, keys, nameOf }) };
 }
 
-/** A key file that is mounted read-only cannot be marked. The heads are on disk by then, so the start goes on. */
+/** A key file mounted read-only cannot be marked. The heads are on disk already, so the start continues. */
 function markSigned(keys: LedgerKeys, log: Pick<Log, "warn">): void {
   try {
     keys.markSigned();
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     log.warn(
-      "the key file does not record that it has signed the ledgers: anyone who can write the database could remove the signed heads, and the next start would sign altered entries; let this user write the key file for one start",
+      "the key file does not record that it has signed the ledgers: anyone who can write the database could remove the signed heads, and the next start would sign altered entries; make the key file writable for this user for one start",
       { error },
     );
   }

@@ -21,11 +21,11 @@ export interface OpenHeadsParts {
   nameOf(workspaceId: number): string;
 }
 
-/** A ledger from before heads were signed. */
+/** A ledger that predates signed heads. */
 export interface UnsignedLedger {
   readonly workspaceId: number;
   readonly size: number;
-  /** Entries that a stored checkpoint covers. */
+  /** Number of entries that a stored checkpoint covers. */
   readonly checkpointSize: number;
 }
 
@@ -33,11 +33,14 @@ export interface OpenHeads {
   readonly heads: LedgerHeads;
   /** Ledgers that have entries and no head yet. The transaction that signs them MUST record it in each. */
   readonly unsigned: readonly UnsignedLedger[];
-  /** `first`: no head is stored. `upgrade`: each head is signed by itself. The next commit signs them all, as one. */
+  /**
+   * `first`: no head is stored. `upgrade`: each head is signed individually. In both cases the next commit signs them
+   * together.
+   */
   readonly state: "signed" | "first" | "upgrade";
 }
 
-/** What was signed of a ledger. */
+/** The signed part of a ledger's end. */
 interface SignedEnd {
   readonly size: number;
   readonly root: Uint8Array;
@@ -45,14 +48,14 @@ interface SignedEnd {
 }
 
 /**
- * Verifies that the key has signed exactly what each ledger ends with, and the ends of all ledgers together. MUST come before
- * anything is appended.
+ * Verifies that the key has signed exactly the end of each ledger, and the ends of all ledgers together. MUST run
+ * before anything is appended.
  *
- * There are two cases in which heads are signed that were not signed so before: a directory from before there were any, and
- * one whose heads were signed one by one. The key's own file says what it has signed (`keys.use`): whoever can write the
- * database, and not that file, cannot make a directory look older than it is.
+ * In two cases, heads are signed that were not signed this way before: a data directory that predates heads, and one
+ * whose heads were signed individually. The key's own file states what the key has signed (`keys.use`). So an
+ * attacker who can write the database, but not that file, cannot make a directory look older than it is.
  *
- * @throws OperatorError when a ledger is longer, shorter or another than the one that was signed
+ * @throws OperatorError if a ledger is longer or shorter than the one that was signed, or has other entries
  */
 export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
   const { db, keys, nameOf } = parts;
@@ -88,7 +91,7 @@ export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
   return { heads, unsigned, state: "first" };
 }
 
-/** By workspace. */
+/** By workspace number. */
 async function storedHeads(sql: Pick<Sql, "all">): Promise<ReadonlyMap<number, string>> {
   const rows = await sql.all<{ workspace_id: number; note: string }>(
     "SELECT workspace_id, note FROM ledger_heads",
@@ -104,13 +107,13 @@ async function storedNodeHead(sql: Pick<Sql, "get">): Promise<string | undefined
 async function missing(sql: Pick<Sql, "get">): Promise<OperatorError> {
   if ((await sql.get("SELECT 1 FROM ledger LIMIT 1")) === undefined) {
     return new OperatorError(
-      "there is no ledger, though the key of this data directory has signed one: the database was removed or emptied",
-      "put the database back from a backup, or, to begin a new ledger under a new key, move ledger.key and gatehouse.db away",
+      "there is no ledger, although the key of this data directory has signed one: the database was removed or emptied",
+      "restore the database from a backup, or, to begin a new ledger under a new key, move ledger.key and gatehouse.db away",
     );
   }
   return new OperatorError(
-    "the signed head of the ledgers is not stored, though the key of this data directory has signed one: it was removed, or the database is older than its key file",
-    `${VERIFY_HINT}; if you put an older database back on purpose, put back the ledger.key that was beside it`,
+    "the signed head of the ledgers is missing, although the key of this data directory has signed one: it was removed, or the database is older than its key file",
+    `${VERIFY_HINT}; if you restored an older database on purpose, also restore the ledger.key that belongs to it`,
   );
 }
 
@@ -119,15 +122,15 @@ async function verifiedNodeHead(keys: LedgerKeys, text: string): Promise<NodeHea
   try {
     const { note, head } = parseNodeHead(text);
     if (!(await isSigned(keys, keys.nodeOrigin, note))) {
-      throw changed("the head of all ledgers is not signed by the ledgers' key");
+      throw changed("the head of all ledgers is not signed with the ledgers' key");
     }
     if (isEqual(head.keys, keys.storedDigest)) return head;
     throw changed(
-      "the head of all ledgers was signed when other keys were stored than now: keys were added, removed or changed",
+      "the head of all ledgers was signed when different keys were stored: keys were added, removed or changed",
     );
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw changed(`the head of all ledgers is not good (${error.message})`);
+    throw changed(`the head of all ledgers is invalid (${error.message})`);
   }
 }
 
@@ -137,7 +140,7 @@ async function isSigned(keys: LedgerKeys, name: string, note: Note): Promise<boo
   return (await signersOf(note, [key], tools.verifySignature)).length > 0;
 }
 
-/** What a row of heads says, which counts once all of them lead to the signed root. @throws OperatorError */
+/** The contents of a head's row. It counts once all heads lead to the signed root. @throws OperatorError */
 function headOf(keys: LedgerKeys, workspace: NamedWorkspace, text: string | undefined): SignedEnd {
   if (text === undefined) throw ledgerChanged(workspace, NO_HEAD);
   try {
@@ -146,13 +149,13 @@ function headOf(keys: LedgerKeys, workspace: NamedWorkspace, text: string | unde
     throw ledgerChanged(workspace, `has the head of ${head.origin}, workspace ${head.workspaceId}`);
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw ledgerChanged(workspace, `has a head that is not good (${error.message})`);
+    throw ledgerChanged(workspace, `has an invalid head (${error.message})`);
   }
 }
 
 const NO_HEAD = "has no signed head: it was removed, or the workspace was added";
 
-/** Of a version that signed each head by itself. @throws OperatorError */
+/** The head of a version that signed each head individually. @throws OperatorError */
 async function signedHeadOf(
   keys: LedgerKeys,
   workspace: NamedWorkspace,
@@ -169,11 +172,11 @@ async function signedHeadOf(
     if (isEqual(signed.keys, keys.storedDigest)) return signed;
     throw ledgerChanged(
       workspace,
-      "was signed when other keys were stored than now: keys were added, removed or changed",
+      "was signed when different keys were stored: keys were added, removed or changed",
     );
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw ledgerChanged(workspace, `has a head that is not good (${error.message})`);
+    throw ledgerChanged(workspace, `has an invalid head (${error.message})`);
   }
 }
 
@@ -190,22 +193,21 @@ async function verifiedEnd(
         ? `entry ${stored} was`
         : Number.isSafeInteger(stored)
           ? `entries ${size + 1} to ${stored} were`
-          : `entries behind entry ${size} were`;
-    throw ledgerChanged(
-      workspace,
-      `ends with an unsigned tail: ${entries} put there without the ledger's key`,
-    );
+          : `entries after entry ${size} were`;
+    throw ledgerChanged(workspace, `ends with an unsigned tail: ${entries} added without the ledger's key`);
   }
-  if (stored < size) throw ledgerChanged(workspace, `has ${stored} entries, and ${size} were signed`);
+  if (stored < size) throw ledgerChanged(workspace, `has ${stored} entries, but ${size} were signed`);
   const end = await endOf(db, workspace, checkpoints);
   if (!isEqual(end.tree.root(), root)) {
-    throw ledgerChanged(workspace, `is not the one that was signed at ${size} entries: it was changed`);
+    throw ledgerChanged(workspace, `was changed: its ${size} entries are not those that were signed`);
   }
   await checkCheckpoints(db, workspace, checkpoints);
   return end;
 }
 
-/** That none is missing. Whether one was put in the place of another takes reading them all, as `ledger verify` does. */
+/**
+ * Checks that no checkpoint is missing. Detecting a replaced one requires reading them all, as `ledger verify` does.
+ */
 async function checkCheckpoints(
   sql: Pick<Sql, "get">,
   workspace: NamedWorkspace,
@@ -218,7 +220,7 @@ async function checkCheckpoints(
   const stored = row?.stored ?? 0;
   if (stored === count) return;
   const what = stored < count ? "checkpoints were removed" : "checkpoints were added";
-  throw ledgerChanged(workspace, `has ${stored} checkpoints, and ${count} were signed: ${what}`);
+  throw ledgerChanged(workspace, `has ${stored} checkpoints, but ${count} were signed: ${what}`);
 }
 
 /** @throws OperatorError */
@@ -229,10 +231,10 @@ function checkTogether(heads: LedgerHeads, node: NodeHead, stored: number): void
   }
   if (node.count === size && isEqual(node.root, root)) return;
   throw changed(
-    "the ledgers are not those that were signed together: the evidence of a workspace was put back to an earlier state, or its head was changed",
+    "the ledgers are not those that were signed together: the evidence of a workspace was restored to an earlier state, or its head was changed",
   );
 }
 
 function changed(what: string): OperatorError {
-  return new OperatorError(what, `${VERIFY_HINT}, and go on from a backup`);
+  return new OperatorError(what, `${VERIFY_HINT}, and restore a backup`);
 }

@@ -11,9 +11,9 @@ import type { RotationParts } from "./rotation.ts";
 export interface OpenLedgerParts extends OpenChainsParts {
   readonly config: LedgerConfig;
   readonly log: Log;
-  /** Told of each change that reading a ledger has found, once, for the metrics. */
+  /** Called once for each change found while reading a ledger, for the metrics. */
   noticed(kind: FaultKind): void;
-  /** Told of each checkpoint that was signed by count or by time. MUST NOT throw. */
+  /** Called with each checkpoint signed by count or by time. MUST NOT throw. */
   publish(checkpoint: {
     readonly workspaceId: number;
     readonly origin: string;
@@ -29,8 +29,8 @@ export interface OpenLedger extends OpenChains {
 }
 
 /**
- * The ledgers with what proves them: tree, key, checkpoints.
- * @throws OperatorError where the signing key is not there, and where a ledger does not end with what it has signed
+ * The ledgers and their evidence: tree, key and checkpoints.
+ * @throws OperatorError if the signing key is missing, or if a ledger does not end with what it has signed
  */
 export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   const { db, config, clock, log, workspaces, nameOf } = parts;
@@ -66,7 +66,7 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   return { ...chains, proofs: reporting(proofs, faults), faults, lists, rotation, checkpoints };
 }
 
-/** The same proofs. A store that was changed is reported when one of them finds it. */
+/** The same proofs, which also report a changed store when they find one. */
 function reporting(proofs: Proofs, faults: LedgerFaults): Proofs {
   async function reported<T>(workspaceId: number, proof: Promise<T>): Promise<T> {
     try {

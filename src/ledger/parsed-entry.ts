@@ -1,4 +1,4 @@
-/** Fields of an entry as its bytes have them. Their types are what this program writes, and are not checked. */
+/** Fields of an entry's bytes. The types are those that this program writes; they are not checked. */
 export interface ParsedEntry {
   readonly ts?: string;
   readonly phase?: string;
@@ -18,7 +18,10 @@ export interface ParsedEntry {
   readonly detail?: { readonly [name: string]: unknown };
 }
 
-/** Has no field if the bytes are not a JSON object: an early version may have signed what another program had stored. */
+/**
+ * Without fields if the bytes are not a JSON object: an early version may have signed what another program had
+ * stored.
+ */
 export function parsedEntry(bytes: string): ParsedEntry {
   try {
     const entry: unknown = JSON.parse(bytes);

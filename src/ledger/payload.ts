@@ -7,28 +7,31 @@ export const SALT_BYTES = 16;
 
 export interface SaltedHash {
   readonly salt: Uint8Array;
-  /** Hex of SHA-256 over the salt and the text's UTF-8 bytes. */
+  /** Hex of SHA-256 over the salt followed by the text's UTF-8 bytes. */
   readonly hash: string;
 }
 
-/** Without its salt, kept with the text and erased with it, a hash says nothing of a text that could be guessed. */
+/**
+ * The salt is kept with the text and erased with it. Without the salt, the hash reveals nothing, even of a text that
+ * could be guessed.
+ */
 export function saltedHash(text: string, random: RandomSource): SaltedHash {
   const salt = new Uint8Array(SALT_BYTES);
   random(salt);
   return { salt, hash: hashOf(salt, text) };
 }
 
-/** The hash that an entry shows of a text. */
+/** The hash of a text as shown in an entry. */
 export function hashOf(salt: Uint8Array, text: string): string {
   return new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex");
 }
 
-/** Whether a stored text, with the salt beside it, is the text that an entry has the hash of. */
+/** Whether a stored text, with its salt, is the one whose hash the entry contains. */
 export function isHashOf(hash: string | undefined, salt: Uint8Array, text: string): boolean {
   return hash === new Bun.CryptoHasher("sha256").update(salt).update(text).digest("hex");
 }
 
-/** A text of an entry, to be kept beside it. */
+/** A text that belongs to an entry and is kept beside it. */
 export interface Payload {
   readonly workspaceId: number;
   readonly seq: number;
@@ -39,7 +42,7 @@ export interface Payload {
   readonly now: number;
 }
 
-/** Rows in one statement where texts come in numbers. */
+/** Rows per statement if there are many texts. */
 const ROWS = 8;
 const COLUMNS = 6;
 

@@ -10,7 +10,7 @@ import { findEntry } from "./query.ts";
 import { TreeReader } from "./tiles.ts";
 import { TREE } from "./tree-hash.ts";
 
-/** The head of a workspace's tree, signed. */
+/** The signed head of a workspace's tree. */
 export interface SignedHead extends TreeHead {
   /** The C2SP signed note. */
   readonly note: string;
@@ -25,20 +25,22 @@ export interface InclusionProof {
 
 export interface ConsistencyProof {
   readonly consistency: readonly Uint8Array[];
-  /** Of the newer tree. */
+  /** The head of the newer tree. */
   readonly head: SignedHead;
 }
 
-/** What can be proven of the ledgers, signed at the moment it is asked for. All reads are of what is on disk. */
+/** Proofs about the ledgers, signed when they are requested. They are computed from what is on disk. */
 export interface Proofs {
   /**
-   * @param size of an earlier tree. Default: the tree of now.
-   * @throws LedgerChanged when the store has another tree than the one that was signed
+   * @param size Size of an earlier tree. Default: the current tree.
+   * @throws LedgerChanged if the stored tree is not the one that was signed
    */
   head(workspaceId: number, size?: number): Promise<SignedHead>;
-  /** Of an entry within the tree of now, or the earlier one of `size`; undefined where there is no such entry in it. */
+  /**
+   * Proves an entry in the current tree, or in the earlier one of `size`; undefined if that tree has no such entry.
+   */
   inclusion(workspaceId: number, seq: number, size?: number): Promise<InclusionProof | undefined>;
-  /** Undefined where there was no such pair of trees: `from` is past `to`, or `to` past the tree of now. */
+  /** Undefined if there is no such pair of trees: `from` is past `to`, or `to` is past the current size. */
   consistency(workspaceId: number, from: number, to?: number): Promise<ConsistencyProof | undefined>;
 }
 
@@ -83,8 +85,8 @@ export function createProofs({ db, heads, keys, nameOf }: ProofParts): Proofs {
 }
 
 /**
- * The head of an earlier tree. Its root is made of stored tiles, which anybody who writes the file could change: it counts
- * only if the signed tree begins with it.
+ * The head of an earlier tree. Its root is computed from stored tiles, which anyone who can write the file could
+ * change. So it counts only if the signed tree begins with it.
  * @throws LedgerChanged
  */
 export async function rootAt(tree: TreeReader, signed: TreeHead, size = signed.size): Promise<TreeHead> {
@@ -92,7 +94,7 @@ export async function rootAt(tree: TreeReader, signed: TreeHead, size = signed.s
   const head = { size, root: await tree.root(size) };
   const proof = size < signed.size ? await tree.hashesOf(consistencyRanges(size, signed.size)) : [];
   if (isConsistent(TREE, head, signed, proof)) return head;
-  throw new LedgerChanged(`the stored tree of ${size} entries is not the beginning of the signed one`);
+  throw new LedgerChanged(`the stored tree of ${size} entries is not the beginning of the signed tree`);
 }
 
 export function signHead(
@@ -104,7 +106,7 @@ export function signHead(
   return formatNote({ text, signatures: [keys.sign(workspace, text)] });
 }
 
-/** The size of the last checkpoint that is stored; -1 where there is none. */
+/** The size of the last stored checkpoint; -1 if there is none. */
 export async function lastCheckpointSize(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
   const row = await sql.get<{ size: number }>(
     "SELECT size FROM ledger_checkpoints WHERE workspace_id = $1 ORDER BY size DESC LIMIT 1",

@@ -1,12 +1,12 @@
 import type { Sql } from "../store/db.ts";
 import { INDEXED, indexKey, OVERSIGHT_KEY } from "./block-index.ts";
 
-/** Conditions on entries of one workspace; all that are given must hold. */
+/** Conditions on the entries of one workspace; all that are given must hold. */
 export interface EntryFilter {
   readonly agent?: string | undefined;
   /**
-   * RFC 3339 UTC with milliseconds. With `agent`: when the agent was made that is meant, which MUST be no later than `from`.
-   * Entries about earlier agents of its name do not match.
+   * RFC 3339 UTC with milliseconds. With `agent`: the time at which that agent was created, which MUST NOT be later
+   * than `from`. Entries about earlier agents of the same name do not match.
    */
   readonly agentSince?: string | undefined;
   readonly actor?: string | undefined;
@@ -16,22 +16,24 @@ export interface EntryFilter {
   readonly from?: string | undefined;
   /** RFC 3339 UTC with milliseconds, exclusive. */
   readonly to?: string | undefined;
-  /** Only those that name this task; null: a task that is not there, which no entry names. */
+  /** Only entries that name this task. Null means a task that does not exist, so nothing matches. */
   readonly task?: NamedTask | null | undefined;
-  /** Only those in which a person had a hand. */
+  /** Only entries that involved a person. */
   readonly oversight?: true | undefined;
 }
 
-/** What is known of a task whose entries are looked for. */
+/** What is known of the task whose entries are requested. */
 export interface NamedTask {
   readonly id: string;
-  /** Name of its agent. */
+  /** The name of the task's agent. */
   readonly agent: string;
-  /** Seq of the entry that dispatched it: no earlier one names it. What is said of it may come long after its end. */
+  /** Seq of the entry that dispatched the task; no earlier entry names it. Entries may name it long after its end. */
   readonly dispatchSeq: number;
 }
 
-/** Entries of these actions may name a task and no agent; all others that name a task name its agent as well. */
+/**
+ * Entries of these actions may name a task without naming an agent. All others that name a task also name its agent.
+ */
 const WITHOUT_AGENT = ["payload.erase", "task.cancel"] as const;
 
 export interface EntryPage {
@@ -39,13 +41,13 @@ export interface EntryPage {
   readonly limit: number;
   /** Entries strictly after this seq in the given order. */
   readonly after?: number | undefined;
-  /** How often it looks into the store at most. Default: `LOOK_LIMIT`. */
+  /** The most looks into the store. Default: `LOOK_LIMIT`. */
   readonly looks?: number;
 }
 
 export interface FoundEntries {
   readonly entries: readonly StoredEntry[];
-  /** Where to go on, as `after`; null: nothing is left to look at. */
+  /** Where to continue, as `after`; null if nothing is left to look at. */
   readonly next: number | null;
 }
 
@@ -56,12 +58,12 @@ export interface StoredEntry {
 }
 
 /**
- * Looks of one call: one reads some entries, or the index of half a million, or checks some blocks that were not checked
- * yet. A filter that matches little in a chain of many millions would hold the call for seconds.
+ * Looks per call. One look reads some entries, scans the index of half a million, or checks some unchecked blocks.
+ * Without a limit, a filter with few matches in a chain of many millions would hold the call for seconds.
  */
 const LOOK_LIMIT = 64;
 
-/** A page of what looks bring, in order: `limit` at most, and where to go on. */
+/** Collects looks into one page, in order: at most `limit` entries, and where to continue. */
 export async function collectPage(
   looks: AsyncIterable<Look>,
   page: EntryPage,
@@ -88,12 +90,12 @@ export async function collectPage(
 
 export interface Look {
   readonly entries: readonly StoredEntry[];
-  /** Everything up to here was looked at. */
+  /** The last seq looked at. */
   readonly reached: number;
   readonly isLast: boolean;
 }
 
-/** The sets of keys one of which an entry has that matches, whole. None: the index says nothing of it. */
+/** Sets of keys: a matching entry has all keys of at least one set. No sets if the index cannot narrow the filter. */
 export function waysOf(filter: EntryFilter): (readonly string[])[] {
   const keys = keysOf(filter);
   if (!filter.task) return keys.length === 0 ? [] : [keys];
@@ -114,8 +116,8 @@ function keysOf(filter: EntryFilter): string[] {
 }
 
 /**
- * A field of an entry, as SQL. Null if the bytes are no JSON: SQLite would refuse the whole query otherwise. The check costs 1 µs
- * an entry.
+ * SQL for a field of an entry. Null if the bytes are not JSON; without that check, which costs 1 µs per entry, SQLite
+ * would fail the whole query.
  */
 export function entryField(bytes: string, field: string): string {
   return `CASE WHEN json_valid(${bytes}) THEN ${bytes}->>'${field}' END`;
@@ -132,7 +134,7 @@ export async function findEntry(
   ]);
 }
 
-/** Entries of a workspace: the size of its tree. */
+/** Number of a workspace's entries: the size of its tree. */
 export async function ledgerSize(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
   const row = await sql.get<{ seq: number }>(
     "SELECT seq FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",

@@ -14,19 +14,20 @@ export interface RotationParts {
   readonly heads: LedgerHeads;
   readonly keys: LedgerKeys;
   readonly clock: Clock;
-  /** All of them: they share the key. */
+  /** All workspaces, since they share the key. */
   workspaces(): readonly { readonly id: number; readonly name: string }[];
-  /** Told of each checkpoint that both keys have signed, once it is stored. */
+  /** Called with each checkpoint that both keys have signed, once it is stored. */
   signed(workspaceId: number, head: SignedHead): void;
 }
 
 const ACTION = "ledger.rotate_key";
 
 /**
- * Changes the signing key. Each ledger gets an entry that names both keys, and a checkpoint over it that both have signed: who
- * trusts the old key can go on to the new one from there. All of it is one transaction, and the old key is gone after it.
+ * Changes the signing key. Each ledger gets an entry that names both keys, and a checkpoint over it signed by both,
+ * so whoever trusts the old key can trust the new one from there. All of it is one transaction, after which the old
+ * key is discarded.
  *
- * @param origin of the entries: who asked for it
+ * @param origin Who requested the change, for the entries
  */
 export async function rotateKey(
   { ledger, heads, keys, clock, workspaces, signed }: RotationParts,
@@ -50,7 +51,7 @@ export async function rotateKey(
   });
 }
 
-/** Puts a new key in the place of the lost one, and records it: nothing but this entry speaks for the new one. */
+/** Replaces the lost key with a new one and records it. Only this entry supports the new key. */
 export async function replaceLostKey(
   tx: Tx,
   { ledger, keys, workspaces }: Pick<RotationParts, "ledger" | "keys" | "workspaces">,

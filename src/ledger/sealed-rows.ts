@@ -12,25 +12,28 @@ export interface SealedRowsParts {
   readonly key: Pick<SecretKey, "markSealed">;
   readonly log: Log;
   workspaces(): readonly { readonly id: number }[];
-  /** Told of each row whose seal does not fit, once, for the metrics. */
+  /** Called once for each row whose seal does not fit, for the metrics. */
   noticed(kind: "row_changed"): void;
 }
 
 /**
- * Records that the rows of an older data directory, or of one whose key was lost, were sealed as they were found; and names every
- * row whose seal does not fit, from now on: in the log, in the metrics, and in its workspace's ledger (`store.row_changed`).
+ * Records that the rows of an older data directory, or of one whose key was lost, were sealed as they were found.
+ * From then on reports every row whose seal does not fit: in the log, in the metrics and in its workspace's ledger
+ * (`store.row_changed`).
  *
- * The entry names the row and nobody else. What the row says of actors and agents may be made up.
+ * The entry names only the row, because the actors and agents in the row may be made up.
  */
 export async function openSealedRows(parts: SealedRowsParts): Promise<void> {
   const { db, ledger, log, noticed } = parts;
   db.seals.onBroken(({ table, row, workspaceId }: BrokenSeal) => {
     noticed("row_changed");
-    log.error("a row of the database is not as this server has written it; it is ignored", { table, row });
+    log.error("a row of the database was changed by another program; it is ignored", { table, row });
     if (workspaceId === null || !parts.workspaces().some(({ id }) => id === workspaceId)) return;
     ledger
       .record(workspaceId, { ...draft("store.row_changed", "failed"), detail: { table, row } })
-      .catch((error: unknown) => log.warn("a changed row was only logged", { table, row, error }));
+      .catch((error: unknown) =>
+        log.warn("a changed row was logged but could not be recorded", { table, row, error }),
+      );
   });
   await recordSealing(parts);
   markSealed(parts);
@@ -52,7 +55,7 @@ async function recordSealing({ db, ledger, workspaces }: SealedRowsParts): Promi
   });
 }
 
-/** A key file that is mounted read-only cannot be marked. The seals are on disk by then, so the start goes on. */
+/** A key file mounted read-only cannot be marked. The seals are on disk already, so the start continues. */
 function markSealed({ key, log }: SealedRowsParts): void {
   try {
     key.markSealed();

@@ -6,8 +6,8 @@ import type { RandomSource } from "../base/ids.ts";
 import { makeKeyFile, readKeyFile, replaceKeyFile, syncDirectory } from "../store/key-file.ts";
 
 /**
- * What the key has signed, as its file says: nothing yet, the head of each ledger by itself (schema 13 to 15), or the node's
- * head over all of them. Each of them signs more than the one before.
+ * What the key has signed, as marked in its file: nothing yet, the head of each ledger individually (schema 13 to
+ * 15), or the node's head over all of them. Each one covers more than the one before.
  */
 export const KEY_USES = ["none", "ledger_heads", "node_head"] as const;
 export type KeyUse = (typeof KEY_USES)[number];
@@ -18,18 +18,19 @@ export interface SigningKey {
 }
 
 /**
- * Stand before the key once it has signed heads (RFC 7468 allows text there). Whoever can write the database and not this
- * file cannot take them away, and so cannot pass forged entries for those of a version that signed less.
+ * Lines placed before the key once it has signed heads (RFC 7468 allows text there). An attacker who can write the
+ * database, but not this file, cannot remove them. So forged entries cannot pass for those of a version that signed
+ * less.
  */
 const LEDGER_HEADS = "This key signs the head of each ledger in each commit.\n";
 const NODE_HEAD = "It signs all heads together.\n";
 const SEED_BYTES = 32;
-/** PKCS #8 of an Ed25519 key, up to its seed (RFC 8410). */
+/** The PKCS #8 encoding of an Ed25519 key, up to its seed (RFC 8410). */
 const PKCS8_HEAD = Buffer.from("302e020100300506032b657004220420", "hex");
 const UNREADABLE_HINT =
-  "put the backup of it back; if there is none, remove the file, and run `gatehouse ledger rotate-key --lost`";
+  "restore it from a backup; if there is none, remove the file and run `gatehouse ledger rotate-key --lost`";
 
-/** `ledger.key` of a data directory, and the key that is to take its place. */
+/** The `ledger.key` file of a data directory, and the file of the key that is to replace it. */
 export class SigningKeyFile {
   readonly path: string;
 
@@ -41,13 +42,13 @@ export class SigningKeyFile {
     return `${this.path}.next`;
   }
 
-  /** Undefined when there is no file. @throws OperatorError when it cannot be used */
+  /** Undefined if there is no file. @throws OperatorError if it cannot be used */
   read(): SigningKey | undefined {
     return readKeyFile(this.path, parseKey, UNREADABLE_HINT);
   }
 
   /**
-   * The key if it is the one that is given by its public key. Finishes a replacement that was committed before its process
+   * The key in the file if it has this public key. Completes a replacement that was committed before its process
    * died.
    */
   readInForce(publicKey: Uint8Array): SigningKey | undefined {
@@ -58,31 +59,34 @@ export class SigningKeyFile {
     return isInForce(file) ? file : undefined;
   }
 
-  /** Makes the first key. @throws OperatorError */
+  /** Creates the first key. @throws OperatorError */
   make(random: RandomSource): SigningKey {
     return makeKey(this.path, random, "none");
   }
 
-  /** Makes the key that is to take the place of this one. @throws OperatorError */
+  /** Creates the key that is to replace this one. @throws OperatorError */
   makeNext(random: RandomSource, use: KeyUse): SigningKey {
-    // Left by a replacement that was not committed.
+    // May be left from a replacement that was not committed.
     rmSync(this.#nextPath, { force: true });
     return makeKey(this.#nextPath, random, use);
   }
 
-  /** Puts the next key in the place of this one. MUST come once the database has it. */
+  /** Replaces this key with the next one. MUST run once the database contains the next one. */
   takeNext(): void {
     renameSync(this.#nextPath, this.path);
     syncDirectory(dirname(this.path));
   }
 
-  /** @throws OperatorError when the file cannot be written */
+  /** @throws OperatorError if the file cannot be written */
   mark(key: KeyObject, use: KeyUse): void {
     replaceKeyFile(this.path, contentOf({ key, use }));
   }
 }
 
-/** What the key file of a data directory says that it has signed; null when there is no file that this user can read. */
+/**
+ * What the key of a data directory has signed, according to its file; null if there is no file that this user can
+ * read.
+ */
 export function readKeyUse(directory: string): KeyUse | null {
   try {
     return readKeyFile(new SigningKeyFile(directory).path, useOf, UNREADABLE_HINT) ?? null;
@@ -119,7 +123,7 @@ function useOf(content: string): KeyUse {
   return content.startsWith(LEDGER_HEADS) ? "ledger_heads" : "none";
 }
 
-/** The last 32 bytes of its SubjectPublicKeyInfo (RFC 8410). */
+/** The last 32 bytes of the key's SubjectPublicKeyInfo (RFC 8410). */
 export function publicBytes(key: KeyObject): Uint8Array {
   return createPublicKey(key).export({ format: "der", type: "spki" }).subarray(-SEED_BYTES);
 }

@@ -17,9 +17,9 @@ export interface NamedWorkspace {
 }
 
 export const VERIFY_HINT =
-  "keep a copy of this data directory, see what was changed (gatehouse ledger verify --data DIR)";
+  "keep a copy of this data directory, find out what was changed (gatehouse ledger verify --data DIR)";
 
-/** Of a ledger from before heads were signed. */
+/** The end of a ledger that predates signed heads. */
 export async function unsignedEnd(db: Db, workspaceId: number): Promise<LedgerEnd> {
   let checkpoints: CheckpointSeries = NO_CHECKPOINTS;
   for (let after = -1; ; ) {
@@ -34,7 +34,7 @@ export async function unsignedEnd(db: Db, workspaceId: number): Promise<LedgerEn
   }
 }
 
-/** As tiles, and the entries behind the last of them, say it. @throws OperatorError */
+/** The end according to the tiles and the entries after the last tile. @throws OperatorError */
 export async function endOf(
   db: Db,
   workspace: NamedWorkspace,
@@ -59,7 +59,10 @@ export async function endOf(
   }
 }
 
-/** The entries behind the last tile, and the last one in any case: what follows takes its time from it. */
+/**
+ * Checks the entries after the last tile, and always the last entry, because the next one takes its minimum time from
+ * it.
+ */
 async function checkLastBlock(db: Db, workspace: NamedWorkspace, size: number): Promise<void> {
   const first = Math.floor((size - 1) / TILE_WIDTH) * TILE_WIDTH + 1;
   const after = size % TILE_WIDTH === 0 ? size - 1 : first - 1;
@@ -69,14 +72,14 @@ async function checkLastBlock(db: Db, workspace: NamedWorkspace, size: number): 
   );
   for (const { seq, leaf, bytes } of rows) {
     if (!isEqual(leaf, leafHash(bytes)))
-      throw ledgerChanged(workspace, `has another entry ${seq} than was signed`);
+      throw ledgerChanged(workspace, `has an entry ${seq} that is not the one that was signed`);
   }
 }
 
-/** A ledger that does not end with what was signed. */
+/** The error for a ledger that does not end with what was signed. */
 export function ledgerChanged({ name }: NamedWorkspace, what: string): OperatorError {
   return new OperatorError(
     `the ledger of workspace ${JSON.stringify(name)} ${what}`,
-    `${VERIFY_HINT}, and go on from a backup`,
+    `${VERIFY_HINT}, and restore a backup`,
   );
 }

@@ -5,14 +5,17 @@ import { nodesOf, type Range, type TreeNode } from "./proof/ranges.ts";
 import { foldRight } from "./proof/tree.ts";
 import { rootOfComplete, TREE } from "./tree-hash.ts";
 
-/** Hashes side by side in a tile: 8 levels of the tree, as in C2SP's tlog-tiles. Also the entries of a block of the index. */
+/**
+ * Number of hashes in a tile: 8 levels of the tree, as in C2SP's tlog-tiles. Also the number of entries in a block of
+ * the index.
+ */
 export const TILE_WIDTH = 256;
 const TILE_LEVELS = 8;
 
 /**
- * Makes the tiles, and the index, of the entries that have become complete blocks between two sizes of a workspace's
- * ledger. MUST come in the transaction that appends them, after it has, and with no block left out before.
- * @throws StoreUnavailable where the tiles before it, or the entries, are none that this program wrote
+ * Creates the tiles and the index for the blocks that were completed between two sizes of a workspace's ledger. MUST
+ * run in the transaction that appends the entries, after they are appended, and without skipping a block.
+ * @throws StoreUnavailable if this program did not write the previous tiles or the entries
  */
 export async function completeTiles(
   tx: Tx,
@@ -27,7 +30,9 @@ export async function completeTiles(
     );
     const hashes = joined(rows.map(({ leaf }) => leaf));
     if (rows.length !== TILE_WIDTH || rows.some(({ leaf }) => leaf.length !== HASH_BYTES)) {
-      throw new StoreUnavailable(`tile 0/${tile} of the ledger's tree is of entries that are not all ours`);
+      throw new StoreUnavailable(
+        `tile 0/${tile} of the ledger's tree includes entries that this program did not write`,
+      );
     }
     await tx.run(INSERT, [workspaceId, 0, tile, hashes]);
     await indexBlock(tx, workspaceId, tile, rows);
@@ -38,7 +43,7 @@ export async function completeTiles(
 const INSERT = "INSERT INTO ledger_tiles (workspace_id, level, tile, hashes) VALUES ($1, $2, $3, $4)";
 const GROW = "UPDATE ledger_tiles SET hashes = $4 WHERE workspace_id = $1 AND level = $2 AND tile = $3";
 
-/** Puts the root of a tile that has become complete into the tile above. */
+/** Adds the root of a complete tile to the tile above. */
 async function carry(
   tx: Tx,
   workspaceId: number,
@@ -48,14 +53,14 @@ async function carry(
   const place = index % TILE_WIDTH;
   const known = place === 0 ? new Uint8Array(0) : await readTile(tx, workspaceId, level, tile);
   if (known?.length !== place * HASH_BYTES)
-    throw new StoreUnavailable(`tile ${level}/${tile} of the ledger's tree is not whole`);
+    throw new StoreUnavailable(`tile ${level}/${tile} of the ledger's tree is incomplete`);
   const hashes = joined([known, hash]);
   await tx.run(place === 0 ? INSERT : GROW, [workspaceId, level, tile, hashes]);
   if (place === TILE_WIDTH - 1)
     await carry(tx, workspaceId, { level: level + 1, index: tile, hash: rootOfComplete(hashes) });
 }
 
-/** How many entries of a workspace have tiles and index: a multiple of 256. */
+/** How many of a workspace's entries have tiles and an index: a multiple of 256. */
 export async function tiledSize(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
   const row = await sql.get<{ tile: number }>(
     "SELECT tile FROM ledger_tiles WHERE workspace_id = $1 AND level = 0 ORDER BY tile DESC LIMIT 1",
@@ -64,7 +69,7 @@ export async function tiledSize(sql: Pick<Sql, "get">, workspaceId: number): Pro
   return row === undefined ? 0 : (row.tile + 1) * TILE_WIDTH;
 }
 
-/** The hashes of a workspace's tree. One reader keeps the tiles that it has read: it is for one question. */
+/** The hashes of a workspace's tree. A reader caches the tiles it has read, so use one per request. */
 export class TreeReader {
   readonly #sql: Pick<Sql, "all" | "get">;
   readonly #workspaceId: number;
@@ -75,7 +80,7 @@ export class TreeReader {
     this.#workspaceId = workspaceId;
   }
 
-  /** The root of the tree as it was with so many leaves. */
+  /** The root of the tree when it had `size` leaves. */
   async root(size: number): Promise<Uint8Array> {
     return size === 0 ? TREE.empty() : this.hashOf({ start: 0, end: size });
   }
@@ -84,14 +89,14 @@ export class TreeReader {
     return Promise.all(ranges.map((range) => this.hashOf(range)));
   }
 
-  /** @throws Error where the range goes past the tree's end */
+  /** @throws Error if the range extends past the end of the tree */
   async hashOf(range: Range): Promise<Uint8Array> {
     const hash = foldRight(TREE, await this.subtreesOf(range));
     if (hash === undefined) throw new Error("an empty range has no hash");
     return hash;
   }
 
-  /** Of the complete subtrees that make up a range, from left to right. */
+  /** The hashes of the complete subtrees that make up a range, from left to right. */
   subtreesOf(range: Range): Promise<Uint8Array[]> {
     return Promise.all(nodesOf(range).map((node) => this.#node(node)));
   }
@@ -104,7 +109,7 @@ export class TreeReader {
     const hashes = await this.#tile(tileLevel, tile);
     const start = (first % TILE_WIDTH) * HASH_BYTES;
     const end = start + width * HASH_BYTES;
-    if (hashes.length < end) throw new Error(`tile ${tileLevel}/${tile} of the ledger's tree is not whole`);
+    if (hashes.length < end) throw new Error(`tile ${tileLevel}/${tile} of the ledger's tree is incomplete`);
     return rootOfComplete(hashes.subarray(start, end));
   }
 
@@ -120,7 +125,7 @@ export class TreeReader {
   async #readTile(level: number, tile: number): Promise<Uint8Array> {
     const stored = await readTile(this.#sql, this.#workspaceId, level, tile);
     if (stored || level > 0) return stored ?? new Uint8Array(0);
-    // The last entries are in no tile yet.
+    // The last entries have no tile yet.
     const rows = await this.#sql.all<{ leaf: Uint8Array }>(
       "SELECT leaf FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq",
       [this.#workspaceId, tile * TILE_WIDTH, (tile + 1) * TILE_WIDTH],

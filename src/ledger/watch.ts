@@ -7,9 +7,9 @@ import type { Ledger } from "./ledger.ts";
 import { ledgerSize } from "./query.ts";
 
 const LOOK_MS = 1_000;
-/** Ledgers that are told at once, and share a commit: some 2 ms. */
+/** Ledgers that record an event at once and share a commit: about 2 ms. */
 const LEDGERS_AT_ONCE = 64;
-/** Events that may wait for a store that cannot be written. What is seen past that is in the log and the metrics alone. */
+/** The most events queued while the store cannot be written. Further ones appear only in the log and the metrics. */
 const PENDING_LIMIT = 1_000;
 
 export interface LedgerWatchParts {
@@ -18,13 +18,13 @@ export interface LedgerWatchParts {
   readonly heads: Pick<LedgerHeads, "committed">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Each of them is told. */
+  /** Each of these workspaces records the event. */
   workspaceIds(): readonly number[];
-  /** Told of each event once, for the metrics. */
+  /** Called once for each event, for the metrics. */
   noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
 }
 
-/** An event, and the ledgers that do not hold it yet. */
+/** An event, and the ledgers that have not recorded it yet. */
 interface Pending {
   readonly disturbance: Disturbance;
   readonly noticedAt: number;
@@ -32,12 +32,13 @@ interface Pending {
 }
 
 /**
- * Sees what others do to the store while this process has it, and records it in the ledger of every workspace: that
- * somebody else has written to it (`ledger.foreign_write`), and that its file was moved, replaced or deleted
- * (`ledger.file_moved`). Looks once a second; each event is recorded once.
+ * Detects what other programs do to the store while this process has it open, and records it in the ledger of every
+ * workspace: writes (`ledger.foreign_write`), and files moved, replaced or deleted (`ledger.file_moved`). Looks once
+ * a second; each event is recorded once.
  *
- * Behind an entry that somebody else has put into a ledger nothing is ever appended, since its head would sign that entry:
- * the ledger refuses all calls until it is mended. That is in the log, in the metrics, and in `continued`.
+ * If another program appends an entry to a ledger, nothing is ever appended after it, since the ledger's head would
+ * then sign that entry. The ledger refuses all calls until it is repaired. This is reported in the log, in the
+ * metrics and in `continued`.
  */
 export class LedgerWatch {
   readonly #parts: LedgerWatchParts;
@@ -50,7 +51,7 @@ export class LedgerWatch {
     this.#parts = parts;
   }
 
-  /** Workspaces whose ledger somebody else has continued: nothing can be recorded in them. */
+  /** Workspaces whose ledger another program has appended to. Nothing can be recorded in them. */
   get continued(): ReadonlySet<number> {
     return this.#continued;
   }
@@ -59,14 +60,14 @@ export class LedgerWatch {
     this.#end = every(this.#parts.clock, LOOK_MS, () => void this.look());
   }
 
-  /** Looks a last time. What cannot be written then is in the log alone. */
+  /** Looks a last time. What cannot be written then appears only in the log. */
   async stop(): Promise<void> {
     this.#end();
     await this.#looking;
     await this.look();
   }
 
-  /** Looks now, unless somebody does. Never throws. */
+  /** Looks now, or waits for a look in progress. Never throws. */
   async look(): Promise<void> {
     this.#looking ??= this.#lookAndRecord().finally(() => {
       this.#looking = null;
@@ -86,16 +87,16 @@ export class LedgerWatch {
       await this.#record();
     } catch (error) {
       if (!(error instanceof StoreUnavailable))
-        log.error("what happened to the store is not recorded", { error });
+        log.error("a change to the store could not be recorded", { error });
       else if (found.length > 0)
-        log.warn("what happened to the store will be recorded once it can be", { error });
+        log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
     if (!found.some(({ kind }) => kind === "file_moved")) return;
     try {
-      // A file that was moved without its log would hold none of what was written last.
+      // Without this, a file moved without its write-ahead log would lack the latest writes.
       await db.forget();
     } catch (error) {
-      log.warn("the log cannot be written back into the file that was moved", { error });
+      log.warn("the write-ahead log cannot be written back into the moved file", { error });
     }
   }
 
@@ -106,7 +107,7 @@ export class LedgerWatch {
     if (disturbance.kind === "foreign_write") {
       log.error("another program or connection has written to the database", rest);
     } else if (disturbance.change === "returned") {
-      log.warn("a file of the store is in its place again; calls are taken", rest);
+      log.warn("a file of the store is back in its place; calls are accepted again", rest);
     } else {
       log.error("a file of the store is not in its place; calls are refused until it is", rest);
     }
@@ -125,26 +126,26 @@ export class LedgerWatch {
         this.#continued.add(workspace);
         noticed("foreign_entry");
         log.error(
-          "another program has put entries behind a ledger, which its key has not signed: nothing more can be recorded in it. Keep a copy of the data directory, see `gatehouse ledger verify`, and go on from a backup",
+          "another program has appended entries to a ledger that its key has not signed: nothing more can be recorded in it. Keep a copy of the data directory, run `gatehouse ledger verify`, and restore a backup",
           { workspace, signed: size, stored },
         );
       }
     }
   }
 
-  /** @throws StoreUnavailable when none of the ledgers takes an entry */
+  /** @throws StoreUnavailable if no ledger accepts an entry */
   async #record(): Promise<void> {
     const refused = new Set<number>();
     for (const pending of [...this.#pending]) {
       const draft = draftOf(pending, this.#parts.clock.now());
-      // What a ledger has refused it is told first the next time, so that events stay in their order.
+      // Ledgers that refused an earlier event are skipped, so each ledger records its events in order.
       const asked = pending.left.filter((workspaceId) => !refused.has(workspaceId));
       for (let at = 0; at < asked.length; at += LEDGERS_AT_ONCE) {
         const failed = await this.#tell(asked.slice(at, at + LEDGERS_AT_ONCE), draft);
         for (const workspaceId of failed) refused.add(workspaceId);
       }
       pending.left = pending.left.filter((workspaceId) => refused.has(workspaceId));
-      if (this.#isUnavailable(refused)) throw new StoreUnavailable("no ledger takes an entry");
+      if (this.#isUnavailable(refused)) throw new StoreUnavailable("no ledger accepts an entry");
     }
     this.#pending = this.#pending.filter(({ left }) => left.length > 0);
   }
@@ -153,7 +154,7 @@ export class LedgerWatch {
     return this.#parts.workspaceIds().every((workspaceId) => refused.has(workspaceId));
   }
 
-  /** @returns those that have refused it */
+  /** @returns the ledgers that refused it */
   async #tell(workspaceIds: readonly number[], draft: Draft): Promise<readonly number[]> {
     const { db, ledger } = this.#parts;
     const results = await Promise.allSettled(

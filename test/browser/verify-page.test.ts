@@ -79,7 +79,7 @@ describe("verify.html, opened from a file with no network", () => {
   test("sees that a bundle holds, and asks for nothing", async () => {
     const { requests, complaints, shown } = await check("good", await bench.zip());
     expect(shown).toMatchObject({ verdict: "holds", title: "Holds", findings: [] });
-    expect(shown.facts).toContain("it lies in the bundle itself");
+    expect(shown.facts).toContain("taken from the bundle itself");
     expect(shown.facts).toContain(bundle.text("manifest.json").match(/"root": "(\w+)"/)?.[1] ?? "no root");
     expect(requests).toEqual([pathToFileURL(join(folder.path, "verify.html")).href]);
     expect(complaints).toEqual([]);
@@ -89,7 +89,7 @@ describe("verify.html, opened from a file with no network", () => {
     const given = { key, checkpoint: `\r\n${bundle.text("checkpoint.txt").replaceAll("\n", "\r\n")}` };
     const { shown } = await check("given", bundle, given);
     expect(shown).toMatchObject({ verdict: "holds", findings: [] });
-    expect(shown.facts).toContain("the one that you gave");
+    expect(shown.facts).toContain("the one that you supplied");
     expect(shown.facts).toContain("1 agree");
   });
 
@@ -149,7 +149,7 @@ describe("verify.html, opened from a file with no network", () => {
 
   test("warns that it is as honest as who gave it, and names the independent way", async () => {
     const { page } = await open("verify.html");
-    for (const words of ["as honest as whoever gave it to you", "gatehouse ledger verify --bundle"]) {
+    for (const words of ["as trustworthy as whoever gave it to you", "gatehouse ledger verify --bundle"]) {
       await page.getByText(words).waitFor();
     }
   });

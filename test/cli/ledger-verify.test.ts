@@ -249,5 +249,5 @@ test("a directory in which a task was run, with a server that went on its own", 
   expect(await server.end("SIGTERM")).toBe(0);
   const ran = await verify("--data", data);
   expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
-  expect(ran.stdout).toMatch(/Texts +\d+ there, 0 erased by a record/);
+  expect(ran.stdout).toMatch(/Texts +\d+ present, 0 erased on record/);
 });

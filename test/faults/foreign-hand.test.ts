@@ -167,7 +167,7 @@ test("a database that was deleted takes no call, and is missed by the restart", 
   expect((await gateway.call("POST", "/v1/agents/plain/stop")).body.status).toBe("stopped");
   await gateway.gateway.stop();
   await expect(open()).rejects.toThrow(
-    "there is no ledger, though the key of this data directory has signed one",
+    "there is no ledger, although the key of this data directory has signed one",
   );
   // To begin again is a decision: the key and what the refused start has made are moved away.
   for (const name of ["ledger.key", "gatehouse.db", "gatehouse.db-wal", "gatehouse.db-shm"]) {

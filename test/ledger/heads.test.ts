@@ -84,7 +84,7 @@ describe("a start refuses", () => {
         appendForged(v);
         v.signHead(signAs(STRANGER));
       },
-      /the head of all ledgers is not signed by/,
+      /the head of all ledgers is not signed with/,
     ],
     [
       "one, and the head is gone",
@@ -102,7 +102,7 @@ describe("a start refuses", () => {
         v.run("DELETE FROM ledger_node_heads");
         v.run("INSERT INTO meta (key, value) VALUES ('ledger_heads', 'unsigned')");
       },
-      /the signed head of the ledgers is not stored, though the key/,
+      /the signed head of the ledgers is missing, although the key/,
     ],
     [
       "one, and the database says that it is older than heads",
@@ -116,7 +116,7 @@ describe("a start refuses", () => {
         v.run("ALTER TABLE schedules DROP COLUMN agent_id");
         v.run(`PRAGMA user_version = ${BEFORE_HEADS}`);
       },
-      /the signed head of the ledgers is not stored, though the key|cannot be opened|cannot be upgraded/,
+      /the signed head of the ledgers is missing, although the key|cannot be opened|cannot be upgraded/,
     ],
     [
       "one, and the keys are gone, as in a directory that nobody has started on",
@@ -126,7 +126,7 @@ describe("a start refuses", () => {
         v.run("DELETE FROM ledger_node_heads");
         v.run("DELETE FROM ledger_keys");
       },
-      /the signed head of the ledgers is not stored, though the key/,
+      /the signed head of the ledgers is missing, although the key/,
     ],
     [
       "the last entry made anew",
@@ -135,7 +135,7 @@ describe("a start refuses", () => {
           v.set(v.rows().length, { bytes: v.forged(v.rows().length) });
           v.rechain(v.rows().length);
         }),
-      /is not the one that was signed/,
+      /entries are not those that were signed/,
     ],
     [
       "the last entry's bytes changed, from which the next one takes its time",
@@ -144,7 +144,7 @@ describe("a start refuses", () => {
           const { seq, bytes } = v.row(v.rows().length);
           v.set(seq, { bytes: bytes.replace(/"ts":"2/, '"ts":"9') });
         }),
-      /has another entry \d+ than was signed/,
+      /has an entry \d+ that is not the one that was signed/,
     ],
     [
       "a ledger made anew in its midst, with its tiles",
@@ -156,12 +156,12 @@ describe("a start refuses", () => {
         });
         await v.rebuild();
       },
-      /is not the one that was signed/,
+      /entries are not those that were signed/,
     ],
     [
       "a ledger that was cut",
       (v) => v.unguarded(() => cut(v, v.checkpointAt(500))),
-      /has \d+ entries, and \d+ were signed/,
+      /has \d+ entries, but \d+ were signed/,
     ],
     [
       "one that was cut to an older checkpoint, which is put in the head's place",
@@ -170,7 +170,7 @@ describe("a start refuses", () => {
         v.setHead(v.checkpoint(size));
         v.unguarded(() => cut(v, size));
       },
-      /a head that is not good/,
+      /an invalid head/,
     ],
     [
       "a workspace without entries, of which there were some",
@@ -184,7 +184,7 @@ describe("a start refuses", () => {
     [
       "a former key that was slipped in, which the server would name to its clients",
       (v) => v.run("INSERT INTO ledger_keys VALUES (0, ?, 0, 1)", STRANGER.publicKey),
-      /was signed when other keys were stored/,
+      /was signed when different keys were stored/,
     ],
     ["the head of another workspace", (v) => v.setHead(v.head(2)), /"default" has the head of gatehouse/],
     [
@@ -203,7 +203,7 @@ describe("a start refuses", () => {
         v.run("DELETE FROM ledger_node_heads");
         appendForged(v);
       },
-      /the signed head of the ledgers is not stored, though the key/,
+      /the signed head of the ledgers is missing, although the key/,
     ],
     [
       "a workspace that was removed, with all that it had but its head",
@@ -249,7 +249,7 @@ describe("a start refuses", () => {
         v.unguarded(() =>
           v.run("DELETE FROM ledger_checkpoints WHERE workspace_id = 1 AND size = ?", v.checkpointAt(200)),
         ),
-      /has \d+ checkpoints, and \d+ were signed: checkpoints were removed/,
+      /has \d+ checkpoints, but \d+ were signed: checkpoints were removed/,
     ],
     [
       "an entry far behind the last one, past what numbers hold exactly",
@@ -259,7 +259,7 @@ describe("a start refuses", () => {
             "INSERT INTO ledger SELECT workspace_id, 9007199254740993, prev, leaf, bytes FROM ledger WHERE workspace_id = 1 AND seq = 1",
           ),
         ),
-      /unsigned tail: entries behind entry \d+ were put there/,
+      /unsigned tail: entries after entry \d+ were added/,
     ],
     [
       "the keys' rows removed, which the key file could bring back",
@@ -294,7 +294,7 @@ describe("a start refuses", () => {
     expect(failed).toMatchObject({ exitCode: 1, message: expect.stringMatching(message) });
     const after = contentOf(copy.path);
     // A migration that was to be done again has made its table; the first start's keys are no signature.
-    if (!message.source.includes("is not stored")) expect(after).toEqual(before);
+    if (!message.source.includes("is missing, although")) expect(after).toEqual(before);
     expect((await verify(copy.path)).verdict).not.toBe("holds");
   });
 
@@ -434,7 +434,7 @@ describe("the head", () => {
     await first.stop();
     await (await start()).stop();
     rmSync(join(directory.path, "ledger.key"));
-    await expect(start()).rejects.toThrow(/ledger\.key is not there/);
+    await expect(start()).rejects.toThrow(/ledger\.key is missing/);
     const replaced = await startGateway({ dataDir: directory.path, replaceLostLedgerKey: true });
     await read(replaced);
     const key = (await replaced.call("GET", "/v1/ledger/key")).body.vkey as string;
@@ -479,11 +479,11 @@ describe("the head", () => {
     await gateway.stop();
     remove();
     await expect(start()).rejects.toThrow(
-      "there is no ledger, though the key of this data directory has signed one",
+      "there is no ledger, although the key of this data directory has signed one",
     );
     // What the refused start has made of it is no ledger either.
     await expect(start()).rejects.toThrow(
-      "there is no ledger, though the key of this data directory has signed one",
+      "there is no ledger, although the key of this data directory has signed one",
     );
     rmSync(join(directory.path, "ledger.key"));
     rmSync(path);

@@ -63,7 +63,7 @@ describe("a key that can't be used is refused", () => {
   test("gone, when ledgers were signed with it", async () => {
     await open();
     rmSync(file());
-    await expect(open()).rejects.toThrow(/ledger\.key is not there/);
+    await expect(open()).rejects.toThrow(/ledger\.key is missing/);
     expect(existsSync(file())).toBe(false);
   });
 
@@ -75,7 +75,7 @@ describe("a key that can't be used is refused", () => {
     writeFileSync(file(), readFileSync(join(other.path, "ledger.key")), { mode: 0o600 });
     await foreign.close();
     other.remove();
-    await expect(open()).rejects.toThrow(/is not the one that the database says is in force/);
+    await expect(open()).rejects.toThrow(/is not the one in force according to the database/);
   });
 
   test.each([
@@ -204,7 +204,7 @@ describe("a lost key", () => {
     const before = (await open()).verifierKeys("default").current;
     rmSync(file());
     await replacing();
-    await expect(open()).rejects.toThrow(/ledger\.key is not there/);
+    await expect(open()).rejects.toThrow(/ledger\.key is missing/);
     const keys = await replacing();
     await db.tx((tx) => keys.replaceLost(tx));
     expect((await open()).verifierKeys("default").former).toEqual([before]);

@@ -61,9 +61,9 @@ describe("a tree can't be read", () => {
   test("past its end, nor in an empty range", async () => {
     await record(1, 0, 300);
     const tree = new TreeReader(bench.db, 1);
-    await expect(tree.root(301)).rejects.toThrow("not whole");
-    await expect(tree.root(100_000)).rejects.toThrow("not whole");
-    await expect(tree.hashOf({ start: 299, end: 301 })).rejects.toThrow("not whole");
+    await expect(tree.root(301)).rejects.toThrow("incomplete");
+    await expect(tree.root(100_000)).rejects.toThrow("incomplete");
+    await expect(tree.hashOf({ start: 299, end: 301 })).rejects.toThrow("incomplete");
     await expect(tree.hashOf({ start: 5, end: 5 })).rejects.toThrow("empty range");
   });
 
@@ -71,16 +71,16 @@ describe("a tree can't be read", () => {
     await record(1, 0, 600);
     const attacker = bench.attacker();
     attacker.exec("UPDATE ledger_tiles SET hashes = substr(hashes, 1, 32) WHERE level = 1");
-    await expect(new TreeReader(bench.db, 1).root(600)).rejects.toThrow("not whole");
+    await expect(new TreeReader(bench.db, 1).root(600)).rejects.toThrow("incomplete");
     expect(await new TreeReader(bench.db, 1).root(300)).toEqual(oracleOf(bench.rows()).root(300));
     attacker.exec("DELETE FROM ledger_tiles WHERE level = 1");
-    await expect(new TreeReader(bench.db, 1).root(300)).rejects.toThrow("not whole");
+    await expect(new TreeReader(bench.db, 1).root(300)).rejects.toThrow("incomplete");
   });
 
   test("of another workspace", async () => {
     await record(1, 0, 300);
     expect(await new TreeReader(bench.db, 2).root(0)).toEqual(TREE.empty());
-    await expect(new TreeReader(bench.db, 2).root(1)).rejects.toThrow("not whole");
+    await expect(new TreeReader(bench.db, 2).root(1)).rejects.toThrow("incomplete");
     expect(await tiledSize(bench.db, 2)).toBe(0);
   });
 });
@@ -231,12 +231,12 @@ test("behind a foreign entry nothing is put, and no tile is made of it", async (
 });
 
 test.each([
-  ["bytes that are no JSON", "bytes = 'no JSON'", "the ledger's entry 251 is not one of ours"],
-  ["bytes that are no object", "bytes = '5'", "the ledger's entry 251 is not one of ours"],
+  ["bytes that are no JSON", "bytes = 'no JSON'", "this program did not write the ledger's entry 251"],
+  ["bytes that are no object", "bytes = '5'", "this program did not write the ledger's entry 251"],
   [
     "a leaf that is no hash",
     "leaf = x'01'",
-    "tile 0/0 of the ledger's tree is of entries that are not all ours",
+    "tile 0/0 of the ledger's tree includes entries that this program did not write",
   ],
 ])("an entry that was changed to have %s lets no block be completed", async (_, change, message) => {
   await record(1, 0, 255);
@@ -253,7 +253,9 @@ test("where a tile was cut, nothing is put on top of it", async () => {
   await record(1, 0, 511);
   bench.attacker().exec("UPDATE ledger_tiles SET hashes = x'' WHERE level = 1");
   await expect(bench.ledger.record(1, draft())).rejects.toThrow(StoreUnavailable);
-  await expect(bench.ledger.record(1, draft())).rejects.toThrow("tile 1/0 of the ledger's tree is not whole");
+  await expect(bench.ledger.record(1, draft())).rejects.toThrow(
+    "tile 1/0 of the ledger's tree is incomplete",
+  );
   expect(bench.rows()).toHaveLength(511);
 });
 

@@ -105,7 +105,7 @@ test("behind an entry that others put in nothing is appended: that is told of, a
   expect(noticed).toEqual(["foreign_write", "foreign_entry"]);
   expect(errors().map(({ message }) => message)).toEqual([
     "another program or connection has written to the database",
-    expect.stringContaining("has put entries behind a ledger"),
+    expect.stringContaining("has appended entries to a ledger"),
   ]);
   // Once it is gone, what was seen is told here as well.
   attacker.exec("DROP TRIGGER ledger_no_delete; DELETE FROM ledger WHERE workspace_id = 1 AND seq = 2");

@@ -249,7 +249,9 @@ describe("an Article 14 bundle", () => {
     for (const edge of Object.values(edges) as { entry: string }[]) {
       expect(JSON.parse(edge.entry).agent).toBe("own");
     }
-    expect(text("report.html")).toContain("Not shown: this bundle was made by a token that acts as an agent");
+    expect(text("report.html")).toContain(
+      "Not shown: this bundle was exported with a token that acts as an agent",
+    );
   });
 
   test("has the entries of the period and no others of its agent", async () => {

@@ -1,19 +1,20 @@
 import type { BundleFileDigest } from "./format/manifest.ts";
 import { ZipWriter } from "./format/zip.ts";
 
-/** One file, made while it is read. */
+/** One file, produced while it is read. */
 export interface ArchiveFile {
   readonly name: string;
   readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
 /**
- * A zip of files as it is made: nothing is read ahead of who takes it but some chunks, and no file is held whole. Sizes
- * unknown beforehand stand behind each file (zip64 where they need it).
+ * A zip archive, produced as it is read. Only a few chunks are read ahead of the consumer, and no file is held in
+ * memory as a whole. Sizes that are unknown in advance follow each file's data (as zip64 if needed).
  *
- * @param files One is asked for when the one before is whole.
- * @param at The time that all of them bear, in milliseconds.
- * @throws whatever making a file throws, and the reason of `signal`: what has come until then is no whole archive
+ * @param files The next file is requested once the previous one is complete.
+ * @param at The modification time of all files, in milliseconds.
+ * @throws whatever producing a file throws, and the reason of `signal`. The bytes returned until then are not a
+ *   complete archive.
  */
 export async function* zip(
   files: AsyncIterable<ArchiveFile>,
@@ -27,7 +28,7 @@ export async function* zip(
   const stopped = new AbortController();
   const stop = () => stopped.abort(signal?.reason);
   signal?.addEventListener("abort", stop, { once: true });
-  // What goes wrong is told to who reads, also where it did so between two files, of which the library knows nothing.
+  // Failures reach the reader, even between two files, where the library does not notice them.
   const fail = (error: unknown) => output.abort(error).catch(() => {});
   const writing = write().catch(fail);
 
@@ -48,13 +49,16 @@ export async function* zip(
     }
   } finally {
     signal?.removeEventListener("abort", stop);
-    stopped.abort(new Error("nobody reads the archive any more"));
+    stopped.abort(new Error("the archive's reader has stopped"));
     await reader.cancel().catch(() => {});
     await writing;
   }
 }
 
-/** The two seconds that a zip's headers name, in UTC: by itself it would write the time zone of this machine. */
+/**
+ * The modification time as zip headers store it: in steps of two seconds, in UTC. The library would use this
+ * machine's time zone.
+ */
 function dosTime(at: number): number {
   const time = new Date(at);
   const date = ((time.getUTCFullYear() - 1980) << 9) | ((time.getUTCMonth() + 1) << 5) | time.getUTCDate();
@@ -80,7 +84,7 @@ function readableOf(chunks: ArchiveFile["chunks"]): ReadableStream<Uint8Array> {
   );
 }
 
-/** Passes chunks on, and counts and hashes them; `digest` is told what they came to. */
+/** Passes chunks on, counting and hashing them. `digest` receives the result at the end. */
 export async function* digested(
   chunks: ArchiveFile["chunks"],
   digest: (digest: BundleFileDigest) => void,

@@ -24,38 +24,38 @@ export interface BundleParts {
 
 export interface BundleRequest {
   readonly workspace: { readonly id: number; readonly name: string };
-  /** `from` and `to` as the filter of a list has them, also where a day was asked for; `from` is the earlier one. */
+  /** `from` and `to` are set as in a list's filter, even if a day was requested; `from` is the earlier one. */
   readonly filter: Omit<EntryFilter, "oversight" | "task">;
   /**
-   * All that whoever takes the bundle away may see: an agent's entries from a time on. `filter` MUST name the agent, and no earlier
-   * time. Nothing else of other entries is in the bundle than their leaf hashes.
+   * The limit of what the exporter may see: one agent's entries from a time on. `filter` MUST name that agent and no
+   * earlier time. Of all other entries the bundle contains only the leaf hashes.
    */
   readonly seesOnly?: { readonly agent: string; readonly since: string } | undefined;
-  /** The UTC day that was asked for, for the manifest. */
+  /** The UTC day requested, for the manifest. */
   readonly date?: string | undefined;
-  /** Who takes the bundle away. */
+  /** The exporter. */
   readonly exportedBy: {
     readonly actor: string;
     readonly person?: string | undefined;
     readonly role?: string | undefined;
   };
-  /** Entries of the ledger that are looked at. Default: all that there are when the first bytes are asked for. */
+  /** Number of the ledger's entries to consider. Default: all that exist when the first bytes are requested. */
   readonly size?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called before each block of entries is read. What it throws breaks the bundle off. */
+  /** Called before each block of entries is read. If it throws, the bundle is aborted. */
   readonly admit?: AdmitRead | undefined;
 }
 
 /**
- * The Article 14 bundle of a workspace: a zip that proves, with no server, what the ledger says of a time. It is made as it
- * is read: a reader that takes nothing makes it wait, one that leaves ends it, and memory does not grow with its length.
- * The ledger may grow meanwhile; what came later is not in it. What goes into it is read from the entries' own bytes, each
- * of which is held against the signed tree, and from no index.
+ * The Article 14 bundle of a workspace: a zip that proves, without a server, what the ledger recorded in a period. It
+ * is produced as it is read: a slow reader slows it down, a reader that leaves ends it, and memory use does not
+ * depend on its length. Entries appended during the export are not included. All contents are read from the entries'
+ * own bytes, each checked against the signed tree, and never from an index.
  *
- * @throws RangeError where `from` is not before `to`
- * @throws LedgerChanged where the store has others than were signed
- * @throws Error where the store cannot be read, where the signing key was changed meanwhile, and where `signal` is aborted:
- *   what came until then is no whole archive
+ * @throws RangeError if `from` is not before `to`
+ * @throws LedgerChanged if the store does not contain the signed entries
+ * @throws Error if the store cannot be read, if the signing key changed during the export, and if `signal` is
+ *   aborted. The bytes returned until then are not a complete archive.
  */
 export async function* openBundle(
   parts: BundleParts,
@@ -64,7 +64,7 @@ export async function* openBundle(
   const { db, heads, clock } = parts;
   const { workspace, filter } = request;
   if (filter.from !== undefined && filter.to !== undefined && filter.from >= filter.to) {
-    throw new RangeError("a bundle's period has to end after it begins");
+    throw new RangeError("a bundle's period must end after it begins");
   }
   const tree = await rootAt(new TreeReader(db, workspace.id), heads.committed(workspace.id), request.size);
   const { size, root } = tree;
@@ -73,11 +73,11 @@ export async function* openBundle(
     return request.admit?.();
   });
   const span = await evidenceSpan(evidence, filter);
-  // The ledger's time does not go back where the clock was set back: a bundle is not older than what it holds.
+  // The ledger's times never go back, even if the clock was set back. So a bundle is never older than its entries.
   const newest = size > 0 ? await evidence.entry(size) : undefined;
   const newestAt = Date.parse((newest && readEntryFields(newest.bytes)?.ts) ?? "");
   const now = Math.max(clock.now(), Number.isNaN(newestAt) ? 0 : newestAt);
-  // A time in which nothing happened lies between two entries.
+  // A period without entries lies between two entries.
   const shown = { first: span.first, last: Math.max(span.last, span.first - 1) };
   const range = request.seesOnly ? await widened(evidence, request, request.seesOnly) : shown;
   const snapshot = { size, root, ...range, shown, at: timestamp(now) };
@@ -85,8 +85,9 @@ export async function* openBundle(
 }
 
 /**
- * The entries just outside of a range are in the bundle, to show that the period ends there. This range ends at entries that may be
- * seen, or at the ledger's ends; what lies between them and the period is withheld like the rest.
+ * A bundle includes the entries just outside its range, to prove that the period ends there. Therefore this range
+ * ends at entries that the exporter may see, or at the ledger's ends. Entries between them and the period are
+ * withheld like all others.
  */
 async function widened(
   evidence: EvidenceReader,

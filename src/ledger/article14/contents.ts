@@ -24,10 +24,13 @@ import { reportPage } from "./report/page.ts";
 import { type SignedTree, type Snapshot, signTree } from "./snapshot.ts";
 import { encoded, leafLines } from "./sources.ts";
 
-/** Erasures that the report lists one by one. */
+/** Erasures listed individually in the report. */
 const ERASURES_LISTED = 60;
 
-/** The files of a bundle, one after another, each made while it is read: the last ones say what the first ones came to. */
+/**
+ * The files of a bundle in order, each produced while it is read: the last ones contain the digests of the first
+ * ones.
+ */
 export async function* bundleFiles(
   parts: BundleParts,
   request: BundleRequest,
@@ -87,14 +90,14 @@ export async function* bundleFiles(
     oldestEntry: (await timestampOf(1)) ?? null,
   });
   yield listed("report.html", [report]);
-  // Made at the first export: it is larger than anything else that a start would load for it.
+  // Loaded at the first export, because it is larger than anything else a start would have to load for it.
   const { verifyPage } = await import("../verify/bundle/page/page.ts");
   yield listed("verify.html", [verifyPage()]);
 
   const manifest = new TextEncoder().encode(formatManifest({ ...about, files: filesOf(digests) }));
   yield { name: "manifest.json", chunks: [manifest] };
   if (keys.verifierKeys(workspace.name).current !== tree.keys.current) {
-    throw new Error("the ledger's signing key was changed during the export: it has to be made again");
+    throw new Error("the ledger's signing key was changed during the export: export again");
   }
   yield { name: "manifest.sig", chunks: encoded([`${keys.signBytes(manifest).toBase64()}\n`]) };
 
@@ -103,7 +106,7 @@ export async function* bundleFiles(
     return entry && readEntryFields(entry.bytes)?.ts;
   }
 
-  /** Milliseconds; of an entry that is not there, or can't be read, those of the snapshot. */
+  /** Milliseconds. If the entry is missing or unreadable, the snapshot's time. */
   async function timeOf(seq: number): Promise<number> {
     const time = Date.parse((await timestampOf(seq)) ?? "");
     return Number.isNaN(time) ? Date.parse(snapshot.at) : time;
@@ -117,7 +120,7 @@ function manifestHead(
   tree: SignedTree,
   included: number,
 ): Omit<Manifest, "files" | "edges" | "key_changes"> {
-  // A manifest names an agent, and not which one of its name: what others have is among the withheld entries.
+  // A manifest names an agent but cannot tell agents of the same name apart. Entries of the others are withheld.
   const { from, to, agentSince: _, ...fields } = filter;
   const total = last - first + 1;
   return {
@@ -142,7 +145,7 @@ type Given<T> = { [field in keyof T as undefined extends T[field] ? never : fiel
   [field in keyof T as undefined extends T[field] ? field : never]?: Exclude<T[field], undefined>;
 };
 
-/** Without the fields that are undefined. */
+/** Removes fields that are undefined. */
 function given<T extends object>(fields: T): Given<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
 }
@@ -150,7 +153,7 @@ function given<T extends object>(fields: T): Given<T> {
 function filesOf(digests: ReadonlyMap<ListedFile, BundleFileDigest>): Manifest["files"] {
   const files = LISTED_FILES.map((name) => {
     const digest = digests.get(name);
-    if (!digest) throw new Error(`${name} was not read to its end`);
+    if (!digest) throw new Error(`${name} was not read to the end`);
     return [name, digest] as const;
   });
   return Object.fromEntries(files) as Manifest["files"];

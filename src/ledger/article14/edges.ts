@@ -4,7 +4,7 @@ import { TreeReader } from "../tiles.ts";
 import type { Source } from "./evidence-files.ts";
 import type { BundleEdges, EntryProof } from "./format/manifest.ts";
 
-/** The entries just outside of a period, with the proofs that they are in the snapshot's tree. */
+/** The entries just outside a period, with proofs that they are in the snapshot's tree. */
 export async function readEdges(
   { db, workspaceId, evidence, snapshot }: Pick<Source, "db" | "workspaceId" | "evidence" | "snapshot">,
   { from, to }: Pick<EntryFilter, "from" | "to">,

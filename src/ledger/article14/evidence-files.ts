@@ -10,18 +10,18 @@ import { type ErasureLine, erasureWithin, formatErasure, type Span } from "./for
 import { oversightHeader, oversightRow } from "./format/oversight.ts";
 import type { Snapshot } from "./snapshot.ts";
 
-/** Whose entries, and which. */
+/** The workspace and the entries to export. */
 export interface Source {
   readonly db: Pick<Sql, "all" | "get">;
   readonly workspaceId: number;
   readonly evidence: EvidenceReader;
   readonly filter: Omit<EvidenceFilter, "oversight" | "task">;
   readonly snapshot: Snapshot;
-  /** Whether somebody takes the bundle away who sees only what `filter` lets through. */
+  /** Whether the exporter may see only the entries that match `filter`. */
   readonly isNarrowed: boolean;
 }
 
-/** `entries.ndjson`: the exact bytes of each included entry, a line each. `note` is told of each. */
+/** `entries.ndjson`: the exact bytes of each included entry, one per line. `note` is called with each entry. */
 export async function* entryLines(
   { evidence, filter, snapshot }: Source,
   note: (bytes: string) => void,
@@ -50,14 +50,14 @@ export async function* oversightLines({ evidence, filter, snapshot }: Source): A
   }
 }
 
-/** Lines that share the tiles which were read for their proofs. */
+/** Lines whose proofs share one reader, and so the tiles it has read. */
 const PROOFS_AT_ONCE = 256;
 const isErase = entryTest({ action: "payload.erase" });
 const isExpire = entryTest({ action: "payload.expire" });
 
 /**
- * `erasures.ndjson`: what was erased of the range's texts, recorded anywhere up to the snapshot's end. `note` is told of each,
- * and `look` of every entry that there is: all of them are gone through once.
+ * `erasures.ndjson`: erasures of the range's texts, recorded anywhere up to the end of the snapshot. One pass over
+ * all entries: `look` is called with each entry, `note` with each erasure.
  */
 export async function* erasureLines(
   { db, workspaceId, evidence, filter, snapshot, isNarrowed }: Source,
@@ -83,7 +83,7 @@ export async function* erasureLines(
   }
 }
 
-/** Whether a record of an erasure is about texts of an agent's entries in a span: those of every agent, or some of its own. */
+/** Whether an erasure concerns texts of an agent's entries in a span: those of all agents, or some of this agent. */
 async function concerns(
   evidence: Pick<EvidenceReader, "entry">,
   { payloads }: Pick<ErasureLine, "payloads">,

@@ -5,15 +5,15 @@ import { TreeReader } from "../tiles.ts";
 import type { Source } from "./evidence-files.ts";
 import type { KeyChangeProof } from "./format/manifest.ts";
 
-/** Changes of the key that one bundle proves: the last ones. Somebody changes it once a year. */
+/** The most key changes that one bundle proves: the latest. A key is changed about once a year. */
 const MOST = 50;
 const isRotation = entryTest({ action: "ledger.rotate_key" });
 
-/** The changes of the signing key: who trusts a former key gets to the present one by them. */
+/** Changes of the signing key. They lead an auditor who trusts an earlier key to the current one. */
 export class RotationList {
   #entries: StoredEntry[] = [];
 
-  /** MUST be told of each entry of the snapshot, in order. */
+  /** MUST be called with each entry of the snapshot, in order. */
   add(entry: StoredEntry): void {
     if (!isRotation(entry)) return;
     this.#entries.push(entry);
@@ -30,7 +30,7 @@ export class RotationList {
   }
 }
 
-/** Undefined where no checkpoint ends with the entry: a key that was lost signed nothing for the next one. */
+/** Undefined if no checkpoint ends with the entry: a lost key cannot sign for the next one. */
 async function proofOf(
   { db, workspaceId, snapshot: { size } }: Pick<Source, "db" | "workspaceId" | "snapshot">,
   { seq, bytes: entry }: StoredEntry,

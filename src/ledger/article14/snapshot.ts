@@ -4,31 +4,34 @@ import type { BundleParts, BundleRequest } from "./bundle.ts";
 import type { Span } from "./format/erasures.ts";
 import type { BundleTree } from "./format/manifest.ts";
 
-/** What a bundle is about, fixed when it begins. */
+/** What a bundle covers, fixed when the export begins. */
 export interface Snapshot {
-  /** Of the ledger. */
+  /** Number of the ledger's entries. */
   readonly size: number;
-  /** Of its tree, as it was signed. */
+  /** Root of the ledger's tree, as signed. */
   readonly root: Uint8Array;
-  /** Entries of the range; `last` is `first` - 1 where there are none. */
+  /** Entries of the range. If there are none, `last` is `first` - 1. */
   readonly first: number;
   readonly last: number;
-  /** Those of them that are of the period. The same, unless the range was widened for somebody who may not see its neighbours. */
+  /**
+   * The entries of the period. The same as the range, unless that was widened for an exporter who may not see the
+   * neighbouring entries.
+   */
   readonly shown: Span;
-  /** When it was begun: RFC 3339. */
+  /** When the export began: RFC 3339. */
   readonly at: string;
 }
 
-/** The tree of the snapshot, signed. */
+/** The signed tree of the snapshot. */
 export interface SignedTree extends BundleTree {
   readonly origin: string;
   /** The signed note. */
   readonly note: string;
-  /** Verifier keys: the one that signed, and those before it, the oldest first. */
+  /** Verifier keys: the one that signed, and its predecessors, oldest first. */
   readonly keys: { readonly current: string; readonly former: readonly string[] };
 }
 
-/** Signs the tree's head, and takes with it what leads from the range's leaves to its root. */
+/** Signs the tree's head and collects the hashes that lead from the range's leaves to its root. */
 export async function signTree(
   { db, keys }: Pick<BundleParts, "db" | "keys">,
   { workspace }: Pick<BundleRequest, "workspace">,

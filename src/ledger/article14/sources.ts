@@ -3,7 +3,7 @@ import { leafPages } from "../evidence-pages.ts";
 
 const ENCODER = new TextEncoder();
 
-/** Text in pieces to bytes in chunks that are worth their handling. */
+/** Size from which pieces of text are encoded and passed on as one chunk. */
 const CHUNK_CHARACTERS = 32_768;
 
 export async function* encoded(
@@ -19,7 +19,7 @@ export async function* encoded(
   if (waiting !== "") yield ENCODER.encode(waiting);
 }
 
-/** `<seq> <hex>`, a line for each entry of a span, whatever a filter says. */
+/** `<seq> <hex>`: one line for each entry of a span, regardless of filters. */
 export async function* leafLines(
   evidence: EvidenceReader,
   span: { readonly first: number; readonly last: number },

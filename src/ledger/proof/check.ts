@@ -2,9 +2,9 @@ import { HASH_BYTES, isEqual, type TreeHash } from "./hash.ts";
 import { splitOf } from "./ranges.ts";
 
 /**
- * The root that an inclusion proof leads to; null where there is no such leaf, where the proof has more or fewer hashes than
- * its place takes, and where one of them is not of 32 bytes. `index` counts from 0. The root says nothing of the tree's
- * size: `size` MUST be the one that was signed with the root.
+ * The root that results from an inclusion proof. Null if the tree has no such leaf, if the number of hashes does not
+ * fit the leaf's position, or if a hash is not 32 bytes long. `index` counts from 0. The root does not prove the
+ * tree's size: `size` MUST be the one that was signed with the root.
  */
 export function rootOfInclusion(
   hash: TreeHash,
@@ -35,7 +35,10 @@ export interface TreeHead {
   readonly root: Uint8Array;
 }
 
-/** Whether the newer tree begins with the older one (RFC 9162, section 2.1.4.2). Every tree begins with the empty one. */
+/**
+ * Whether the newer tree begins with the older one (RFC 9162, section 2.1.4.2). Every tree begins with the empty
+ * tree.
+ */
 export function isConsistent(
   hash: TreeHash,
   from: TreeHead,
@@ -73,7 +76,7 @@ export function isConsistent(
   }
 }
 
-/** What comes from elsewhere may be any number. */
+/** Untrusted input may contain any number. */
 function isSize(size: number): boolean {
   return Number.isSafeInteger(size) && size >= 0;
 }

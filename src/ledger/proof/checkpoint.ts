@@ -2,9 +2,9 @@ import type { TreeHead } from "./check.ts";
 import { HASH_BYTES } from "./hash.ts";
 import { fromBase64, type Note, NoteError, parseNote, SIGNATURE_START } from "./note.ts";
 
-/** The head of a workspace's tree, as a note says it (c2sp.org/tlog-checkpoint). */
+/** The head of a workspace's tree, as stated in a note (c2sp.org/tlog-checkpoint). */
 export interface Checkpoint extends TreeHead {
-  /** `gatehouse/<instance>/<workspace>`: also the name of the key that signs it. */
+  /** `gatehouse/<instance>/<workspace>`, which is also the name of the key that signs it. */
   readonly origin: string;
 }
 
@@ -14,7 +14,7 @@ export function checkpointText({ origin, size, root }: Checkpoint): string {
   return `${origin}\n${size}\n${root.toBase64()}\n`;
 }
 
-/** @throws NoteError for a text that is none. Lines after the third are left aside, as the format allows. */
+/** Ignores lines after the third, as the format permits. @throws NoteError if the text is not a checkpoint */
 export function parseCheckpoint(text: string): Checkpoint {
   const lines = text.split("\n");
   const isEnded = lines.pop() === "";
@@ -45,9 +45,9 @@ export function parseSignedCheckpoint(text: string): SignedCheckpoint {
 }
 
 /**
- * The notes of a file of checkpoints, one after another, with or without empty lines between them. In a checkpoint itself
- * there is one empty line alone: that before its signatures.
- * @throws NoteError for what is none of them, also where the last one breaks off
+ * Parses a file of checkpoints: notes one after another, with or without empty lines between them. The only empty
+ * line within a checkpoint is the one before its signatures.
+ * @throws NoteError if a part is not a checkpoint, such as a truncated last note
  */
 export function parseCheckpoints(text: string): SignedCheckpoint[] {
   const found: SignedCheckpoint[] = [];

@@ -1,4 +1,4 @@
-/** Which text of an entry: what went in (prompt, arguments) or what came out (output, result). */
+/** The kind of text: input of a call (prompt, arguments) or its output (output, result). */
 export type PayloadKind = "input" | "output";
 
 export interface ErasedPayload {
@@ -6,13 +6,13 @@ export interface ErasedPayload {
   readonly kind: PayloadKind;
 }
 
-/** What an entry says was erased: texts by their names, or every text up to an entry. */
+/** What an entry records as erased: named texts, or all texts up to an entry. */
 export type Erasure = { readonly payloads: readonly ErasedPayload[] } | { readonly upTo: number };
 
-/** How many payloads one record names at most. */
+/** The most payloads named by one record. */
 export const NAMED_AT_ONCE = 64;
 
-/** Payloads as a record names them, in the ledger's order: `12.input 13.output`; empty for none. */
+/** Names of payloads as in a record, in the ledger's order: `12.input 13.output`. Empty if there are none. */
 export function namesOf(payloads: readonly ErasedPayload[]): string {
   return payloads
     .toSorted((a, b) => a.seq - b.seq || a.kind.localeCompare(b.kind))
@@ -23,11 +23,11 @@ export function namesOf(payloads: readonly ErasedPayload[]): string {
 const NAME = /^([1-9][0-9]{0,15})\.(input|output)$/;
 
 /**
- * What an entry, as parsed from its bytes, says was erased. `payload.erase` names texts in `detail.payloads`;
- * `payload.expire` says in `detail.up_to` up to which entry, itself included, all are gone.
+ * The erasure recorded by an entry, which is given as parsed from its bytes. `payload.erase` names texts in
+ * `detail.payloads`. `payload.expire` gives in `detail.up_to` the last entry (inclusive) whose texts are all erased.
  *
- * @returns null for any other entry, for one that erased nothing (refused, or waiting for a task's end), and for one that
- *   does not say it in this form. Nothing that it could say of itself, or of what came after it, is believed.
+ * @returns null for any other entry, for an entry that erased nothing (refused, or waiting for a task to end), and
+ *   for one not in this form. An entry cannot record its own erasure or that of later entries.
  */
 export function parseErasure(entry: object): Erasure | null {
   const { action, outcome, detail, seq } = entry as Readonly<Record<string, unknown>>;

@@ -1,15 +1,18 @@
-/** SHA-256 of some bytes. Injected, so that the same code proves things here and in an auditor's browser. */
+/** SHA-256. Injected, so the same proof code runs in this program and in an auditor's browser. */
 export type Sha256 = (data: Uint8Array) => Uint8Array;
 
-/** Bytes of a hash. */
+/** Length of a hash in bytes. */
 export const HASH_BYTES = 32;
 
-/** The three hashes of a Merkle tree (RFC 9162, section 2.1.1). A leaf can't be taken for a node: their prefixes differ. */
+/**
+ * The three hashes of a Merkle tree (RFC 9162, section 2.1.1). Different prefixes keep a leaf from passing for a
+ * node.
+ */
 export interface TreeHash {
-  /** Of the tree that has no leaves. */
+  /** The root of the tree without leaves. */
   empty(): Uint8Array;
   leaf(bytes: Uint8Array): Uint8Array;
-  /** @throws RangeError for what is not of 32 bytes */
+  /** @throws RangeError if a hash is not 32 bytes long */
   node(left: Uint8Array, right: Uint8Array): Uint8Array;
 }
 

@@ -3,16 +3,18 @@ import { HASH_BYTES, type Sha256 } from "./hash.ts";
 import { fromBase64, NoteError } from "./note.ts";
 
 /**
- * All checkpoints that a ledger has stored, in the order in which they were stored. Every stored note changes the digest, so
- * a row that was dropped, added or moved shows.
+ * All checkpoints that a ledger has stored, in the order they were stored. Every note changes the digest, so a row
+ * that was removed, added or moved is detected.
  */
 export interface CheckpointSeries {
   readonly count: number;
-  /** SHA-256 over the digest before the last note and that note; 32 zero bytes when there are none. */
+  /** SHA-256 over the previous digest followed by the last note; 32 zero bytes if there are no notes. */
   readonly digest: Uint8Array;
 }
 
-/** The end of one workspace's ledger after a commit. The node's head is signed over the heads of all ledgers (`node-head.ts`). */
+/**
+ * The end of one workspace's ledger after a commit. The node's head covers the heads of all ledgers (`node-head.ts`).
+ */
 export interface LedgerHead extends Checkpoint {
   readonly workspaceId: number;
   readonly checkpoints: CheckpointSeries;
@@ -20,7 +22,7 @@ export interface LedgerHead extends Checkpoint {
 
 export const NO_CHECKPOINTS: CheckpointSeries = { count: 0, digest: new Uint8Array(HASH_BYTES) };
 
-/** Tells a head from a checkpoint, whose text ends after the root. */
+/** Distinguishes a head from a checkpoint, whose text ends after the root. */
 const MARK = "gatehouse-ledger-head/2";
 const WORKSPACE = /^workspace (?<id>[1-9]\d{0,15})$/;
 const SERIES = /^checkpoints (?<count>0|[1-9]\d{0,15}) (?<digest>\S+)$/;
@@ -30,7 +32,7 @@ export function headText({ workspaceId, checkpoints, ...checkpoint }: LedgerHead
   return `${checkpointText(checkpoint)}${MARK}\nworkspace ${workspaceId}\n${seriesLine(checkpoints)}\n`;
 }
 
-/** @throws NoteError when the text is not a head, a checkpoint's included */
+/** @throws NoteError if the text is not a head, for example a checkpoint */
 export function parseHead(text: string): LedgerHead {
   const checkpoint = parseCheckpoint(text);
   const [mark, workspace = "", series = "", ...rest] = text.split("\n").slice(3, -1);
@@ -46,7 +48,7 @@ export function seriesLine({ count, digest }: CheckpointSeries): string {
   return `checkpoints ${count} ${digest.toBase64()}`;
 }
 
-/** Undefined when the line does not name a series of checkpoints. */
+/** Undefined if the line is not a series of checkpoints. */
 export function parseSeriesLine(line: string): CheckpointSeries | undefined {
   const { count, digest = "" } = SERIES.exec(line)?.groups ?? {};
   const bytes = fromBase64(digest);
@@ -57,7 +59,7 @@ export function parseSeriesLine(line: string): CheckpointSeries | undefined {
 
 const ENCODER = new TextEncoder();
 
-/** The series with one more note at its end. */
+/** The series with one more note appended. */
 export function extendSeries(
   sha256: Sha256,
   { count, digest }: CheckpointSeries,

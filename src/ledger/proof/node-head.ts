@@ -3,20 +3,20 @@ import { HASH_BYTES, type Sha256, type TreeHash } from "./hash.ts";
 import { fromBase64, type Note, NoteError, parseNote } from "./note.ts";
 
 /**
- * The head of a node: one signature over the heads of all its ledgers, made in the transaction of each commit. The heads'
- * texts are the leaves of an RFC 9162 Merkle tree, in the order of the workspaces' numbers.
+ * The head of a node: one signature over the heads of all its ledgers, made in the transaction of each commit. The
+ * heads' texts are the leaves of an RFC 9162 Merkle tree, in the order of the workspaces' numbers.
  *
- * A single ledger cannot be put back to an earlier state: its head would not fit the others. A store with one writer has one
- * node. With several writers each one has a node's head of its own, over the ledgers that it was the last to write, so that
- * commits of different workspaces never wait for each other.
+ * A single ledger cannot be restored to an earlier state, because its head would not match the others. A store with
+ * one writer has one node. If there were several writers, each would have its own node's head, over the ledgers that
+ * it wrote last, so commits of different workspaces would never wait for each other.
  */
 export interface NodeHead {
-  /** `gatehouse/<instance>`: also the name of the key that signs it. Ledgers have longer names. */
+  /** `gatehouse/<instance>`, which is also the name of the key that signs it. Ledgers have longer names. */
   readonly origin: string;
-  /** Ledgers that have a head. */
+  /** Number of ledgers that have a head. */
   readonly count: number;
   readonly root: Uint8Array;
-  /** `keysDigest` of the keys that sign the ledgers: those of before, and the one in force. */
+  /** `keysDigest` of the keys that sign the ledgers: the former ones and the one in force. */
   readonly keys: Uint8Array;
 }
 
@@ -25,7 +25,7 @@ export interface SignedNodeHead {
   readonly note: Note;
 }
 
-/** Tells it from a checkpoint, whose text ends after the root. */
+/** Distinguishes a node's head from a checkpoint, whose text ends after the root. */
 const MARK = "gatehouse-node-head/1";
 const KEYS = /^keys (?<digest>\S+)$/;
 
@@ -33,7 +33,7 @@ export function nodeHeadText({ origin, count, root, keys }: NodeHead): string {
   return `${checkpointText({ origin, size: count, root })}${MARK}\nkeys ${keys.toBase64()}\n`;
 }
 
-/** @throws NoteError when the note is not a node's head */
+/** @throws NoteError if the note is not a node's head */
 export function parseNodeHead(text: string): SignedNodeHead {
   const note = parseNote(text);
   const { origin, size: count, root } = parseCheckpoint(note.text);
@@ -45,12 +45,12 @@ export function parseNodeHead(text: string): SignedNodeHead {
   return { note, head: { origin, count, root, keys } };
 }
 
-/** Undefined when the line does not name keys. */
+/** Undefined if the line does not contain a digest of keys. */
 export function parseKeysLine(line: string): Uint8Array | undefined {
   return fromBase64(KEYS.exec(line)?.groups?.digest ?? "");
 }
 
-/** SHA-256 over the public keys, the oldest first. */
+/** SHA-256 over the concatenated public keys, oldest first. */
 export function keysDigest(sha256: Sha256, publicKeys: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(publicKeys.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -63,7 +63,7 @@ export function keysDigest(sha256: Sha256, publicKeys: readonly Uint8Array[]): U
 
 const ENCODER = new TextEncoder();
 
-/** The leaf of a ledger's head (`headText`). */
+/** The leaf for a ledger's head, from its text (`headText`). */
 export function headLeaf(hash: TreeHash, text: string): Uint8Array {
   return hash.leaf(ENCODER.encode(text));
 }

@@ -1,20 +1,20 @@
 import type { Sha256 } from "./hash.ts";
 
-/** A C2SP signed note (c2sp.org/signed-note): a text, and who signed it. Ed25519 alone. */
+/** A C2SP signed note (c2sp.org/signed-note): a text and its signatures. Only Ed25519 is supported. */
 export interface Note {
-  /** With its last newline. */
+  /** Includes the final newline. */
   readonly text: string;
   readonly signatures: readonly NoteSignature[];
 }
 
 export interface NoteSignature {
   readonly name: string;
-  /** Four bytes: with the name, tells the key. */
+  /** Four bytes that, with the name, identify the key. */
   readonly keyId: Uint8Array;
   readonly signature: Uint8Array;
 }
 
-/** A key that notes are checked with. */
+/** A key for verifying notes. */
 export interface VerifierKey {
   readonly name: string;
   readonly keyId: Uint8Array;
@@ -22,7 +22,7 @@ export interface VerifierKey {
   readonly publicKey: Uint8Array;
 }
 
-/** Checks an Ed25519 signature (RFC 8032). */
+/** Verifies an Ed25519 signature (RFC 8032). */
 export type VerifySignature = (
   publicKey: Uint8Array,
   message: Uint8Array,
@@ -39,12 +39,12 @@ const SIGNATURE_BYTES = 64;
 const PUBLIC_KEY_BYTES = 32;
 const NOTE_LIMIT = 1_000_000;
 const SIGNATURE_LIMIT = 100;
-/** How each signature's line begins: an em dash and a space. */
+/** The start of each signature line: an em dash and a space. */
 export const SIGNATURE_START = "— ";
 const SIGNATURE_LINE = /^— (?<name>[^ ]+) (?<value>[^ ]+)$/u;
-/** No spaces, no plus: what a key's name may be. JavaScript's own class of spaces is another than Unicode's. */
+/** Key names contain no white space and no plus sign. JavaScript's `\s` differs from Unicode's White_Space. */
 const NAME = /^[^\p{White_Space}+]+$/u;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: notes have none but newlines.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: notes contain no control characters except newlines.
 const CONTROL = /[\u0000-\u0009\u000b-\u001f]/;
 
 export function keyIdOf(sha256: Sha256, name: string, publicKey: Uint8Array): Uint8Array {
@@ -56,7 +56,7 @@ export function keyIdOf(sha256: Sha256, name: string, publicKey: Uint8Array): Ui
   return sha256(bytes).slice(0, KEY_ID_BYTES);
 }
 
-/** `<name>+<hex of the key's id>+<base64 of its algorithm and bytes>`: C2SP's verifier key. */
+/** C2SP's verifier key: `<name>+<hex of the key's id>+<base64 of its algorithm and bytes>`. */
 export function formatVerifierKey(sha256: Sha256, name: string, publicKey: Uint8Array): string {
   const bytes = new Uint8Array(1 + publicKey.length);
   bytes[0] = ED25519;
@@ -64,7 +64,7 @@ export function formatVerifierKey(sha256: Sha256, name: string, publicKey: Uint8
   return `${name}+${keyIdOf(sha256, name, publicKey).toHex()}+${bytes.toBase64()}`;
 }
 
-/** @throws NoteError for what is none, also where its id does not fit its key */
+/** @throws NoteError if the text is not a verifier key, or its id does not match its key */
 export function parseVerifierKey(sha256: Sha256, text: string): VerifierKey {
   const [name, id, ...rest] = text.trim().split("+");
   const bytes = fromBase64(rest.join("+"));
@@ -72,11 +72,11 @@ export function parseVerifierKey(sha256: Sha256, text: string): VerifierKey {
     throw new NoteError("a verifier key has the form <name>+<8 hex digits>+<base64>");
   }
   if (bytes.length !== 1 + PUBLIC_KEY_BYTES || bytes[0] !== ED25519) {
-    throw new NoteError("the verifier key is not of Ed25519");
+    throw new NoteError("the verifier key is not an Ed25519 key");
   }
   const publicKey = bytes.slice(1);
   const keyId = keyIdOf(sha256, name, publicKey);
-  if (keyId.toHex() !== id.toLowerCase()) throw new NoteError("the verifier key's id does not fit its key");
+  if (keyId.toHex() !== id.toLowerCase()) throw new NoteError("the verifier key's id does not match its key");
   return { name, keyId, publicKey };
 }
 
@@ -91,10 +91,10 @@ function formatSignature({ name, keyId, signature }: NoteSignature): string {
   return `${SIGNATURE_START}${name} ${bytes.toBase64()}\n`;
 }
 
-/** @throws NoteError for what is not a note */
+/** @throws NoteError if the text is not a note */
 export function parseNote(note: string): Note {
   if (note.length > NOTE_LIMIT) throw new NoteError("the note is too long");
-  if (CONTROL.test(note) || !note.isWellFormed()) throw new NoteError("the note holds control characters");
+  if (CONTROL.test(note) || !note.isWellFormed()) throw new NoteError("the note contains control characters");
   const at = note.lastIndexOf("\n\n");
   if (at < 0 || !note.endsWith("\n")) throw new NoteError("the note has no signatures");
   const lines = note.slice(at + 2, -1).split("\n");
@@ -106,14 +106,14 @@ function parseSignature(line: string): NoteSignature {
   const { name = "", value = "" } = SIGNATURE_LINE.exec(line)?.groups ?? {};
   const bytes = fromBase64(value);
   if (!NAME.test(name) || !bytes || bytes.length <= KEY_ID_BYTES) {
-    throw new NoteError("a line of the note's signatures is none");
+    throw new NoteError("a signature line of the note is malformed");
   }
   return { name, keyId: bytes.slice(0, KEY_ID_BYTES), signature: bytes.slice(KEY_ID_BYTES) };
 }
 
 /**
  * Which of the keys signed the note.
- * @throws NoteError where a signature claims to be of one of them and is not: a note is good as a whole or not at all
+ * @throws NoteError if a signature names one of them and is invalid: then the whole note is invalid
  */
 export async function signersOf(
   note: Note,
@@ -126,7 +126,7 @@ export async function signersOf(
     const key = keys.find((known) => known.name === name && known.keyId.toHex() === keyId.toHex());
     if (!key || signers.includes(key)) continue;
     if (signature.length !== SIGNATURE_BYTES || !(await verify(key.publicKey, message, signature))) {
-      throw new NoteError(`the signature of ${name} is not good`);
+      throw new NoteError(`the signature of ${name} is invalid`);
     }
     signers.push(key);
   }
@@ -135,7 +135,7 @@ export async function signersOf(
 
 const SPACE = /\s/;
 
-/** Undefined for what is no base64, or not written as it must be: with padding, no bits left over, no spaces. */
+/** Undefined if the text is not canonical base64: padded, without spare bits or spaces. */
 export function fromBase64(text: string): Uint8Array | undefined {
   if (SPACE.test(text)) return undefined;
   try {

@@ -1,23 +1,23 @@
-/** Leaves from `start` to before `end`, counted from 0. */
+/** Leaves from `start` (inclusive) to `end` (exclusive), counted from 0. */
 export interface Range {
   readonly start: number;
   readonly end: number;
 }
 
-/** A complete subtree: the leaves from `index` · 2^`level` on, 2^`level` of them. */
+/** A complete subtree of 2^`level` leaves, beginning at leaf `index` · 2^`level`. */
 export interface TreeNode {
   readonly level: number;
   readonly index: number;
 }
 
-/** The largest power of two below `n`, for `n` of 2 and more. Sizes go up to 2^53, past what bit operators take. */
+/** The largest power of two below `n`, which is 2 or more. Sizes go up to 2^53, beyond the range of bit operators. */
 export function splitOf(n: number): number {
   let power = 1;
   while (power * 2 < n) power *= 2;
   return power;
 }
 
-/** What an inclusion proof is made of (RFC 9162, section 2.1.3.1): from the leaf's sibling to the root's child. */
+/** The subtrees in an inclusion proof (RFC 9162, section 2.1.3.1), from the leaf's sibling to the root's child. */
 export function inclusionRanges(index: number, size: number): Range[] {
   if (!(index >= 0 && index < size)) throw new RangeError(`there is no leaf ${index} among ${size}`);
   const ranges: Range[] = [];
@@ -36,9 +36,13 @@ export function inclusionRanges(index: number, size: number): Range[] {
   return ranges.reverse();
 }
 
-/** What a consistency proof is made of (RFC 9162, section 2.1.4.1). Empty from an empty tree, and from a tree to itself. */
+/**
+ * The subtrees in a consistency proof (RFC 9162, section 2.1.4.1). Empty from an empty tree, and from a tree to
+ * itself.
+ */
 export function consistencyRanges(from: number, to: number): Range[] {
-  if (!(from >= 0 && from <= to)) throw new RangeError(`a tree of ${from} leaves is none of ${to} before`);
+  if (!(from >= 0 && from <= to))
+    throw new RangeError(`a tree of ${from} leaves cannot grow into one of ${to}`);
   if (from === 0 || from === to) return [];
   const ranges: Range[] = [];
   let start = 0;
@@ -53,12 +57,15 @@ export function consistencyRanges(from: number, to: number): Range[] {
       start = middle;
     }
   }
-  // Where it is the older tree itself, who checks the proof has its root.
+  // If it is the whole older tree, the verifier already has its root.
   if (start > 0) ranges.push({ start, end });
   return ranges.reverse();
 }
 
-/** The complete subtrees that make up a range, from left to right: each as large as its place and the range's end allow. */
+/**
+ * The complete subtrees that make up a range, from left to right, each as large as its position and the range's end
+ * permit.
+ */
 export function nodesOf({ start, end }: Range): TreeNode[] {
   const nodes: TreeNode[] = [];
   for (let at = start; at < end; ) {

@@ -4,7 +4,7 @@ import { type CheckpointSeries, parseSeriesLine } from "./head.ts";
 import { parseKeysLine } from "./node-head.ts";
 import { type Note, NoteError, parseNote } from "./note.ts";
 
-/** A ledger's head of an earlier version, whose commits signed each ledger's head by itself. */
+/** A ledger's head as an earlier version signed it: each ledger's head individually, in each commit. */
 export interface SignedLedgerHead extends Checkpoint {
   readonly checkpoints: CheckpointSeries;
   /** `keysDigest` of the stored keys. */
@@ -14,7 +14,7 @@ export interface SignedLedgerHead extends Checkpoint {
 
 const MARK = "gatehouse-ledger-head/1";
 
-/** @throws NoteError when the note is not a head, a checkpoint's included */
+/** @throws NoteError if the note is not a head, for example a checkpoint */
 export function parseSignedHead(text: string): SignedLedgerHead {
   const note = parseNote(text);
   const checkpoint = parseCheckpoint(note.text);

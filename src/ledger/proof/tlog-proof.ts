@@ -1,4 +1,4 @@
-/** A proof that stands alone (c2sp.org/tlog-proof). `index` counts from 0, `checkpoint` is the signed note. */
+/** A standalone proof (c2sp.org/tlog-proof). `index` counts from 0; `checkpoint` is the signed note. */
 export interface TlogProof {
   readonly index: number;
   readonly inclusion: readonly Uint8Array[];

@@ -5,7 +5,7 @@ interface Subtree {
   readonly hash: Uint8Array;
 }
 
-/** A Merkle tree that grows to the right and remembers no more than its root needs: one complete subtree a level. */
+/** A Merkle tree that grows to the right and keeps only what its root requires: one complete subtree per level. */
 export class GrowingTree {
   readonly #hash: TreeHash;
   #subtrees: Subtree[] = [];
@@ -15,12 +15,12 @@ export class GrowingTree {
     this.#hash = hash;
   }
 
-  /** Leaves so far. */
+  /** Number of leaves. */
   get size(): number {
     return this.#size;
   }
 
-  /** A tree of the same leaves that grows on its own. */
+  /** A copy that grows independently. */
   copy(): GrowingTree {
     const copied = new GrowingTree(this.#hash);
     copied.#subtrees = [...this.#subtrees];
@@ -29,12 +29,12 @@ export class GrowingTree {
   }
 
   /**
-   * Puts a complete subtree of 2^`level` leaves behind what is there; a leaf's is its hash.
-   * @throws RangeError where a subtree of that size can't stand
+   * Appends a complete subtree of 2^`level` leaves. At level 0, `hash` is a leaf's hash.
+   * @throws RangeError if a subtree of this size does not fit at the end
    */
   append(hash: Uint8Array, level = 0): void {
     if (this.#size % 2 ** level !== 0)
-      throw new RangeError(`no subtree of level ${level} stands at ${this.#size}`);
+      throw new RangeError(`a subtree of level ${level} does not fit at ${this.#size}`);
     this.#size += 2 ** level;
     let added: Subtree = { level, hash };
     for (let left = this.#subtrees.at(-1); left?.level === added.level; left = this.#subtrees.at(-1)) {
@@ -44,14 +44,14 @@ export class GrowingTree {
     this.#subtrees.push(added);
   }
 
-  /** @param right the root of leaves behind those that are here: fewer than the smallest subtree here has */
+  /** @param right Root of further leaves to the right, fewer than the smallest subtree in this tree contains */
   root(right?: Uint8Array): Uint8Array {
     const hashes = this.#subtrees.map(({ hash }) => hash);
     return foldRight(this.#hash, right ? [...hashes, right] : hashes) ?? this.#hash.empty();
   }
 }
 
-/** The hash of subtrees that stand side by side, the largest first; undefined of none. */
+/** The combined hash of adjacent subtrees, largest first; undefined if there are none. */
 export function foldRight(hash: TreeHash, subtrees: readonly Uint8Array[]): Uint8Array | undefined {
   return subtrees.reduceRight<Uint8Array | undefined>(
     (right, left) => (right === undefined ? left : hash.node(left, right)),

@@ -1,6 +1,6 @@
 const CHUNK_BITS = 65_536;
 
-/** A set of whole numbers from 0 on, a bit each: what a million entries have or have not takes some 100 KB. */
+/** A set of non-negative integers, one bit each. One property of a million entries takes about 100 KB. */
 export class Bits {
   readonly #chunks = new Map<number, Uint8Array>();
   #size = 0;
@@ -33,13 +33,13 @@ export class Bits {
     this.#size -= 1;
   }
 
-  /** Those from `first` to before `end`, in order; some of them may be deleted meanwhile. */
+  /** Members from `first` (inclusive) to `end` (exclusive), in order. Members may be deleted during iteration. */
   *within(first: number, end: number): Generator<number, void> {
     for (const key of [...this.#chunks.keys()].sort((a, b) => a - b)) {
       const start = Math.max(first, key * CHUNK_BITS);
       const stop = Math.min(end, (key + 1) * CHUNK_BITS);
       for (let bit = start; bit < stop; bit++) {
-        // Eight at once where there is none of them.
+        // Skip eight at a time if none of them is a member.
         if (bit % 8 === 0 && this.#chunks.get(key)?.[(bit % CHUNK_BITS) >> 3] === 0) bit += 7;
         else if (this.has(bit)) yield bit;
       }

@@ -4,7 +4,7 @@ import { formOf } from "./form.ts";
 import { type Report, span } from "./report.ts";
 import type { Step } from "./walk.ts";
 
-/** Keys of one lookup; where there are fewer, nulls, which no row has. */
+/** Keys per query. Unused parameters are null, which no row matches. */
 const KEYS = 32;
 const PLACES = Array.from({ length: KEYS }, (_, index) => `$${index + 3}`).join(", ");
 const BITS = `SELECT key, bits FROM main.ledger_index WHERE workspace_id = $1 AND block = $2 AND key IN (${PLACES})`;
@@ -14,7 +14,9 @@ const ROWS =
 const ENTRY =
   "SELECT CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
 
-/** Places that nobody can say anything about: of entries that are missing or changed. Past that the index is not checked. */
+/**
+ * The most entries with unknown contents, because they are missing or changed. Past that the index is not checked.
+ */
 const MOST_UNKNOWN = 10_000;
 
 interface IndexRow {
@@ -23,19 +25,19 @@ interface IndexRow {
   readonly bits: unknown;
 }
 
-/** The stored index of a ledger's blocks against the one that its entries make: filters are answered by it. */
+/** Compares the stored block index, which filters use, with the one that the ledger's entries result in. */
 export class IndexCheck {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;
   readonly #report: Report;
-  /** Blocks that have to be indexed. */
+  /** Number of blocks that must be indexed. */
   readonly #complete: number;
   readonly #unknown = new Set<number>();
   #block = 0;
   #entries: (IndexedEntry | null)[] = [];
   #rows = 0;
 
-  /** @param size entries of the ledger for which there has to be an index */
+  /** @param size Number of entries for which there must be an index */
   constructor(database: ReadOnlyDatabase, workspaceId: number, size: number, report: Report) {
     this.#database = database;
     this.#workspaceId = workspaceId;
@@ -43,7 +45,7 @@ export class IndexCheck {
     this.#complete = Math.floor(size / BLOCK);
   }
 
-  /** MUST be told of each place, in order. */
+  /** MUST be called with each step, in order. */
   take({ seq, entry }: Step): void {
     const block = Math.floor((seq - 1) / BLOCK);
     if (block !== this.#block) {
@@ -55,7 +57,10 @@ export class IndexCheck {
     this.#entries.push(entry);
   }
 
-  /** @param changed from this entry on the entries are others than they were, or gone: what the index has of them is no news */
+  /**
+   * @param changed The first entry that was changed or is missing. Index rows from there on are not reported, because
+   *   they follow from that.
+   */
   end(changed: number): void {
     this.#close();
     if (this.#isLost) return;
@@ -107,20 +112,20 @@ export class IndexCheck {
     this.#report.tampered(
       row ? "index_changed" : "index_missing",
       row
-        ? `The index of ${where} is wrong about ${quoted(key)}: filters would leave entries out, or look for them in vain.`
-        : `The index of ${where} has no row for ${quoted(key)}: filters would leave those entries out.`,
+        ? `The index of ${where} is wrong about ${quoted(key)}: filters would miss entries, or look for entries that do not match.`
+        : `The index of ${where} has no row for ${quoted(key)}: filters would miss these entries.`,
       block * BLOCK + first + 1,
     );
   }
 
-  /** Rows that no entry accounts for. One lookup for each row, and only where their number is not right. */
+  /** Finds rows that no entry accounts for. Runs only if the number of rows is wrong; takes one query per row. */
   #findSurplus(changed: number): void {
     for (const row of this.#database.rows<IndexRow>(ROWS, [this.#workspaceId])) {
       if ((row.block + 1) * BLOCK >= changed) continue;
       if (row.block >= 0 && row.block < this.#complete && this.#isAccountedFor(row)) continue;
       this.#report.tampered(
         "index_surplus",
-        `The index has a row for ${quoted(String(row.key))} in block ${row.block}, where no entry has it: it was added.`,
+        `The index has a row for ${quoted(String(row.key))} in block ${row.block}, although no entry there matches: the row was added.`,
       );
     }
   }
@@ -137,7 +142,7 @@ export class IndexCheck {
     return isUnknown;
   }
 
-  /** Null where the entry is missing or changed. */
+  /** Null if the entry is missing or changed. */
   #keysOf(seq: number): string[] | null {
     if (this.#unknown.has(seq)) return null;
     const row = this.#database.get<{ bytes: unknown }>(ENTRY, [this.#workspaceId, seq]);

@@ -2,32 +2,32 @@ import { DatabaseUnreadable, NEWEST_SCHEMA, type ReadOnlyDatabase } from "../../
 import type { Report } from "./report.ts";
 import { evidenceTables } from "./schema.ts";
 
-/** Whether the file is a Gatehouse database with a schema that this program knows. Reports why not. */
+/** Whether the file is a Gatehouse database with a schema that this program knows. Otherwise reports why not. */
 export function isVerifiable(database: ReadOnlyDatabase, report: Report): boolean {
   const { isOurs, schemaVersion } = database;
   if (!isOurs || schemaVersion < 1) {
     report.undecided(
       "not_gatehouse",
-      "The database file is not one of Gatehouse: it is another program's, or its header was overwritten.",
+      "The database file is not a Gatehouse database: another program wrote it, or its header was overwritten.",
     );
     return false;
   }
   if (schemaVersion <= NEWEST_SCHEMA) return true;
   report.undecided(
     "schema_new",
-    `The data directory was written by a newer Gatehouse (schema ${schemaVersion}, this program knows ${NEWEST_SCHEMA}). Verify it with that one.`,
+    `The data directory was written by a newer Gatehouse (schema ${schemaVersion}, this program knows schema ${NEWEST_SCHEMA}). Verify it with that version.`,
   );
   return false;
 }
 
-/** Reports damaged pages of the tables that hold evidence. */
+/** Reports damaged pages of the tables that contain evidence. */
 export function checkIntegrity(database: ReadOnlyDatabase, report: Report): void {
   for (const table of evidenceTables(database.schemaVersion)) {
     try {
       for (const problem of database.integrityProblems(table)) {
         report.tampered(
           "database_damaged",
-          `The table ${table} is damaged, or was edited in the file: ${problem}.`,
+          `The table ${table} is damaged, or was edited outside Gatehouse: ${problem}.`,
         );
       }
     } catch (error) {
@@ -39,11 +39,14 @@ export function checkIntegrity(database: ReadOnlyDatabase, report: Report): void
 
 export function reportUnreadable(report: Report, error: DatabaseUnreadable): void {
   if (error.isDamaged) {
-    report.tampered("database_damaged", `The database file is damaged, or was edited: ${error.message}.`);
+    report.tampered(
+      "database_damaged",
+      `The database file is damaged, or was edited outside Gatehouse: ${error.message}.`,
+    );
   } else {
     report.undecided(
       "database_unreadable",
-      `The database file cannot be read: ${error.message}. This user has to be able to read it, and the files beside it whose names begin with its own.`,
+      `The database file cannot be read: ${error.message}. Make it readable for this user, and so the files beside it whose names begin with its name.`,
     );
   }
 }

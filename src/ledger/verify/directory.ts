@@ -30,36 +30,36 @@ import {
   type Workspace,
 } from "./workspaces.ts";
 
-/** Of one workspace's ledger. */
+/** The result for one workspace's ledger. */
 export interface LedgerVerification extends Verification {
   readonly workspace: string;
 }
 
-/** Its own findings and facts are those of the database as a whole; the verdict is the worst of all. */
+/** Its own findings and facts concern the database as a whole. The verdict is the worst of all. */
 export interface DirectoryVerification extends Verification {
   readonly ledgers: readonly LedgerVerification[];
 }
 
 export interface DirectoryRequest {
-  /** The database file of a data directory. */
+  /** Path of the database file in a data directory. */
   readonly path: string;
   readonly trust: Trust;
-  /** Null: all. */
+  /** Null means all workspaces. */
   readonly workspace: string | null;
-  /** What rows are sealed with; without it they are not checked. */
+  /** The key of the rows' seals. Without it they are not checked. */
   readonly secretKey?: SecretKey | undefined;
 }
 
 /** The first schema with a tree, checkpoints and keys. */
 const FIRST_WITH_CHECKPOINTS = 4;
-/** Tries where others write while the file is read in a way that does not keep them apart. */
+/** The most attempts if others write while the file is read in a mode that does not isolate the reader. */
 const TRIES = 3;
 
 /**
- * Checks everything that a data directory says of its ledgers: the schema, the pages, each entry's bytes, the chain, the tree,
- * all checkpoints, the texts beside the entries. Needs no server, minds none, and writes nothing.
+ * Verifies all of a data directory's evidence: the schema, the pages, each entry's bytes, the chain, the tree, all
+ * checkpoints, and the texts kept beside the entries. It needs no server, may run beside one, and writes nothing.
  *
- * @throws OperatorError with exit code 2 where there is no such workspace
+ * @throws OperatorError with exit code 2 if there is no such workspace
  */
 export async function verifyDirectory(
   request: DirectoryRequest,
@@ -69,7 +69,7 @@ export async function verifyDirectory(
     const examination = new Examination(request, tools);
     const changed = await examination.run();
     const result = examination.result();
-    // What somebody wrote meanwhile is no reason to accuse him.
+    // Do not report concurrent writes as tampering.
     if (result.verdict === "holds" || changed === "no") return result;
     if (changed === "apart" && attempt > 1) return result;
     if (attempt < TRIES) continue;
@@ -82,7 +82,7 @@ function unsettled(): DirectoryVerification {
   const report = new Report();
   report.undecided(
     "files_changed",
-    "The files were changed whenever they were read, so that what was read may be of no one moment. Verify again when nobody starts or stops a server on them.",
+    "The files changed during every attempt to read them, so the result may mix two states. Verify again while no server is starting or stopping on them.",
   );
   return { verdict: "undecided", findings: report.findings, facts: [], ledgers: [] };
 }
@@ -106,8 +106,8 @@ class Examination {
   }
 
   /**
-   * @returns whether the files changed meanwhile: not at all, apart from what was read, or maybe under the reader's eyes.
-   * `unopened`: they could not be opened, which may be because somebody started or stopped just then
+   * @returns whether the files changed during the reading: `no`; `apart`, isolated from what was read; or `maybe`, in
+   *   what was read. `unopened`: they could not be opened, possibly because a server was starting or stopping.
    */
   async run(): Promise<"no" | "apart" | "maybe" | "unopened"> {
     let database: ReadOnlyDatabase | undefined;
@@ -148,17 +148,17 @@ class Examination {
     if (database.schemaVersion < FIRST_WITH_CHECKPOINTS) {
       report.undecided(
         "schema_old",
-        "The data directory was written by a version of Gatehouse that signed no checkpoints. Start this version on it once: what comes from then on can be verified.",
+        "The data directory was written by a version of Gatehouse that signed no checkpoints. Start this version on it once. Entries written from then on can be verified.",
       );
       return;
     }
     const keyUse = readKeyUse(dirname(this.#request.path));
     if (reportAge(database, keyUse, report)) {
-      // Said: what it signed is not there to be checked.
+      // Already reported: the heads that the key signed are not there to be checked.
     } else if (database.schemaVersion < FIRST_WITH_HEADS) {
       report.undecided(
         "schema_unsigned",
-        "The data directory was written by a version of Gatehouse that signed the heads of its ledgers only now and then. Nothing in it shows whether entries were put behind the last checkpoint, or the last ones taken away. Start this version on it once: what comes from then on can be verified.",
+        "The data directory was written by a version of Gatehouse that signed the heads of its ledgers only at intervals. Nothing in it shows whether entries were added after the last checkpoint, or the last entries removed. Start this version on it once. Entries written from then on can be verified.",
       );
     }
     checkIntegrity(database, report);
@@ -182,21 +182,24 @@ class Examination {
     this.#conclude(keys, origins);
   }
 
-  /** Only where all entries were read, and are as they were: else what named a key may be among the others. */
+  /**
+   * Runs only if all entries were read and are unchanged. Otherwise the entry that names a key may be among the
+   * others.
+   */
   #checkKeys(stored: readonly Uint8Array[]): void {
     if (!this.#isWhole) return;
     const named = new Set(this.#ledgers.flatMap(({ walked }) => [...(walked?.named ?? [])]));
     checkNamed(stored, named, this.#report);
   }
 
-  /** As `#checkKeys`: what made a workspace may be among the entries that are missing. */
+  /** Like `#checkKeys`: the entry that created a workspace may be missing. */
   #checkCreated(workspaces: readonly Workspace[]): void {
     if (!this.#isWhole) return;
     const created = new Set(this.#ledgers.flatMap(({ walked }) => [...(walked?.created ?? [])]));
     checkCreated(workspaces, created, this.#report);
   }
 
-  /** Whether all entries of all ledgers were read, and are as they were. */
+  /** Whether all entries of all ledgers were read and are unchanged. */
   get #isWhole(): boolean {
     return (
       this.#request.workspace === null &&
@@ -206,7 +209,7 @@ class Examination {
     );
   }
 
-  /** Those that are asked for. */
+  /** The requested workspaces. */
   #workspaces(database: ReadOnlyDatabase, origins: string): readonly Workspace[] {
     const all = storedWorkspaces(database, this.#report);
     checkOrphans(database, all, this.#report);
@@ -216,7 +219,7 @@ class Examination {
       if (known.has(name) || (workspace !== null && workspace !== name)) continue;
       this.#report.tampered(
         "workspace_missing",
-        `A checkpoint of the workspace ${JSON.stringify(name)} was given, which is not there any more.`,
+        `A checkpoint of the workspace ${JSON.stringify(name)} was supplied, but this workspace no longer exists.`,
       );
       known.add(name);
     }
@@ -231,7 +234,7 @@ class Examination {
     return all.filter(({ name }) => name === workspace);
   }
 
-  /** Checkpoints of other ledgers may lie in the same file; where all are, the wrong file was given. */
+  /** A file of checkpoints may include other ledgers' checkpoints. If it contains no others, it is the wrong file. */
   #checkFit(origins: string): void {
     const { trust, workspace } = this.#request;
     const [first] = trust.checkpoints;
@@ -239,7 +242,7 @@ class Examination {
     if (!first || (workspace === null ? names.size > 0 : names.has(workspace))) return;
     this.#report.undecided(
       "no_checkpoint_of_this_ledger",
-      `None of the ${counted(trust.checkpoints.length)} checkpoints that were given is of a ledger that is verified here: they are of ${JSON.stringify(first.checkpoint.origin)}, those here begin with ${origins}${workspace ?? ""}.`,
+      `None of the ${counted(trust.checkpoints.length)} checkpoints supplied belongs to a ledger verified here: they name ${JSON.stringify(first.checkpoint.origin)}, but the ledgers here begin with ${origins}${workspace ?? ""}.`,
     );
   }
 
@@ -279,13 +282,13 @@ class Examination {
     this.#ledgers.push({ workspace, report, walked });
   }
 
-  /** What each ledger's checkpoints are worth, now that all have been asked which keys are to be believed. */
+  /** Decides what each ledger's checkpoints prove, now that all ledgers have shown which keys are trusted. */
   #conclude(keys: Keyring, origins: string): void {
     const { trust } = this.#request;
     const evidence = this.#ledgers.flatMap(({ walked }) => (walked ? [walked] : []));
     const allKept = evidence.flatMap(({ kept }) => kept);
     const sets = keys.trustedSets(evidence, allKept);
-    // That a key was given which is none of these is said already.
+    // A given key that is not one of these is already reported.
     const isKeyKnown =
       trust.keys.length === 0 || trust.keys.some(({ publicKey }) => keys.isStored(publicKey.toHex()));
     for (const { workspace, report, walked } of this.#ledgers) {
@@ -297,12 +300,12 @@ class Examination {
       if (checkpoints === 0 && !hasHead) {
         report.undecided(
           "no_checkpoint",
-          "No checkpoint is stored that the ledger's key has signed, not even one of no entries, which each ledger begins with: nothing vouches for the chain as it is. Give one that was kept elsewhere, with --checkpoint.",
+          "No stored checkpoint is signed by the ledger's key, not even the one of the empty ledger, which every ledger begins with: nothing vouches for this chain. Supply one that was kept elsewhere, with --checkpoint.",
         );
       } else if (claimed > covered && isKeyKnown) {
         report.undecided(
           "key_unvouched",
-          `For the entries from ${covered + 1} to ${claimed} only a key vouches that no trusted one has handed over to: it took the place of one that was lost, or was slipped in. If you know it to be the ledger's, give it with --key.`,
+          `The only key that vouches for the entries from ${covered + 1} to ${claimed} is one that no trusted key has handed over to: it replaced a lost key, or was added by somebody else. If you know that it is the ledger's key, supply it with --key.`,
           covered + 1,
         );
       }
@@ -313,7 +316,7 @@ class Examination {
       ) {
         report.undecided(
           "payload_unaccounted",
-          `${counted(unvouchedErasures)} texts are not there, and what says that they were erased came after the last checkpoint: anybody who can write the file could have put it there. Where a server runs, verify again when it has signed the next one.`,
+          `${counted(unvouchedErasures)} texts are missing, and the records of their erasure come after the last checkpoint: anyone who can write the file could have added them. If a server is running, verify again once it has signed the next checkpoint.`,
         );
       }
       if (size > 0) report.fact("Vouched for", coverageOf(size, covered));
@@ -326,7 +329,7 @@ class Examination {
           "Key",
           trust.keys.length > 0
             ? key
-            : `${key} (as it lies in the directory itself: compare it with one that was kept elsewhere)`,
+            : `${key} (taken from the directory itself: compare it with a copy that was kept elsewhere)`,
         );
       }
     }
@@ -338,7 +341,7 @@ function coveredBy(trusted: ReadonlySet<string>, signed: ReadonlyMap<string, num
   return Math.max(0, ...[...signed].filter(([key]) => trusted.has(key)).map(([, upTo]) => upTo));
 }
 
-/** The workspaces of this directory that checkpoints are of. */
+/** The workspaces of this directory that have checkpoints among these. */
 function namesOf(checkpoints: readonly SignedCheckpoint[], origins: string): Set<string> {
   const all = checkpoints.map(({ checkpoint }) => checkpoint.origin);
   return new Set(

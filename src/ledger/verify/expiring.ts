@@ -9,17 +9,17 @@ const DAY_MS = 86_400_000;
 export interface ExpiringParts {
   readonly database: ReadOnlyDatabase;
   readonly workspaceId: number;
-  /** The last entry that there is. */
+  /** Seq of the last entry. */
   readonly last: number;
-  /** In ms. */
+  /** Milliseconds. */
   readonly now: number;
   readonly report: Report;
 }
 
 /**
- * Up to which entry payloads may be gone whose record comes only when a run has ended; 0 where no run is noted. The note is
- * signed by nobody, so that it is believed only where a server could have written it: of entries that there are, and that are
- * as old as it says.
+ * The last entry whose payloads may already be erased by a run that has not written its record yet; 0 if no run is
+ * noted. The note is not covered by the ledger's signature, so it counts only if a server could have written it: it
+ * must name existing entries that are as old as it says.
  */
 export async function expiringUpTo(parts: ExpiringParts): Promise<number> {
   const { last, report } = parts;
@@ -29,12 +29,12 @@ export async function expiringUpTo(parts: ExpiringParts): Promise<number> {
   if (isCount(upTo) && isCount(days) && upTo <= last && isOldEnough(parts, upTo, days)) return upTo;
   report.tampered(
     "expiry_changed",
-    "The note of a run that erases texts for their age is none that a server could have written: it names entries that are not there, or are not so old. It was changed, or made up.",
+    "No server could have written the note about a run that erases texts because of their age: it names entries that do not exist, or are not that old. It was changed or forged.",
   );
   return 0;
 }
 
-/** Null where no run is under way, undefined where the note is none. */
+/** Null if no run is in progress; undefined if the note is invalid. */
 async function noteOf({
   database,
   workspaceId,
@@ -54,7 +54,7 @@ async function noteOf({
 const ENTRY =
   "SELECT CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
 
-/** When an entry says that it was written, in ms; null of one that is not there or cannot be read. */
+/** When an entry was written according to its bytes, in milliseconds; null if it is missing or unreadable. */
 function timeOf(database: ReadOnlyDatabase, workspaceId: number, seq: number): number | null {
   const row = database.get<{ bytes: unknown }>(ENTRY, [workspaceId, seq]);
   const ts = row?.bytes instanceof Uint8Array ? formOf(row.bytes).fields?.ts : undefined;
@@ -66,14 +66,17 @@ function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 1;
 }
 
-/** A server goes by its clock, and a quiet ledger's last entry may be old itself: so the later of the two tells. */
+/**
+ * Uses the later of the clock and the last entry's time. A server uses its clock, because a quiet ledger's last entry
+ * may itself be old.
+ */
 function isOldEnough(
   { database, workspaceId, last, now }: ExpiringParts,
   upTo: number,
   days: number,
 ): boolean {
   const written = timeOf(database, workspaceId, upTo);
-  // That the entry cannot be read is said where it is gone through.
+  // The walk reports entries that cannot be read.
   if (written === null) return true;
   return written <= Math.max(now, timeOf(database, workspaceId, last) ?? 0) - days * DAY_MS;
 }

@@ -1,6 +1,6 @@
 import { findExcess } from "../../base/nesting.ts";
 
-/** An entry's fields, of one that has the form which `encodeEntry` gives to all: those that something is made of. */
+/** The fields of an entry in the form that `encodeEntry` writes, as far as the checks use them. */
 export interface EntryFields {
   readonly seq: number;
   /** Hex. */
@@ -24,9 +24,9 @@ export interface EntryFields {
   readonly detail?: { readonly [key: string]: unknown };
 }
 
-/** What an entry's bytes say, and what about them this program would never have written; null where all is well. */
+/** The contents of an entry's bytes, and what in them this program would never have written; null if nothing. */
 export interface Form {
-  /** Null where the bytes are no JSON object. */
+  /** Null if the bytes are not a JSON object. */
   readonly fields: Partial<EntryFields> | null;
   readonly problem: string | null;
 }
@@ -42,7 +42,7 @@ const text: Check = (value) => typeof value === "string" && value.isWellFormed()
 const integer: Check = (value) => Number.isSafeInteger(value);
 const hash: Check = (value) => typeof value === "string" && HASH.test(value);
 let lastTime: unknown;
-/** Entries of one millisecond come in numbers: remembering the last time saves 0.3 µs each. */
+/** Many entries share a millisecond. Remembering the last time saves 0.3 µs for each. */
 const time: Check = (value) => {
   if (value === lastTime) return true;
   const isTime = typeof value === "string" && TIME.test(value) && !Number.isNaN(Date.parse(value));
@@ -63,7 +63,7 @@ interface Field {
 const always = (name: string, check: Check): Field => ({ name, check, isRequired: true });
 const maybe = (name: string, check: Check): Field => ({ name, check, isRequired: false });
 
-/** In the order in which they stand. */
+/** In the order in which they are written. */
 const FIELDS: readonly Field[] = [
   always("action", text),
   always("actor", text),
@@ -88,12 +88,12 @@ const FIELDS: readonly Field[] = [
   always("ts", time),
 ];
 
-/** Bytes up to which reading what is nested costs nothing worth looking for first. */
+/** Up to this size, nested values are read without checking their depth first, because the cost is negligible. */
 const SHALLOW_BYTES = 4_096;
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Whether bytes are an entry as `encodeEntry` writes it: canonical JSON, sorted keys, the fields that there are. */
+/** Checks that bytes are an entry as `encodeEntry` writes it: canonical JSON, sorted keys, known fields. */
 export function formOf(bytes: Uint8Array): Form {
   const excess = bytes.length > SHALLOW_BYTES ? findExcess(bytes, { levels: DEEPEST + 2 }) : null;
   if (excess) {
@@ -104,12 +104,12 @@ export function formOf(bytes: Uint8Array): Form {
     const json = decoder.decode(bytes);
     const value: unknown = JSON.parse(json);
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      return { fields: null, problem: "it is no JSON object" };
+      return { fields: null, problem: "it is not a JSON object" };
     }
     return { fields: value, problem: problemOf(value as Readonly<Record<string, unknown>>, json) };
   } catch {
-    // No UTF-8, no JSON, or nested so deeply that it cannot be read.
-    return { fields: null, problem: "it is no JSON text" };
+    // Not UTF-8, not JSON, or nested too deeply to be read.
+    return { fields: null, problem: "it is not JSON" };
   }
 }
 
@@ -125,7 +125,7 @@ function problemOf(fields: Readonly<Record<string, unknown>>, json: string): str
         ? `it has the field ${key} where ${skipped.name} belongs`
         : `its field ${key} is not in its place`;
     }
-    if (FIELDS[at]?.check(fields[key]) !== true) return `its field ${key} is none that an entry can have`;
+    if (FIELDS[at]?.check(fields[key]) !== true) return `its field ${key} has a value that no entry can have`;
     at += 1;
   }
   const missing = FIELDS.slice(at).find(({ isRequired }) => isRequired);
@@ -136,7 +136,7 @@ function quoted(key: string): string {
   return JSON.stringify(key.length > 40 ? `${key.slice(0, 40)}…` : key);
 }
 
-/** Strings and integers, and objects of these, under sorted keys. */
+/** Strings, integers, and objects of these with sorted keys. */
 function isDetail(value: unknown, depth: number): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value) || depth > DEEPEST) return false;
   let before = "";

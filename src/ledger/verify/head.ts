@@ -21,21 +21,21 @@ export interface HeadParts {
   readonly workspaceId: number;
   readonly origin: string;
   readonly heads: StoredHeads;
-  /** All that may have signed, under the name that they have in this ledger. */
+  /** All possible signers, under the name they have in this ledger. */
   readonly keys: readonly VerifierKey[];
-  /** Those that the database has, the oldest first. */
+  /** The keys in the database, oldest first. */
   readonly storedKeys: readonly Uint8Array[];
   readonly tools: VerifyTools;
   readonly report: Report;
 }
 
-/** A ledger's head that a good signature covers. */
+/** A ledger's head that a valid signature covers. */
 export interface SignedHead extends Checkpoint {
   readonly checkpoints: CheckpointSeries;
   readonly signers: readonly VerifierKey[];
 }
 
-/** The head that the last commit has signed; null when there is none that counts, which is reported. */
+/** The head that the last commit signed; null if there is no valid one, which is reported. */
 export async function readHead(parts: HeadParts): Promise<SignedHead | null> {
   const { workspaceId, heads, report } = parts;
   const text = heads.texts.get(workspaceId);
@@ -47,7 +47,7 @@ export async function readHead(parts: HeadParts): Promise<SignedHead | null> {
     return heads.areSingle ? await singleHead(parts, text) : headAmongAll(parts, text);
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    const message = `The ledger's head is not good: ${error.message}. It was changed.`;
+    const message = `The ledger's head is invalid: ${error.message}. It was changed.`;
     report.tampered("head_changed", message);
   }
   return null;
@@ -62,7 +62,7 @@ function headAmongAll({ workspaceId, origin, heads, report }: HeadParts, text: s
   return heads.signers.length > 0 ? { ...head, signers: heads.signers } : null;
 }
 
-/** Of a version that signed each head by itself. */
+/** Reads the head of a version that signed each head individually. */
 async function singleHead(parts: HeadParts, text: string): Promise<SignedHead | null> {
   const { origin, keys, tools, report } = parts;
   const head = parseSignedHead(text);
@@ -74,21 +74,21 @@ async function singleHead(parts: HeadParts, text: string): Promise<SignedHead | 
   if (signers.length === 0) {
     report.tampered(
       "head_of_another_key",
-      "The ledger's head is signed by none of the ledger's keys: somebody else has made it, or the keys were changed.",
+      "The ledger's head is not signed by any of the ledger's keys: somebody else made it, or the keys were changed.",
     );
     return null;
   }
   if (keysDigest(tools.sha256, parts.storedKeys).toHex() !== head.keys.toHex()) {
     report.tampered(
       "key_changed",
-      "The ledgers' keys are not those that were stored when the ledger's head was signed: rows were added, removed or changed.",
+      "The ledgers' keys are not those stored when the ledger's head was signed: rows were added, removed or changed.",
     );
   }
   return { ...head, signers };
 }
 
 function reportForeign(report: Report, origin: string): void {
-  const message = `The ledger's head is that of another one, ${JSON.stringify(origin)}.`;
+  const message = `The ledger's head belongs to another ledger, ${JSON.stringify(origin)}.`;
   report.tampered("head_of_another_ledger", message);
 }
 
@@ -97,29 +97,29 @@ function reportMissing({ database, workspaceId, heads, report }: HeadParts): voi
   if (heads.isUnsigned) {
     report.undecided(
       "head_unsigned",
-      "No head is signed yet: the first start of a version that signs heads was broken off. Start this version on the directory once, which signs them, and verify again.",
+      "No head is signed yet: the first start of a version that signs heads was interrupted. Start this version on the directory once, so it signs them, and verify again.",
     );
   } else if (heads.texts.size > 0 || database.get(ANY_ROW, [workspaceId]) !== undefined) {
     report.tampered(
       "head_missing",
-      "The ledger has no signed head, which every commit of a server leaves: it was removed, or the workspace was added.",
+      "The ledger has no signed head, although every commit of a server writes one: it was removed, or the workspace was added.",
     );
   }
 }
 
-/** Entries behind the signed head. */
+/** Reports entries after the signed head. */
 export function reportUnsignedTail(report: Report, head: SignedHead | null, last: number): void {
   if (!head || last <= head.size) return;
   const { size } = head;
   report.tampered(
     "tail_unsigned",
-    `The ledger's key has not signed ${span(size + 1, last)}: its head was signed over ${counted(size)} entries, and whoever put these behind them did not have the key.`,
+    `The ledger's key has not signed ${span(size + 1, last)}: its head covers ${counted(size)} entries, and whoever added these after them did not have the key.`,
     size + 1,
   );
 }
 
 /**
- * The stored checkpoints against those that the head was signed over. Nothing is said when one of them is reported already.
+ * Compares the stored checkpoints with those that the head covers. Skipped if a checkpoint has already been reported.
  */
 export function checkSeries(
   { database, workspaceId, report }: Pick<HeadParts, "database" | "workspaceId" | "report">,
@@ -136,17 +136,17 @@ export function checkSeries(
     const missing = count - series.count;
     report.tampered(
       "checkpoint_missing",
-      `${missing === 1 ? "One checkpoint is" : `${counted(missing)} checkpoints are`} missing: ${counted(count)} were stored when the ledger's head was signed, and ${counted(series.count)} are there.`,
+      `${missing === 1 ? "One checkpoint is" : `${counted(missing)} checkpoints are`} missing: ${counted(count)} were stored when the ledger's head was signed, but only ${counted(series.count)} exist.`,
     );
   } else if (series.count > count) {
     report.tampered(
       "checkpoint_surplus",
-      `${counted(series.count)} checkpoints are stored, and there were ${counted(count)} when the ledger's head was signed: some were added.`,
+      `${counted(series.count)} checkpoints are stored, but there were ${counted(count)} when the ledger's head was signed: some were added.`,
     );
   } else if (series.digest.toHex() !== digest.toHex()) {
     report.tampered(
       "checkpoint_replaced",
-      "The stored checkpoints are not those that were there when the ledger's head was signed: one was put in the place of another.",
+      "The stored checkpoints are not those that existed when the ledger's head was signed: one was replaced.",
     );
   }
 }

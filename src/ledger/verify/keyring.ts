@@ -6,28 +6,31 @@ import type { EntryFields } from "./form.ts";
 import { counted, type Report } from "./report.ts";
 import type { KeptCheckpoint } from "./roots.ts";
 
-// By the number, not by the text of the same name: the tenth key is not the second.
+// Qualified, so it sorts by number and not by the text column of the same name, which would put the tenth key second.
 const KEYS =
   "SELECT CAST(id AS TEXT) AS id, public_key, retired_at IS NULL AS current FROM main.ledger_keys ORDER BY ledger_keys.id";
 const PUBLIC_KEY_BYTES = 32;
 
-/** A key is one for all workspaces, under another name in each: what tells it is its hex. */
+/** One key serves all workspaces, under another name in each. Its hex identifies it. */
 type KeyHex = string;
 
-/** That a key handed over to another one, as an entry says it. */
+/** The handover from one key to another, as recorded by an entry. */
 export interface Rotation {
   readonly seq: number;
   readonly from: KeyHex;
   readonly to: KeyHex;
 }
 
-/** What a ledger says of keys: up to which size each signed what its entries are, and which handed over to which. */
+/**
+ * A ledger's evidence about keys: up to which size each key signed the actual entries, and which key handed over to
+ * which.
+ */
 export interface KeyEvidence {
   readonly signed: ReadonlyMap<KeyHex, number>;
   readonly rotations: readonly Rotation[];
 }
 
-/** The keys that sign the checkpoints of a directory: those that lie in it, and those that the auditor brought. */
+/** The keys that sign a directory's checkpoints: those stored in it, and those that the auditor supplied. */
 export class Keyring {
   readonly #tools: VerifyTools;
   readonly #stored: readonly Uint8Array[];
@@ -39,12 +42,12 @@ export class Keyring {
     this.#tools = tools;
   }
 
-  /** Those that lie in the directory, the oldest first. */
+  /** The keys in the directory, oldest first. */
   get stored(): readonly Uint8Array[] {
     return this.#stored;
   }
 
-  /** With the name that they have in one ledger. */
+  /** All keys, under the name they have in one ledger. */
   verifierKeys(origin: string): VerifierKey[] {
     const keys = new Map([...this.#stored, ...this.#given].map((key) => [key.toHex(), key]));
     return [...keys.values()].map((publicKey) => ({
@@ -54,7 +57,7 @@ export class Keyring {
     }));
   }
 
-  /** The one in force, as C2SP writes it. */
+  /** The key in force, in C2SP's format. */
   current(origin: string): string | undefined {
     const key = this.#stored.at(-1);
     return key && formatVerifierKey(this.#tools.sha256, origin, key);
@@ -65,8 +68,9 @@ export class Keyring {
   }
 
   /**
-   * Those that are believed: what the auditor brought, else the oldest, and whichever was named by an entry that one of them has
-   * signed over. That a checkpoint has the signatures of two keys says nothing: anybody may add his own.
+   * The trusted keys: those that the auditor supplied, otherwise the oldest stored one, and every key named by an
+   * entry that a trusted key has signed. Two keys' signatures on a checkpoint prove nothing, because anyone may add
+   * one.
    */
   trusted(ledgers: readonly KeyEvidence[]): ReadonlySet<KeyHex> {
     const roots = this.#given.length > 0 ? this.#given : this.#stored.slice(0, 1);
@@ -77,9 +81,9 @@ export class Keyring {
   }
 
   /**
-   * The sets of keys each of which must vouch for all of a ledger. Without a key that the auditor brought, the key of each
-   * checkpoint that he kept has to lead to the keys that are in force: else a stranger's key in the directory, and its
-   * signatures on what comes behind the last of those checkpoints, would be believed.
+   * The sets of keys, each of which must vouch for a whole ledger. If the auditor supplied no key, the key of each
+   * kept checkpoint must lead to the keys in force. Otherwise a stranger's key in the directory would be trusted,
+   * with its signatures on entries after the last of those checkpoints.
    */
   trustedSets(ledgers: readonly KeyEvidence[], kept: readonly KeptCheckpoint[]): ReadonlySet<KeyHex>[] {
     const sets = [this.trusted(ledgers)];
@@ -90,7 +94,7 @@ export class Keyring {
   }
 }
 
-/** These keys, and whichever was named by an entry that one of them has signed over. */
+/** These keys, and every key named by an entry that one of them has signed. */
 function vouchedBy(roots: readonly KeyHex[], ledgers: readonly KeyEvidence[]): ReadonlySet<KeyHex> {
   const trusted = new Set(roots);
   for (let size = -1; size < trusted.size; ) {
@@ -115,24 +119,24 @@ export function storedKeys(database: ReadOnlyDatabase, report: Report): Uint8Arr
   const rows = [...database.rows<KeyRow>(KEYS)];
   for (const { public_key: key } of rows) {
     if (key instanceof Uint8Array && key.length === PUBLIC_KEY_BYTES) keys.push(key);
-    else report.tampered("key_changed", "A row of the ledgers' keys holds no key: it was changed.");
+    else report.tampered("key_changed", "A row of the ledgers' keys does not contain a key: it was changed.");
   }
   if (rows.some(({ id }, index) => id !== String(index + 1))) {
     report.tampered(
       "key_changed",
-      "The numbers of the ledgers' keys are not those from 1 on: rows were removed, or added.",
+      "The ledgers' keys are not numbered from 1 without gaps: rows were removed or added.",
     );
   }
   if (rows.some(({ current }, index) => (current === 1) !== (index === rows.length - 1))) {
     report.tampered(
       "key_changed",
-      "Of the ledgers' keys the last one alone is in force, and the rows say otherwise: they were changed, or added.",
+      "Only the last of the ledgers' keys can be in force, but the rows say otherwise: rows were changed or added.",
     );
   }
   return keys;
 }
 
-/** Says where a key that was brought along is none of the directory's. */
+/** Reports supplied keys that are not in the directory. */
 export function compareKeys(
   stored: readonly Uint8Array[],
   given: readonly VerifierKey[],
@@ -145,32 +149,32 @@ export function compareKeys(
     if (name.startsWith(origins)) {
       report.tampered(
         "key_missing",
-        `The key that was given for ${name} is none of those in the data directory: they were replaced, or the directory is older than the key.`,
+        `The key supplied for ${name} is not in the data directory: the keys there were replaced, or the directory is older than the key.`,
       );
     } else {
       report.undecided(
         "key_unfit",
-        `The key that was given is that of ${name}, and of no ledger in this data directory, whose names begin with ${origins}.`,
+        `The key supplied belongs to ${name}, not to a ledger in this data directory, whose names begin with ${origins}.`,
       );
     }
   }
 }
 
 /**
- * Says where a key took the place of another and no entry knows of it.
- * @param named by an entry of any ledger
+ * Reports keys that replaced another without an entry that says so.
+ * @param named Keys named by an entry of any ledger
  */
 export function checkNamed(stored: readonly Uint8Array[], named: ReadonlySet<KeyHex>, report: Report): void {
   for (const [index, key] of stored.entries()) {
     if (index === 0 || named.has(key.toHex())) continue;
     report.tampered(
       "key_changed",
-      `The key ${index + 1} of the ledgers took the place of another, and no entry says so: it was slipped in.`,
+      `Key ${index + 1} of the ledgers replaced another key, but no entry records this: somebody else added it.`,
     );
   }
 }
 
-/** The key that an entry says took the place of another, also of one that was lost. */
+/** The key that replaced another according to an entry, even if that one was lost. */
 export function newKeyOf(
   { action, outcome, detail }: EntryFields,
   origin: string,
@@ -180,7 +184,7 @@ export function newKeyOf(
   return keyNamed(detail?.to, origin, tools);
 }
 
-/** Which key an entry says handed over to which; null where it says nothing of the kind, or that the old one was lost. */
+/** The handover that an entry records; null if it records none, or records that the old key was lost. */
 export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTools): Rotation | null {
   const { action, outcome, code, detail } = entry;
   if (action !== "ledger.rotate_key" || outcome !== "succeeded" || code !== undefined) return null;
@@ -189,21 +193,21 @@ export function rotationOf(entry: EntryFields, origin: string, tools: VerifyTool
   return from && to ? { seq: entry.seq, from, to } : null;
 }
 
-/** Whether an entry says that the key was lost and another took its place, which nothing but this entry speaks for. */
+/** Whether an entry records that the key was lost and replaced. Only this entry supports the new key. */
 export function saysKeyLost({ action, outcome, code }: EntryFields): boolean {
   return action === "ledger.rotate_key" && outcome === "succeeded" && code === "key_lost";
 }
 
 /**
  * Reports each entry at which the chain of trust is broken.
- * @param given entries that a checkpoint from elsewhere has shown to be as they were
+ * @param given Number of entries that a checkpoint from elsewhere has proven unchanged
  */
 export function reportLostKeys(report: Report, lost: readonly number[], given: number): void {
   for (const seq of lost) {
     if (given >= seq - 1) continue;
     report.undecided(
       "key_lost",
-      `Entry ${seq} says that the signing key was lost and another took its place. The chain of trust is broken there: nothing shows that the entries before it are those that the lost key had signed, and whoever can write the database can bring this about. A checkpoint over ${counted(seq - 1)} entries or more that was kept elsewhere shows it (--checkpoint); find out who replaced the key, and why.`,
+      `Entry ${seq} records that the signing key was lost and replaced. The chain of trust is broken there: nothing proves that the entries before it are those that the lost key signed, and anyone who can write the database could have caused this. A checkpoint of ${counted(seq - 1)} entries or more that was kept elsewhere proves it (--checkpoint). Find out who replaced the key, and why.`,
       seq,
     );
   }
@@ -219,7 +223,7 @@ function keyNamed(text: unknown, origin: string, tools: VerifyTools): KeyHex | n
   }
 }
 
-/** The verifier keys of a text, a line each. @throws OperatorError with exit code 2 */
+/** The verifier keys in a text, one per line. @throws OperatorError with exit code 2 */
 export function parseKeys(text: string, tools: Pick<VerifyTools, "sha256">): VerifierKey[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   try {
@@ -227,6 +231,6 @@ export function parseKeys(text: string, tools: Pick<VerifyTools, "sha256">): Ver
     return lines.map((line) => parseVerifierKey(tools.sha256, line));
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    throw new OperatorError(`--key: ${error.message}`, "it is what `gatehouse ledger key` prints", 2);
+    throw new OperatorError(`--key: ${error.message}`, "use the output of `gatehouse ledger key`", 2);
   }
 }

@@ -31,32 +31,32 @@ export interface LedgerParts {
   readonly origin: string;
   readonly keys: Keyring;
   readonly heads: StoredHeads;
-  /** Checkpoints of this ledger from elsewhere. */
+  /** This ledger's checkpoints from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
   readonly tools: VerifyTools;
-  /** In ms. */
+  /** Milliseconds. */
   readonly now: number;
   readonly report: Report;
 }
 
-/** What a walk through a ledger leaves to be decided when all are known: which keys are believed. */
+/** The result of a walk through one ledger. Which keys are trusted is decided once all ledgers are known. */
 export interface WalkedLedger extends KeyEvidence {
   readonly size: number;
-  /** Checkpoints whose signature is good, stored and given. */
+  /** Number of stored and given checkpoints with a valid signature. */
   readonly checkpoints: number;
   /** Checkpoints that the auditor kept elsewhere. */
   readonly kept: readonly KeptCheckpoint[];
-  /** Whether the last commit's head is there, and its signature good. */
+  /** Whether the last commit's head exists and has a valid signature. */
   readonly hasHead: boolean;
-  /** Names of workspaces that entries of this ledger say were made. */
+  /** Names of the workspaces created according to this ledger's entries. */
   readonly created: ReadonlySet<string>;
-  /** Those of the directory's keys that an entry says took the place of another, lost or not. */
+  /** The directory's keys that replaced another, lost or not, according to an entry. */
   readonly named: ReadonlySet<string>;
-  /** Texts that are gone by the word of records that no good checkpoint covers. */
+  /** Number of texts erased according to records that no valid checkpoint covers. */
   readonly unvouchedErasures: number;
 }
 
-/** Findings that follow from entries being others than they were. */
+/** Findings that follow from changed entries. */
 const FOLLOWING = [
   "index_changed",
   "index_missing",
@@ -65,7 +65,7 @@ const FOLLOWING = [
   "reference_differs",
 ];
 
-/** Goes through one workspace's ledger and everything that is made of it, once, in constant memory. */
+/** Checks one workspace's ledger and everything derived from it, in one pass and constant memory. */
 export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   const { database, workspaceId, origin, keys, heads, given, tools, now, report } = parts;
   const last = lastSeq(database, workspaceId);
@@ -114,12 +114,12 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
     const rewritten = reportRewritten(report, roots, tiles.difference);
     const isCut = reportTail(report, roots, last, tiles.entriesOnce);
     reportUnsignedTail(report, head, last);
-    // If the checkpoints are signed by nobody known either, it is the keys that were changed.
+    // If the checkpoints are also signed only by unknown keys, the keys were changed.
     if (report.has((code) => code === "checkpoint_of_another_key"))
       report.withdraw(["head_of_another_key"], 0);
     checkSeries({ database, workspaceId, report }, head, tools);
     tiles.report(rewritten !== null, isCut);
-    // What does not fit to entries that are others now, or gone, is no news either.
+    // Derived data that does not match changed or missing entries is not reported again.
     const fromThere = rewritten ?? (isCut ? last + 1 : Number.POSITIVE_INFINITY);
     report.withdraw(FOLLOWING, fromThere);
     index.end(fromThere);
@@ -137,7 +137,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   if (roots.uncompared > 0) {
     report.fact(
       "Not compared",
-      `${counted(roots.uncompared)} checkpoints: what they were signed over is not whole`,
+      `${counted(roots.uncompared)} checkpoints: entries that they cover are missing or unknown`,
     );
   }
   return {
@@ -153,7 +153,7 @@ export async function walkLedger(parts: LedgerParts): Promise<WalkedLedger> {
   };
 }
 
-/** The workspace that an entry says was made. */
+/** The workspace created according to an entry. */
 function createdBy({ action, outcome, detail }: EntryFields): string | null {
   if (action !== "workspace.create" || outcome !== "succeeded") return null;
   return typeof detail?.workspace === "string" ? detail.workspace : null;
@@ -165,8 +165,8 @@ function lastSeq(database: ReadOnlyDatabase, workspaceId: number): number {
 }
 
 /**
- * For how many entries there have to be tiles and an index: those of an upgrade that was broken off are made by the next
- * start, before anything is signed.
+ * The number of entries that must have tiles and an index. After an interrupted upgrade, the next start creates the
+ * missing ones before anything is signed.
  */
 function tiledSize(database: ReadOnlyDatabase, workspaceId: number, size: number): number {
   const isSigned = database.get(

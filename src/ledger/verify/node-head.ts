@@ -8,17 +8,17 @@ import { TREE } from "../tree-hash.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
-/** The heads of all ledgers, as they are stored. */
+/** The heads of all ledgers, as stored. */
 export interface StoredHeads {
-  /** By workspace. */
+  /** By workspace number. */
   readonly texts: ReadonlyMap<number, string>;
-  /** Whether each is a note that was signed by itself, as earlier versions did. */
+  /** Whether each head is a note signed individually, as in earlier versions. */
   readonly areSingle: boolean;
-  /** The keys that have signed exactly these heads together; empty when none has. */
+  /** The keys that have signed exactly these heads together; empty if none has. */
   readonly signers: readonly VerifierKey[];
-  /** Whether the directory comes from before heads were signed, and no start has signed them yet. */
+  /** Whether the directory predates signed heads, and no start has signed them yet. */
   readonly isUnsigned: boolean;
-  /** Reports why no key has signed these heads together, unless a ledger's own report has explained it. */
+  /** Reports why no key has signed these heads together, unless a ledger's own report explains it. */
   conclude(ledgers: readonly Report[]): void;
 }
 
@@ -26,14 +26,14 @@ export interface StoredHeadsParts {
   readonly database: ReadOnlyDatabase;
   /** `gatehouse/<instance>` */
   readonly origin: string;
-  /** All that may have signed, under that name. */
+  /** All possible signers, under that name. */
   readonly keys: readonly VerifierKey[];
-  /** Those that the database has, the oldest first. */
+  /** The keys in the database, oldest first. */
   readonly storedKeys: readonly Uint8Array[];
-  /** What the key file says that it has signed; null when it is not known. */
+  /** What the key has signed according to its file; null if unknown. */
   readonly keyUse: KeyUse | null;
   readonly tools: VerifyTools;
-  /** Of the database as a whole. */
+  /** The report about the database as a whole. */
   readonly report: Report;
 }
 
@@ -43,7 +43,10 @@ const NODES = "SELECT CAST(node AS TEXT) AS node, note FROM main.ledger_node_hea
 const UNSIGNED = "SELECT 1 FROM main.meta WHERE key = 'ledger_heads'";
 const SINGLE = /\n\n— /;
 
-/** Reads all heads, and whether they were signed together. What is wrong with the signature is reported at the end. */
+/**
+ * Reads all heads and checks whether they were signed together. Problems with that signature are reported by
+ * `conclude`.
+ */
 export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
   const { database, keyUse, report } = parts;
   const rows =
@@ -62,13 +65,13 @@ export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
     if (isUpgrade) {
       report.undecided(
         "head_unsigned",
-        "The heads of the ledgers are signed one by one, and not together yet: the first start of a version that signs them together was broken off. Start this version on the directory once, and verify again.",
+        "The heads of the ledgers are signed individually and not together yet: the first start of a version that signs them together was interrupted. Start this version on the directory once, and verify again.",
       );
       return none;
     }
     report.tampered(
       "node_head_missing",
-      "The signed head of all ledgers is missing, which every commit of a server leaves, or others are beside it: rows were removed, or added.",
+      "The signed head of all ledgers, which every commit of a server writes, is missing or not the only one: rows were removed or added.",
     );
     return { ...none, areSingle: false };
   }
@@ -83,7 +86,7 @@ export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
   };
 }
 
-/** Reports a database that says it is of a version which signed less than its key has. @returns whether it does */
+/** Reports a database whose version signed less than its key has. @returns whether it does */
 export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, report: Report): boolean {
   const first = { none: 0, ledger_heads: FIRST_WITH_HEADS, node_head: FIRST_WITH_NODE_HEAD }[
     keyUse ?? "none"
@@ -91,7 +94,7 @@ export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, rep
   if (database.schemaVersion >= first) return false;
   report.tampered(
     "head_missing",
-    "The database says that it is of an earlier version, and the key file beside it has signed what that version did not: the signed heads were removed, or the database is older than its key file.",
+    "The database claims to be of an earlier version, but the key file beside it has signed heads that this version did not sign: the signed heads were removed, or the database is older than its key file.",
   );
   return true;
 }
@@ -99,7 +102,7 @@ export function reportAge(database: ReadOnlyDatabase, keyUse: KeyUse | null, rep
 interface Problem {
   readonly code: string;
   readonly message: string;
-  /** Codes of a ledger's findings. */
+  /** Whether a ledger's finding with this code explains the problem. */
   isExplainedBy(code: string): boolean;
 }
 
@@ -122,21 +125,21 @@ async function verifyTogether(
     if (!(error instanceof NoteError)) throw error;
     return unsigned(
       "node_head_changed",
-      `The signed head of all ledgers is not good: ${error.message}. It was changed.`,
+      `The signed head of all ledgers is invalid: ${error.message}. It was changed.`,
     );
   }
   if (signers.length === 0) {
     return unsigned(
       "node_head_of_another_key",
-      "The head of all ledgers is signed by none of the ledgers' keys: somebody else has made it, or the keys were changed.",
-      // If the checkpoints are signed by nobody known either, the keys were changed.
+      "The head of all ledgers is not signed by any of the ledgers' keys: somebody else made it, or the keys were changed.",
+      // If the checkpoints are also signed only by unknown keys, the keys were changed.
       (code) => code === "checkpoint_of_another_key",
     );
   }
   if (keysDigest(tools.sha256, storedKeys).toHex() !== signed.head.keys.toHex()) {
     report.tampered(
       "key_changed",
-      "The ledgers' keys are not those that were stored when the heads of the ledgers were signed: rows were added, removed or changed.",
+      "The ledgers' keys are not those stored when the heads of the ledgers were signed: rows were added, removed or changed.",
     );
   }
   const tree = new GrowingTree(TREE);
@@ -146,7 +149,7 @@ async function verifyTogether(
   }
   return unsigned(
     "heads_changed",
-    "The heads of the ledgers are not those that were signed together: the evidence of a workspace was put back to an earlier state that it once had, or its head was changed. A checkpoint that was kept elsewhere shows which.",
+    "The heads of the ledgers are not those that were signed together: the evidence of a workspace was restored to an earlier state, or its head was changed. A checkpoint that was kept elsewhere shows which.",
     (code) => code.startsWith("head_"),
   );
 }

@@ -19,18 +19,18 @@ interface PayloadRow {
 }
 
 /**
- * The texts beside the entries against the salted hashes in them. One that is there must be the one that was hashed; one that
- * is not must have been erased by a record.
+ * Compares the texts kept beside the entries with the salted hashes in the entries. A text that is present must match
+ * its hash. A text that is absent must have been erased according to a record.
  */
 export class PayloadCheck {
   readonly #report: Report;
   readonly #rows: Generator<PayloadRow, void>;
-  /** Up to which entry a run that has not ended yet may have erased payloads for their age. */
+  /** The last entry whose payloads an unfinished run may have erased because of their age. */
   readonly #expiring: number;
   #next: PayloadRow | null;
   readonly #kept = new Bits();
   readonly #missing = new Bits();
-  /** The last entry of which nobody knows what it said, and which may have been a record. */
+  /** The last entry with unknown contents. It may have been the record of an erasure. */
   #lastUnknown = 0;
   #erased = 0;
   #unvouched = 0;
@@ -45,7 +45,7 @@ export class PayloadCheck {
     this.#next = this.#read();
   }
 
-  /** MUST be told of each place, in order. */
+  /** MUST be called with each step, in order. */
   take({ seq, entry }: Step): void {
     for (; this.#next && this.#next.seq < seq; this.#next = this.#read()) this.#reportOrphan(this.#next);
     const there: PayloadRow[] = [];
@@ -63,25 +63,25 @@ export class PayloadCheck {
     this.#account(entry);
   }
 
-  /** Texts that are gone by the word of records that no good checkpoint covers. */
+  /** Number of texts erased according to records that no valid checkpoint covers. */
   get unvouched(): number {
     return this.#unvouched;
   }
 
-  /** All places that it was told of lie under a good checkpoint. */
+  /** Called when a valid checkpoint covers all steps so far. */
   vouched(): void {
     this.#unvouched = 0;
     this.#lastUnknown = Math.max(this.#lastUnknown, this.#unvouchedNumber);
   }
 
-  /** @param changed from this entry on the entries are others than they were, or gone: their records account for nothing */
+  /** @param changed The first entry that was changed or is missing; records from there on account for nothing */
   end(changed: number): void {
     for (; this.#next && this.#next.seq < changed; this.#next = this.#read()) this.#reportOrphan(this.#next);
     if (changed === Number.POSITIVE_INFINITY) this.#reportMissing();
     if (this.#kept.size > 0 || this.#erased > 0) {
       this.#report.fact(
         "Texts",
-        `${counted(this.#kept.size)} there, ${counted(this.#erased)} erased by a record`,
+        `${counted(this.#kept.size)} present, ${counted(this.#erased)} erased on record`,
       );
     }
   }
@@ -98,7 +98,7 @@ export class PayloadCheck {
       } else {
         this.#report.tampered(
           "payload_missing",
-          `The ${kind} of entry ${seq} is not there, and no entry says that it was erased.`,
+          `The ${kind} of entry ${seq} is missing, and no entry records that it was erased.`,
           seq,
         );
       }
@@ -106,18 +106,18 @@ export class PayloadCheck {
     if (unknown > 0) {
       this.#report.undecided(
         "payload_unaccounted",
-        `${counted(unknown)} texts are not there. What says that they were erased may be among the entries that are missing or were changed, or is a record of an early version, which says how many and not which.`,
+        `${counted(unknown)} texts are missing. The record of their erasure may be among the entries that are missing or changed, or was written by an early version, which recorded only how many were erased.`,
       );
     }
     if (expiring > 0) {
       this.#report.undecided(
         "payload_expiring",
-        `${counted(expiring)} texts up to entry ${this.#expiring} are not there. They are being erased for their age, which is recorded when it is done: verify again then. Where no server runs, start it, so that it ends.`,
+        `${counted(expiring)} texts up to entry ${this.#expiring} are missing. They are being erased because of their age, and the record is written at the end: verify again then. If no server is running, start one, so the run can finish.`,
       );
     }
   }
 
-  /** Releases what is read from. */
+  /** Closes the query. */
   close(): void {
     this.#rows.return();
   }
@@ -133,23 +133,24 @@ export class PayloadCheck {
     if (hash === undefined) {
       this.#report.tampered(
         "payload_surplus",
-        `There is a text of entry ${entry.seq} (${JSON.stringify(String(row.kind).slice(0, 20))}) that the entry knows nothing of: it was added.`,
+        `There is a text of entry ${entry.seq} (${JSON.stringify(String(row.kind).slice(0, 20))}) that the entry does not mention: it was added.`,
         entry.seq,
       );
     } else if (hashOf(row) !== hash) {
       this.#report.tampered(
         "payload_changed",
-        `The ${kind} of entry ${entry.seq} is not the text that was hashed when the entry was written: it or its salt was changed.`,
+        `The ${kind} of entry ${entry.seq} does not match its hash in the entry: the text or its salt was changed.`,
         entry.seq,
       );
     }
   }
 
-  /** What an entry says was erased is neither missing nor may be there. */
+  /** Texts that an entry records as erased are not missing, and must not be present. */
   #account(entry: EntryFields): void {
     const erasure = parseErasure(entry);
     if (erasure === null) {
-      // Before there were names, a record said how many. No program of today writes one, and a start signs those there are.
+      // Records of early versions contain a number instead of names. No current program writes such a record; a start
+      // signs those that exist.
       if (entry.action === "payload.erase" && typeof entry.detail?.payloads === "number") {
         this.#unvouchedNumber = entry.seq;
       }
@@ -178,18 +179,22 @@ export class PayloadCheck {
       const { seq, kind } = payloadOf(bit);
       this.#report.tampered(
         "payload_surplus",
-        `The ${kind} of entry ${seq} is there, though entry ${record} says that it was erased: it was put back.`,
+        `The ${kind} of entry ${seq} exists, although entry ${record} records that it was erased: it was restored.`,
         seq,
       );
     }
   }
 
   #reportOrphan({ seq }: PayloadRow): void {
-    this.#report.tampered("payload_surplus", `There is a text of an entry ${seq}, which is not there.`, seq);
+    this.#report.tampered(
+      "payload_surplus",
+      `There is a text of an entry ${seq}, which does not exist.`,
+      seq,
+    );
   }
 }
 
-/** A salt of another length could hold the text's beginning. */
+/** Checks the salt's length, because a longer or shorter salt could shift the boundary to the text. */
 function hashOf({ salt, body }: PayloadRow): string | null {
   if (!(salt instanceof Uint8Array) || !(body instanceof Uint8Array) || salt.length !== SALT_BYTES)
     return null;

@@ -6,9 +6,12 @@ import { type EntryFields, formOf } from "./form.ts";
 import type { Report } from "./report.ts";
 import type { Step } from "./walk.ts";
 
-/** Entries that others may refer to, kept in memory: most references are to one of the last. */
+/** The most entries that others may refer to, kept in memory. Most references are to recent entries. */
 const RECENT = 4_096;
-/** Deletions of documents, and changes of arguments, that are kept. In a ledger that has more, nothing is compared with them. */
+/**
+ * The most deletions of documents, and changes of arguments, that are kept. If a ledger has more, they are not
+ * compared.
+ */
 const KEPT = 100_000;
 const ROW =
   "SELECT leaf, CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
@@ -19,7 +22,7 @@ interface Row {
   readonly bytes: unknown;
 }
 
-/** What an entry says of a person's decision. */
+/** The decision fields of an entry. */
 interface Decision {
   readonly decision?: unknown;
   readonly target_seq?: unknown;
@@ -27,20 +30,23 @@ interface Decision {
 }
 
 /**
- * Whether entries that name another one fit it: an outcome its intent, a decision the call that it was made on, a call the
- * decision that approved it, an erasure the deletion that it followed. The server signs what its own notes tell it; an entry
- * that was made of a forged note is signed, and refers to something else than it says.
+ * Checks that entries match the entries they refer to: an outcome its intent, a decision the call it decides on, a
+ * call the decision that approved it, an erasure the deletion that caused it. The server signs what its stored state
+ * tells it. So an entry based on forged state has a valid signature, but does not match the entry it refers to.
  *
- * Entries that the walk found to be changed are not compared: they are reported already.
+ * Entries that the walk found changed are not compared, because they are already reported.
  */
 export class ReferenceCheck {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;
   readonly #report: Report;
   readonly #recent = new Map<number, EntryFields>();
-  /** By the request's id, the document that it deleted, if the entry names it. */
+  /** By request id, the document that was deleted; null if the entry does not name it. */
   readonly #deletions = new Map<string, unknown>();
-  /** Arguments that people put in place of those that they were shown: the seq of the entry that showed them, and their hash. */
+  /**
+   * Arguments that people substituted for those presented: the seq of the entry that presented them, and the new
+   * hash.
+   */
   readonly #changes = new Set<string>();
 
   constructor(database: ReadOnlyDatabase, workspaceId: number, report: Report) {
@@ -49,7 +55,7 @@ export class ReferenceCheck {
     this.#report = report;
   }
 
-  /** MUST be told of each place, in order. */
+  /** MUST be called with each step, in order. */
   take({ entry }: Step): void {
     if (!entry) return;
     if (entry.phase === "outcome") this.#checkOutcome(entry);
@@ -67,7 +73,7 @@ export class ReferenceCheck {
     if (intent === null) return;
     const isIntent = intent?.phase === "intent" && intent.action === entry.action;
     if (isIntent && isSameCall(entry, intent) && intent.actor === entry.actor) return;
-    this.#differs(entry, `is the outcome of entry ${ref}, which is not the intent of the same call`);
+    this.#differs(entry, `refers to entry ${ref} as its intent, which is not the intent of the same call`);
   }
 
   #checkApproval(entry: EntryFields): void {
@@ -80,10 +86,10 @@ export class ReferenceCheck {
     const isApproved = approval?.action === "oversight.approve" && approval.outcome === "succeeded";
     const isSame = isApproved && isSameCall(entry, approval);
     if (isSame && (hash === undefined || hash === decision.arguments_hash)) return;
-    this.#differs(entry, `is a call by the approval ${String(seq)}, which did not approve it`);
+    this.#differs(entry, `is a call based on approval ${String(seq)}, which did not approve it`);
   }
 
-  /** Decisions on calls. What people said of a task's output, and stops, have no call. */
+  /** Checks decisions on calls. Decisions on a task's output, and stops, have no call. */
   #checkDecision(entry: EntryFields): void {
     const { decision, target_seq: seq, arguments_hash: hash }: Decision = entry.oversight ?? {};
     const isOnCall = DECISIONS.get(entry.action) === entry.outcome;
@@ -94,10 +100,10 @@ export class ReferenceCheck {
     if (shown === null) return;
     const isShown = shown?.action === "tool.call" && shown.outcome === "pending" && isSameCall(entry, shown);
     if (isShown && (hash === shown.input_hash || isChange || this.#wasChangedTo(seq, hash))) return;
-    this.#differs(entry, `decides on entry ${String(seq)}, which did not put this call before people`);
+    this.#differs(entry, `decides on entry ${String(seq)}, which did not present this call to people`);
   }
 
-  /** Whether somebody has put arguments of this hash in place of those that the entry `seq` showed. */
+  /** Whether somebody substituted arguments with this hash for those that entry `seq` presented. */
   #wasChangedTo(seq: unknown, hash: unknown): boolean {
     return this.#changes.size >= KEPT || this.#changes.has(`${String(seq)} ${String(hash)}`);
   }
@@ -107,7 +113,7 @@ export class ReferenceCheck {
     if (reason !== "document_deleted" || this.#deletions.size >= KEPT) return;
     const deleted = this.#deletions.get(entry.request_id ?? "");
     if (deleted === null || deleted === document) return;
-    this.#differs(entry, `erases for a deletion of ${JSON.stringify(document)} that nobody asked for`);
+    this.#differs(entry, `erases texts for a deletion of ${JSON.stringify(document)} that nobody requested`);
   }
 
   #keepDeletion({ request_id: request, detail }: EntryFields): void {
@@ -124,7 +130,10 @@ export class ReferenceCheck {
     }
   }
 
-  /** The entry that another one names; undefined if no earlier one has this number, null if it is not known what it said. */
+  /**
+   * The entry that another one refers to; undefined if the reference is not an earlier seq, null if the entry's
+   * contents are unknown.
+   */
   #find({ seq: from }: EntryFields, seq: unknown): EntryFields | undefined | null {
     if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1 || seq >= from) return undefined;
     const known = this.#recent.get(seq);
@@ -139,13 +148,13 @@ export class ReferenceCheck {
   #differs({ seq }: EntryFields, what: string): void {
     this.#report.tampered(
       "reference_differs",
-      `Entry ${seq} ${what}: it was made of something that somebody had changed, or the entries before it were.`,
+      `Entry ${seq} ${what}: it is based on data that somebody had changed, or earlier entries were changed.`,
       seq,
     );
   }
 }
 
-/** How a decision on a call ends, by its action. */
+/** The outcome of a decision on a call, by action. */
 const DECISIONS: ReadonlyMap<string, string> = new Map([
   ["oversight.approve", "succeeded"],
   ["oversight.deny", "succeeded"],
@@ -156,11 +165,11 @@ function mayBeNamed({ phase, action, outcome }: EntryFields): boolean {
   return phase === "intent" || outcome === "pending" || DECISIONS.get(action) === outcome;
 }
 
-/** Whether two entries are about the same agent, task and tool, as far as both of them say. */
+/** Whether two entries concern the same agent, task and tool, as far as both name them. */
 function isSameCall(entry: EntryFields, other: EntryFields): boolean {
   const isSame = (a: string | undefined, b: string | undefined) =>
     a === undefined || b === undefined || a === b;
   if (!isSame(entry.agent, other.agent) || !isSame(entry.task, other.task)) return false;
-  // An outcome names its tool as a log line would.
+  // An outcome names its tool in redacted form, as in logs.
   return isSame(entry.tool, other.tool) || entry.tool === redact(other.tool ?? "").slice(0, TOOL_NAME_LIMIT);
 }

@@ -1,9 +1,11 @@
 import type { Fact, Finding } from "../proof/verification.ts";
 
-/** Findings of one code that are said one by one: one wrong entry, or a million, must not hide the others. */
+/**
+ * The most findings of one code that are listed, so that one wrong entry, or a million, cannot hide other findings.
+ */
 const MOST_OF_A_KIND = 20;
 
-/** Findings of one code after which who looks through what may be hostile stops. */
+/** Number of findings of one code after which reading possibly hostile input stops. */
 const FLOOD = 1_000;
 
 interface Kind {
@@ -11,10 +13,10 @@ interface Kind {
   more: number;
 }
 
-/** What explains others is said before them. */
+/** Findings that explain others are listed first. */
 const CAUSES: readonly string[] = ["entries_rewritten", "tail_missing", "tail_unsigned"];
 
-/** Gathers what is found about one workspace's ledger, or about the database as a whole. */
+/** Collects findings about one workspace's ledger, or about the database as a whole. */
 export class Report {
   readonly #workspace: string | undefined;
   readonly #kinds = new Map<string, Kind>();
@@ -33,19 +35,21 @@ export class Report {
     this.#add("undecided", code, message, seq);
   }
 
-  /** Takes back what only follows from something else: findings of these kinds about entries from `first` on. */
+  /**
+   * Withdraws findings with these codes about entries from `first` on, because they only follow from another finding.
+   */
   withdraw(codes: readonly string[], first: number): void {
     for (const code of codes) {
       const kind = this.#kinds.get(code);
       if (!kind) continue;
       const left = kind.shown.filter(({ seq }) => seq !== undefined && seq < first);
-      // What was only counted came later, and is about later entries.
+      // Findings that were only counted came later, so they concern later entries.
       if (left.length < kind.shown.length) kind.more = 0;
       kind.shown.splice(0, Number.POSITIVE_INFINITY, ...left);
     }
   }
 
-  /** Whether something of one of these codes was found. */
+  /** Whether there is a finding whose code matches. */
   has(isMeant: (code: string) => boolean): boolean {
     return [...this.#kinds].some(([code, { shown }]) => shown.length > 0 && isMeant(code));
   }
@@ -54,7 +58,7 @@ export class Report {
     this.#facts.push({ label, value });
   }
 
-  /** There are so many findings of one kind that more say nothing new. */
+  /** Whether there are so many findings of one code that more would add nothing. */
   get isFlooded(): boolean {
     return this.#isFlooded;
   }
@@ -63,7 +67,7 @@ export class Report {
     return this.#facts;
   }
 
-  /** What speaks of tampering first, each kind together, in the order in which kinds were found. */
+  /** Tampering first. Findings of one code stay together, in the order in which the codes were first found. */
   get findings(): readonly Finding[] {
     const kinds = [...this.#kinds].toSorted(([a], [b]) => rank(a) - rank(b));
     const all = kinds.flatMap(([, { shown, more }]) => {
@@ -101,7 +105,7 @@ function rank(code: string): number {
   return place < 0 ? CAUSES.length : place;
 }
 
-/** A number for people: 1,000,000. */
+/** A number for people, such as 1,000,000. */
 export function counted(count: number): string {
   return count.toLocaleString("en-US");
 }

@@ -4,21 +4,21 @@ import type { Difference } from "./tiles.ts";
 
 type Tracks = Pick<RootCheck, "stored" | "given" | "head">;
 
-/** What contradicts a chain: from where on, up to where, and how that is known. */
+/** What contradicts a chain, and which entries it affects. */
 interface Contradiction {
-  /** The last entry that is known to be right. */
+  /** The last entry known to be unchanged. */
   readonly lastGood: number;
-  /** Entries of the first checkpoint that has another root. */
+  /** Size of the first checkpoint with a different root. */
   readonly upTo: number;
   readonly by: keyof Tracks;
-  /** Checkpoints with another root. */
+  /** Number of checkpoints with a different root. */
   readonly count: number;
 }
 
 /**
- * A chain that fits together and is not the one that was signed: it was made anew after a change.
- * @param difference where the tiles begin to have other leaves
- * @returns the first entry that may be another than it was; null where nothing was made anew
+ * Reports a chain that is consistent but is not the one that was signed, because it was rewritten after a change.
+ * @param difference Where the leaves in the tiles begin to differ
+ * @returns the first entry that may have been changed; null if nothing was rewritten
  */
 export function reportRewritten(
   report: Report,
@@ -32,17 +32,17 @@ export function reportRewritten(
     difference && difference.first > lastGood && difference.first <= upTo ? difference.first : null;
   const where =
     pinned === null
-      ? `Somewhere from entry ${lastGood + 1} to ${upTo} entries were changed and the chain was made anew`
-      : `From entry ${pinned} on the chain was made anew, as the tree's tiles show`;
+      ? `Somewhere from entry ${lastGood + 1} to ${upTo} entries were changed and the chain was rewritten`
+      : `From entry ${pinned} on, the chain was rewritten, as the tree's tiles show`;
   const which = WHICH[by];
   const more = count > 1 ? `, and ${counted(count - 1)} after it,` : "";
   const { stored } = tracks;
   const isForged = by === "given" && stored.firstWrong === 0 && stored.lastGood >= upTo;
   report.tampered(
     "entries_rewritten",
-    `${where}: it fits together, but ${which} over ${counted(upTo)} entries${more} was signed over others.` +
+    `${where}: it is consistent, but ${which} of ${counted(upTo)} entries${more} was signed over different entries.` +
       (isForged
-        ? " The stored checkpoints agree with it: they were signed anew with the ledger's own key."
+        ? " The stored checkpoints agree with it: they were signed again with the ledger's own key."
         : ""),
     pinned ?? lastGood + 1,
   );
@@ -56,8 +56,8 @@ const WHICH = {
 } as const satisfies Record<keyof Tracks, string>;
 
 /**
- * By what was signed over the fewest entries, and does not agree with them. What is stored may have been made anew together
- * with the entries; what was kept elsewhere was not.
+ * Chooses the contradicting signature over the fewest entries. Stored checkpoints may have been rewritten together
+ * with the entries; those kept elsewhere were not.
  */
 function contradictionOf(tracks: Tracks): Contradiction | null {
   const [first] = (["stored", "given", "head"] as const)
@@ -71,7 +71,7 @@ function contradictionOf(tracks: Tracks): Contradiction | null {
   return { lastGood: Math.max(0, ...good), upTo, by: first, count };
 }
 
-/** Without a checkpoint the tiles alone can show it, where they were left as they had been. */
+/** Without a checkpoint, only tiles left in their original state can show a rewrite. */
 function reportByTiles(
   report: Report,
   { stored, given, head }: Tracks,
@@ -81,16 +81,16 @@ function reportByTiles(
   if (!difference?.isToTheEnd || difference.first <= good) return null;
   report.tampered(
     "entries_rewritten",
-    `From entry ${difference.first} on the chain was made anew: it fits together, but the tree's tiles still have the hashes of others.`,
+    `From entry ${difference.first} on, the chain was rewritten: it is consistent, but the tree's tiles still have the hashes of different entries.`,
     difference.first,
   );
   return difference.first;
 }
 
 /**
- * @param last the last entry that there is
- * @param once entries that there were, as tiles say
- * @returns whether there were more entries once
+ * @param last The last existing entry
+ * @param once Number of entries that existed according to tiles
+ * @returns whether there were more entries
  */
 export function reportTail(
   report: Report,
@@ -105,13 +105,13 @@ export function reportTail(
     size === head.beyond
       ? `the last commit signed ${counted(size)}`
       : size === stored.beyond
-        ? `a stored checkpoint was signed over ${counted(size)}`
+        ? `a stored checkpoint covers ${counted(size)}`
         : size === given.beyond
-          ? `a checkpoint that was kept elsewhere was signed over ${counted(size)}`
-          : `the tree has tiles of ${counted(size)}`;
+          ? `a checkpoint that was kept elsewhere covers ${counted(size)}`
+          : `the tree has tiles for ${counted(size)}`;
   report.tampered(
     "tail_missing",
-    `${which} missing at the end: there are ${counted(last)} entries, and ${evidence}.`,
+    `${which} missing at the end: there are ${counted(last)} entries, but ${evidence}.`,
     last + 1,
   );
   return true;

@@ -14,7 +14,7 @@ import type { Step } from "./walk.ts";
 const ROWS =
   "SELECT size, note FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 ORDER BY size";
 
-/** Checkpoints of strangers that are named one by one. */
+/** The most checkpoints by unknown keys that are listed individually. */
 const MOST_REMEMBERED = 32;
 
 interface StoredRow {
@@ -25,15 +25,15 @@ interface StoredRow {
 export interface RootCheckParts {
   readonly database: ReadOnlyDatabase;
   readonly workspaceId: number;
-  /** What the ledger's checkpoints name. */
+  /** The origin that the ledger's checkpoints must name. */
   readonly origin: string;
-  /** All that may have signed, under the name that they have in this ledger. */
+  /** All possible signers, under the name they have in this ledger. */
   readonly keys: readonly VerifierKey[];
-  /** Checkpoints of this ledger from elsewhere. */
+  /** This ledger's checkpoints from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
-  /** What the last commit has signed; null when there is none. */
+  /** The head that the last commit signed; null if there is none. */
   readonly head: SignedHead | null;
-  /** Of the entries, as far as they were gone through. */
+  /** The tree of the entries walked so far. */
   readonly tree: LedgerTree;
   readonly tools: VerifyTools;
   readonly report: Report;
@@ -43,33 +43,33 @@ export interface RootCheckParts {
 export interface KeptCheckpoint {
   /** The hex of each key that signed it. */
   readonly keys: readonly string[];
-  /** 0 if its root is not that of the entries. */
+  /** Number of entries covered; 0 if its root does not match the entries. */
   readonly covers: number;
 }
 
 /**
- * What was signed over the tree of the entries: the head of the last commit, the checkpoints that are stored, and those from
- * elsewhere.
+ * Compares what was signed with the tree of the entries: the head of the last commit, the stored checkpoints, and
+ * those from elsewhere.
  */
 export class RootCheck {
   readonly stored = new Track();
   readonly given = new Track();
   readonly head = new Track();
-  /** By the hex of a key: the largest size that it has signed, and that is right. */
+  /** By the hex of a key, the largest size it has signed with a matching root. */
   readonly signed = new Map<string, number>();
-  /** Checkpoints from elsewhere whose signature is good: who signed each, and the entries that it covers. */
+  /** Checkpoints from elsewhere with a valid signature. */
   readonly kept: KeptCheckpoint[] = [];
-  /** Checkpoints that could not be compared, since entries before them are missing or not to be told. */
+  /** Checkpoints that could not be compared, because earlier entries are missing or unknown. */
   uncompared = 0;
   readonly #parts: RootCheckParts;
   readonly #rows: Generator<StoredRow, void>;
   #row: StoredRow | undefined;
   readonly #givenLeft: SignedCheckpoint[];
   #headLeft: SignedHead | null;
-  /** The size of the checkpoint that comes next. */
+  /** Size of the next checkpoint. */
   #next = 0;
   #unsure = 0;
-  /** Stored checkpoints that nobody known has signed. */
+  /** Number of stored checkpoints that no known key has signed. */
   #strangers = 0;
   readonly #strangersAt: number[] = [];
 
@@ -82,19 +82,19 @@ export class RootCheck {
     this.#look();
   }
 
-  /** MUST be told of each place, in order and after the tree, and be waited for where it answers a promise. */
+  /** MUST be called with each step, in order and after the tree, and awaited if it returns a promise. */
   take({ seq, isSure }: Step): Promise<void> | undefined {
     if (!isSure) this.#unsure = seq;
     return seq >= this.#next ? this.#settle(seq) : undefined;
   }
 
-  /** What is left lies past the ledger's end. */
+  /** The remaining checkpoints are past the ledger's end. */
   async end(): Promise<void> {
     await this.#settle(Number.POSITIVE_INFINITY);
     this.#reportStrangers();
   }
 
-  /** Releases what is read from. */
+  /** Closes the query. */
   close(): void {
     this.#rows.return();
   }
@@ -151,7 +151,7 @@ export class RootCheck {
       this.#unsure = 0;
       return true;
     } else if (this.#unsure > track.lastGood) {
-      // It was another entry that was replaced than the one that was taken for it. That one of them was is said already.
+      // The entry assumed to be the replaced one was not. That an entry was replaced is already reported.
       tree.lose();
       this.uncompared += 1;
     } else {
@@ -167,7 +167,7 @@ export class RootCheck {
       if (signed.checkpoint.origin !== origin) {
         report.tampered(
           "checkpoint_of_another_ledger",
-          `The stored checkpoint over ${size} entries is one of another ledger, ${JSON.stringify(signed.checkpoint.origin)}.`,
+          `The stored checkpoint of ${size} entries belongs to another ledger, ${JSON.stringify(signed.checkpoint.origin)}.`,
           size,
         );
         return null;
@@ -175,14 +175,14 @@ export class RootCheck {
       if (signed.checkpoint.size === size) return signed;
       report.tampered(
         "checkpoint_changed",
-        `The stored checkpoint of size ${size} says that it is over ${signed.checkpoint.size} entries: it was changed.`,
+        `The row of the stored checkpoint of ${size} entries contains a checkpoint of ${signed.checkpoint.size} entries: it was changed.`,
         size,
       );
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
       report.tampered(
         "checkpoint_changed",
-        `The stored checkpoint over ${size} entries is not one: ${error.message}. It was changed.`,
+        `The stored checkpoint of ${size} entries is invalid: ${error.message}. It was changed.`,
         size,
       );
     }
@@ -192,14 +192,14 @@ export class RootCheck {
   async #storedSigners({ checkpoint, note }: SignedCheckpoint): Promise<readonly VerifierKey[]> {
     const { report, keys, tools } = this.#parts;
     const { size } = checkpoint;
-    const which = `The stored checkpoint over ${size} entries`;
+    const which = `The stored checkpoint of ${size} entries`;
     try {
       const signers = await signersOf(note, keys, tools.verifySignature);
       if (signers.length === 0) {
         this.#strangers += 1;
         if (this.#strangersAt.length < MOST_REMEMBERED) this.#strangersAt.push(size);
       } else if (signers.length < note.signatures.length) {
-        const message = `${which} is also signed by a key that is none of the ledger's.`;
+        const message = `${which} is also signed by a key that is not the ledger's.`;
         report.tampered("checkpoint_of_another_key", message, size);
       }
       return signers;
@@ -210,45 +210,45 @@ export class RootCheck {
     }
   }
 
-  /** Where no stored checkpoint is of the ledger's keys, it is rather the keys that were changed. */
+  /** If no stored checkpoint is signed by the ledger's keys, the keys were probably changed. */
   #reportStrangers(): void {
     const { report } = this.#parts;
     if (this.stored.count === 0 && this.#strangers > 1) {
       report.tampered(
         "checkpoint_of_another_key",
-        `None of the ${counted(this.#strangers)} stored checkpoints is signed by one of the ledger's keys: the keys in the database were changed, or all checkpoints replaced.`,
+        `None of the ${counted(this.#strangers)} stored checkpoints is signed by one of the ledger's keys: the keys in the database were changed, or all checkpoints were replaced.`,
       );
       return;
     }
     for (const size of this.#strangersAt) {
       report.tampered(
         "checkpoint_of_another_key",
-        `The stored checkpoint over ${size} entries is signed by none of the ledger's keys: it was made by somebody else.`,
+        `The stored checkpoint of ${size} entries is not signed by any of the ledger's keys: somebody else made it.`,
         size,
       );
     }
   }
 
   /**
-   * Signatures of others beside the ledger's are nobody's concern: witnesses may have signed as well. A checkpoint that is signed
-   * by nobody known is compared all the same, but vouches for nothing.
-   * @returns null for one that was changed
+   * Signatures by other keys beside the ledger's are ignored, because witnesses may have signed as well. A checkpoint
+   * signed only by unknown keys is compared, but vouches for nothing.
+   * @returns null if the checkpoint was changed
    */
   async #givenSigners({ checkpoint, note }: SignedCheckpoint): Promise<readonly VerifierKey[] | null> {
     const { report, keys, tools } = this.#parts;
-    const which = `The checkpoint over ${checkpoint.size} entries that was given`;
+    const which = `The supplied checkpoint of ${checkpoint.size} entries`;
     try {
       const signers = await signersOf(note, keys, tools.verifySignature);
       if (signers.length === 0) {
         report.undecided(
           "checkpoint_key_unknown",
-          `${which} is signed by a key that the data directory does not have. If its keys were replaced, everything in it may have been. Give the key along, with --key.`,
+          `${which} is signed by a key that the data directory does not have. If its keys were replaced, everything in it may have been. Supply the key with --key.`,
         );
       }
       return signers;
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
-      report.undecided("checkpoint_damaged", `${which} is not good itself: ${error.message}.`);
+      report.undecided("checkpoint_damaged", `${which} is invalid: ${error.message}.`);
       return null;
     }
   }

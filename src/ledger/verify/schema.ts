@@ -7,7 +7,7 @@ import {
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { Report } from "./report.ts";
 
-/** The tables that the evidence is in. */
+/** The tables that contain evidence. */
 const EVIDENCE_TABLES = [
   "ledger",
   "ledger_tiles",
@@ -19,24 +19,25 @@ const EVIDENCE_TABLES = [
   "payloads",
 ] as const;
 
-/** The first schema that has a table. Without one here: all that are verified. */
+/** The first schema with a table. Tables not listed here exist in every schema that is verified. */
 const FIRST_WITH = new Map<string, number>([
   ["ledger_heads", FIRST_WITH_HEADS],
   ["ledger_node_heads", FIRST_WITH_NODE_HEAD],
 ]);
 
-/** Those that a version has. */
+/** The tables that a version has. */
 export function evidenceTables(schemaVersion: number): readonly string[] {
   return EVIDENCE_TABLES.filter((table) => schemaVersion >= (FIRST_WITH.get(table) ?? 0));
 }
 
-/** Tables that are read besides. */
+/** Other tables that are read. */
 const OTHERS = ["meta", "workspaces"];
 const NAMED = new RegExp(`\\b(?:${EVIDENCE_TABLES.join("|")})\\b`, "i");
 
 /**
- * The tables of the evidence with their indexes, and every trigger and view of the file, against those that the migrations make.
- * @returns false where a table is not what it should be: then nothing can be read from it
+ * Compares the evidence tables and their indexes, and every trigger and view in the file, with those that the
+ * migrations create.
+ * @returns false if a table differs, since nothing can be read from it then
  */
 export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean {
   const expected = new Map(
@@ -53,7 +54,7 @@ export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean
     if (known) {
       report.tampered(
         "schema_changed",
-        `${nameOf(object)} is not as Gatehouse made it: ${effectOf(object)}.`,
+        `${nameOf(object)} differs from the one that Gatehouse created: ${effectOf(object)}.`,
       );
     } else {
       report.tampered("schema_foreign", `${nameOf(object)} was added by somebody else: ${effectOf(object)}.`);
@@ -66,7 +67,7 @@ export function checkSchema(database: ReadOnlyDatabase, report: Report): boolean
   return isReadable;
 }
 
-/** All triggers and views are: one of any table can write to, or hide, what is read here, by whatever name it calls it. */
+/** Includes all triggers and views: one on any table can write to what is read here, or hide it, under any name. */
 function isOfEvidence({ type, tbl_name: table, sql }: SchemaObject): boolean {
   if (type === "trigger" || type === "view") return true;
   const name = table.toLowerCase();
@@ -85,12 +86,12 @@ function nameOf({ type, name, tbl_name: table }: SchemaObject): string {
 }
 
 function effectOf({ type }: SchemaObject): string {
-  if (type === "index") return "it could hide rows from whoever reads by it";
-  if (type === "trigger") return "entries could be changed, or others written, unseen";
-  return "what is read from it may not be what was written";
+  if (type === "index") return "it could hide rows from queries that use it";
+  if (type === "trigger") return "it could change or add entries unnoticed";
+  return "it may not return what was written";
 }
 
 function lossOf({ type }: SchemaObject): string {
   if (type === "trigger") return "entries could be changed or removed without it";
-  return type === "index" ? "what it holds unique is so no more" : "what was in it is gone";
+  return type === "index" ? "duplicates are no longer prevented" : "its contents are lost";
 }

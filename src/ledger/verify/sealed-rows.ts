@@ -5,11 +5,11 @@ import type { SecretKey } from "../../store/secret-key.ts";
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
 import type { Report } from "./report.ts";
 
-/** The first schema whose rows are sealed. */
+/** The first schema with sealed rows. */
 const FIRST_WITH_SEALS = 15;
 const LABEL = "Rows beside the ledger";
 
-/** Checks the seals of all rows that carry authority. Without the key it only says that nobody has. */
+/** Checks the seals of all rows that carry authority. Without the key, only reports that they were not checked. */
 export function checkSealedRows(
   database: ReadOnlyDatabase,
   key: SecretKey | undefined,
@@ -17,12 +17,12 @@ export function checkSealedRows(
 ): void {
   if (database.schemaVersion < FIRST_WITH_SEALS) return;
   if (!key) {
-    report.fact(LABEL, "not checked: their seals need the directory's secrets.key");
+    report.fact(LABEL, "not checked: checking their seals requires the directory's secrets.key");
     return;
   }
   const stored = database.get<{ value: string }>("SELECT value FROM main.meta WHERE key = 'seal_key'");
   if (stored?.value !== Buffer.from(key.id).toString("hex")) {
-    report.fact(LABEL, "not checked: the directory's secrets.key is not what they were sealed with");
+    report.fact(LABEL, "not checked: they were not sealed with the directory's secrets.key");
     return;
   }
   const seals = new RowSeals(key.secret);
@@ -38,9 +38,9 @@ export function checkSealedRows(
       const name = SEALED_TABLES[table].key.map((column) => String(row[column])).join("/");
       report.tampered(
         "row_changed",
-        `The row ${name} of the table ${table} is not as the server has written it: it was changed, or put there, without the key. The server does not act on it.`,
+        `The row ${name} of the table ${table} is not one that the server wrote: it was changed or added without the key. The server ignores it.`,
       );
     }
   }
-  if (broken === 0) report.fact(LABEL, `${checked} rows are as the server has written them`);
+  if (broken === 0) report.fact(LABEL, `${checked} rows are as the server wrote them`);
 }

@@ -7,16 +7,16 @@ import { counted, type Report } from "./report.ts";
 import type { LeafWitness, Step } from "./walk.ts";
 
 const TILE_BYTES = TILE_WIDTH * HASH_BYTES;
-/** Tiles that are remembered one by one; of those after them their number. */
+/** The most tiles that are listed. Further ones are counted. */
 const MOST_REMEMBERED = 32;
 
 const TILE = "SELECT hashes FROM main.ledger_tiles WHERE workspace_id = $1 AND level = $2 AND tile = $3";
 const PLACES = "SELECT level, tile FROM main.ledger_tiles WHERE workspace_id = $1 ORDER BY level, tile";
 
-/** Where the leaves that the tiles have begin to differ from those of the entries. */
+/** Where the leaves in the tiles begin to differ from those of the entries. */
 export interface Difference {
   readonly first: number;
-  /** Whether there are several, and none after the first is the same. */
+  /** Whether several leaves differ, and none after the first one matches. */
   readonly isToTheEnd: boolean;
 }
 
@@ -26,25 +26,25 @@ interface Place {
 }
 
 interface Differing extends Place {
-  /** The first entry below the first hash that differs. */
+  /** The first entry under the first hash that differs. */
   readonly seq: number;
 }
 
 /**
- * The stored tiles of a ledger's tree against those that its entries make. On the way they are asked what the hashes of entries
- * were.
+ * Compares the stored tiles of a ledger's tree with those that its entries result in. During the walk, it also
+ * provides the entries' hashes from the tiles.
  */
 export class TileCheck implements LeafWitness {
   readonly #database: ReadOnlyDatabase;
   readonly #workspaceId: number;
   readonly #report: Report;
-  /** Tiles of leaves that there have to be. */
+  /** Number of leaf tiles that must exist. */
   readonly #complete: number;
-  /** By level, the hashes of the tile above the leaves that is not complete yet. */
+  /** By level, the hashes of the incomplete tile above the leaves. */
   readonly #growing = new Map<number, { tile: number; readonly hashes: Uint8Array[] }>();
   readonly #differing: Differing[] = [];
   readonly #surplus: Place[] = [];
-  /** Complete tiles of leaves that there are, beyond those that there have to be. */
+  /** Number of complete leaf tiles that exist, if more than must exist. */
   #once = 0;
   #more = 0;
   #stored: { readonly tile: number; readonly hashes: Uint8Array | undefined } | undefined;
@@ -52,7 +52,7 @@ export class TileCheck implements LeafWitness {
   #different = 0;
   #sameAfter = 0;
 
-  /** @param size entries of the ledger for which there have to be tiles */
+  /** @param size Number of entries for which there must be tiles */
   constructor(database: ReadOnlyDatabase, workspaceId: number, size: number, report: Report) {
     this.#database = database;
     this.#workspaceId = workspaceId;
@@ -73,7 +73,10 @@ export class TileCheck implements LeafWitness {
     return true;
   }
 
-  /** MUST be told of each place, in order. @param tile the root of the tile that it completes in the tree of the entries */
+  /**
+   * MUST be called with each step, in order. @param tile Root of the tile that this entry completes, in the tree of
+   * the entries
+   */
   take({ seq, leaf }: Step, tile: Uint8Array | null): void {
     if (seq > this.#complete * TILE_WIDTH) return;
     const isSame = leaf ? this.isLeaf(seq, leaf) : undefined;
@@ -81,15 +84,15 @@ export class TileCheck implements LeafWitness {
     if (tile) this.#push(1, tile);
   }
 
-  /** Null where the tiles have what the entries have. Known when all places were taken. */
+  /** Null if the tiles match the entries. Known after the last step. */
   get difference(): Difference | null {
     if (this.#first === 0) return null;
     return { first: this.#first, isToTheEnd: this.#sameAfter === 0 && this.#different > 1 };
   }
 
   /**
-   * Compares what is left, and looks for more than there should be. MUST come after all places, and before what follows.
-   * @param isLost nothing is known of the tree behind some place
+   * Compares the rest and looks for surplus tiles. MUST be called after the last step and before `report`.
+   * @param isLost Whether the tree is unknown from some entry on
    */
   end(isLost: boolean): void {
     if (!isLost) {
@@ -102,22 +105,22 @@ export class TileCheck implements LeafWitness {
       if (!this.#isExpected(level, tile)) this.#noteSurplus({ level, tile });
   }
 
-  /** Entries that there were once, as tiles say that were left behind; 0 where there are none such. */
+  /** Number of entries that once existed according to surplus tiles; 0 if there are none. */
   get entriesOnce(): number {
     return this.#once * TILE_WIDTH;
   }
 
   /**
-   * Says what is wrong with the tiles.
-   * @param isRewritten The entries are not those that the tiles were made of: that tiles differ is no news.
-   * @param isCut The last entries are gone: that tiles of them are there is no news.
+   * Reports what is wrong with the tiles.
+   * @param isRewritten The entries are not those the tiles were made from, so differing tiles are not reported again.
+   * @param isCut The last entries are missing, so their remaining tiles are not reported again.
    */
   report(isRewritten: boolean, isCut: boolean): void {
     if (!isRewritten) {
       for (const { level, tile, seq } of this.#differing) {
         this.#report.tampered(
           "tile_changed",
-          `Tile ${level}/${tile} of the tree has another hash for entry ${seq} than the entries give: it was changed, and proofs made of it fail.`,
+          `Tile ${level}/${tile} of the tree has a hash for entry ${seq} that does not match the entries: it was changed, and proofs that use it fail.`,
           seq,
         );
       }
@@ -128,7 +131,7 @@ export class TileCheck implements LeafWitness {
     for (const { level, tile } of this.#surplus) {
       this.#report.tampered(
         "tile_surplus",
-        `There is a tile ${level}/${tile} of the tree, or a part of it, that no entry belongs to: it was added.`,
+        `There is a tile ${level}/${tile} of the tree, or a part of it, without entries: it was added.`,
       );
     }
   }
@@ -182,7 +185,7 @@ export class TileCheck implements LeafWitness {
     else if (stored.length !== hashes.length * HASH_BYTES) this.#noteSurplus({ level, tile });
   }
 
-  /** The leaves of the tile that an entry is in. */
+  /** The leaves of the tile that contains an entry. */
   #leavesAround(seq: number): Uint8Array | undefined {
     const tile = Math.floor((seq - 1) / TILE_WIDTH);
     if (tile >= this.#complete) return undefined;

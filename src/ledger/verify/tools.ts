@@ -3,19 +3,19 @@ import type { VerifyTools } from "../proof/verification.ts";
 import { sha256 } from "../tree-hash.ts";
 import type { BundleTools } from "./bundle/verify.ts";
 
-/** SubjectPublicKeyInfo of an Ed25519 key, up to the key (RFC 8410). */
+/** SubjectPublicKeyInfo of an Ed25519 key, up to the key itself (RFC 8410). */
 const SPKI_HEAD = Buffer.from("302a300506032b6570032100", "hex");
-/** Few keys sign many checkpoints. */
+/** Few keys sign many checkpoints, so imported keys are cached. */
 const MOST_KEYS = 64;
 const keys = new Map<string, KeyObject>();
 
-/** As this program hashes and checks signatures. */
+/** Hashing and signature checks as this program does them. */
 export const tools: VerifyTools = {
   sha256,
   verifySignature: (publicKey, message, signature) => verify(null, message, keyOf(publicKey), signature),
 };
 
-/** The same for bundles, whose files are hashed in parts: half the time of the hash that runs everywhere. */
+/** For bundles, whose files are hashed in parts. Takes half the time of the portable hash. */
 export const bundleTools: BundleTools = { ...tools, runningHash: () => new Bun.CryptoHasher("sha256") };
 
 function keyOf(publicKey: Uint8Array): KeyObject {

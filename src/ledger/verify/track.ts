@@ -2,26 +2,26 @@ import { counted, type Report } from "./report.ts";
 
 const MOST_REMEMBERED = 32;
 
-/** What checkpoints of one origin (the stored ones, or those from elsewhere) say of the entries, in the order of their sizes. */
+/** What the checkpoints of one source (stored, or kept elsewhere) show about the entries, in order of size. */
 export class Track {
-  /** Those whose signature is good. */
+  /** Number of checkpoints with a valid signature. */
   count = 0;
-  /** The largest size whose root is that of the entries. */
+  /** The largest size whose root matches the entries. */
   lastGood = 0;
-  /** The smallest size with another root, after which no right one comes; 0 where there is none. */
+  /** The smallest size with a different root after which none matches; 0 if there is none. */
   firstWrong = 0;
-  /** How many come from there on. */
+  /** Number of checkpoints from there on with a different root. */
   wrong = 0;
   /** The largest size past the ledger's end. */
   beyond = 0;
   readonly #wrong: number[] = [];
 
   isRight(size: number, report: Report): void {
-    // The later one includes the entries of these: it is they that are wrong.
+    // The later checkpoint includes the entries of these, so these are wrong, not the entries.
     for (const wrong of this.#wrong.splice(0)) {
       report.tampered(
         "checkpoint_differs",
-        `The checkpoint over ${counted(wrong)} entries has another root than they have, though a later one agrees with them.`,
+        `The checkpoint of ${counted(wrong)} entries has a different root than the entries, although a later one agrees with them.`,
         wrong,
       );
     }

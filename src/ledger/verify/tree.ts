@@ -5,7 +5,9 @@ import type { Step } from "./walk.ts";
 
 const TILE_LEVEL = Math.log2(TILE_WIDTH);
 
-/** The tree that the entries make, in which the roots of its tiles show: they are hashed once for both. */
+/**
+ * The tree of the entries, built so that the roots of its tiles are available. Each is hashed once for both purposes.
+ */
 export class LedgerTree {
   readonly #tiles = new GrowingTree(TREE);
   #leaves = new GrowingTree(TREE);
@@ -15,12 +17,12 @@ export class LedgerTree {
     return this.#tiles.size + this.#leaves.size;
   }
 
-  /** Whether a place was left out, so that nothing is known of the tree from there on. */
+  /** Whether a step had no leaf, so the tree is unknown from there on. */
   get isLost(): boolean {
     return this.#isLost;
   }
 
-  /** MUST be told of each place, in order. @returns the root of the tile that it completes */
+  /** MUST be called with each step, in order. @returns the root of the tile that it completes */
   take({ seq, leaf }: Step): Uint8Array | null {
     this.#isLost ||= leaf === null || seq !== this.size + 1;
     if (leaf === null || this.#isLost) return null;
@@ -36,7 +38,7 @@ export class LedgerTree {
     return this.#leaves.size === 0 ? this.#tiles.root() : this.#tiles.root(this.#leaves.root());
   }
 
-  /** From now on nothing is known of it. */
+  /** Marks the tree as unknown from here on. */
   lose(): void {
     this.#isLost = true;
   }

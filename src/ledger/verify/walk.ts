@@ -4,20 +4,20 @@ import { TREE } from "../tree-hash.ts";
 import { type EntryFields, formOf } from "./form.ts";
 import type { Report } from "./report.ts";
 
-/** One place of the tree, in the order of the ledger. Where entries are missing, places may be left out before it. */
+/** One place of the tree, in the ledger's order. If entries are missing, places before it may be skipped. */
 export interface Step {
   readonly seq: number;
-  /** What stands in the tree at this place, by all that is known; null where nobody knows. */
+  /** The leaf at this place according to all evidence; null if unknown. */
   readonly leaf: Uint8Array | null;
-  /** Whether anything but the entry's own row says so, where something has to. */
+  /** Whether anything besides the entry's own row confirms the leaf, if that is required. */
   readonly isSure: boolean;
-  /** Null of an entry that is missing, or not as it was written: nothing that it says is believed. */
+  /** Null if the entry is missing or changed; its contents are not trusted then. */
   readonly entry: EntryFields | null;
 }
 
-/** Who else knows the hashes of entries: the tree's tiles. */
+/** A second source of entries' hashes: the tree's tiles. */
 export interface LeafWitness {
-  /** Undefined where nothing is known of it. */
+  /** Undefined if unknown. */
   leafAt(seq: number): Uint8Array | undefined;
   isLeaf(seq: number, leaf: Uint8Array): boolean | undefined;
 }
@@ -29,23 +29,23 @@ interface Row {
   readonly bytes: unknown;
 }
 
-/** A row, with what its bytes say and hash to. */
+/** A row, with the parsed contents and the hash of its bytes. */
 interface Link {
   readonly seq: number;
-  /** Of the column. */
+  /** From the column. */
   readonly prev: Uint8Array;
-  /** Of the column. */
+  /** From the column. */
   readonly leaf: Uint8Array;
   readonly computed: Uint8Array;
-  /** Whether the bytes are those that the column `leaf` was made of. */
+  /** Whether the column `leaf` is the hash of the bytes. */
   readonly isWhole: boolean;
   readonly fields: Partial<EntryFields> | null;
   readonly problem: string | null;
-  /** The predecessor as the bytes name it. */
+  /** The hash of the previous entry according to the bytes. */
   readonly said: Uint8Array | null;
 }
 
-// No index is asked: it could hide rows. No cast happens but to bytes, which is what was hashed.
+// Uses no index, since an index could hide rows. Casts only to bytes, because bytes were hashed.
 const ROWS =
   "SELECT seq, prev, leaf, CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED" +
   " WHERE workspace_id = $1 ORDER BY seq";
@@ -53,8 +53,8 @@ const ZEROS = new Uint8Array(32);
 const NOTHING = new Uint8Array(0);
 
 /**
- * Goes through a workspace's chain once and says of each entry what is wrong with it: of an entry that was changed that it was,
- * and of those after it nothing, as long as they follow what it had been.
+ * Walks a workspace's chain once and reports what is wrong with each entry. Entries after a changed one are not
+ * reported if they follow its original bytes.
  */
 export function* walk(
   database: ReadOnlyDatabase,
@@ -68,7 +68,7 @@ export function* walk(
   for (const [link, next] of inPairs(links(database, workspaceId))) {
     const { seq } = link;
     if (!Number.isSafeInteger(seq) || seq <= last) {
-      report.tampered("entry_misplaced", `A row with the number ${seq} stands behind entry ${last}.`, seq);
+      report.tampered("entry_misplaced", `A row with the number ${seq} comes after entry ${last}.`, seq);
       continue;
     }
     if (seq > last + 1) {
@@ -121,7 +121,7 @@ function* inPairs(links: Iterable<Link>): Generator<readonly [Link, Link | undef
   if (link) yield [link, undefined];
 }
 
-/** The places before an entry that nobody stands at: their hashes, as far as others know them. */
+/** The places of missing entries before an entry, with their hashes as far as others know them. */
 function* gap(first: number, { seq, said }: Link, witness: LeafWitness): Generator<Step, void> {
   const unknown = { isSure: true, entry: null };
   let at = first;
@@ -129,14 +129,14 @@ function* gap(first: number, { seq, said }: Link, witness: LeafWitness): Generat
     yield { ...unknown, seq: at, leaf };
     at += 1;
   }
-  // The entry behind the gap names the last one that is missing.
+  // The entry after the gap contains the hash of the last missing one.
   if (at < seq) yield { ...unknown, seq: seq - 1, leaf: at === seq - 1 ? said : null };
 }
 
 /**
- * What an entry's leaf was when it was written. Its bytes, its row, the one behind it (in its column, and in its bytes, which
- * are hashed themselves) and the tile each say so; where they differ, it takes more than one of them to be believed against
- * the bytes.
+ * The leaf that an entry had when it was written. Its bytes, its row, the next entry (by its column, and by its
+ * bytes, which are hashed themselves) and the tile each give a value. If they differ, more than one of them must
+ * agree to outweigh the bytes.
  */
 function leafOf(
   link: Link,
@@ -147,7 +147,7 @@ function leafOf(
   const isFollowed = !next || (isEqual(next.prev, computed) && same(next.said, computed));
   const isInTile = witness.isLeaf(link.seq, computed);
   if (isWhole && (isInTile === undefined || (isFollowed && isInTile))) {
-    // Where nobody but the two entries can say which of them was replaced, this one may be the one.
+    // If only the two entries can show which of them was replaced, it may be this one.
     return { leaf: computed, isSure: isFollowed };
   }
   const tile = witness.leafAt(link.seq);
@@ -172,7 +172,7 @@ function reportLink(report: Report, link: Link, before: Uint8Array | null, isGen
   } else if (!link.isWhole) {
     report.tampered(
       "leaf_changed",
-      `The hash beside entry ${seq} is not that of its bytes, which others vouch for: the column was changed.`,
+      `The hash in the row of entry ${seq} does not match its bytes, which other evidence confirms: the column was changed.`,
       seq,
     );
   }
@@ -181,24 +181,24 @@ function reportLink(report: Report, link: Link, before: Uint8Array | null, isGen
   if (isGenuine && link.problem === null && !same(link.said, before)) {
     report.tampered(
       "chain_broken",
-      `Entry ${seq} says in its bytes that it follows another than entry ${seq - 1}: one of the two was replaced, or others stood between.`,
+      `According to its bytes, entry ${seq} does not follow entry ${seq - 1}: one of the two was replaced, or entries between them were removed.`,
       seq,
     );
   } else if (!isBehind) {
     report.tampered(
       "prev_changed",
-      `The hash of its predecessor beside entry ${seq} is not that of entry ${seq - 1}: the column was changed.`,
+      `The hash of the previous entry in the row of entry ${seq} is not that of entry ${seq - 1}: the column was changed.`,
       seq,
     );
   }
 }
 
-/** The fields of an entry whose bytes are genuine, if this program may have written them. */
+/** The fields of an entry with genuine bytes, if this program may have written them. */
 function wholeEntry(report: Report, { seq, fields, problem }: Link, time: string): EntryFields | null {
   if (problem !== null) {
     report.tampered(
       "entry_foreign",
-      `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program put it there.`,
+      `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program added it.`,
       seq,
     );
     return null;
@@ -207,26 +207,26 @@ function wholeEntry(report: Report, { seq, fields, problem }: Link, time: string
   if (entry.seq !== seq) {
     report.tampered(
       "entry_misplaced",
-      `The row of entry ${seq} holds an entry that says it is number ${entry.seq}.`,
+      `The row of entry ${seq} contains an entry with the number ${entry.seq}.`,
       seq,
     );
     return null;
   }
   if (entry.ts < time) {
-    report.tampered("time_reversed", `Entry ${seq} says that it is older than one before it.`, seq);
+    report.tampered("time_reversed", `Entry ${seq} has an earlier time than an entry before it.`, seq);
   }
   return entry;
 }
 
 function changed({ seq, isWhole }: Link): string {
   return isWhole
-    ? `Entry ${seq} was replaced: its hash was made anew, but the entry behind it and the tree's tiles have another.`
-    : `Entry ${seq} was changed: its bytes are not those that were hashed when it was written.`;
+    ? `Entry ${seq} was replaced: its hash was recomputed, but the next entry and the tree's tiles have a different one.`
+    : `Entry ${seq} was changed: its bytes do not match the hash made when it was written.`;
 }
 
 function missing(first: number, last: number): string {
   const which = first === last ? `Entry ${first} is` : `Entries ${first} to ${last} are`;
-  return `${which} missing, though there are later ones.`;
+  return `${which} missing, although later entries exist.`;
 }
 
 function blob(value: unknown): Uint8Array {

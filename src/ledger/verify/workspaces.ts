@@ -9,7 +9,7 @@ export interface Workspace {
   readonly name: string;
 }
 
-/** Tables whose rows are of a workspace. */
+/** Tables whose rows belong to a workspace. */
 const TABLES = [
   "ledger",
   "ledger_checkpoints",
@@ -21,10 +21,10 @@ const TABLES = [
 const FIRST_WORKSPACE = "default";
 const SMALLEST = -(2n ** 63n);
 const LARGEST = 2n ** 63n - 1n;
-/** Workspaces that there are not, which are looked for in each table. */
+/** The most missing workspaces reported per table. */
 const MOST_ORPHANS = 100;
 
-/** Those that the table has. Numbers are read as text: SQLite's go further than those that are exact here. */
+/** The workspaces in the table. Numbers are read as text, because SQLite's exceed JavaScript's exact integers. */
 export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Workspace[] {
   const workspaces: Workspace[] = [];
   const rows = database.rows<{ id: string; name: string }>(
@@ -35,14 +35,16 @@ export function storedWorkspaces(database: ReadOnlyDatabase, report: Report): Wo
     else {
       report.tampered(
         "workspace_changed",
-        `The workspace ${JSON.stringify(name)} has the number ${id}, which none gets: it was changed, or added.`,
+        `The workspace ${JSON.stringify(name)} has the number ${id}, which Gatehouse never assigns: it was changed or added.`,
       );
     }
   }
   return workspaces;
 }
 
-/** Whether a start has come further than the schema: it makes the first workspace, then the key, then signs heads. */
+/**
+ * Whether a start got further than the schema. It creates the first workspace, then the key, then signs the heads.
+ */
 export function isBegun(
   workspaces: readonly Workspace[],
   keys: readonly Uint8Array[],
@@ -51,25 +53,28 @@ export function isBegun(
   return workspaces.length > 0 || keys.length > 0 || texts.size > 0 || !areSingle;
 }
 
-/** Of a database that has a schema, and nothing that a start has put into it. Rows of evidence are `checkOrphans`' to report. */
+/**
+ * Reports a database that has a schema but nothing else that a start creates. `checkOrphans` reports rows of
+ * evidence.
+ */
 export function reportEmpty(keyUse: KeyUse | null, report: Report): void {
   if (keyUse === null || keyUse === "none") {
     report.undecided(
       "ledger_empty",
-      "There is no workspace, no entry and no key: the first start was broken off before it had made them. There is nothing to verify. Start Gatehouse on the directory.",
+      "There is no workspace, entry or key: the first start was interrupted before it created them. There is nothing to verify. Start Gatehouse on the directory.",
     );
   } else {
     report.tampered(
       "workspace_missing",
-      "There is no workspace, no entry and no key, and the key file beside the database has signed ledgers: they were removed.",
+      "There is no workspace, entry or key, although the key file beside the database has signed ledgers: they were removed.",
     );
   }
 }
 
 /**
- * The workspaces against the entries that made them: `default` is made by the first start, every other one by a call that is
- * recorded.
- * @param created the names that entries of all ledgers say
+ * Compares the workspaces with the entries that created them. The first start creates `default`; every other
+ * workspace is created by a recorded call.
+ * @param created Names of workspaces according to the entries of all ledgers
  */
 export function checkCreated(
   workspaces: readonly Workspace[],
@@ -82,20 +87,20 @@ export function checkCreated(
     report.tampered(
       "workspace_missing",
       name === FIRST_WORKSPACE
-        ? `The workspace ${JSON.stringify(name)}, which the first start makes, is not there any more.`
-        : `An entry says that the workspace ${JSON.stringify(name)} was made, and it is not there any more: it was removed with all that it had.`,
+        ? `The workspace ${JSON.stringify(name)}, which the first start creates, no longer exists.`
+        : `An entry records that the workspace ${JSON.stringify(name)} was created, but it no longer exists: it was removed with everything in it.`,
     );
   }
   for (const name of known) {
     if (name === FIRST_WORKSPACE || created.has(name)) continue;
     report.tampered(
       "workspace_unrecorded",
-      `No entry says that the workspace ${JSON.stringify(name)} was made: it was added, or renamed.`,
+      `No entry records that the workspace ${JSON.stringify(name)} was created: it was added or renamed.`,
     );
   }
 }
 
-/** Entries, and what belongs to entries, of workspaces that there are not. */
+/** Reports entries, and data that belongs to entries, of workspaces that do not exist. */
 export function checkOrphans(
   database: ReadOnlyDatabase,
   workspaces: readonly Workspace[],
@@ -116,12 +121,12 @@ export function checkOrphans(
   for (const [id, tables] of orphans) {
     report.tampered(
       "workspace_missing",
-      `There are rows of a workspace with the number ${id}, which is not there any more: in ${tables.join(", ")}.`,
+      `There are rows of a workspace with the number ${id}, which no longer exists: in ${tables.join(", ")}.`,
     );
   }
 }
 
-/** One look into the table's key for each, however many rows it has. */
+/** Takes one query on the table's key per workspace, however many rows it has. */
 function* idsIn(database: ReadOnlyDatabase, table: (typeof TABLES)[number]): Generator<bigint, void> {
   const next =
     `SELECT CAST(workspace_id AS TEXT) AS id FROM main.${table}` +

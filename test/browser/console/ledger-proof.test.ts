@@ -113,7 +113,7 @@ describe("a tampered answer shows as broken", () => {
       body.checkpoint = lines.join("\n");
     });
     await page
-      .getByText(/The signature of .* is not good\./)
+      .getByText(/The signature of .* is invalid\./)
       .first()
       .waitFor();
   });
@@ -122,7 +122,7 @@ describe("a tampered answer shows as broken", () => {
     const page = await tampered("/v1/ledger/key", (body) => {
       body.vkey = body.vkey.replace(/.{6}$/, (end: string) => (end === "AAAAAA" ? "BBBBBB" : "AAAAAA"));
     });
-    await page.getByText("The verifier key's id does not fit its key.").first().waitFor();
+    await page.getByText("The verifier key's id does not match its key.").first().waitFor();
   });
 });
 

@@ -48,8 +48,8 @@ describe("who could decide", () => {
     await issue("tok_admin", { name: "bot2", scopes: "admin" }, "claims");
     const { page, text } = await report();
     expect(page).toContain("<li><b>0</b>tokens that could decide</li>");
-    expect(text).toContain("No token that could decide is recorded");
-    expect(text.split("acts as the agent claims, may not decide on calls")).toHaveLength(3);
+    expect(text).toContain("No token that could decide was recorded");
+    expect(text.split("acts as the agent claims, cannot decide on calls")).toHaveLength(3);
     expect(text).toContain("None: no token that could decide names a person (section 2).");
   });
 
@@ -58,9 +58,7 @@ describe("who could decide", () => {
       await issue(`tok_a${at}`, { person: at % 2 ? "Ada Lovelace" : "ada lovelace " });
     }
     await issue("tok_last", { person: "Alan Turing" });
-    expect((await report()).text).toContain(
-      "People that tokens which could decide name as their holders: 2,",
-    );
+    expect((await report()).text).toContain("People named as holders of tokens that could decide: 2,");
   });
 });
 
@@ -72,7 +70,7 @@ test("a decision by a token without a person is no person's", async () => {
   await decide("resume", "Ada Lovelace", "tok_ops");
   const { text } = await report();
   expect(text).toContain("token Ada Lovelace (no person named)");
-  expect(text).toContain("Decisions: 3, of which with no person named: 2.");
+  expect(text).toContain("Decisions: 3, of which without a named person: 2.");
 });
 
 test("refusals by policy stand apart from what could not be served, and from incidents", async () => {
@@ -91,10 +89,10 @@ test("refusals by policy stand apart from what could not be served, and from inc
   const { page, text } = await report();
   expect(page).toContain("<li><b>1</b>call refused by policy</li>");
   expect(page).toContain("<li><b>1</b>call failed</li>");
-  expect(text).toContain("with 1 failure and 1 refusal by policy");
+  expect(text).toContain("1 failure and 1 refusal by policy");
   expect(text).not.toContain("nowhere");
   expect(text).not.toContain("made-up");
-  expect(text).toContain("2 names in refused or failed requests alone");
+  expect(text).toContain("2 names found only in refused or failed requests");
 });
 
 test("what was put before people adds up", async () => {
@@ -111,7 +109,7 @@ test("what was put before people adds up", async () => {
   await end("task_e", "failed");
   const { text } = await report();
   expect(text).toContain(
-    "approval: 6 = 1 approved + 1 denied + 1 expired, with nobody having decided in time + 2 withdrawn, since their task ended first + 1 still waiting at the end of the period.",
+    "approval: 6 = 1 approved + 1 denied + 1 expired because nobody decided in time + 2 withdrawn because their task ended first + 1 still waiting at the end of the period.",
   );
   expect(text).toContain("presented before the period: 1 decision or expiry.");
 });
@@ -132,7 +130,7 @@ test("settings, decisions and actors are said in words", async () => {
     "budget: 5",
     "checkpoint_every: 100",
     "token …abcdef0123",
-    "approved with other arguments",
+    "approved with changed arguments",
     "output disregarded",
     "output overridden",
     "task cancelled",

@@ -121,7 +121,7 @@ describe("the report of some weeks", () => {
       "Charles Babbage clerk",
       "revoked 2026-01-02",
       "no person named – everything",
-      "1 other token could be used and could not decide",
+      "1 other token could be used but could not decide",
     ]) {
       expect(words(text)).toContain(words(said));
     }
@@ -130,7 +130,7 @@ describe("the report of some weeks", () => {
   test("says what was decided, and how long that took", () => {
     for (const said of [
       "Decisions by person",
-      "From presented to decided",
+      "Time from presentation to decision",
       "under 5 s 5 s to 30 s 30 s to 2 min 2 min to 10 min 10 min to 1 h over 1 h",
       "Each decision",
     ]) {
@@ -153,7 +153,7 @@ describe("the report of some weeks", () => {
       "Article 26(5)",
       "Article 26(6)",
       "Not in this bundle",
-      "For these texts that is less than six months: whether",
+      "For these texts that is less than six months: the provider or deployer",
     ]) {
       expect(text).toContain(said);
     }
@@ -167,8 +167,8 @@ describe("the report of some weeks", () => {
       "unknown_tool",
       "ledger.foreign_write",
       "ledger.rotate_key",
-      "up to entry 20, for their age",
-      "The last checkpoints that the gateway signed by itself",
+      "up to entry 20, because of their age",
+      "The latest checkpoints that the gateway signed on schedule",
     ]) {
       expect(text).toContain(said);
     }
@@ -184,7 +184,7 @@ describe("the report of some weeks", () => {
     const part = read(await reportOf(bench, { filter: { agent: "mailer", action: "task.read" } })).text;
     expect(part).toContain("entries of the period are withheld by the filter");
     expect(part).toContain("agent is mailer, action is task.read");
-    expect(part).toContain("No call of a model was recorded among the included entries.");
+    expect(part).toContain("No model call was recorded among the included entries.");
     expect(part).not.toContain("recorded in this period");
   });
 });
@@ -201,11 +201,11 @@ describe("the report of", () => {
     expect(faults).toEqual([]);
     for (const said of [
       "none were recorded in this period",
-      "No decision of a person was recorded in this period",
-      "None: no approval and no denial was recorded in this period.",
+      "No decision by a person was recorded in this period",
+      "None: no approval or denial was recorded in this period.",
       "No stop was recorded in this period. Tokens with the right to stop: 0",
       "None: no entry was recorded in this period.",
-      "No token that could decide is recorded",
+      "No token that could decide was recorded",
     ]) {
       expect(text).toContain(said);
     }
@@ -292,10 +292,10 @@ describe("the report of", () => {
     expect(faults).toEqual([]);
     for (const said of [
       "60 more in oversight.csv.",
-      "Further people are counted in the totals alone.",
+      "Further people are counted only in the totals.",
       "further models",
       "further tools",
-      "Further agents are counted in the totals alone.",
+      "Further agents are counted only in the totals.",
       "160 more in entries.ndjson.",
       "110 more tokens that can decide.",
       "200 more in entries.ndjson.",
@@ -319,7 +319,7 @@ describe("the report of", () => {
     await old.add({ action: "task.read" });
     const { text } = read(await reportOf(old));
     await old.close();
-    expect(text).toContain("1 entry is not of the form that this program writes");
+    expect(text).toContain("1 entry is not in the form that this program writes");
   });
 });
 

@@ -259,7 +259,7 @@ async function oneTask(
 
 interface About extends Partial<Draft> {
   readonly target?: number;
-  /** From presented to decided; without it nothing was presented. */
+  /** Time from presentation to decision; without it nothing was presented. */
   readonly seconds?: number;
   readonly argumentsHash?: string;
 }

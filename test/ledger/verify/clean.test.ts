@@ -65,7 +65,9 @@ test("with a workspace that has no entry yet, as a server that was killed leaves
   });
   const facts = result.ledgers.find(({ workspace }) => workspace === "empty")?.facts;
   expect(facts).toContainEqual({ label: "Entries", value: "0" });
-  expect(facts?.find(({ label }) => label === "Not checked")?.value).toContain("put back to an older state");
+  expect(facts?.find(({ label }) => label === "Not checked")?.value).toContain(
+    "restored to an earlier state",
+  );
   copy.remove();
   directory.remove();
 });

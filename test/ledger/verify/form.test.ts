@@ -69,12 +69,12 @@ test("every entry that can be encoded has it", () => {
 
 describe("what is not in this form is told:", () => {
   test.each([
-    ["nothing", "", "no JSON"],
-    ["no JSON", "hello", "no JSON"],
-    ["no object", "[]", "no JSON object"],
-    ["null", "null", "no JSON object"],
-    ["bytes that are no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "no JSON"],
-    ["a byte order mark", `\ufeff${GOOD}`, "no JSON"],
+    ["nothing", "", "not JSON"],
+    ["not JSON", "hello", "not JSON"],
+    ["no object", "[]", "not a JSON object"],
+    ["null", "null", "not a JSON object"],
+    ["bytes that are no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "not JSON"],
+    ["a byte order mark", `\ufeff${GOOD}`, "not JSON"],
     ["brackets without end", "[".repeat(500_000), "nested too deeply"],
     ["a space", GOOD.replace(":", ": "), "not canonical"],
     ["a line's end", `${GOOD}\n`, "not canonical"],

@@ -26,7 +26,7 @@ function noteOf(file: string, workspace: string, size: number | "" = ""): string
 }
 
 function afterEntry(size: number): string {
-  return `whether the ledger was cut off after entry ${size}, or made again from there with its key: the checkpoints that were given cover nothing after it, and only a newer one that was kept elsewhere would (--checkpoint)`;
+  return `whether the ledger was truncated after entry ${size}, or rewritten from there with its key: the checkpoints supplied cover no later entry; only a newer one that was kept elsewhere would (--checkpoint)`;
 }
 
 describe("what is brought along:", () => {
@@ -143,7 +143,7 @@ describe("what is brought along:", () => {
     ];
     expect(nothing.get("Vouched for")).toBe("all entries, by a signature");
     expect(nothing.get("Not checked")).toBe(
-      "whether the directory was put back to an older state that it once had, or the ledger was made again with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint); whether the key in the directory is the ledger's own, or all was signed with another one: only the key that was kept elsewhere shows that (--key)",
+      "whether the directory was restored to an earlier state, or the ledger was rewritten with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint); whether the key in the directory is the ledger's own, or everything was signed with another key: only a key that was kept elsewhere shows that (--key)",
     );
     const sizes = parseCheckpoints(scene.checkpoints)
       .filter(({ checkpoint }) => checkpoint.origin === origin())
@@ -154,7 +154,7 @@ describe("what is brought along:", () => {
       (await factsIn({ key: scene.key, checkpoints: scene.checkpoints, workspace: "default" })).get(
         "Not checked",
       ),
-    ).toBe(`${afterEntry(newest)}; the other workspaces, and whether one is missing: leave out --workspace`);
+    ).toBe(`${afterEntry(newest)}; the other workspaces, and whether one is missing: omit --workspace`);
     for (const size of sizes.filter((each) => each > 0)) {
       const older = await factsIn({
         key: scene.key,
@@ -172,7 +172,7 @@ describe("what is brought along:", () => {
       const { ledgers } = await verify(copy.path, { checkpoints, key: scene.key });
       const facts = ledgers.find(({ workspace }) => workspace === "default")?.facts ?? [];
       expect(facts.find(({ label }) => label === "Not checked")?.value).toContain(
-        "whether the directory was put back to an older state",
+        "whether the directory was restored to an earlier state",
       );
     }
   });
@@ -181,7 +181,7 @@ describe("what is brought along:", () => {
     const keyIn = async (brought: Brought) =>
       (await verify(copy.path, brought)).ledgers[0]?.facts.find(({ label }) => label === "Key")?.value ?? "";
     expect(await keyIn({ key: scene.key })).toBe(scene.key);
-    expect(await keyIn({})).toContain("as it lies in the directory itself");
+    expect(await keyIn({})).toContain("taken from the directory itself");
   });
 
   describe("one workspace alone", () => {

@@ -7,20 +7,20 @@ const MODELS = 100;
 const TOOLS = 100;
 const AGENTS = 100;
 
-/** Calls of one model or tool. Micro-credits, milliseconds. */
+/** Calls of one model or tool. `credits` are micro-credits. */
 export interface CallTally {
-  /** Their intent was recorded before anything was sent. */
+  /** An intent was recorded before anything was sent. */
   sent: number;
   succeeded: number;
   failed: number;
   cancelled: number;
-  /** Refused, for whatever reason, before anything was sent. */
+  /** Refused for any reason before anything was sent. */
   refused: number;
   credits: number;
   inputTokens: number;
   outputTokens: number;
   milliseconds: number;
-  /** Sent since another model of the tier's route had failed. */
+  /** Sent because another model of the tier's route had failed. */
   fallbacks: number;
 }
 
@@ -28,7 +28,7 @@ interface AgentTally {
   tasks: number;
   modelCalls: number;
   toolCalls: number;
-  /** By policy. */
+  /** Refused by policy. */
   refused: number;
   decisions: number;
 }
@@ -48,9 +48,9 @@ function noCalls(): CallTally {
   };
 }
 
-/** What models and tools were used for whom. */
+/** Use of models and tools, in total and by agent. */
 export class Calls {
-  /** By model and tier, as `modelKey` writes them. */
+  /** By model and tier, keyed by `modelKey`. */
   readonly models = new CappedTally<CallTally>(MODELS, noCalls);
   readonly tools = new CappedTally<CallTally>(TOOLS, noCalls);
   readonly agents = new CappedTally<AgentTally>(AGENTS, () => ({
@@ -60,7 +60,7 @@ export class Calls {
     refused: 0,
     decisions: 0,
   }));
-  /** Refused requests that name an agent, which may never have been there. */
+  /** Refused requests that name an agent, which may never have existed. */
   readonly #namedAlone = new CappedTally<{ refused: number }>(AGENTS, () => ({ refused: 0 }));
   readonly allModels = noCalls();
   readonly allTools = noCalls();
@@ -97,13 +97,13 @@ export class Calls {
     }
   }
 
-  /** Refusals by policy of one agent, those before its first sign of life as well. */
+  /** Refusals of one agent by policy, including those before the first entry that shows it existed. */
   refusedOf(name: string): number {
     const before = this.#namedAlone.has(name) ? this.#namedAlone.of(name).refused : 0;
     return before + (this.agents.has(name) ? this.agents.of(name).refused : 0);
   }
 
-  /** Names of agents that nothing but refused or failed requests has: at most as many as are kept. */
+  /** Number of names that occur only in refused or failed requests, up to the cap. */
   get unknownAgents(): number {
     return this.#namedAlone.sorted(() => 0).filter(([name]) => !this.agents.has(name)).length;
   }
@@ -116,7 +116,7 @@ export class Calls {
   }
 }
 
-/** A model and a tier, as one name. */
+/** The key of a model and a tier. */
 function modelKey(model: string, tier: number | undefined): string {
   return JSON.stringify([model, tier ?? null]);
 }

@@ -1,4 +1,4 @@
-/** Counts by name for some hundred names: what comes past those is counted together, so that nobody can fill the memory. */
+/** Counts by name for a few hundred names. All further names are counted together, so nobody can fill the memory. */
 export class CappedTally<T> {
   readonly #most: number;
   readonly #make: () => T;
@@ -26,7 +26,7 @@ export class CappedTally<T> {
     return this.#known.has(name);
   }
 
-  /** Sorted by `weight`, the greatest first, then by name. */
+  /** Sorted by `weight` in descending order, then by name. */
   sorted(weight: (value: T) => number): (readonly [name: string, value: T])[] {
     return [...this.#known].sort(([a, x], [b, y]) => weight(y) - weight(x) || (a < b ? -1 : a > b ? 1 : 0));
   }
@@ -35,13 +35,13 @@ export class CappedTally<T> {
     return this.#known.size;
   }
 
-  /** What all names past the cap came to; null where there were none. */
+  /** The total of all names past the cap; null if there are none. */
   get others(): T | null {
     return this.#others;
   }
 }
 
-/** The first items of many, and how many there were. */
+/** The first items of a list, and the total number of items. */
 export class CappedList<T> {
   readonly items: T[] = [];
   readonly #most: number;

@@ -6,18 +6,18 @@ import { DECISION_SERIES, type Timeline } from "./timeline.ts";
 
 export type Decision = (typeof DECISION_SERIES)[number];
 
-/** Decisions that the report lists one by one: all are in `oversight.csv`. */
+/** Decisions listed individually in the report; `oversight.csv` contains all of them. */
 const LISTED = 200;
-/** Names with the tokens that bore them: few in any workspace. */
+/** Pairs of a name and the token that used it; any workspace has few. */
 const PEOPLE = 2_000;
 
-/** Upper bounds, in seconds, of how long a decision took; what took longer is counted behind the last. */
+/** Upper bounds of the time a decision took, in seconds. Longer ones are counted in one more class at the end. */
 export const DELAY_BOUNDS = [5, 30, 120, 600, 3_600] as const;
 
 export interface PersonTally {
   readonly decisions: Map<Decision, number>;
   readonly roles: Set<string>;
-  /** Those of which it is known how long they took, in seconds. */
+  /** Decisions whose duration, in seconds, is known. */
   timed: number;
   seconds: number;
   shortest: number;
@@ -26,15 +26,15 @@ export interface PersonTally {
 
 const ROLES = 5;
 
-/** Words of the entries. */
+/** Values of `oversight.decision` in entries. */
 const CHANGED = "change";
 const DISREGARDED = "disregard";
 const EXPIRED = "expire";
 
-/** What people decided. */
+/** Decisions that people took. */
 export class Decisions {
   readonly listed = new CappedList<EntryFields>(LISTED);
-  /** By the name that a decision bears and the actor behind it, as `readPersonKey` reads them. */
+  /** By the name in the decision and the actor behind it; `readPersonKey` reads the key. */
   readonly people = new CappedTally<PersonTally>(PEOPLE, () => ({
     decisions: new Map(),
     roles: new Set(),
@@ -44,19 +44,19 @@ export class Decisions {
     longest: 0,
   }));
   readonly byDecision = new Map<Decision, number>();
-  /** How many took how long: a number more than there are bounds. */
+  /** Decisions by duration: one count per bound, and one for longer durations. */
   readonly delays: number[] = [...DELAY_BOUNDS, 0].map(() => 0);
-  /** Of approvals alone: those that were given within the first bound. */
+  /** Approvals given within the first bound. */
   quickApprovals = 0;
   timed = 0;
-  /** Of overrides: approvals with other arguments than those that were asked for, and outputs that were disregarded. */
+  /** Kinds of override: approvals with arguments other than those requested, and disregarded outputs. */
   changed = 0;
   disregarded = 0;
-  /** Calls that were put before people, and what became of them. */
+  /** Calls presented to people, and their outcomes. */
   readonly requests = new Requests();
   /** Requests that nobody decided in time, whenever they were presented. */
   expired = 0;
-  /** Somebody wanted to decide and was not allowed to, or could not. */
+  /** Attempts to decide that were not permitted, or failed. */
   refused = 0;
 
   add(entry: EntryFields, timeline: Timeline): void {
@@ -111,7 +111,10 @@ export function readPersonKey(key: string): { readonly name: string; readonly ac
   return { name, actor };
 }
 
-/** What was decided, in the words of the report: an approval of other arguments overrides, as does a disregarded output. */
+/**
+ * The decision in the report's terms: an approval with changed arguments is an override, and so is a disregarded
+ * output.
+ */
 function decisionOf({ action, oversight }: EntryFields): Decision {
   const named = oversight?.decision ?? action.replace(/^oversight\./, "");
   if (named === CHANGED || named === DISREGARDED) return "override";

@@ -6,7 +6,7 @@ const CODES = 60;
 const CHANGES = 100;
 const INCIDENTS = 60;
 
-/** Entries that change what agents may do, who may do what, or what is kept. */
+/** Actions that change what agents or people may do, or what is retained. */
 const CHANGES_OF = [
   "agent.create",
   "agent.update",
@@ -18,10 +18,10 @@ const CHANGES_OF = [
   "workspace.update",
 ];
 
-/** What is told one by one and in no count of failed calls, since each of them asks for a look. */
+/** Incidents listed individually and not counted as failed calls, because each calls for a review. */
 const NAMED_INCIDENTS = ["ledger.foreign_write", "ledger.file_moved", "ledger.rotate_key"];
 
-/** Looking at what happens: Article 14(4)(a) asks that people can. */
+/** Actions by which people observe what happens: Article 14(4)(a) requires that they can. */
 const READS = ["task.read", "task.events", "task.list", "ledger.read", "ledger.export", "ledger.checkpoint"];
 
 export interface EventTally {
@@ -30,11 +30,11 @@ export interface EventTally {
   last: string;
 }
 
-/** What was refused, what failed, what was changed, and who looked. */
+/** Refusals, failures, changes and reads. */
 export class Events {
-  /** By action and code, as `action code`. */
+  /** By action and code, joined by a space. */
   readonly refusals = new CappedTally<EventTally>(CODES, noEvents);
-  /** Requests that could not be served: of what is not there, or in a form that is not taken. */
+  /** Requests that could not be served: the resource did not exist, or the form was not accepted. */
   readonly unserved = new CappedTally<EventTally>(CODES, noEvents);
   readonly failures = new CappedTally<EventTally>(CODES, noEvents);
   readonly changes = new CappedList<EntryFields>(CHANGES);

@@ -4,23 +4,26 @@ import { Decisions } from "./decisions.ts";
 import { Events } from "./events.ts";
 import { Timeline } from "./timeline.ts";
 
-/** What the report says of the included entries: made in one pass over them, in bounded memory. */
+/** The report's figures about the included entries, computed in one pass and in bounded memory. */
 export class Figures {
   readonly timeline: Timeline;
   readonly decisions = new Decisions();
   readonly calls = new Calls();
   readonly events = new Events();
-  /** Included entries. */
+  /** Number of included entries. */
   entries = 0;
-  /** Of those: not of the form that this program writes. They are in the bundle as they are, and in no other figure. */
+  /**
+   * Those of them not in the form this program writes. The bundle contains them unchanged; no other figure counts
+   * them.
+   */
   unreadable = 0;
 
-  /** @param first, last Times of the first and the last entry, in milliseconds. */
+  /** @param first, last Times of the first and last entry, in milliseconds. */
   constructor(first: number, last: number) {
     this.timeline = new Timeline(first, last);
   }
 
-  /** @returns the entry's fields, undefined for one that can't be read */
+  /** @returns the entry's fields; undefined if it cannot be read */
   add(bytes: string): EntryFields | undefined {
     this.entries += 1;
     const entry = readEntryFields(bytes);

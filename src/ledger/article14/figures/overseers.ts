@@ -2,7 +2,7 @@ import { entryTest } from "../../entry-filter.ts";
 import type { StoredEntry } from "../../query.ts";
 import { type EntryFields, readEntryFields } from "../format/entry.ts";
 
-/** A token that let somebody oversee agents in the time of a report, as its entries say. */
+/** A token that could be used to oversee agents in the period of a report, according to its entries. */
 export interface Overseer {
   readonly token: string;
   readonly name: string | null;
@@ -10,7 +10,7 @@ export interface Overseer {
   readonly role: string | null;
   readonly agent: string | null;
   readonly scopes: readonly string[];
-  /** The entry that issued it. */
+  /** Seq of the entry that issued it. */
   readonly seq: number;
   readonly issuedAt: string;
   readonly issuedBy: string;
@@ -20,26 +20,26 @@ export interface Overseer {
 }
 
 export interface Overseers {
-  /** Whoever takes the bundle away may not see the workspace's tokens: nothing can be said of them. */
+  /** The exporter may not see the workspace's tokens, so the report says nothing about them. */
   readonly isWithheld: boolean;
-  /** Those that can decide, stop and let work again: people first, then in the order of issue. */
+  /** Tokens that can decide, stop and resume: people's first, then by time of issue. */
   readonly tokens: readonly Overseer[];
-  /** More of them, past the cap. */
+  /** Number of further tokens past the cap. */
   readonly more: number;
-  /** Tokens with such scopes that act as an agent: they are refused when they decide, override, stop or let work again. */
+  /** Tokens with such scopes that act as an agent. They are refused if they decide, override, stop or resume. */
   readonly agentTokens: readonly Overseer[];
   readonly moreAgentTokens: number;
-  /** Different people that `tokens`, those past the cap as well, name as their holders. */
+  /** Number of distinct people named as holders of `tokens`, including those past the cap. */
   readonly people: number;
-  /** Who holds which token, by its id: of all that were ever issued. */
+  /** The holder of each token ever issued, by the token's id. */
   readonly holders: ReadonlyMap<string, Holder>;
-  /** Tokens that could be used in that time and cannot decide. */
+  /** Number of tokens that were usable in the period but cannot decide. */
   readonly others: number;
-  /** Tokens that were issued past those that a report looks at: what they may do is in their entries alone. */
+  /** Number of tokens past the limit that a report reads. Only their entries show what they may do. */
   readonly unread: number;
 }
 
-/** For a bundle that an agent's token takes away. */
+/** For a bundle exported with an agent's token. */
 export const WITHHELD_OVERSEERS: Overseers = {
   isWithheld: true,
   tokens: [],
@@ -52,14 +52,14 @@ export const WITHHELD_OVERSEERS: Overseers = {
   unread: 0,
 };
 
-/** As the entry that issued the token names them. */
+/** As named in the entry that issued the token. */
 export type Holder = Pick<Overseer, "name" | "person" | "role" | "agent">;
 
-/** Scopes that let a token decide and stop. */
+/** Scopes that permit deciding and stopping. */
 const DECIDING = ["admin", "approvals:write"];
-/** Tokens that are kept in memory at most. */
+/** The most tokens kept in memory. */
 const TOKENS = 5_000;
-/** Of which the report shows so many. */
+/** The most tokens shown in the report. */
 const SHOWN = 150;
 
 interface Known extends Overseer {
@@ -73,8 +73,8 @@ const isRotation = entryTest({ action: "token.rotate" });
 const isRevocation = entryTest({ action: "token.revoke" });
 
 /**
- * Who could oversee, as the entries up to one say it, which may lie before the time of the report. A token's issue comes before
- * whatever else is said of it.
+ * Collects who could oversee, from all entries up to a given one, including entries before the report's period. A
+ * token's issue precedes all other entries about it.
  */
 export class OverseerRegister {
   readonly #upTo: number;
@@ -85,7 +85,7 @@ export class OverseerRegister {
     this.#upTo = upTo;
   }
 
-  /** MUST be told of each entry, in order. */
+  /** MUST be called with each entry, in order. */
   add({ seq, bytes }: Pick<StoredEntry, "seq" | "bytes">): void {
     if (seq > this.#upTo) return;
     if (isIssue({ bytes })) this.#issue(succeeded(bytes));
@@ -93,7 +93,7 @@ export class OverseerRegister {
     else if (isRevocation({ bytes })) this.#revoke(succeeded(bytes));
   }
 
-  /** Those that could be used at some time from then on. */
+  /** Tokens that were usable at some time since `from`. */
   since(from: string | undefined): Overseers {
     const usable = [...this.#known.values()].filter(({ expiresAt, revokedAt }) => {
       const end = [expiresAt, revokedAt].filter((time) => time !== null).sort()[0];
@@ -138,7 +138,7 @@ export class OverseerRegister {
       expiresAt: textOf(entry.detail?.expires_at),
       revokedAt: null,
       rotations: 0,
-      // The desk of approvals, overrides, stops and resumptions refuse every token that acts as an agent.
+      // Every token that acts as an agent is refused for approvals, overrides, stops and resumptions.
       isDeciding: entry.agent === undefined && hasDecidingScope(scopes),
     });
   }
@@ -163,7 +163,7 @@ function hasDecidingScope(scopes: readonly string[]): boolean {
   return scopes.some((scope) => DECIDING.includes(scope));
 }
 
-/** Two spellings of one name are one person. */
+/** Treats different spellings of a name as one person. */
 function sameName(person: string): string {
   return person.normalize("NFKC").trim().toLowerCase();
 }

@@ -1,10 +1,13 @@
 import { RULE_CODES } from "../../../base/errors.ts";
 import type { EntryFields } from "../format/entry.ts";
 
-/** A call that waits for a person is denied for the time being; it is no error code, since nobody is answered with it. */
+/**
+ * A call that waits for a person is denied for the time being. This is not an error code, since no caller receives
+ * it.
+ */
 const APPROVAL_REQUIRED = "approval_required";
 
-/** Of those: an agent of that name was found before the rule was applied to it. */
+/** Codes of rules that are applied only after an agent of that name was found. */
 const CODES_OF_KNOWN_AGENTS = new Set([
   "tier_forbidden",
   "model_forbidden",
@@ -14,12 +17,12 @@ const CODES_OF_KNOWN_AGENTS = new Set([
   "queue_full",
 ]);
 
-/** Expiry of a request: nobody was refused by it, and it is counted with the requests. */
+/** Expiry of a request refuses nobody. It is counted with the requests. */
 const EXPIRED = "expired";
 
 /**
- * `policy`: a rule forbade it. `unserved`: it asked for what is not there, or in a form that could not be served. Undefined
- * for what was not refused.
+ * `policy`: a rule forbade it. `unserved`: the resource did not exist, or the request could not be served in this
+ * form. Undefined if it was not refused.
  */
 export function refusalOf({ action, outcome, code = "" }: EntryFields): "policy" | "unserved" | undefined {
   if (outcome !== "denied" || (action === "oversight.expire" && code === EXPIRED)) return undefined;
@@ -28,7 +31,7 @@ export function refusalOf({ action, outcome, code = "" }: EntryFields): "policy"
     : "unserved";
 }
 
-/** Whether an entry shows that the agent that it names was there: anybody may ask for one that never was. */
+/** Whether an entry proves that the agent it names existed. A request may name an agent that never did. */
 export function showsAgent({ outcome, code = "", phase }: EntryFields): boolean {
   if (outcome === "denied") return CODES_OF_KNOWN_AGENTS.has(code);
   return outcome !== "failed" || phase === "outcome";

@@ -1,11 +1,11 @@
 import type { EntryFields } from "../format/entry.ts";
 
-/** Requests of tasks that have not ended yet: what comes past those is counted as `unfollowed`. */
+/** The most requests of unfinished tasks that are followed. Further ones are counted as `unfollowed`. */
 const FOLLOWED = 20_000;
 
 const PRESENTED = "approval_required";
 
-/** What became of a call that was put before people. */
+/** The outcome of a call presented to people. */
 type Answer = "approved" | "denied" | "expired";
 const ANSWERS: Readonly<Record<string, Answer>> = {
   approve: "approved",
@@ -15,19 +15,21 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 };
 
 /**
- * What became of the calls that were put before people: `presented` is the sum of all the others but `earlier`. Where two
- * people have to approve, the last word on a call counts.
+ * Outcomes of the calls presented to people: `presented` is the sum of all the others except `earlier`. If two people
+ * have to approve, the last decision on a call counts.
  */
 export class Requests {
   presented = 0;
-  /** Those that no word was said on before their task ended: it was cancelled, its agent was stopped, or it failed. */
+  /** Undecided when their task ended: it was cancelled, its agent was stopped, or it failed. */
   withdrawn = 0;
-  /** Too many waited at once for each to be followed. */
+  /** Not followed, because too many were waiting at once. */
   unfollowed = 0;
-  /** Words on calls that were presented before the first of these entries, or by entries that are not among them. */
+  /**
+   * Decisions on calls that were presented before the first of these entries, or by entries that are not included.
+   */
   earlier = 0;
   readonly #counts: Record<Answer, number> = { approved: 0, denied: 0, expired: 0 };
-  /** By task, each by the entry that presented it: null until somebody says a word on it. */
+  /** By task, then by the seq of the entry that presented the call; null until it is decided. */
   readonly #open = new Map<string, Map<number, Answer | null>>();
   #followed = 0;
 
@@ -53,7 +55,7 @@ export class Requests {
     return this.#count("expired");
   }
 
-  /** No word on them, and no end of their task, up to the last entry. */
+  /** Calls that were undecided, and whose task had not ended, at the last entry. */
   get waiting(): number {
     return this.#openWith(null);
   }

@@ -2,7 +2,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Widths that people read well, in milliseconds. */
+/** Round widths for the chart's bars, in milliseconds. */
 const WIDTHS = [
   MINUTE,
   5 * MINUTE,
@@ -18,21 +18,21 @@ const WIDTHS = [
 ];
 const MOST_BARS = 62;
 
-/** What is counted over time, in the order of the legend. */
+/** Series counted over time, in the order of the legend. */
 export const DECISION_SERIES = ["approve", "deny", "override", "stop", "resume", "other"] as const;
 export const CALL_SERIES = ["model calls", "tool calls", "refused"] as const;
 
 export type Series = (typeof DECISION_SERIES)[number] | (typeof CALL_SERIES)[number];
 
-/** Counts in equal parts of a time. */
+/** Counts in equal intervals of a period. */
 export class Timeline {
-  /** Of the first part, in milliseconds. */
+  /** Start of the first interval, in milliseconds. */
   readonly start: number;
-  /** Of each part, in milliseconds. */
+  /** Length of each interval, in milliseconds. */
   readonly width: number;
   readonly #parts: Map<Series, number>[];
 
-  /** @param first, last Times of the first and the last thing that is counted, in milliseconds. */
+  /** @param first, last Times of the first and last event, in milliseconds. */
   constructor(first: number, last: number) {
     const partsOf = (width: number) => Math.floor(last / width) - Math.floor(first / width) + 1;
     const widest = WIDTHS.at(-1) ?? DAY;

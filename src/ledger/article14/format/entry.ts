@@ -1,8 +1,8 @@
-/** Fields of an entry as its bytes have them; anything else in the bytes is left aside. */
+/** The fields read from an entry's bytes. All others are ignored. */
 export interface EntryFields {
   readonly seq: number;
   readonly ts: string;
-  /** Hex of the leaf of the entry before. */
+  /** Hex of the previous entry's leaf. */
   readonly prev: string;
   readonly phase: string;
   readonly action: string;
@@ -36,7 +36,7 @@ export interface OversightFields {
   readonly reason_hash?: string | undefined;
 }
 
-/** Which type each field has. */
+/** The type of each field. */
 const FIELDS = {
   seq: "number",
   ts: "string",
@@ -72,7 +72,7 @@ const OVERSIGHT_FIELDS = {
   reason_hash: "string",
 } as const satisfies { readonly [field in keyof OversightFields]-?: string };
 
-/** Undefined for bytes that are no entry. Nothing is believed of them: a ledger may have been changed by anybody. */
+/** Undefined if the bytes are not an entry. Nothing in them is trusted, since anybody may have changed the ledger. */
 export function readEntryFields(bytes: string): EntryFields | undefined {
   try {
     return entryFieldsOf(JSON.parse(bytes));
@@ -81,7 +81,7 @@ export function readEntryFields(bytes: string): EntryFields | undefined {
   }
 }
 
-/** The same of a value that was parsed already. */
+/** The same for a value that is already parsed. */
 export function entryFieldsOf(value: unknown): EntryFields | undefined {
   return hasTypes(value, FIELDS) &&
     REQUIRED.every((field) => value[field] !== undefined) &&

@@ -2,20 +2,20 @@ import { type Erasure, parseErasure } from "../../proof/erasure.ts";
 import { type EntryFields, readEntryFields } from "./entry.ts";
 
 /**
- * A line of `erasures.ndjson`: what was erased of the range's texts, by whom, with the entry that says so and the proof that
- * it is in the ledger, wherever that entry lies.
+ * A line of `erasures.ndjson`: which of the range's texts were erased, with the entry that records it (anywhere in
+ * the ledger) and the proof that the ledger contains that entry.
  */
 export interface ErasureLine {
   readonly seq: number;
   readonly ts: string;
   readonly actor: string;
-  /** Texts of the range by name, such as `12.input`. */
+  /** Names of the range's texts, such as `12.input`. */
   readonly payloads?: readonly string[];
-  /** Or: the texts of every entry up to this one. */
+  /** Alternatively: the texts of all entries up to this one. */
   readonly up_to?: number;
-  /** The bytes of the entry. */
+  /** The entry's bytes. */
   readonly entry: string;
-  /** Base64, in the tree of the bundle. */
+  /** Base64; in the bundle's tree. */
   readonly inclusion: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export interface Span {
   readonly last: number;
 }
 
-/** What a record says of texts of a range; undefined where it says nothing of them. */
+/** The part of an erasure record that concerns a range; undefined if there is none. */
 export function erasureWithin(
   bytes: string,
   { first, last }: Span,
@@ -36,7 +36,7 @@ export function erasureWithin(
   return said && { seq: fields.seq, ts: fields.ts, actor: fields.actor, ...said, entry: bytes };
 }
 
-/** Whether an entry is of those that `erasures.ndjson` lists for a range. */
+/** Whether `erasures.ndjson` must list an entry for a range. */
 export function erases(entry: EntryFields, { first, last }: Span): boolean {
   const erasure = parseErasure(entry);
   return erasure !== null && within(erasure, first, last) !== undefined;

@@ -1,4 +1,4 @@
-/** The files of a bundle, in the order in which they stand in it: each is written when all that it says is known. */
+/** The files of a bundle, in order. Each is written once everything it states is known. */
 export const BUNDLE_FILES = [
   "entries.ndjson",
   "leaves.txt",
@@ -14,7 +14,7 @@ export const BUNDLE_FILES = [
 
 export type BundleFile = (typeof BUNDLE_FILES)[number];
 
-/** The files that the manifest vouches for: all but itself and its signature. */
+/** Files whose digests are in the manifest: all except the manifest and its signature. */
 export type ListedFile = Exclude<BundleFile, "manifest.json" | "manifest.sig">;
 
 export const LISTED_FILES: readonly ListedFile[] = BUNDLE_FILES.filter(

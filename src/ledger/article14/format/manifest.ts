@@ -3,16 +3,16 @@ import { JsonTooLarge, parseJson } from "../../../base/nesting.ts";
 import type { ListedFile } from "./files.ts";
 
 export const FORMAT = "gatehouse-article14";
-/** Grows when a verifier of the version before could not check a bundle any more. */
+/** Incremented when verifiers of the previous version could no longer check a bundle. */
 export const FORMAT_VERSION = 1;
 
-/** What a bundle says of itself, and never more than that. */
+/** The claim that a bundle makes about itself. It never claims more. */
 export const STATEMENT =
   "Evidence supporting human oversight under Article 14 of Regulation (EU) 2024/1689, and record-keeping under its " +
-  "Articles 12, 19 and 26. It shows what this gateway recorded. It is no conformity assessment, and does not say that " +
+  "Articles 12, 19 and 26. It shows what this gateway recorded. It is not a conformity assessment and does not claim that " +
   "any obligation is met.";
 
-/** `manifest.json`. Hashes are hex where people compare them, base64 in proofs, as in the rest of the API. */
+/** `manifest.json`. Hashes are in hex where people compare them and in base64 in proofs, as elsewhere in the API. */
 export interface Manifest {
   readonly format: typeof FORMAT;
   readonly version: typeof FORMAT_VERSION;
@@ -20,35 +20,35 @@ export interface Manifest {
   /** `gatehouse/<instance>/<workspace>`, as in the checkpoints. */
   readonly origin: string;
   readonly workspace: string;
-  /** Not before the last entry's time, also where the clock was set back. */
+  /** Never before the last entry's time, even if the clock was set back. */
   readonly created_at: string;
   readonly created_by: { readonly actor: string; readonly person?: string; readonly role?: string };
   readonly program: { readonly name: string; readonly version: string; readonly commit?: string };
   readonly range: BundleRange;
-  /** Those that left entries of the range out. */
+  /** The filters that excluded entries of the range. */
   readonly filters: BundleFilters;
   readonly counts: { readonly total: number; readonly included: number; readonly withheld: number };
   readonly tree: BundleTree;
-  /** The entries just outside of the range, which show that nothing of the period lies there. */
+  /** The entries just outside the range. They prove that no entry of the period is outside it. */
   readonly edges: BundleEdges;
-  /** The verifier key that the checkpoint and this manifest are signed with. */
+  /** The verifier key for the checkpoint and this manifest. */
   readonly key: string;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly key_changes: readonly KeyChangeProof[];
   readonly retention: {
-    /** Days for which prompts, outputs and arguments are kept. Entries are kept for ever. */
+    /** Days for which prompts, outputs and arguments are kept. Entries are kept forever. */
     readonly payload_days: number;
   };
   readonly files: { readonly [name in ListedFile]: BundleFileDigest };
 }
 
-/** Which entries of the ledger: by time, `from` inclusive, `to` exclusive. Without entries `last` is `first` - 1. */
+/** The entries covered, by time: `from` inclusive, `to` exclusive. If there are none, `last` is `first` - 1. */
 export interface BundleRange {
   readonly first: number;
   readonly last: number;
   readonly from?: string;
   readonly to?: string;
-  /** The UTC day that was asked for, where one was; `from` and `to` say the same. */
+  /** The UTC day, if one was requested; `from` and `to` delimit the same day. */
   readonly date?: string;
 }
 
@@ -59,39 +59,39 @@ export interface BundleFilters {
   readonly tier?: number;
 }
 
-/** The tree that the checkpoint signs, and what of it lies outside of the range. */
+/** The tree that the checkpoint signs, with the parts of it outside the range. */
 export interface BundleTree {
   readonly size: number;
   /** Hex. */
   readonly root: string;
   /** Base64 of the complete subtrees left of the range, from left to right. */
   readonly before: readonly string[];
-  /** The same, right of the range. */
+  /** Base64 of those right of the range. */
   readonly after: readonly string[];
 }
 
-/** Each is there where a time cuts the ledger at that side, and an entry lies beyond. */
+/** Each edge is present if the period is limited on that side and there is an entry beyond it. */
 export interface BundleEdges {
   readonly before?: EntryProof;
   readonly after?: EntryProof;
 }
 
 export interface EntryProof {
-  /** The bytes of the entry. */
+  /** The entry's bytes. */
   readonly entry: string;
-  /** Base64, of the entry in the bundle's tree. */
+  /** Base64; of the entry in the bundle's tree. */
   readonly inclusion: readonly string[];
 }
 
-/** How trust goes on from a key to the next one: the older key has signed a tree whose last entry names both. */
+/** Proof that a key handed over to the next one: the older key signed a tree whose last entry names both keys. */
 export interface KeyChangeProof {
   /** The signed note of the tree that ends with the entry. */
   readonly checkpoint: string;
-  /** The bytes of the entry. */
+  /** The entry's bytes. */
   readonly entry: string;
-  /** Base64, of the entry in that tree. */
+  /** Base64; of the entry in that tree. */
   readonly inclusion: readonly string[];
-  /** Base64: that tree is the beginning of the bundle's own. */
+  /** Base64; proves that the bundle's tree begins with that tree. */
   readonly consistency: readonly string[];
 }
 
@@ -122,7 +122,7 @@ const file = {
   properties: { sha256: hex, size: count },
 } as const;
 
-/** Fields that a later version adds are let through: their bytes are signed with the rest. */
+/** Fields added by later versions are accepted: their bytes are covered by the signature. */
 const SCHEMA = {
   type: "object",
   required: [
@@ -231,12 +231,12 @@ const NEWER = {
   properties: { format: { const: FORMAT }, version: { type: "integer", minimum: FORMAT_VERSION + 1 } },
 } as const;
 
-/** What is wrong with a manifest, for people. */
+/** An error in a manifest, described for people. */
 export class ManifestError extends Error {
   override readonly name = "ManifestError";
 }
 
-/** The manifest is of a version that this code does not know. */
+/** The manifest has a version that this program does not know. */
 export class NewerManifest extends ManifestError {}
 
 export function formatManifest(manifest: Manifest): string {
@@ -245,7 +245,7 @@ export function formatManifest(manifest: Manifest): string {
 
 /**
  * @throws NewerManifest
- * @throws ManifestError for what is none, naming the field; also where its numbers contradict one another
+ * @throws ManifestError if the text is not a manifest or its numbers contradict each other; names the field
  */
 export function parseManifest(json: string): Manifest {
   let value: unknown;
@@ -257,25 +257,27 @@ export function parseManifest(json: string): Manifest {
     );
   }
   if (Check(NEWER, value)) {
-    throw new NewerManifest(`its format's version is ${value.version}, and ${FORMAT_VERSION} is known here`);
+    throw new NewerManifest(
+      `its format version is ${value.version}; this program knows version ${FORMAT_VERSION}`,
+    );
   }
   if (!Check(SCHEMA, value)) {
     const [first] = Errors(SCHEMA, value)[1];
-    throw new ManifestError(`${first?.instancePath || "it"} ${first?.message ?? "is not as it must be"}`);
+    throw new ManifestError(`${first?.instancePath || "it"} ${first?.message ?? "is not valid"}`);
   }
   const { range, counts, tree } = value;
   if (value.origin.slice(value.origin.lastIndexOf("/") + 1) !== value.workspace) {
-    throw new ManifestError("/origin is of another workspace than /workspace");
+    throw new ManifestError("/origin names a different workspace than /workspace");
   }
   checkPeriod(value);
   if (range.first < 1 || range.last < range.first - 1 || range.last > tree.size) {
-    throw new ManifestError("/range is none of a tree of that size");
+    throw new ManifestError("/range does not fit into a tree of that size");
   }
   if (range.from === undefined && range.first !== 1) {
-    throw new ManifestError("/range/first is not 1, though no /range/from cuts the beginning off");
+    throw new ManifestError("/range/first is not 1, although there is no /range/from");
   }
   if (range.to === undefined && range.last !== tree.size) {
-    throw new ManifestError("/range/last is not the last entry, though no /range/to cuts the end off");
+    throw new ManifestError("/range/last is not the last entry, although there is no /range/to");
   }
   if (counts.total !== range.last - range.first + 1 || counts.included + counts.withheld !== counts.total) {
     throw new ManifestError("/counts do not add up to the range");
@@ -285,22 +287,22 @@ export function parseManifest(json: string): Manifest {
 
 const DAY_MS = 86_400_000;
 
-/** Times are compared as texts, which is right of those that are times. @throws ManifestError */
+/** Compares times as texts, which is correct for this format. @throws ManifestError */
 function checkPeriod({
   created_at,
   range: { from, to, date },
 }: Pick<Manifest, "created_at" | "range">): void {
   for (const [name, time] of Object.entries({ created_at, "range/from": from, "range/to": to })) {
-    if (time !== undefined && !isTime(time)) throw new ManifestError(`/${name} is no time`);
+    if (time !== undefined && !isTime(time)) throw new ManifestError(`/${name} is not a time`);
   }
   if (from !== undefined && to !== undefined && from >= to) {
     throw new ManifestError("/range/to is not later than /range/from");
   }
   if (date === undefined) return;
   const start = `${date}T00:00:00.000Z`;
-  if (!isTime(start)) throw new ManifestError("/range/date is no day");
+  if (!isTime(start)) throw new ManifestError("/range/date is not a day");
   const end = new Date(Date.parse(start) + DAY_MS).toISOString();
-  // Who asks for a day and for times gets what lies in both.
+  // If a request names a day and times, the period is their intersection.
   if (from === undefined || to === undefined || from < start || to > end) {
     throw new ManifestError("/range/date is not the day of /range/from and /range/to");
   }

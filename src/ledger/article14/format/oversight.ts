@@ -1,7 +1,9 @@
 import { stringify } from "csv-stringify/browser/esm/sync";
 import type { EntryFields } from "./entry.ts";
 
-/** The columns of `oversight.csv`. Those behind `agent` are about what was decided on, the last two about the call. */
+/**
+ * The columns of `oversight.csv`. Those after `agent` describe what was decided on; the last two describe the call.
+ */
 const OVERSIGHT_COLUMNS = [
   "seq",
   "ts",
@@ -27,7 +29,7 @@ export function oversightHeader(): string {
   return csvLine(OVERSIGHT_COLUMNS);
 }
 
-/** The row of an entry in which a person had a hand; undefined for any other. Made anew when a bundle is verified. */
+/** The row of an entry that involved a person; undefined for any other. Also computed when a bundle is verified. */
 export function oversightRow(entry: EntryFields): string | undefined {
   const { oversight } = entry;
   if (!oversight) return undefined;
@@ -53,7 +55,7 @@ export function oversightRow(entry: EntryFields): string | undefined {
   ]);
 }
 
-/** How long a person had before them what they decided on, in seconds; undefined where it was not presented to them. */
+/** Seconds between the presentation of a call and the decision; undefined if it was not presented. */
 export function secondsToDecide({ oversight }: EntryFields): number | undefined {
   const presented = Date.parse(oversight?.presented_at ?? "");
   const decided = Date.parse(oversight?.decided_at ?? "");
@@ -63,7 +65,7 @@ export function secondsToDecide({ oversight }: EntryFields): number | undefined 
 
 const CSV = { record_delimiter: "\r\n", escape_formulas: true, quoted_match: /[\r\n]/ };
 
-/** RFC 4180. What a spreadsheet would take for a formula gets an apostrophe in front. */
+/** RFC 4180. A value that a spreadsheet would read as a formula is prefixed with an apostrophe. */
 function csvLine(values: readonly (string | number | undefined)[]): string {
   return stringify([[...values]], CSV);
 }

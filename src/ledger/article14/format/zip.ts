@@ -9,9 +9,10 @@ import {
 } from "@zip.js/zip.js/lib/zip-core-native.js";
 
 /**
- * How the library works here, whoever uses it. No workers: it makes them of code in a blob's URL, which the page's
- * policy forbids. Without them its cap on workers still holds back files that are packed or unpacked at the same time, in any
- * archive: one reader that stops would stop all others, and files that are compared side by side each other.
+ * Settings of the zip library for all uses in this program. No workers: it would load them from blob URLs, which the
+ * page's policy forbids. Even without workers, its limit on them would queue files that are packed or unpacked at the
+ * same time, across all archives. One stalled reader would then stall all others, and files that are compared side by
+ * side would block each other.
  */
 configure({ useWebWorkers: false, maxWorkers: Number.MAX_SAFE_INTEGER });
 

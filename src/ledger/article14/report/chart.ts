@@ -11,7 +11,7 @@ const BOTTOM = 26;
 const LABELS = 6;
 const DAY = 86_400_000;
 
-/** Counts over time as stacked bars. The legend, the description and the total say the same in words. */
+/** Counts over time as stacked bars. The legend, the description and the total give the same information in words. */
 export function timeChart({
   id,
   title,
@@ -22,7 +22,7 @@ export function timeChart({
   readonly id: string;
   readonly title: string;
   readonly series: readonly Series[];
-  /** How a series is called, where it is not by its own name. */
+  /** The labels of series whose label differs from their name. */
   readonly names?: { readonly [name in Series]?: string };
   readonly timeline: Timeline;
 }): Html {
@@ -32,7 +32,7 @@ export function timeChart({
     ...parts.map((part) => series.reduce((sum, name) => sum + timeline.at(part, name), 0)),
   );
   if (highest === 0) {
-    return html`<figure><figcaption>${title}</figcaption><p class="none">${totals.map(({ name }) => name).join(", ")}: none was recorded.</p></figure>`;
+    return html`<figure><figcaption>${title}</figcaption><p class="none">${totals.map(({ name }) => name).join(", ")}: none recorded.</p></figure>`;
   }
   const said = totals.map(({ name, total }) => `${name}: ${count(total)}`).join(", ");
   const step = stepOf(highest);
@@ -77,7 +77,7 @@ ${lines}${bars}${labels}
 </figure>`;
 }
 
-/** A round number that cuts the height into two to five. */
+/** A round step that divides the height into two to five parts. */
 function stepOf(highest: number): number {
   const rough = Math.max(1, highest / 4);
   const power = 10 ** Math.floor(Math.log10(rough));

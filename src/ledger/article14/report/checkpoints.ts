@@ -10,18 +10,18 @@ import type { Source } from "../evidence-files.ts";
 import { readEntryFields } from "../format/entry.ts";
 import type { SignedTree } from "../snapshot.ts";
 
-/** A checkpoint that the gateway signed by itself and keeps. */
+/** A checkpoint that the gateway signed on schedule and stored. */
 export interface StoredCheckpoint {
   readonly size: number;
-  /** When the last entry that it covers was written: RFC 3339; null of the empty tree's. */
+  /** RFC 3339 time of the last entry it covers; null for the empty tree. */
   readonly at: string | null;
 }
 
 const SHOWN = 8;
 
 /**
- * The last stored checkpoints that are about entries of the range or later, the newest first: those whose signature is good,
- * and whose root is that of the entries. A row beside them proves nothing, nor does the time in it.
+ * The latest stored checkpoints that cover entries of the range or later ones, newest first. Only those with a valid
+ * signature and the entries' root are returned. The time in a row proves nothing and is not used.
  */
 export async function readCheckpoints(
   { db, workspaceId, evidence, snapshot }: Pick<Source, "db" | "workspaceId" | "evidence" | "snapshot">,

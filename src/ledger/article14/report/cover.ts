@@ -3,7 +3,7 @@ import type { ReportFacts } from "./facts.ts";
 import { type Html, type HtmlPart, html } from "./html.ts";
 import { count, counted, moment } from "./words.ts";
 
-/** The first page: what this is about, what it is and is not, and how to check it. */
+/** The first page: what the bundle covers, what it is and is not, and how to verify it. */
 export function cover({ about, figures, oldestEntry }: ReportFacts): Html {
   const { range, counts, filters, tree, created_by: by, program } = about;
   const rows: [string, HtmlPart][] = [
@@ -32,20 +32,20 @@ export function cover({ about, figures, oldestEntry }: ReportFacts): Html {
 <div class="boxes">
 <section class="wide"><h2>What this is</h2>
 <p>${STATEMENT}</p>
-<p>The figures and tables are counted from the entries in <code>entries.ndjson</code>, unless they say otherwise. They are as the gateway recorded them at the time, in a ledger that can only be added to.${
+<p>The figures and tables are computed from the entries in <code>entries.ndjson</code>, unless stated otherwise. The gateway recorded these entries as events happened, in an append-only ledger.${
     counts.withheld > 0
-      ? html` <b>${count(counts.withheld)} entries of the period are withheld by the filter</b> and are in no figure; each is named in <code>leaves.txt</code> and can be asked for.`
+      ? html` <b>${count(counts.withheld)} entries of the period are withheld by the filter</b> and are not counted in any figure. The hash of each is in <code>leaves.txt</code>, and each can be requested.`
       : null
-  }${figures.unreadable > 0 ? html` <b>${counted(figures.unreadable, "entry is", "entries are")} not of the form that this program writes</b>, and in no figure.` : null}</p></section>
+  }${figures.unreadable > 0 ? html` <b>${counted(figures.unreadable, "entry is", "entries are")} not in the form that this program writes</b> and not counted in any figure.` : null}</p></section>
 <section><h2>What it is not</h2>
-<p>It is no legal advice and no audit. It does not say whether a system is a high-risk AI system, whether the people named here were competent, trained and free to decide, or whether their decisions were right. What did not go through this gateway is not in it.</p></section>
+<p>It is neither legal advice nor an audit. It does not show whether a system is a high-risk AI system, whether the people named here were competent, trained and free to decide, or whether their decisions were right. It does not cover anything that bypassed this gateway.</p></section>
 <section><h2>How to check it</h2>
-<p>With the program, no server and no network: <code>gatehouse ledger verify --bundle FILE</code>, best with <code>--key</code> (the verifier key, got from who runs the gateway by another way) and <code>--checkpoint</code> (one that was kept elsewhere). Or open <code>verify.html</code> in a browser. This page is vouched for by <code>manifest.json</code>, and that by <code>manifest.sig</code>.</p></section>
+<p>With the program, without a server or a network: <code>gatehouse ledger verify --bundle FILE</code>, preferably with <code>--key</code> (the verifier key, obtained from the gateway's operator through another channel) and <code>--checkpoint</code> (one that was kept elsewhere). Or open <code>verify.html</code> in a browser. <code>manifest.json</code> contains the hash of this page, and <code>manifest.sig</code> signs the manifest.</p></section>
 </div>
 </header>`;
 }
 
-/** From when to when, in days where it is whole days. */
+/** The period's start and end, as days if it consists of whole days. */
 export function periodOf(
   { range, created_at: at }: ReportFacts["about"],
   oldestEntry: string | null,

@@ -5,18 +5,18 @@ import type { ErasureLine } from "../format/erasures.ts";
 import type { Manifest } from "../format/manifest.ts";
 import type { StoredCheckpoint } from "./checkpoints.ts";
 
-/** All that a report is made of. */
+/** Everything that a report is computed from. */
 export interface ReportFacts {
   readonly about: Omit<Manifest, "files">;
   readonly figures: Figures;
   readonly erasures: CappedList<ErasureLine>;
   readonly overseers: Overseers;
   readonly checkpoints: readonly StoredCheckpoint[];
-  /** The time of the ledger's first entry. */
+  /** Time of the ledger's first entry. */
   readonly oldestEntry: string | null;
 }
 
-/** Where something was not found: a filter may have left it out. */
+/** Where something was not found. A filter may have excluded it. */
 export function place({ about }: ReportFacts): string {
   return about.counts.withheld > 0 ? "among the included entries" : "in this period";
 }

@@ -3,7 +3,7 @@ import { brief, ending } from "./words.ts";
 
 const TOKEN = "token:";
 
-/** An actor as people know it: the person, or the token's name, or the end of its id. */
+/** The display name of an actor: the person, else the token's name, else the end of its id. */
 export function actorName(actor: string, { holders }: Overseers): string {
   if (!actor.startsWith(TOKEN)) return brief(actor, 40);
   const id = actor.slice(TOKEN.length);
@@ -12,15 +12,15 @@ export function actorName(actor: string, { holders }: Overseers): string {
 }
 
 /**
- * Who decided: the person, where the token's issue names one. A decision bears the token's own name otherwise, which
- * says nothing of who it was.
+ * Who decided: the person, if the token's issue names one. Otherwise a decision carries the token's name, which does
+ * not identify a person.
  */
 export function deciderOf(
   name: string,
   actor: string,
   { holders, isWithheld }: Overseers,
 ): { readonly text: string; readonly isNamed: boolean } {
-  // The entry's own word for it: whether that is a person's name, only the token's issue says.
+  // The name in the entry. Only the token's issue shows whether it is a person's.
   if (isWithheld) return { text: brief(name || actor, 60), isNamed: true };
   const holder = actor.startsWith(TOKEN) ? holders.get(actor.slice(TOKEN.length)) : undefined;
   if (holder?.person != null) return { text: brief(holder.person, 60), isNamed: true };

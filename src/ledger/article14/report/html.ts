@@ -1,4 +1,4 @@
-/** Markup that needs no more escaping. */
+/** Markup that is already escaped. */
 export class Html {
   readonly #markup: string;
 
@@ -13,7 +13,7 @@ export class Html {
 
 export type HtmlPart = Html | string | number | readonly HtmlPart[] | null | undefined | false;
 
-/** A template in which everything that is put in is escaped, unless it is markup itself. */
+/** A template that escapes all values except markup. */
 export function html(strings: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html {
   return new Html(strings.reduce((markup, text, index) => markup + render(parts[index - 1]) + text));
 }
@@ -33,20 +33,20 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Also without the characters that turn the direction of what follows: a name must not change how the page reads. */
+/** Also removes characters that change text direction: a name must not change how the page reads. */
 function escapeHtml(text: string): string {
   return text
     .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "")
     .replace(/(?![\t\n])\p{Cc}|\p{Bidi_Control}/gu, "\ufffd");
 }
 
-/** `number`: to the right. `time`: never broken. */
+/** `number`: right-aligned. `time`: never wrapped. */
 export interface Column {
   readonly name: string;
   readonly kind?: "number" | "time";
 }
 
-/** A table with a caption; `note` stands below where there is more than it shows. Nothing but `empty` without rows. */
+/** A table with a caption. `note` appears below if rows were left out. Without rows, only `empty` appears. */
 export function table({
   caption,
   columns,

@@ -6,16 +6,16 @@ import { count, counted, span } from "./words.ts";
 
 interface Provision {
   readonly name: string;
-  /** As the Official Journal has it (OJ L, 2024/1689, 12.7.2024), cut where it says "…". */
+  /** Quoted from the Official Journal (OJ L, 2024/1689, 12.7.2024); "…" marks omissions. */
   readonly wording: string;
   readonly evidence: HtmlPart;
   readonly missing: HtmlPart;
 }
 
-/** Which of what is recorded supports what the Regulation asks for, and what is not here. */
+/** Maps the records to the requirements of the Regulation, and names what is not recorded here. */
 export function mappingSection(facts: ReportFacts): Html {
   return html`<section class="mapping"><h2>7. What this evidence supports</h2>
-<p>Each row names a provision of Regulation (EU) 2024/1689 in its own words, the evidence in this bundle that supports it, and what is not in this bundle. Article 14(4) asks that people to whom human oversight is assigned are enabled to do what it lists, “as appropriate and proportionate”.</p>
+<p>Each row quotes a provision of Regulation (EU) 2024/1689 and lists the evidence in this bundle that supports it, and what this bundle does not contain. Article 14(4) requires that people to whom human oversight is assigned are enabled to do what it lists, “as appropriate and proportionate”.</p>
 <table><caption>Provisions and evidence</caption>
 <thead><tr><th scope="col">Provision</th><th scope="col">Evidence supporting it in this bundle</th><th scope="col">Not in this bundle</th></tr></thead>
 <tbody>
@@ -45,11 +45,11 @@ function article14(facts: ReportFacts): readonly Provision[] {
         "to properly understand the relevant capacities and limitations of the high-risk AI system and be able to duly monitor its operation, including in view of detecting and addressing anomalies, dysfunctions and unexpected performance",
       evidence: html`${
         isIdle
-          ? `None of an operation: no task, no call of a model and none of a tool was recorded ${where}.`
-          : html`Which models, tiers and tools each agent used (section 4), with ${counted(events.counts.failed, "failure")} and ${counted(events.counts.refused, "refusal")} by policy, by reason (section 5); ${counted(events.changes.count, "change")} of agents, connectors and settings.`
-      } Looked at, in tasks, their events and the ledger: ${counted(events.readCount, "time")}.`,
+          ? `None of any operation: no task, model call or tool call was recorded ${where}.`
+          : html`Which models, tiers and tools each agent used (section 4); ${counted(events.counts.failed, "failure")} and ${counted(events.counts.refused, "refusal")} by policy, by reason (section 5); ${counted(events.changes.count, "change")} to agents, connectors and settings.`
+      } Tasks, their events and the ledger were viewed ${counted(events.readCount, "time")}.`,
       missing:
-        "What people were told of capacities and limitations: instructions for use, training, results of tests. Whether somebody understood what they looked at.",
+        "What people were told about capacities and limitations: instructions for use, training, test results. Whether they understood what they viewed.",
     },
     {
       name: "Article 14(4)(b)",
@@ -57,14 +57,14 @@ function article14(facts: ReportFacts): readonly Provision[] {
         "to remain aware of the possible tendency of automatically relying or over-relying on the output produced by a high-risk AI system (automation bias) …",
       evidence:
         approvals + denials === 0
-          ? `None: no approval and no denial was recorded ${where}.`
-          : html`${counted(approvals, "approval")}, ${counted(denials, "denial")}, ${counted(overrides, "override")}: ${share(approvals, denials)} of what was approved or denied was approved. ${
+          ? `None: no approval or denial was recorded ${where}.`
+          : html`${counted(approvals, "approval")}, ${counted(denials, "denial")}, ${counted(overrides, "override")}: ${share(approvals, denials)} of approvals and denials were approvals. ${
               decisions.timed === 0
-                ? "How long people took is not recorded."
-                : html`Approvals in less than ${span(DELAY_BOUNDS[0])} after the case was presented: ${count(decisions.quickApprovals)} (section 3).`
-            } Calls put before people: ${count(requests.presented)}, expired undecided: ${count(requests.expired)}, withdrawn with their task: ${count(requests.withdrawn)}.`,
+                ? "The time people took is not recorded."
+                : html`Approvals less than ${span(DELAY_BOUNDS[0])} after the call was presented: ${count(decisions.quickApprovals)} (section 3).`
+            } Calls presented to people: ${count(requests.presented)}, expired undecided: ${count(requests.expired)}, withdrawn with their task: ${count(requests.withdrawn)}.`,
       missing:
-        "Whether a quick or frequent approval was a considered one. Measures against automation bias outside of this gateway, such as training and rotation of duties.",
+        "Whether a quick or frequent approval was a considered one. Measures against automation bias outside this gateway, such as training and rotation of duties.",
     },
     {
       name: "Article 14(4)(c)",
@@ -72,10 +72,10 @@ function article14(facts: ReportFacts): readonly Provision[] {
         "to correctly interpret the high-risk AI system’s output, taking into account, for example, the interpretation tools and methods available",
       evidence:
         isIdle && decisions.total === 0
-          ? `None: no task, no call and no decision was recorded ${where}.`
-          : html`Of each decision, the tool, the task and the agent that it was about, and the hash of what was presented where a case was (<code>arguments_hash</code>); of each task, the models that answered and the tools that were used, in their order.`,
+          ? `None: no task, call or decision was recorded ${where}.`
+          : html`For each decision: the tool, task and agent it concerned, and the hash of the call presented, if there was one (<code>arguments_hash</code>). For each task: the models that answered and the tools that were used, in order.`,
       missing:
-        "The texts themselves: prompts, outputs and arguments are shown by their hashes alone, and can be asked for as long as they are kept. Explanations of a model’s output.",
+        "The texts themselves: prompts, outputs and arguments appear only as hashes, and can be requested as long as they are kept. Explanations of a model’s output.",
     },
     {
       name: "Article 14(4)(d)",
@@ -83,10 +83,10 @@ function article14(facts: ReportFacts): readonly Provision[] {
         "to decide, in any particular situation, not to use the high-risk AI system or to otherwise disregard, override or reverse the output of the high-risk AI system",
       evidence:
         denials + overrides + events.counts.cancelled === 0
-          ? `None: no denial, no override and no cancelled task was recorded ${where}. Tokens with the right to deny: ${deciding} (section 2).`
-          : html`Denials: ${count(denials)}. Overrides: ${count(overrides)}, of which approvals of other arguments ${count(decisions.changed)} and disregarded outputs ${count(decisions.disregarded)} (section 3). Tasks cancelled by a call: ${count(events.counts.cancelled)}.`,
+          ? `None: no denial, override or cancelled task was recorded ${where}. Tokens with the right to deny: ${deciding} (section 2).`
+          : html`Denials: ${count(denials)}. Overrides: ${count(overrides)}, of which approvals with changed arguments ${count(decisions.changed)} and disregarded outputs ${count(decisions.disregarded)} (section 3). Tasks cancelled on request: ${count(events.counts.cancelled)}.`,
       missing:
-        "Decisions outside of this gateway: an output that somebody read and did not follow leaves no trace here.",
+        "Decisions outside this gateway: if somebody reads an output and does not follow it, this leaves no trace here.",
     },
     {
       name: "Article 14(4)(e)",
@@ -95,8 +95,8 @@ function article14(facts: ReportFacts): readonly Provision[] {
       evidence:
         decisions.of("stop") === 0
           ? `No stop was recorded ${where}. Tokens with the right to stop: ${deciding} (section 2).`
-          : html`Stops, of agents or of the whole workspace: ${count(decisions.of("stop"))}, resumptions: ${count(decisions.of("resume"))}, each with the person and the time (section 3). A stop ends what is running and queued, and refuses what comes after it until somebody resumes it.`,
-      missing: "Whether the state that a stopped agent leaves behind in other systems is a safe one.",
+          : html`Stops, of agents or of the whole workspace: ${count(decisions.of("stop"))}, resumptions: ${count(decisions.of("resume"))}, each with the person and the time (section 3). A stop ends running and queued work, and refuses new work until somebody resumes.`,
+      missing: "Whether a stopped agent leaves other systems in a safe state.",
     },
   ];
 }
@@ -105,7 +105,7 @@ function articles12And19And26(facts: ReportFacts): readonly Provision[] {
   const { figures, overseers, about } = facts;
   const { total, withheld } = about.counts;
   const { events } = figures;
-  const looked = `Looked at, in tasks, their events and the ledger: ${counted(events.readCount, "time")}.`;
+  const looked = `Tasks, their events and the ledger were viewed ${counted(events.readCount, "time")}.`;
   return [
     {
       name: "Article 12(1)",
@@ -114,17 +114,17 @@ function articles12And19And26(facts: ReportFacts): readonly Provision[] {
       evidence:
         total === 0
           ? "None: no entry was recorded in this period."
-          : html`${counted(total, "entry", "entries")} of the period, each with the hash of the one before, in a tree whose head is signed: an entry that was changed, left out or added shows when it is checked.${withheld === 0 ? null : ` Withheld by the filter: ${count(withheld)}.`}`,
+          : html`${counted(total, "entry", "entries")} of the period, each with the hash of the previous one, in a tree whose head is signed: verification detects entries that were changed, left out or added.${withheld === 0 ? null : ` Withheld by the filter: ${count(withheld)}.`}`,
       missing:
-        "Events of systems that do not go through this gateway. Checkpoints kept elsewhere: without one to compare with, whoever holds the signing key could have made the ledger anew.",
+        "Events in systems that bypass this gateway. Checkpoints kept elsewhere: without one to compare with, anyone holding the signing key could have rewritten the ledger.",
     },
     {
       name: "Article 12(2)",
       wording:
         "… logging capabilities shall enable the recording of events relevant for: (a) identifying situations that may result in the high-risk AI system presenting a risk within the meaning of Article 79(1) or in a substantial modification; (b) facilitating the post-market monitoring referred to in Article 72; and (c) monitoring the operation of high-risk AI systems referred to in Article 26(5).",
-      evidence: html`Recorded in this period, as far as this bundle includes it: ${counted(events.counts.failed, "failure")}, ${counted(events.counts.refused, "refusal")} by policy, ${counted(events.incidents.count, "incident")} of the record (section 5), ${counted(events.changes.count, "change")} of agents, connectors and settings (section 4).`,
+      evidence: html`Recorded in this period, as far as this bundle includes it: ${counted(events.counts.failed, "failure")}, ${counted(events.counts.refused, "refusal")} by policy, ${counted(events.incidents.count, "incident")} concerning the record (section 5), ${counted(events.changes.count, "change")} to agents, connectors and settings (section 4).`,
       missing:
-        "Which of these events point to a risk, or amount to a substantial modification. Events that post-market monitoring gathers elsewhere.",
+        "Which of these events point to a risk or amount to a substantial modification. Events that post-market monitoring collects elsewhere.",
     },
     {
       name: "Article 19(1)",
@@ -138,12 +138,11 @@ function articles12And19And26(facts: ReportFacts): readonly Provision[] {
       wording:
         "Deployers shall assign human oversight to natural persons who have the necessary competence, training and authority, as well as the necessary support.",
       evidence: overseers.isWithheld
-        ? "Not shown: who holds the workspace's tokens is not among the entries of this bundle (section 2)."
+        ? "Not shown: the entries of this bundle do not include who holds the workspace's tokens (section 2)."
         : overseers.people === 0
           ? "None: no token that could decide names a person (section 2)."
-          : html`People that tokens which could decide name as their holders: ${count(overseers.people)}, with role, rights and expiry (section 2).`,
-      missing:
-        "Competence, training and support of these people. That a token was used by nobody but its holder.",
+          : html`People named as holders of tokens that could decide: ${count(overseers.people)}, with role, rights and expiry (section 2).`,
+      missing: "Competence, training and support of these people. Proof that only its holder used a token.",
     },
     {
       name: "Article 26(5)",
@@ -151,7 +150,7 @@ function articles12And19And26(facts: ReportFacts): readonly Provision[] {
         "Deployers shall monitor the operation of the high-risk AI system on the basis of the instructions for use and, where relevant, inform providers in accordance with Article 72. …",
       evidence: `${looked} Failures recorded: ${count(events.counts.failed)}.`,
       missing:
-        "The instructions for use. Reports of risks and serious incidents to providers and authorities. What was done about what was seen.",
+        "The instructions for use. Reports of risks and serious incidents to providers and authorities. What was done about the observations.",
     },
     {
       name: "Article 26(6)",

@@ -10,7 +10,7 @@ const NUMBER = { kind: "number" } as const;
 const TIME = { kind: "time" } as const;
 const PAST_CAP = "more";
 
-/** What agents did: with which models and tools, and what was changed about them. */
+/** What agents did, the models and tools they used, and changes to their settings. */
 export function operationSection(facts: ReportFacts): Html {
   const { calls, events } = facts.figures;
   const where = place(facts);
@@ -38,10 +38,10 @@ ${table({
   empty: `Nothing about an agent was recorded ${where}.`,
   note:
     [
-      calls.agents.others === null ? "" : "Further agents are counted in the totals alone.",
+      calls.agents.others === null ? "" : "Further agents are counted only in the totals.",
       calls.unknownAgents === 0
         ? ""
-        : `Not listed, since nothing shows that they were there: ${counted(calls.unknownAgents, "name")} in refused or failed requests alone.`,
+        : `Not listed, since nothing shows that these agents existed: ${counted(calls.unknownAgents, "name")} found only in refused or failed requests.`,
     ]
       .filter((text) => text !== "")
       .join(" ") || undefined,
@@ -62,7 +62,7 @@ ${table({
       credits(tally.credits),
     ];
   }),
-  empty: `No call of a model was recorded ${where}.`,
+  empty: `No model call was recorded ${where}.`,
 })}
 ${table({
   caption: "Tools",
@@ -71,10 +71,10 @@ ${table({
     name === PAST_CAP ? "further tools" : brief(name, 80),
     ...callCells(tally),
   ]),
-  empty: `No call of a tool was recorded ${where}.`,
+  empty: `No tool call was recorded ${where}.`,
 })}
 ${table({
-  caption: "Changes of agents, connectors and settings",
+  caption: "Changes to agents, connectors and settings",
   columns: [
     { name: "Entry", ...NUMBER },
     { name: "Time", ...TIME },
@@ -83,7 +83,7 @@ ${table({
     { name: "By" },
   ],
   rows: events.changes.items.map((entry) => changeRow(entry, facts.overseers)),
-  empty: `No change of agents, connectors or settings was recorded ${where}.`,
+  empty: `No change to agents, connectors or settings was recorded ${where}.`,
   note: events.changes.left === 0 ? undefined : `${count(events.changes.left)} more in entries.ndjson.`,
 })}
 </section>`;
@@ -117,7 +117,7 @@ function withOthers(
 
 const SETTINGS = 12;
 
-/** Hashes say nothing to people, and the rest of what an entry says of a change is short. */
+/** Fields of a change that are shown: hashes tell a reader nothing, and the rest is short. */
 const SAID = [
   "fields",
   "version",
@@ -138,7 +138,7 @@ function changeRow(
   { seq, ts, action, agent, actor, detail = {} }: EntryFields,
   overseers: Overseers,
 ): HtmlPart[] {
-  // What a change of settings says is short, whatever the setting.
+  // Any setting may have changed. The record of a change is short, so all its fields can be shown.
   const fields = action === "config.change" ? Object.keys(detail).slice(0, SETTINGS) : SAID;
   const said = fields.flatMap((key) => {
     const value = detail[key];

@@ -10,7 +10,7 @@ import { REPORT_STYLE } from "./style.ts";
 import { summary } from "./summary.ts";
 import { troubleSection } from "./trouble.ts";
 
-/** `report.html`: for people, on a screen or on paper. It loads nothing, and runs nothing. */
+/** `report.html`: for people, on screen or on paper. It loads no resources and runs no scripts. */
 export function reportPage(facts: ReportFacts): string {
   const { about, oldestEntry } = facts;
   const styleHash = sha256(new TextEncoder().encode(REPORT_STYLE)).toBase64();

@@ -26,34 +26,32 @@ const OVERSEER_COLUMNS = [
   { name: "Entry", ...NUMBER },
 ];
 
-/** Who could oversee: the holders of tokens that can decide and stop. */
+/** Who could oversee: holders of tokens that can decide and stop. */
 export function overseersSection({ overseers }: ReportFacts): Html {
   const { tokens, more, others, unread, agentTokens, moreAgentTokens } = overseers;
   if (overseers.isWithheld) {
     return html`<section><h2>2. Who could oversee</h2>
-<p class="none">Not shown: this bundle was made by a token that acts as an agent, and sees only the entries about that agent. The tokens of the workspace are not among them.</p>
+<p class="none">Not shown: this bundle was exported with a token that acts as an agent and may read only the entries about that agent. These do not include the workspace's tokens.</p>
 </section>`;
   }
   const left = [
     more > 0 ? `${counted(more, "more token")} that can decide` : "",
-    unread > 0
-      ? `${counted(unread, "token")} past those that a report looks at: see the entries token.issue`
-      : "",
+    unread > 0 ? `${counted(unread, "token")} past the limit of a report: see the token.issue entries` : "",
   ].filter((text) => text !== "");
   return html`<section><h2>2. Who could oversee</h2>
-<p>Whoever holds a token with the right <code>approvals:write</code> or <code>admin</code> can approve, deny, override what a task came to, stop an agent or the whole workspace and let it work again, unless the token acts as an agent: those are refused. These tokens could be used in the period, as the entries that issued, rotated and revoked them say. Those entries may lie before the period: ask for one by its number, with its proof. ${others === 0 ? null : html`${counted(others, "other token")} could be used and could not decide.`}</p>
+<p>Anyone holding a token with the right <code>approvals:write</code> or <code>admin</code> can approve, deny, override a task's output, and stop and resume an agent or the whole workspace. Tokens that act as an agent are refused. The tokens below were usable in the period, according to the entries that issued, rotated and revoked them. Such an entry may precede the period: request it by its number, with its proof. ${others === 0 ? null : html`${counted(others, "other token")} could be used but could not decide.`}</p>
 ${table({
   caption: "Tokens that could decide",
   columns: OVERSEER_COLUMNS,
   rows: tokens.map(overseerRow),
-  empty: "No token that could decide is recorded up to the end of the period.",
+  empty: "No token that could decide was recorded up to the end of the period.",
   note: left.length === 0 ? undefined : `${left.join("; ")}.`,
 })}
 ${
   agentTokens.length === 0
     ? null
     : table({
-        caption: "Tokens with these rights that act as an agent, and may not decide",
+        caption: "Tokens with these rights that act as an agent and therefore cannot decide",
         columns: OVERSEER_COLUMNS,
         rows: agentTokens.map(overseerRow),
         empty: "",
@@ -93,16 +91,16 @@ const RIGHTS: readonly (readonly [scope: string, right: string])[] = [
 ];
 
 function rightsOf({ scopes, agent }: Overseer): string {
-  if (agent !== null) return `acts as the agent ${agent}, may not decide on calls`;
+  if (agent !== null) return `acts as the agent ${agent}, cannot decide on calls`;
   const known = RIGHTS.filter(([scope]) => scopes.includes(scope)).map(([, right]) => right);
   return `${scopes.includes("admin") ? "everything" : known.join("; ")}`;
 }
 
-/** What people decided, how long it took them, and each decision. */
+/** People's decisions, how long they took, and a list of them. */
 export function decisionsSection(facts: ReportFacts): Html {
   const { decisions } = facts.figures;
   return html`<section><h2>3. What people decided</h2>
-${decisions.total === 0 ? html`<p class="none">No decision of a person was recorded ${place(facts)}: nothing was approved, denied, overridden, stopped or resumed.</p>` : html`${peopleTable(decisions, facts.overseers)}${delays(decisions)}`}
+${decisions.total === 0 ? html`<p class="none">No decision by a person was recorded ${place(facts)}: nothing was approved, denied, overridden, stopped or resumed.</p>` : html`${peopleTable(decisions, facts.overseers)}${delays(decisions)}`}
 <p>${whatBecameOf(facts)}</p>
 ${decisionsTable(decisions, facts.overseers)}
 </section>`;
@@ -114,14 +112,14 @@ function whatBecameOf(facts: ReportFacts): string {
   const replaced = decisions.of("override") - changed - disregarded;
   return [
     facts.overseers.isWithheld
-      ? `Decisions: ${count(decisions.total)}, each under the name in its entry; which of these are people's is not shown (section 2).`
-      : `Decisions: ${count(decisions.total)}, of which with no person named: ${count(unnamedDecisions(decisions, facts.overseers))}.`,
-    `Calls put before people for approval: ${count(requests.presented)} = ${count(requests.approved)} approved + ${count(requests.denied)} denied + ${count(requests.expired)} expired, with nobody having decided in time + ${count(requests.withdrawn)} withdrawn, since their task ended first + ${count(requests.waiting)} ${facts.about.counts.withheld > 0 ? "on which the included entries say no more" : "still waiting at the end of the period"}${requests.unfollowed === 0 ? "" : ` + ${count(requests.unfollowed)} not followed, since too many waited at once`}.`,
+      ? `Decisions: ${count(decisions.total)}, each under the name in its entry. Which of these names are people's is not shown (section 2).`
+      : `Decisions: ${count(decisions.total)}, of which without a named person: ${count(unnamedDecisions(decisions, facts.overseers))}.`,
+    `Calls presented to people for approval: ${count(requests.presented)} = ${count(requests.approved)} approved + ${count(requests.denied)} denied + ${count(requests.expired)} expired because nobody decided in time + ${count(requests.withdrawn)} withdrawn because their task ended first + ${count(requests.waiting)} ${facts.about.counts.withheld > 0 ? "without a further included entry" : "still waiting at the end of the period"}${requests.unfollowed === 0 ? "" : ` + ${count(requests.unfollowed)} not followed, because too many were waiting at once`}.`,
     requests.earlier === 0
       ? ""
-      : `On calls that were presented ${facts.about.counts.withheld > 0 ? "by other entries" : "before the period"}: ${counted(requests.earlier, "decision or expiry", "decisions or expiries")}.`,
-    `Overrides: ${counted(changed, "approval")} of other arguments than those asked for, ${counted(disregarded, "disregarded output")}, ${counted(replaced, "replaced output")}.`,
-    `Decisions that were attempted and refused, or failed: ${count(refused)}.`,
+      : `On calls presented ${facts.about.counts.withheld > 0 ? "by other entries" : "before the period"}: ${counted(requests.earlier, "decision or expiry", "decisions or expiries")}.`,
+    `Overrides: ${counted(changed, "approval")} with changed arguments, ${counted(disregarded, "disregarded output")}, ${counted(replaced, "replaced output")}.`,
+    `Attempted decisions that were refused or failed: ${count(refused)}.`,
   ]
     .filter((text) => text !== "")
     .join(" ");
@@ -133,7 +131,7 @@ function totalOf({ decisions }: PersonTally): number {
   return [...decisions.values()].reduce((sum, value) => sum + value, 0);
 }
 
-/** Those past the cap of names are among them: nobody looked up who they are. */
+/** Decisions past the cap of names are included, since their names were not looked up. */
 function unnamedDecisions({ people }: Decisions, overseers: Overseers): number {
   const rows = people.sorted(totalOf).filter(([key]) => {
     const { name, actor } = readPersonKey(key);
@@ -151,7 +149,7 @@ const SHOWN_DECISIONS: readonly (readonly [Decision, string])[] = [
   ["other", "Other"],
 ];
 
-/** A row for each token: one person may have several, which are not added up. */
+/** One row per token. A person may hold several tokens; they are not added up. */
 function peopleTable({ people }: Decisions, overseers: Overseers): Html {
   const all = people.sorted(totalOf);
   const rows = all.slice(0, SHOWN_PEOPLE);
@@ -175,7 +173,7 @@ function peopleTable({ people }: Decisions, overseers: Overseers): Html {
     note:
       people.others === null && all.length === rows.length
         ? undefined
-        : "Further people are counted in the totals alone.",
+        : "Further people are counted only in the totals.",
   });
 }
 
@@ -186,17 +184,17 @@ function deciderText(key: string, overseers: Overseers): string {
 
 function delays({ delays: counts, timed }: Decisions): Html {
   if (timed === 0) {
-    return html`<p>How long people had a case before them is not recorded of any of these decisions: none of them answered a request that was presented to them.</p>`;
+    return html`<p>No time to decide is recorded for these decisions: none of them answered a request presented to a person.</p>`;
   }
   const names = DELAY_BOUNDS.map((bound, at) =>
     at === 0 ? `under ${span(bound)}` : `${span(DELAY_BOUNDS[at - 1])} to ${span(bound)}`,
   );
   return table({
-    caption: "From presented to decided",
+    caption: "Time from presentation to decision",
     columns: [...names, `over ${span(DELAY_BOUNDS.at(-1))}`].map((name) => ({ name, ...NUMBER })),
     rows: [counts.map((value) => `${count(value)} (${Math.round((value / timed) * 100)} %)`)],
     empty: "",
-    note: `Of ${counted(timed, "decision")} of which both times are recorded.`,
+    note: `Includes ${counted(timed, "decision")} with both times recorded.`,
   });
 }
 
@@ -221,7 +219,7 @@ function decisionsTable({ listed }: Decisions, overseers: Overseers): Html | nul
 
 const DECISION_WORDS: Readonly<Record<string, string>> = {
   approve: "approved",
-  change: "approved with other arguments",
+  change: "approved with changed arguments",
   deny: "denied",
   expire: "expired: nobody decided in time",
   override: "output overridden",
@@ -252,7 +250,7 @@ function decisionRow(entry: EntryFields, overseers: Overseers): HtmlPart[] {
   ];
 }
 
-/** Of a stop, and of a resumption, that was of more than one agent. */
+/** The extent of a stop or resumption that covered more than one agent. */
 function extentOf({ detail }: EntryFields): string | undefined {
   if (detail?.extent === "workspace") return "the whole workspace";
   return detail?.extent === "node" ? "every workspace of the node" : undefined;

@@ -1,4 +1,4 @@
-/** For paper first: A4, light alone, no colour that says something by itself. */
+/** Designed for paper first: A4, light colours only, no information carried by colour alone. */
 export const REPORT_STYLE = `
 :root{color-scheme:only light;--ink:#1b1f24;--soft:#5a6470;--line:#cfd6dd;--fill:#f4f6f8;--deep:#12395b}
 *{box-sizing:border-box}

@@ -15,7 +15,7 @@ const DECISION_NAMES = {
 
 const CALL_NAMES = { refused: "refused by policy" };
 
-/** The figures that one looks for first, and how they lie in time. */
+/** The figures that readers look for first, and their distribution over time. */
 export function summary({ figures, overseers }: ReportFacts): Html {
   const { decisions, calls, events, timeline } = figures;
   const tile = (value: number, one: string, many = `${one}s`) =>
@@ -43,11 +43,11 @@ export function summary({ figures, overseers }: ReportFacts): Html {
     tile(events.counts.refused, "call refused by policy", "calls refused by policy"),
     tile(events.counts.failed, "call failed", "calls failed"),
     [credits(calls.credits), "credits spent on models"],
-    tile(events.counts.cancelled, "task cancelled by a call", "tasks cancelled by a call"),
+    tile(events.counts.cancelled, "task cancelled on request", "tasks cancelled on request"),
   ];
   return html`<section><h2>1. At a glance</h2>
 <ul class="tiles">${tiles.map(([value, name]) => html`<li><b>${value}</b>${name}</li>\n`)}</ul>
 ${timeChart({ id: "decisions", title: "Decisions by people", series: DECISION_SERIES, names: DECISION_NAMES, timeline })}
-${timeChart({ id: "calls", title: "Calls of models and tools, and what policy refused", series: CALL_SERIES, names: CALL_NAMES, timeline })}
+${timeChart({ id: "calls", title: "Model calls, tool calls and refusals by policy", series: CALL_SERIES, names: CALL_NAMES, timeline })}
 </section>`;
 }

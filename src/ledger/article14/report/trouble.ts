@@ -15,17 +15,17 @@ const TALLY_COLUMNS = [
   { name: "Last", ...TIME },
 ];
 
-/** What was refused, what failed, and what asks for a look. */
+/** What was refused, what failed, and what calls for a review. */
 export function troubleSection(facts: ReportFacts): Html {
   const { refusals, unserved, failures, incidents, counts } = facts.figures.events;
   const where = place(facts);
   return html`<section><h2>5. Refusals, failures and incidents</h2>
-<p>Limits of the workspace: exceeded in ${counted(counts.limits, "recorded minute")}. Callers that could not say who they are: ${counted(counts.unknownCallers, "record")}, each of a source in a minute. Entries recorded late, since the ledger could not be written when it happened: ${count(counts.late)}.</p>
+<p>Limits of the workspace: exceeded in ${counted(counts.limits, "recorded minute")}. Callers that failed to authenticate: ${counted(counts.unknownCallers, "record")}, each for one source in one minute. Entries recorded late, because the ledger could not be written at the time: ${count(counts.late)}.</p>
 ${table({
   caption: "Refused by policy, by reason",
   columns: TALLY_COLUMNS,
   rows: tallyRows(refusals),
-  empty: `Nothing that a policy refused was recorded ${where}.`,
+  empty: `No refusal by policy was recorded ${where}.`,
 })}
 ${table({
   caption: "Requests that could not be served, by reason",
@@ -37,11 +37,11 @@ ${table({
   caption: "Failed, by reason",
   columns: TALLY_COLUMNS,
   rows: tallyRows(failures),
-  empty: `Nothing that failed was recorded ${where}.`,
+  empty: `No failure was recorded ${where}.`,
 })}
 ${table({
   caption:
-    "Incidents of the record itself: foreign writes, a moved file, changes of the signing key, late records",
+    "Incidents concerning the record itself: foreign writes, a moved file, changes of the signing key, late records",
   columns: [
     { name: "Entry", ...NUMBER },
     { name: "Time", ...TIME },
@@ -50,7 +50,7 @@ ${table({
     { name: "Detail" },
   ],
   rows: incidents.items.map(incidentRow),
-  empty: `No incident of the record itself was recorded ${where}.`,
+  empty: `No incident concerning the record itself was recorded ${where}.`,
   note: incidents.left === 0 ? undefined : `${count(incidents.left)} more in entries.ndjson.`,
 })}
 </section>`;

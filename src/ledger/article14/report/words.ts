@@ -13,7 +13,7 @@ export function credits(micros: number): string {
   return (micros / MICROS_PER_CREDIT).toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 
-/** RFC 3339 as people read it, to the second. */
+/** RFC 3339 in readable form, to the second. */
 export function moment(ts: string | null | undefined): string {
   if (!ts) return "–";
   const found = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})/.exec(ts);
@@ -24,7 +24,7 @@ export function day(ts: string): string {
   return ts.slice(0, 10);
 }
 
-/** Seconds as people say them. */
+/** Seconds in readable form. */
 export function span(seconds: number | undefined): string {
   if (seconds === undefined || !Number.isFinite(seconds)) return "–";
   if (seconds < 60) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`;
@@ -35,12 +35,12 @@ export function span(seconds: number | undefined): string {
   return `${Math.round(hours / 24)} days`;
 }
 
-/** Cut where it would break a column; the whole of it is in the entry. */
+/** Cut if it would break a column. The entry contains the full text. */
 export function brief(text: string, most = 120): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
 
-/** The end of an identifier: enough to find it by. */
+/** The end of an identifier, long enough to find it by. */
 export function ending(id: string | undefined): string {
   return id === undefined ? "–" : id.length <= 14 ? id : `…${id.slice(-10)}`;
 }

@@ -8,9 +8,9 @@ import { counted, type Report } from "../report.ts";
 import { type BundleKeys, isSameKey, vouchedBy } from "./trust.ts";
 
 /**
- * Checkpoints that the auditor kept elsewhere, compared with the tree at each size that it has on its way. Nothing else helps
- * against somebody who has the key and makes the ledger again. More of them never improve a verdict: each one that the
- * bundle cannot answer leaves it undecided.
+ * Compares checkpoints that the auditor kept elsewhere with the tree, at each size the tree has while it grows. They
+ * are the only defence against somebody who has the key and rewrites the ledger. Further checkpoints never improve a
+ * verdict: each one that cannot be compared with the bundle makes it undecided.
  */
 export class Anchors {
   readonly #bySize = new Map<number, SignedCheckpoint[]>();
@@ -35,12 +35,15 @@ export class Anchors {
     }
   }
 
-  /** The entries up to which a kept checkpoint says the same as the bundle, and bears a signature that counts. 0: none does. */
+  /**
+   * Number of entries covered by a kept checkpoint that agrees with the bundle and has a signature that counts; 0 if
+   * there is none.
+   */
   get covered(): number {
     return this.#covered;
   }
 
-  /** MUST be called with the tree at each size that it goes through, from 0 on. */
+  /** MUST be called with the tree at each size, from 0 on. */
   compare(tree: GrowingTree): void {
     const known = this.#bySize.get(tree.size);
     if (!known) return;
@@ -55,27 +58,27 @@ export class Anchors {
         this.#differs += 1;
         this.#report.tampered(
           "checkpoint_contradicts",
-          `The checkpoint that you gave says something else of the first ${counted(tree.size)} entries: between entry ${this.#lastAgreed + 1} and entry ${tree.size} something was changed, added or removed.`,
+          `The checkpoint that you supplied contradicts the first ${counted(tree.size)} entries: between entry ${this.#lastAgreed + 1} and entry ${tree.size} something was changed, added or removed.`,
           tree.size,
         );
       }
     }
   }
 
-  /** Reports what became of all of them. MUST be called when the tree is whole. @throws SignaturesUnchecked */
+  /** Reports the result for all checkpoints. MUST be called once the tree is complete. @throws SignaturesUnchecked */
   async finish(keys: BundleKeys, tools: VerifyTools): Promise<void> {
     if (this.#trust.checkpoints.length === 0) return;
     if (this.#fitting.length === 0) {
       this.#report.undecided(
         "no_checkpoint_of_this_ledger",
-        `None of the checkpoints that you gave is of this ledger, ${this.#manifest.origin}.`,
+        `None of the checkpoints that you supplied belongs to this ledger, ${this.#manifest.origin}.`,
       );
       return;
     }
     this.#reportUncompared();
     const { size } = this.#manifest.tree;
     for (const each of this.#fitting) {
-      // One past the end is undecided whoever signed it.
+      // A checkpoint past the end is undecided, whoever signed it.
       if (each.checkpoint.size > size || !(await this.#isSigned(each, keys, tools))) continue;
       if (this.#agreed.has(each)) this.#covered = Math.max(this.#covered, each.checkpoint.size);
     }
@@ -88,8 +91,9 @@ export class Anchors {
   }
 
   /**
-   * A checkpoint past the bundle's end is never outweighed by older ones that agree: the bundle may have been cut to hide what
-   * came after it. One from before the range is, by any that agrees: each includes all entries before it.
+   * A checkpoint past the bundle's end is never outweighed by older ones that agree, because the bundle may have been
+   * truncated to hide later entries. A checkpoint before the range is outweighed by any that agrees, because that one
+   * includes all earlier entries.
    */
   #reportUncompared(): void {
     const { tree } = this.#manifest;
@@ -97,20 +101,20 @@ export class Anchors {
     if (last > tree.size) {
       this.#report.undecided(
         "checkpoint_not_comparable",
-        `A checkpoint that you gave is of ${counted(last)} entries, and the bundle ends with entry ${counted(tree.size)}: it does not show the entries after that, whether it is older than the checkpoint or was cut. Ask for a newer bundle, or for GET /v1/ledger/consistency?from=${tree.size}&to=${last}.`,
+        `A checkpoint that you supplied covers ${counted(last)} entries, but the bundle ends with entry ${counted(tree.size)}: it is older than the checkpoint, or was truncated to hide later entries. Request a newer bundle, or GET /v1/ledger/consistency?from=${tree.size}&to=${last}.`,
       );
     } else if (last > 0 && this.#greatestAgreed === 0 && this.#differs === 0) {
       this.#report.undecided(
         "checkpoint_not_comparable",
-        `The checkpoint that you gave is of ${counted(last)} entries, which lie before the bundle's range: ask for a bundle from the beginning, or for GET /v1/ledger/consistency?from=${last}&to=${tree.size}.`,
+        `The checkpoint that you supplied covers ${counted(last)} entries, all before the bundle's range. Request a bundle from the beginning, or GET /v1/ledger/consistency?from=${last}&to=${tree.size}.`,
       );
     }
   }
 
   /**
-   * Whether a checkpoint is signed by a key that counts. A key in the bundle counts if the auditor gave a key, since that key
-   * has signed the list of them. Without a given key the list is anybody's: then the checkpoint's key must be the one
-   * that signs the bundle, or vouch for it.
+   * Whether a key that counts has signed a checkpoint. If the auditor supplied a key, all keys in the bundle count,
+   * because the supplied key has signed the list of them. Without a supplied key, anyone may have made that list.
+   * Then the checkpoint's key must be the one that signed the bundle, or vouch for it.
    */
   async #isSigned(
     { note, checkpoint }: SignedCheckpoint,
@@ -118,7 +122,7 @@ export class Anchors {
     tools: VerifyTools,
   ): Promise<boolean> {
     const { size } = checkpoint;
-    const which = `The checkpoint of ${counted(size)} entries that you gave`;
+    const which = `The checkpoint of ${counted(size)} entries that you supplied`;
     const { inside, trusted, changes } = keys;
     try {
       const signers = await signersOf(note, [...trusted, ...inside], tools.verifySignature);
@@ -126,7 +130,7 @@ export class Anchors {
       if (signers.length === 0) {
         this.#report.undecided(
           "checkpoint_key_unknown",
-          `${which} is signed by a key that is not known here: give that key along.`,
+          `${which} is signed by an unknown key: supply that key as well.`,
           size,
         );
         return false;
@@ -135,12 +139,12 @@ export class Anchors {
       if (present && vouchedBy(signers, changes).some((key) => isSameKey(key, present))) return true;
       this.#report.undecided(
         "bundle_key_unvouched",
-        `${which} is signed by another key than the bundle, and nothing proves that the one handed over to the other: somebody else may have signed the bundle, or the key was lost and replaced. Ask whoever runs the gateway for its key, by another way than this bundle, and give it along.`,
+        `${which} and the bundle are signed by different keys, and nothing proves that one handed over to the other: somebody else may have signed the bundle, or the key was lost and replaced. Ask the gateway's operator for its key, through a channel other than this bundle, and supply it.`,
         size,
       );
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
-      this.#report.undecided("checkpoint_damaged", `${which} is not good: ${error.message}.`, size);
+      this.#report.undecided("checkpoint_damaged", `${which} is invalid: ${error.message}.`, size);
     }
     return false;
   }

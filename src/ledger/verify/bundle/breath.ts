@@ -1,7 +1,10 @@
-/** Milliseconds of work at once: a page that stands still for longer feels broken. */
+/** Milliseconds of continuous work. A page that does not respond for longer feels broken. */
 const AT_ONCE_MS = 30;
 
-/** Lets others have their turn by time, since what an entry or a chunk costs is up to who made the bundle: in a browser, the page. */
+/**
+ * Yields to other work (in a browser, the page) by elapsed time. The cost of an entry or a chunk would be a poor
+ * measure, because whoever made the bundle controls it.
+ */
 export class Breath {
   #since = performance.now();
 

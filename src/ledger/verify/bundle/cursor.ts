@@ -4,30 +4,32 @@ import { isEqual } from "../../proof/hash.ts";
 import type { ArchivedFile } from "./archive/archive.ts";
 import { Breath } from "./breath.ts";
 
-/** SHA-256 of what comes in parts. */
+/** SHA-256 of data that arrives in parts. */
 export interface RunningHash {
   update(bytes: Uint8Array): unknown;
   digest(): Uint8Array;
 }
 
-/** What runs everywhere; a program may have a faster one. */
+/** Runs on every platform. Programs may supply a faster one. */
 export const portableHash = (): RunningHash => sha256.create();
 
-/** A line is longer than any that a gateway writes. */
+/** A line is longer than any line that a gateway writes. */
 export class LineTooLong extends Error {
   override readonly name = "LineTooLong";
 
   constructor(file: string) {
-    super(`${file} holds a line that is far too long`);
+    super(`${file} contains a line that is far too long`);
   }
 }
 
-/** Bytes of a line: an entry has some kilobytes at most, and the record of an erasure some tens of them. */
+/**
+ * The most bytes in a line. An entry takes a few kilobytes at most, and the record of an erasure tens of kilobytes.
+ */
 const LINE_LIMIT = 256_000;
 const NEWLINE = 10;
 const NOTHING = new Uint8Array(0);
 
-/** Goes through a file once, by lines or by parts of known bytes, and hashes all of it. It holds no more than a line. */
+/** Reads a file once, by lines or by expected bytes, and hashes all of it. At most one line is kept in memory. */
 export class FileCursor {
   readonly #name: string;
   readonly #chunks: AsyncGenerator<Uint8Array, void>;
@@ -38,7 +40,7 @@ export class FileCursor {
   #isEnded = false;
   #waiting: Uint8Array = NOTHING;
 
-  /** @param most Bytes after which it gives up: what is longer is not what was listed. */
+  /** @param most Number of bytes after which it stops: a longer file is not the one listed */
   constructor(file: ArchivedFile, hash: RunningHash, most: number, breath = new Breath()) {
     this.#name = file.name;
     this.#chunks = file.chunks();
@@ -47,7 +49,10 @@ export class FileCursor {
     this.#breath = breath;
   }
 
-  /** The next line without its newline; null at the end. A last line without one is none: see `drain`. @throws LineTooLong */
+  /**
+   * The next line without its newline; null at the end. A last line without a newline does not count as a line (see
+   * `drain`). @throws LineTooLong
+   */
   async line(): Promise<Uint8Array | null> {
     const parts: Uint8Array[] = [];
     for (let length = 0; ; ) {
@@ -66,7 +71,7 @@ export class FileCursor {
     }
   }
 
-  /** Whether these bytes come next; if so, it goes on behind them. */
+  /** Whether the next bytes are the expected ones. If so, moves past them. */
   async takes(expected: Uint8Array): Promise<boolean> {
     const parts = [this.#waiting];
     let length = this.#waiting.length;
@@ -83,7 +88,7 @@ export class FileCursor {
     return true;
   }
 
-  /** All of the file, of one that has `most` bytes at most; null of a longer one. */
+  /** The whole file; null if it is longer than `most` bytes. */
   async all(): Promise<Uint8Array | null> {
     const parts = [this.#waiting];
     let length = this.#waiting.length;
@@ -103,12 +108,12 @@ export class FileCursor {
     return isLeft;
   }
 
-  /** Whether the file is the one that was listed. MUST come after `drain` or `all`. */
+  /** Whether the file is the one listed. MUST be called after `drain` or `all`. */
   isListed({ sha256: hash, size }: BundleFileDigest): boolean {
     return this.#isEnded && this.#size === size && this.#hash.digest().toHex() === hash;
   }
 
-  /** Stops unpacking what is not read to its end. */
+  /** Stops unpacking if the file was not read to the end. */
   async close(): Promise<void> {
     await this.#chunks.return();
   }
@@ -129,7 +134,7 @@ export class FileCursor {
   }
 }
 
-/** Puts parts together once, whatever their number. */
+/** Concatenates parts with a single copy, however many there are. */
 function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
   const [only] = parts;
   if (only?.length === length) return only;

@@ -6,15 +6,15 @@ import type { Report } from "../report.ts";
 import { hashesOf } from "./trust.ts";
 
 /**
- * Checks that the range is all of the period: the entries just outside of it are in the same tree, and of other times. Since
- * the ledger's times do not go back, nothing further away is of the period either.
+ * Checks that the range covers the whole period: the entries just outside it are in the same tree and outside the
+ * period. Since the ledger's times never go back, no entry further away can be in the period.
  */
 export function checkEdges(manifest: Manifest, hash: TreeHash, report: Report): void {
   const { range, edges, tree, created_at } = manifest;
   const { from, to, first, last } = range;
   if (from !== undefined && first > 1) check(first - 1, edges.before, "before", (ts) => ts < from);
   if (to !== undefined && last < tree.size) {
-    check(last + 1, edges.after, "behind", (ts) => ts >= to && ts <= created_at);
+    check(last + 1, edges.after, "after", (ts) => ts >= to && ts <= created_at);
   }
 
   function check(
@@ -24,7 +24,7 @@ export function checkEdges(manifest: Manifest, hash: TreeHash, report: Report): 
     isOutside: (ts: string) => boolean,
   ): void {
     if (!proof) {
-      const what = `The manifest does not hold entry ${seq}, just ${side} the range: nothing shows that the period ends there.`;
+      const what = `The manifest lacks entry ${seq}, just ${side} the range: nothing shows that the period ends there.`;
       report.tampered("edge_missing", what, seq);
       return;
     }
@@ -32,10 +32,10 @@ export function checkEdges(manifest: Manifest, hash: TreeHash, report: Report): 
     const leaf = hash.leaf(new TextEncoder().encode(proof.entry));
     const root = rootOfInclusion(hash, leaf, seq - 1, tree.size, hashesOf(proof.inclusion));
     if (root?.toHex() !== tree.root || fields?.seq !== seq) {
-      const what = `What the manifest gives as entry ${seq}, just ${side} the range, is not that entry of the ledger.`;
+      const what = `The manifest's entry ${seq}, just ${side} the range, is not that entry of the ledger.`;
       report.tampered("edge_not_proven", what, seq);
     } else if (!isOutside(fields.ts)) {
-      const what = `Entry ${seq} is left out, just ${side} the range, though it is of ${fields.ts}: the range is not the period that the manifest names.`;
+      const what = `Entry ${seq}, just ${side} the range, was written at ${fields.ts}, so the range does not cover the whole period that the manifest names.`;
       report.tampered("edge_inside_period", what, seq);
     }
   }

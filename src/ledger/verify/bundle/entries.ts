@@ -10,32 +10,32 @@ interface Line {
   /** Counted from 1. */
   readonly number: number;
   readonly hash: Uint8Array;
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number;
   readonly fields: EntryFields;
   readonly problem: string | null;
 }
 
-/** An entry whose bytes are not those of its leaf: one of the two was changed. */
+/** An entry whose bytes do not match its leaf: one of the two was changed. */
 interface Mismatch {
   readonly seq: number;
-  /** Of `entries.ndjson`. */
+  /** Line number in `entries.ndjson`. */
   readonly line: number;
-  /** Of its bytes. */
+  /** Hash of the entry's bytes, in hex. */
   readonly hash: string;
-  /** The entry behind it follows these bytes: it is the leaf that was changed. */
+  /** The next entry links to these bytes, so the leaf was changed. */
   isVouched: boolean;
 }
 
-/** Mismatches of which it is looked up what was changed; more are said together. */
+/** The most mismatches that are analysed. Further ones are reported as a number. */
 const MISMATCHES = 1_000;
 
-/** Lines past those that the manifest counts that are looked at. */
+/** The most lines examined beyond the number in the manifest. */
 const MORE_LINES = 1_000;
 
-/** Hashes of entries that were passed over, for those that turn up further below. */
+/** The most hashes of skipped entries that are kept, to recognise entries that appear further down. */
 const REMEMBERED = 4_096;
-/** Bytes of lines that are kept until their turn comes. */
+/** The most bytes of lines that are kept until their turn. */
 const EARLY_BYTES = 16_000_000;
 const ZEROS = "0".repeat(64);
 
@@ -51,7 +51,7 @@ export class EntryWalk {
   #mismatchCount = 0;
   #missing: number[] = [];
   #missingCount = 0;
-  /** Lines that stand above earlier ones, until their turn comes. */
+  /** Lines that appear before lines of earlier entries, kept until their turn. */
   readonly #early = new Map<number, Line>();
   #earlyBytes = 0;
   #waiting: Line | null = null;
@@ -74,14 +74,14 @@ export class EntryWalk {
     return this.#report.isFlooded || this.#lines > this.#manifest.counts.included + MORE_LINES;
   }
 
-  /** Entries that stand in their place and are those that were hashed. */
+  /** Number of entries that are in their place and match their leaf. */
   get included(): number {
     return this.#included;
   }
 
   /**
-   * Looks whether the entry of a leaf is there.
-   * @returns its fields, where it is there as it was hashed
+   * Looks for the entry of a leaf.
+   * @returns its fields if it is present and matches the leaf
    */
   async visit(seq: number, leaf: Uint8Array): Promise<EntryFields | undefined> {
     let line = await this.#line();
@@ -121,8 +121,8 @@ export class EntryWalk {
   }
 
   /**
-   * Says what was changed, what is left, and what is missing.
-   * @param areLeavesWhole Whether the hashes of `leaves.txt` lead to the root that was signed.
+   * Reports what was changed, what is surplus, and what is missing.
+   * @param areLeavesWhole Whether the hashes in `leaves.txt` lead to the signed root
    */
   async end(areLeavesWhole: boolean): Promise<void> {
     this.#reportMismatches(areLeavesWhole);
@@ -131,15 +131,15 @@ export class EntryWalk {
       this.#waiting = null;
     }
     if ((await this.#cursor.drain()) && !this.#isFlooded) {
-      this.#report.tampered("entry_changed", "The last line of entries.ndjson breaks off.");
+      this.#report.tampered("entry_changed", "The last line of entries.ndjson is truncated.");
     }
-    // What was not looked at is neither missing nor removed.
+    // Entries that were not examined are neither missing nor removed.
     if (this.#report.isFlooded) return;
     const { counts } = this.#manifest;
     for (const seq of this.#missing) {
       this.#report.tampered(
         "entry_missing",
-        `Entry ${seq} is missing from entries.ndjson, though nothing was filtered out.`,
+        `Entry ${seq} is missing from entries.ndjson, although no filter was applied.`,
         seq,
       );
     }
@@ -153,12 +153,12 @@ export class EntryWalk {
     if (this.#lines < counts.included) {
       this.#report.tampered(
         "entries_removed",
-        `entries.ndjson holds ${counted(this.#lines)} entries; the manifest counts ${counted(counts.included)}: the others were removed.`,
+        `entries.ndjson contains ${counted(this.#lines)} entries, but the manifest counts ${counted(counts.included)}: the others were removed.`,
       );
     } else if (this.#lines > counts.included) {
       this.#report.tampered(
         "entries_added",
-        `entries.ndjson holds ${this.#isFlooded ? "more than " : ""}${counted(this.#lines)} entries; the manifest counts ${counted(counts.included)}: the others were added.`,
+        `entries.ndjson contains ${this.#isFlooded ? "more than " : ""}${counted(this.#lines)} entries, but the manifest counts ${counted(counts.included)}: the others were added.`,
       );
     }
   }
@@ -168,13 +168,13 @@ export class EntryWalk {
       if (isVouched && !areLeavesWhole) {
         this.#report.tampered(
           "leaves_changed",
-          `The hash of entry ${seq} in leaves.txt was changed: the entry behind it follows the bytes that are in entries.ndjson.`,
+          `The hash of entry ${seq} in leaves.txt was changed: the next entry matches the bytes in entries.ndjson.`,
           seq,
         );
       } else {
         this.#report.tampered(
           "entry_changed",
-          `Entry ${seq} (line ${line} of entries.ndjson) was changed: its bytes are not those that its hash in leaves.txt is of.`,
+          `Entry ${seq} (line ${line} of entries.ndjson) was changed: its bytes do not match its hash in leaves.txt.`,
           seq,
         );
       }
@@ -183,12 +183,12 @@ export class EntryWalk {
     if (unnamed > 0) {
       this.#report.tampered(
         "entry_changed",
-        `${counted(unnamed)} more entries were changed, or their hashes.`,
+        `${counted(unnamed)} more entries, or their hashes, were changed.`,
       );
     }
   }
 
-  /** The line that is looked at; the next one, once that was dealt with. */
+  /** The current line; the next one once that has been handled. */
   async #line(): Promise<Line | null> {
     this.#waiting ??= this.#following ?? (await this.#read());
     if (this.#waiting === this.#following) this.#following = null;
@@ -205,7 +205,7 @@ export class EntryWalk {
     return this.#waiting;
   }
 
-  /** The next line that is an entry of the range. Others are said, and left out. */
+  /** The next line that contains an entry of the range. Other lines are reported and skipped. */
   async #read(): Promise<Line | null> {
     const { first, last } = this.#manifest.range;
     while (!this.#isFlooded) {
@@ -216,9 +216,9 @@ export class EntryWalk {
       const { fields, problem } = formOf(bytes);
       const entry = entryFieldsOf(fields);
       if (!entry) {
-        this.#report.tampered("entry_changed", `${at} is no entry.`);
+        this.#report.tampered("entry_changed", `${at} is not an entry.`);
       } else if (entry.seq < first || entry.seq > last) {
-        const what = `${at} is an entry ${entry.seq}, which the range does not hold: it was added.`;
+        const what = `${at} is entry ${entry.seq}, which is outside the range: it was added.`;
         this.#report.tampered("entry_added", what, entry.seq);
       } else {
         const hash = this.#hash.leaf(bytes);
@@ -228,12 +228,12 @@ export class EntryWalk {
     return null;
   }
 
-  /** An entry whose place has passed. */
+  /** Reports an entry whose place has passed. */
   #misplaced(line: Line): void {
     const { seq } = line.fields;
     const passed = this.#passed.get(seq);
     if (!passed || !isEqual(passed, line.hash)) {
-      const what = `Line ${line.number} of entries.ndjson says that it is entry ${seq}, whose place has passed: it was added, or moved from far above.`;
+      const what = `Line ${line.number} of entries.ndjson claims to be entry ${seq}, which belongs further up: it was added, or moved down.`;
       this.#report.tampered("entry_added", what, seq);
       return;
     }
@@ -242,15 +242,18 @@ export class EntryWalk {
       this.#missing = this.#missing.filter((missing) => missing !== seq);
       this.#missingCount -= 1;
     }
-    this.#sayMoved(line, "behind later ones");
+    this.#sayMoved(line, "after later ones");
   }
 
   #sayMoved({ number, fields: { seq } }: Line, where: string): void {
-    const what = `Line ${number} of entries.ndjson is entry ${seq}, ${where}: the lines were put in another order.`;
+    const what = `Line ${number} of entries.ndjson is entry ${seq}, ${where}: the lines were reordered.`;
     this.#report.tampered("entry_misplaced", what, seq);
   }
 
-  /** Where a filter withholds entries, nobody can say which of those that are not there was removed. */
+  /**
+   * Skips a leaf without an entry. If a filter withholds entries, it is impossible to tell which of the absent ones
+   * were removed.
+   */
   #pass(seq: number, leaf: Uint8Array): void {
     if (!this.#isFiltered) {
       this.#missingCount += 1;
@@ -263,13 +266,13 @@ export class EntryWalk {
     }
   }
 
-  /** What the bytes of a genuine entry say. */
+  /** Checks the contents of a genuine entry. */
   #check({ fields, problem }: Line, before: Uint8Array | null): EntryFields | undefined {
     const { seq, ts, prev } = fields;
     if (problem !== null) {
       this.#report.tampered(
         "entry_foreign",
-        `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program put it into the ledger.`,
+        `Entry ${seq} is not one that Gatehouse wrote: ${problem}. Another program added it to the ledger.`,
         seq,
       );
       return undefined;
@@ -280,12 +283,16 @@ export class EntryWalk {
     else if (expected !== undefined && prev !== expected) {
       this.#report.tampered(
         "chain_broken",
-        `Entry ${seq} says in its bytes that it follows another than entry ${seq - 1} of leaves.txt.`,
+        `According to its bytes, entry ${seq} does not follow entry ${seq - 1} of leaves.txt.`,
         seq,
       );
     }
     if (ts < this.#time) {
-      this.#report.tampered("time_reversed", `Entry ${seq} says that it is older than one before it.`, seq);
+      this.#report.tampered(
+        "time_reversed",
+        `Entry ${seq} has an earlier time than an entry before it.`,
+        seq,
+      );
     } else this.#time = ts;
     this.#checkFilter(fields);
     return fields;
@@ -295,22 +302,18 @@ export class EntryWalk {
     const { range, filters, created_at } = this.#manifest;
     const { seq, ts } = fields;
     if (ts > created_at) {
-      const what = `Entry ${seq} is of ${ts}, later than the bundle says that it was made (${created_at}).`;
+      const what = `Entry ${seq} was written at ${ts}, after the bundle was made according to its manifest (${created_at}).`;
       this.#report.tampered("made_before_its_entries", what, seq);
     }
     if ((range.from !== undefined && ts < range.from) || (range.to !== undefined && ts >= range.to)) {
-      this.#report.tampered(
-        "out_of_period",
-        `Entry ${seq} is of ${ts}, which the period does not hold.`,
-        seq,
-      );
+      this.#report.tampered("out_of_period", `Entry ${seq} was written at ${ts}, outside the period.`, seq);
     }
     for (const field of ["agent", "actor", "action", "tier"] as const) {
       const wanted = filters[field];
       if (wanted === undefined || fields[field] === wanted) continue;
       this.#report.tampered(
         "filter_mismatch",
-        `Entry ${seq} is included, though its ${field} is not ${wanted}, which the filter asks for.`,
+        `Entry ${seq} is included, although the filter requires ${field} ${wanted}.`,
         seq,
       );
     }

@@ -11,7 +11,9 @@ import { hashesOf } from "./trust.ts";
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const MOST_HASHES = 128;
 
-/** Checks `erasures.ndjson`: that each record is in the ledger, says what the line says, and that none is left out. */
+/**
+ * Checks `erasures.ndjson`: each record must be in the ledger and say what its line says, and none may be missing.
+ */
 export class ErasureWalk {
   readonly #manifest: Manifest;
   readonly #cursor: FileCursor;
@@ -34,14 +36,14 @@ export class ErasureWalk {
     return this.#lines;
   }
 
-  /** Told of each included entry, in order: one that erased something of the range has to be in the file. */
+  /** Called with each included entry, in order. An entry that erased something in the range must be in the file. */
   async visit(entry: EntryFields): Promise<void> {
     if (this.#report.isFlooded || !erases(entry, this.#manifest.range)) return;
     while (!this.#isEnded && this.#reached < entry.seq) await this.#read();
     if (this.#reached === entry.seq) return;
     this.#report.tampered(
       "erasure_missing",
-      `Entry ${entry.seq} says that texts were erased, and erasures.ndjson does not list it: its line was removed.`,
+      `Entry ${entry.seq} records the erasure of texts, but erasures.ndjson does not list it: its line was removed.`,
       entry.seq,
     );
   }
@@ -49,7 +51,7 @@ export class ErasureWalk {
   async end(): Promise<void> {
     while (!this.#isEnded) await this.#read();
     if ((await this.#cursor.drain()) && !this.#report.isFlooded) {
-      this.#report.tampered("erasure_changed", "The last line of erasures.ndjson breaks off.");
+      this.#report.tampered("erasure_changed", "The last line of erasures.ndjson is truncated.");
     }
   }
 
@@ -63,12 +65,16 @@ export class ErasureWalk {
     const line = parseLine(bytes);
     const at = `Line ${this.#lines} of erasures.ndjson`;
     if (!line) {
-      this.#report.tampered("erasure_changed", `${at} is no record of an erasure.`);
+      this.#report.tampered("erasure_changed", `${at} is not the record of an erasure.`);
       return;
     }
     const { seq } = line;
     if (seq <= this.#reached) {
-      this.#report.tampered("erasure_changed", `${at} stands behind a later one: the lines were moved.`, seq);
+      this.#report.tampered(
+        "erasure_changed",
+        `${at} comes after the line of a later entry: the lines were reordered.`,
+        seq,
+      );
       return;
     }
     this.#reached = seq;
@@ -78,18 +84,14 @@ export class ErasureWalk {
     if (root === null || !isEqual(root, this.#root)) {
       this.#report.tampered(
         "erasure_not_proven",
-        `${at} holds an entry ${seq} that is not in the ledger.`,
+        `${at} contains an entry ${seq} that is not in the ledger.`,
         seq,
       );
       return;
     }
     const { inclusion: _, ...said } = line;
     if (JSON.stringify(erasureWithin(line.entry, range)) !== JSON.stringify(said)) {
-      this.#report.tampered(
-        "erasure_changed",
-        `${at} says something else than entry ${seq}, which it rests on.`,
-        seq,
-      );
+      this.#report.tampered("erasure_changed", `${at} contradicts entry ${seq}, on which it is based.`, seq);
     }
   }
 }

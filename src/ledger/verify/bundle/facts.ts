@@ -1,7 +1,7 @@
 import type { Manifest } from "../../article14/format/manifest.ts";
 import { counted, type Report } from "../report.ts";
 
-/** What was looked at, and what nothing here can say. `covered`: see `Anchors`. */
+/** Facts about what was checked and what a bundle cannot show. For `covered`, see `Anchors`. */
 export function bundleFacts(
   { range, counts, filters, tree, ...manifest }: Manifest,
   found: { readonly included: number; readonly decisions: number; readonly erasures: number },
@@ -21,16 +21,16 @@ export function bundleFacts(
     "Entries",
     counts.total === 0
       ? "none in this period"
-      : `${counted(range.first)} to ${counted(range.last)}: ${counted(found.included)} of ${counted(counts.total)} are here, as they were hashed`,
+      : `${counted(range.first)} to ${counted(range.last)}: ${counted(found.included)} of ${counted(counts.total)} are present and match their hashes`,
   );
   const filter = Object.entries(filters).map(([field, value]) => `${field} is ${String(value)}`);
   report.fact(
     "Withheld",
     counts.withheld === 0
       ? "nothing"
-      : `${counted(counts.withheld)} entries, by the filter (${filter.join(", ")}): each can be demanded, and told by its hash in leaves.txt`,
+      : `${counted(counts.withheld)} entries, by the filter (${filter.join(", ")}); each can be requested and checked against its hash in leaves.txt`,
   );
-  report.fact("Decisions of people", counted(found.decisions));
+  report.fact("Decisions by people", counted(found.decisions));
   report.fact(
     "Erasures",
     found.erasures === 0 ? "no text of these entries was erased" : `${counted(found.erasures)} records`,
@@ -39,13 +39,13 @@ export function bundleFacts(
   report.fact("Key", key);
   report.fact(
     "Not checked",
-    `what report.html says in words; what came after the export${counts.withheld === 0 ? "" : "; whether what the filter withheld does not match it, which only the exporting server's signature vouches for"}${uncovered(tree.size, covered)}`,
+    `the wording of report.html; entries after the export${counts.withheld === 0 ? "" : "; whether the withheld entries really do not match the filter, for which only the exporting server's signature vouches"}${uncovered(tree.size, covered)}`,
   );
 }
 
 function uncovered(size: number, covered: number): string {
   if (covered >= size && size > 0) return "";
   return covered === 0
-    ? "; whether whoever holds the key has made the ledger again, which only a checkpoint kept elsewhere can show"
-    : `; whether whoever holds the key has made the entries after entry ${counted(covered)} again, which only a newer checkpoint kept elsewhere can show`;
+    ? "; whether someone with the key has rewritten the ledger, which only a checkpoint kept elsewhere can show"
+    : `; whether someone with the key has rewritten the entries after entry ${counted(covered)}, which only a newer checkpoint kept elsewhere can show`;
 }

@@ -11,8 +11,8 @@ const DECODER = new TextDecoder("utf-8", { fatal: true });
 const LEAF = /^([1-9]\d{0,15}) ([0-9a-f]{64})$/;
 
 /**
- * Builds the tree of the bundle: the subtrees left of the range, each leaf of `leaves.txt`, the subtrees right of it. What it
- * comes to has to be the root that was signed.
+ * Builds the bundle's tree from the subtrees left of the range, each leaf in `leaves.txt`, and the subtrees right of
+ * the range. The result must be the signed root.
  */
 export class LeafWalk {
   readonly #manifest: Manifest;
@@ -30,7 +30,7 @@ export class LeafWalk {
     this.#report = report;
   }
 
-  /** Puts in what lies before the range. */
+  /** Adds the subtrees before the range. */
   begin(): void {
     const { first } = this.#manifest.range;
     this.#anchors.compare(this.#tree);
@@ -38,7 +38,7 @@ export class LeafWalk {
   }
 
   /**
-   * The leaf of the next entry; null where `leaves.txt` does not have it, which is reported.
+   * The leaf of the next entry; null if it is missing from `leaves.txt`, which is reported.
    * @throws LineTooLong, ArchiveError
    */
   async next(seq: number): Promise<Uint8Array | null> {
@@ -47,10 +47,10 @@ export class LeafWalk {
     const found = line && LEAF.exec(decoded(line));
     if (found?.[2] === undefined || Number(found[1]) !== seq) {
       this.#isBroken = true;
-      const instead = found ? `that of entry ${found[1]}` : line ? "something else" : "its end";
+      const instead = found ? `that of entry ${found[1]}` : line ? "something else" : "nothing more";
       this.#report.tampered(
         "leaves_changed",
-        `leaves.txt holds ${instead} where the hash of entry ${seq} has to stand: a line was removed, added or moved.`,
+        `leaves.txt contains ${instead} instead of the hash of entry ${seq}: a line was removed, added or moved.`,
         seq,
       );
       return null;
@@ -62,7 +62,7 @@ export class LeafWalk {
   }
 
   /**
-   * Puts in what lies behind the range, and compares the root.
+   * Adds the subtrees after the range and compares the root.
    * @returns whether every hash is the one that was signed
    * @throws ArchiveError
    */
@@ -72,7 +72,7 @@ export class LeafWalk {
       this.#isBroken = true;
       this.#report.tampered(
         "leaves_changed",
-        `leaves.txt goes on behind entry ${range.last}, the last of the range.`,
+        `leaves.txt continues after entry ${range.last}, the last of the range.`,
       );
     }
     if (this.#isBroken) return false;
@@ -82,7 +82,7 @@ export class LeafWalk {
     if (!isWhole) {
       this.#report.tampered(
         "root_differs",
-        `The hashes of leaves.txt lead to another root than the one that was signed: the hash of at least one of the entries ${counted(range.first)} to ${counted(range.last)} was changed, or what the manifest says of the tree.`,
+        `The hashes in leaves.txt do not lead to the signed root: the hash of at least one of the entries ${counted(range.first)} to ${counted(range.last)} was changed, or the manifest's description of the tree.`,
       );
     }
     return isWhole;
@@ -95,7 +95,7 @@ export class LeafWalk {
       this.#isBroken = true;
       this.#report.tampered(
         "manifest_contradicts",
-        "The manifest does not hold what it takes to get from the range's hashes to the root of the tree.",
+        "The manifest lacks hashes that lead from the range to the root of the tree.",
       );
       return;
     }

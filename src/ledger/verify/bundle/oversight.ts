@@ -5,7 +5,7 @@ import type { FileCursor } from "./cursor.ts";
 
 const ENCODER = new TextEncoder();
 
-/** Makes `oversight.csv` anew from the entries, and compares. */
+/** Recomputes `oversight.csv` from the entries and compares. */
 export class OversightWalk {
   readonly #cursor: FileCursor;
   #difference: { readonly seq: number | undefined } | null = null;
@@ -15,7 +15,7 @@ export class OversightWalk {
     this.#cursor = cursor;
   }
 
-  /** Decisions of people among the entries. */
+  /** Number of rows, that is, of people's decisions among the entries. */
   get rows(): number {
     return this.#rows;
   }
@@ -24,7 +24,7 @@ export class OversightWalk {
     await this.#expect(oversightHeader(), undefined);
   }
 
-  /** Told of each included entry, in order. */
+  /** Called with each included entry, in order. */
   async visit(entry: EntryFields): Promise<void> {
     const row = oversightRow(entry);
     if (row === undefined) return;
@@ -32,7 +32,10 @@ export class OversightWalk {
     await this.#expect(row, entry.seq);
   }
 
-  /** @param areEntriesWhole Whether every entry was there: else nobody can say which of the two files was changed. */
+  /**
+   * @param areEntriesWhole Whether every entry was present. Otherwise it is impossible to tell which of the two files
+   *   was changed.
+   */
   async end(report: Report, areEntriesWhole: boolean): Promise<void> {
     if (await this.#cursor.drain()) this.#difference ??= { seq: undefined };
     if (!this.#difference || !areEntriesWhole) return;
@@ -40,8 +43,8 @@ export class OversightWalk {
     report.tampered(
       "oversight_differs",
       seq === undefined
-        ? "oversight.csv holds something else than the entries: a row was added, or the header changed."
-        : `oversight.csv says something else than entry ${seq}, or leaves it out.`,
+        ? "oversight.csv does not match the entries: a row was added, or the header was changed."
+        : `oversight.csv contradicts entry ${seq}, or omits it.`,
       seq,
     );
   }

@@ -10,7 +10,10 @@ const SIGNATURE_BYTES = 64;
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 
-/** Checks `manifest.sig`: one line of canonical base64, since a signature with two spellings is two files. @throws SignaturesUnchecked */
+/**
+ * Checks `manifest.sig`: one line of canonical base64, so a signature has only one valid file. @throws
+ * SignaturesUnchecked
+ */
 export async function checkManifestSignature(
   manifestBytes: Uint8Array,
   signatureLine: Uint8Array,
@@ -23,7 +26,7 @@ export async function checkManifestSignature(
   const isExact =
     signature !== undefined && isEqual(signatureLine, ENCODER.encode(`${signature.toBase64()}\n`));
   if (!isExact || signature.length !== SIGNATURE_BYTES) {
-    report.tampered("manifest_signature", "manifest.sig is not the signature of a manifest.");
+    report.tampered("manifest_signature", "manifest.sig is not a signature.");
     return;
   }
   for (const { publicKey } of trusted) {
@@ -33,17 +36,20 @@ export async function checkManifestSignature(
     if (!(await tools.verifySignature(publicKey, manifestBytes, signature))) continue;
     report.tampered(
       "other_key",
-      "The bundle is signed by a key that is not the one you gave, and that it does not vouch for: it was made by somebody else, or the key was lost and replaced. Ask who runs the gateway for its key, by another way than this bundle.",
+      "The bundle is signed neither by the key that you supplied nor by a key that it vouches for: somebody else made the bundle, or the key was lost and replaced. Ask the gateway's operator for its key, through a channel other than this bundle.",
     );
     return;
   }
   report.tampered(
     "manifest_changed",
-    "manifest.json is not what was signed: it was changed, or manifest.sig was.",
+    "The signature in manifest.sig does not match manifest.json: one of the two was changed.",
   );
 }
 
-/** Checks `checkpoint.txt`: whose it is, who signed it, and that it is of the manifest's tree. @throws SignaturesUnchecked */
+/**
+ * Checks `checkpoint.txt`: its ledger, its signers, and that it signs the manifest's tree. @throws
+ * SignaturesUnchecked
+ */
 export async function checkCheckpoint(
   text: string,
   { origin, tree }: Manifest,
@@ -56,7 +62,7 @@ export async function checkCheckpoint(
     if (checkpoint.origin !== origin) {
       report.tampered(
         "checkpoint_of_another_ledger",
-        `checkpoint.txt is of the ledger ${checkpoint.origin}, the bundle of ${origin}.`,
+        `checkpoint.txt belongs to the ledger ${checkpoint.origin}, the bundle to ${origin}.`,
       );
       return;
     }
@@ -66,22 +72,25 @@ export async function checkCheckpoint(
       );
       report.tampered(
         "checkpoint_of_another_key",
-        `checkpoint.txt is not signed by the key that is believed${isOurs ? ", but by one that lies in the bundle" : ""}.`,
+        `checkpoint.txt is not signed by a trusted key${isOurs ? ", but by one that is only in the bundle" : ""}.`,
       );
     }
     if (checkpoint.size !== tree.size || checkpoint.root.toHex() !== tree.root) {
       report.tampered(
         "checkpoint_differs",
-        `checkpoint.txt is of a tree of ${checkpoint.size} entries; the manifest's has ${tree.size}, or another root.`,
+        `checkpoint.txt signs a tree of ${checkpoint.size} entries; the manifest's tree has ${tree.size} entries or a different root.`,
       );
     }
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
-    report.tampered("checkpoint_changed", `checkpoint.txt is not what was signed: ${error.message}.`);
+    report.tampered(
+      "checkpoint_changed",
+      `checkpoint.txt was changed after it was signed: ${error.message}.`,
+    );
   }
 }
 
-/** Whose word the result rests on. `covered`: see `Anchors`. */
+/** The keys that the result relies on. For `covered`, see `Anchors`. */
 export function keyFact(
   { trusted, inside }: BundleKeys,
   { keys: given }: Trust,
@@ -89,13 +98,13 @@ export function keyFact(
   covered: number,
 ): string {
   if (given.length === 0 && covered > 0) {
-    return `${manifest.key}: the one that signed the checkpoints that you gave, or that their key vouches for`;
+    return `${manifest.key}: it signed the checkpoints that you supplied, or their key vouches for it`;
   }
   if (given.length === 0) {
-    return `${manifest.key}: it lies in the bundle itself. Compare it with the one that the gateway shows (gatehouse ledger key), got by another way, or give that along`;
+    return `${manifest.key}: taken from the bundle itself. Compare it with the gateway's (gatehouse ledger key), obtained through another channel, or supply that one`;
   }
   const isCurrent = trusted.slice(0, given.length).some((key) => inside[0] && isSameKey(key, inside[0]));
   return isCurrent
-    ? `${manifest.key}: the one that you gave`
-    : `${manifest.key}: the one that you gave vouches for it, where the key was changed`;
+    ? `${manifest.key}: the one that you supplied`
+    : `${manifest.key}: the key that you supplied vouches for it, because the key was changed`;
 }

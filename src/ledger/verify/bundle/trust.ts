@@ -14,13 +14,13 @@ import {
 import type { Trust, VerifyTools } from "../../proof/verification.ts";
 import type { Report } from "../report.ts";
 
-/** Keys of a bundle. */
+/** The keys that matter for a bundle. */
 export interface BundleKeys {
-  /** Those that lie inside: the present one first, then those before it. */
+  /** Keys in the bundle: the current one first, then its predecessors. */
   readonly inside: readonly VerifierKey[];
-  /** Those that are believed: what the auditor brought, else the present one; and those that they vouch for. */
+  /** Trusted keys: those that the auditor supplied, otherwise the current one; and all keys they vouch for. */
   readonly trusted: readonly VerifierKey[];
-  /** Changes of the key that the bundle proves. */
+  /** Key changes that the bundle proves. */
   readonly changes: readonly KeyChange[];
 }
 
@@ -30,12 +30,14 @@ interface KeyChange {
   readonly to: VerifierKey;
 }
 
-/** Signatures can't be checked here at all. */
+/** This platform cannot check signatures at all. */
 export class SignaturesUnchecked extends Error {
   override readonly name = "SignaturesUnchecked";
 }
 
-/** The same tools, with which what is no answer about a signature can be told from a signature that is not good. */
+/**
+ * The same tools, but they throw `SignaturesUnchecked` if a signature cannot be checked, as opposed to being invalid.
+ */
 export function guarded({ sha256, verifySignature }: VerifyTools): VerifyTools {
   return {
     sha256,
@@ -51,18 +53,19 @@ export function guarded({ sha256, verifySignature }: VerifyTools): VerifyTools {
 
 const MOST_KEYS = 101;
 
-/** The keys of `key.txt`, one a line. @throws NoteError for what is none, or of another ledger */
+/** The keys in `key.txt`, one per line. @throws NoteError if a line is not a key, or is another ledger's key */
 export function parseKeys(text: string, origin: string, tools: VerifyTools): VerifierKey[] {
   const lines = text.split("\n").slice(0, -1);
-  if (lines.length === 0 || lines.length > MOST_KEYS) throw new NoteError("it does not hold a key a line");
+  if (lines.length === 0 || lines.length > MOST_KEYS)
+    throw new NoteError("it does not contain one key per line");
   const keys = lines.map((line) => parseVerifierKey(tools.sha256, line));
-  if (keys.some(({ name }) => name !== origin)) throw new NoteError("a key in it is of another ledger");
+  if (keys.some(({ name }) => name !== origin)) throw new NoteError("a key in it belongs to another ledger");
   return keys;
 }
 
 /**
- * Which keys are believed. Trust goes from an older key to a newer one where the older one has signed a tree whose last entry
- * names the newer one, and that tree is the beginning of this one.
+ * Determines which keys are trusted. An older key vouches for a newer one if it signed a tree whose last entry names
+ * the newer one, and this tree begins with that tree.
  *
  * @throws SignaturesUnchecked
  */
@@ -75,7 +78,7 @@ export async function resolveKeys(
   report: Report,
 ): Promise<BundleKeys> {
   const { origin } = manifest;
-  // A node has one key for all of its ledgers; only the names differ.
+  // A node has one key for all its ledgers, under different names.
   const roots =
     trust.keys.length === 0
       ? inside.slice(0, 1)
@@ -93,7 +96,7 @@ export async function resolveKeys(
   }
 }
 
-/** These keys, and all that they vouch for, directly or by other keys. */
+/** These keys, and all keys they vouch for directly or indirectly. */
 export function vouchedBy(
   keys: readonly VerifierKey[],
   changes: readonly KeyChange[],
@@ -107,7 +110,7 @@ export function vouchedBy(
   return vouched;
 }
 
-/** Which keys handed over to which; undefined if nobody known signed the change, or it names no key. */
+/** Which keys handed over to which; undefined if no known key signed the change, or its entry names no key. */
 async function proveChange(
   { checkpoint, entry, inclusion, consistency }: KeyChangeProof,
   { origin, tree }: Manifest,
@@ -137,7 +140,7 @@ async function proveChange(
   if (!isProven || !isConsistent(hash, { size, root }, now, hashesOf(consistency))) {
     report.tampered(
       "key_change_broken",
-      `The change of the signing key at entry ${size} is not proven: the tree that the former key signed there is not the beginning of this one.`,
+      `The change of the signing key at entry ${size} is not proven: the tree that the former key signed is not the beginning of the bundle's tree.`,
       size,
     );
     return undefined;
@@ -158,7 +161,7 @@ export function isSameKey(a: VerifierKey, b: VerifierKey): boolean {
   return isEqual(a.publicKey, b.publicKey);
 }
 
-/** Of base64; what is none becomes an empty one, which no proof is made of. */
+/** Decodes base64. Invalid text becomes an empty hash, which no valid proof contains. */
 export function hashesOf(texts: readonly string[]): Uint8Array[] {
   return texts.map((text) => fromBase64(text) ?? new Uint8Array(0));
 }

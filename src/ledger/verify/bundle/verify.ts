@@ -30,20 +30,21 @@ import { checkCheckpoint, checkManifestSignature, keyFact } from "./signatures.t
 import { type BundleKeys, guarded, parseKeys, resolveKeys, SignaturesUnchecked } from "./trust.ts";
 
 export interface BundleTools extends VerifyTools {
-  /** SHA-256 of what comes in parts. Default: one that runs everywhere. */
+  /** Hashes data that arrives in parts, with SHA-256. Default: one that runs on every platform. */
   readonly runningHash?: () => RunningHash;
 }
 
-/** Bytes of a file that is read whole. */
+/** Size limit in bytes of a file that is read as a whole. */
 const WHOLE_LIMIT = 4_000_000;
-/** Bytes past the listed size that a changed file may have and still be looked through: then it is not unpacked any further. */
+/** How many bytes past its listed size a changed file is still read, before unpacking stops. */
 const SLACK = 16_000_000;
 
 /**
- * Checks an Article 14 bundle with nothing but itself and what the auditor brought: no server, no network. Runs in this
- * program and in browsers. Nothing in the archive is believed; memory does not grow with its length.
+ * Verifies an Article 14 bundle using only the bundle and what the auditor supplies, without a server or a network.
+ * Runs in this program and in browsers. Nothing in the archive is trusted, and memory use does not depend on its
+ * length.
  *
- * @param bundle The zip. Read in parts, wherever they lie.
+ * @param bundle The zip. It is read in parts, at any offset.
  * @throws only what reading `bundle` itself throws
  */
 export async function verifyBundle(bundle: Blob, trust: Trust, tools: BundleTools): Promise<Verification> {
@@ -63,9 +64,9 @@ function reportArchive(error: ArchiveError, report: Report): void {
   if (error.isIncomplete) {
     report.undecided(
       "not_an_archive",
-      `The file is no whole zip archive; it may have broken off on its way: get it again (${error.message}).`,
+      `The file is not a complete zip archive. It may be truncated: download it again (${error.message}).`,
     );
-  } else report.tampered("archive_changed", `The archive is not as a gateway makes it: ${error.message}.`);
+  } else report.tampered("archive_changed", `No gateway made this archive: ${error.message}.`);
 }
 
 class BundleCheck {
@@ -108,11 +109,11 @@ class BundleCheck {
     }
   }
 
-  /** Finds the files. @returns false where there is nothing to check */
+  /** Finds the files. @returns false if there is nothing to check */
   async #open(bundle: Blob): Promise<boolean> {
     const files = await openArchive(bundle);
     if (!files.some(({ name }) => isBundleFile(name))) {
-      this.#report.undecided("not_a_bundle", "The archive holds no file of an Article 14 bundle.");
+      this.#report.undecided("not_a_bundle", "The archive contains no file of an Article 14 bundle.");
       return false;
     }
     for (const file of files) {
@@ -120,7 +121,7 @@ class BundleCheck {
       else {
         this.#report.tampered(
           "file_added",
-          `The bundle holds ${shown(file.name)}, which is none of its files.`,
+          `The bundle contains ${shown(file.name)}, which does not belong to it.`,
         );
       }
     }
@@ -138,10 +139,10 @@ class BundleCheck {
       if (error instanceof NewerManifest) {
         this.#report.undecided(
           "newer_format",
-          `The bundle was made by a newer version (${error.message}): check it with that one.`,
+          `The bundle was made by a newer version (${error.message}). Verify it with that version.`,
         );
       } else if (error instanceof ManifestError) {
-        this.#report.tampered("manifest_changed", `manifest.json is none: ${error.message}.`);
+        this.#report.tampered("manifest_changed", `manifest.json is invalid: ${error.message}.`);
       } else throw error;
       return undefined;
     }
@@ -155,19 +156,19 @@ class BundleCheck {
       inside = parseKeys(text(bytes), manifest.origin, this.#tools);
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
-      this.#report.tampered("key_changed", `key.txt is none: ${error.message}.`);
+      this.#report.tampered("key_changed", `key.txt is invalid: ${error.message}.`);
       return undefined;
     }
     if (text(bytes).split("\n")[0] !== manifest.key) {
       this.#report.tampered(
         "manifest_contradicts",
-        "key.txt begins with another key than the manifest names.",
+        "key.txt does not begin with the key that the manifest names.",
       );
     }
     return resolveKeys(manifest, inside, this.#trust, this.#hash, this.#tools, this.#report);
   }
 
-  /** Goes once through entries, leaves, decisions and erasures, side by side. */
+  /** Reads entries, leaves, decisions and erasures once, in parallel. */
   async #walk(manifest: Manifest, keys: BundleKeys): Promise<void> {
     const open = (name: ListedFile) => this.#cursor(name, manifest.files[name].size + SLACK);
     const [entryFile, leafFile] = [open("entries.ndjson"), open("leaves.txt")];
@@ -182,7 +183,7 @@ class BundleCheck {
     if (counts.withheld > 0 && Object.keys(filters).length === 0) {
       this.#report.tampered(
         "withheld_without_filter",
-        `${counts.withheld} entries of the period are withheld, though the manifest names no filter.`,
+        `${counts.withheld} entries of the period are withheld, although the manifest names no filter.`,
       );
     }
     await this.#unpacking(async () => {
@@ -190,7 +191,7 @@ class BundleCheck {
       await oversight.begin();
       for (let seq = range.first; seq <= range.last; seq++) {
         const leaf = await leaves.next(seq);
-        // Without its leaf, nothing can be said of an entry, nor of those behind it.
+        // Without its leaf, neither an entry nor any after it can be judged.
         if (!leaf) return;
         const entry = await entries.visit(seq, leaf);
         if (entry) {
@@ -201,7 +202,7 @@ class BundleCheck {
         if (this.#breath.isDue) await this.#breath.take();
       }
       if (this.#report.isFlooded) {
-        const what = "There are more than a thousand findings of one kind: the rest was not looked through.";
+        const what = "There are more than a thousand findings of one kind. The rest was not checked.";
         this.#report.tampered("too_many_findings", what);
         await entries.end(false);
         return;
@@ -216,7 +217,7 @@ class BundleCheck {
     bundleFacts(manifest, found, keyFact(keys, this.#trust, manifest, covered), covered, this.#report);
   }
 
-  /** Reads what was not read yet, and holds every file to what the manifest says of it. */
+  /** Reads what was not read yet, and compares every file with the manifest. */
   async #compareFiles(manifest: Manifest): Promise<void> {
     for (const name of LISTED_FILES) {
       const cursor = this.#cursors.get(name) ?? this.#cursor(name, manifest.files[name].size);
@@ -233,7 +234,7 @@ class BundleCheck {
     }
   }
 
-  /** @returns false where a file could not be read, which is reported */
+  /** @returns false if a file could not be read, which is reported */
   async #unpacking(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
@@ -242,13 +243,13 @@ class BundleCheck {
       if (error instanceof LineTooLong) {
         this.#report.tampered("line_too_long", `${error.message}: no gateway wrote it.`);
       } else if (error instanceof ArchiveError) {
-        this.#report.tampered("file_damaged", `A file was changed, or damaged on its way: ${error.message}.`);
+        this.#report.tampered("file_damaged", `A file was changed, or damaged in transit: ${error.message}.`);
       } else throw error;
       return false;
     }
   }
 
-  /** A file in one piece; undefined, with a finding, of one that is not there, or is far too long. */
+  /** A file read as a whole. Undefined if it is missing or far too long, which is reported. */
   async #whole(name: BundleFile): Promise<Uint8Array | undefined> {
     const file = this.#files.get(name);
     if (!file) return undefined;

@@ -45,12 +45,12 @@ describe("whose key it is", () => {
   test("the one inside is believed where none is given, and the result says so", async () => {
     const verification = await verify(bundle.copy());
     expect(verification.verdict).toBe("holds");
-    expect((await facts({})).Key).toContain("it lies in the bundle itself");
+    expect((await facts({})).Key).toContain("taken from the bundle itself");
   });
 
   test("the one that is given is enough", async () => {
     expect((await verify(bundle.copy(), trustIn(keys[1]))).verdict).toBe("holds");
-    expect((await facts(trustIn(keys[1]))).Key).toContain("the one that you gave");
+    expect((await facts(trustIn(keys[1]))).Key).toContain("the one that you supplied");
   });
 
   test("the one of another workspace of the node is the same key", async () => {
@@ -257,18 +257,20 @@ describe("a checkpoint that was kept elsewhere", () => {
     const part = await bench.zip({ filter: { from: "2026-01-09T00:00:00.000Z" } });
     const empty = await checkpoints([0]);
     expect((await verify(part, { checkpoints: empty })).findings).toEqual([]);
-    expect((await facts({ checkpoints: empty }))["Not checked"]).toContain("has made the ledger again");
+    expect((await facts({ checkpoints: empty }))["Not checked"]).toContain("has rewritten the ledger");
     const both = { checkpoints: [...empty, ...(await checkpoints([3]))] };
     expect(codes(await verify(part, both))).toEqual(["checkpoint_not_comparable"]);
   });
 
   test("covers what came before it, and the result says after which entry nothing does", async () => {
     const said = async (given: Parameters<typeof verify>[1]) => (await facts(given))["Not checked"] ?? "";
-    expect(await said({})).toContain("whether whoever holds the key has made the ledger again");
+    expect(await said({})).toContain("whether someone with the key has rewritten the ledger");
     expect(await said({ checkpoints: await checkpoints([1, 100]) })).toContain(
-      "whether whoever holds the key has made the entries after entry 100 again",
+      "whether someone with the key has rewritten the entries after entry 100",
     );
-    expect(await said({ checkpoints: await checkpoints([1, 100, sizeOf(bundle)]) })).not.toContain("again");
+    expect(await said({ checkpoints: await checkpoints([1, 100, sizeOf(bundle)]) })).not.toContain(
+      "rewritten",
+    );
   });
 
   test("covers nothing if somebody else signed it", async () => {
@@ -276,7 +278,7 @@ describe("a checkpoint that was kept elsewhere", () => {
     if (!genuine) throw new Error("there is no checkpoint");
     const given = { checkpoints: [signedBy(forger, genuine)] };
     expect((await verify(bundle.copy(), given)).verdict).toBe("undecided");
-    expect((await facts(given))["Not checked"]).toContain("has made the ledger again");
+    expect((await facts(given))["Not checked"]).toContain("has rewritten the ledger");
   });
 
   test("one that is damaged is said", async () => {

@@ -9,17 +9,19 @@ import { type DirectoryRecord, MOST_FILES, readDirectory } from "./directory.ts"
 import { ArchiveError, shown } from "./error.ts";
 import { checkLayout } from "./layout.ts";
 
-/** A file of an archive. */
+/** A file in an archive. */
 export interface ArchivedFile {
   readonly name: string;
-  /** Unpacks it while it is read, and stops when nobody reads on. @throws ArchiveError for what can't be unpacked */
+  /**
+   * Unpacks the file while it is read, and stops if the reader stops. @throws ArchiveError if it cannot be unpacked
+   */
   chunks(): AsyncGenerator<Uint8Array, void>;
 }
 
-/** Bytes that are read at once: the directory of a bundle has some kilobytes. */
+/** The most bytes per read. A bundle's directory takes a few kilobytes. */
 const READ_LIMIT = 4_000_000;
 
-/** Reads nothing whole into memory that a hostile archive could say is large. */
+/** Limits the size of reads, since a hostile archive may state any size. */
 class CappedReader extends BlobReader {
   override readUint8Array(index: number, length: number): Promise<Uint8Array> {
     if (length > READ_LIMIT) throw new ArchiveError("its directory is far too large for a bundle");
@@ -28,8 +30,8 @@ class CappedReader extends BlobReader {
 }
 
 /**
- * The files of a zip, in the order of its directory. An archive that two programs could read differently is refused: see
- * `readDirectory` and `checkLayout`. The library that unpacks the files must find the same ones.
+ * The files of a zip, in the order of its directory. An archive that two programs could read differently is rejected
+ * (see `readDirectory` and `checkLayout`). The library that unpacks the files must find the same files.
  *
  * @throws ArchiveError
  */
@@ -45,7 +47,7 @@ export async function openArchive(blob: Blob): Promise<readonly ArchivedFile[]> 
   });
 }
 
-/** @throws ArchiveError: if the directory is not there, the file may have broken off on its way */
+/** @throws ArchiveError. If there is no directory, the file may be truncated. */
 async function readEntries(blob: Blob): Promise<readonly FileEntry[]> {
   const reader = new ZipReader(new CappedReader(blob), {
     strictness: "strict",
@@ -55,9 +57,9 @@ async function readEntries(blob: Blob): Promise<readonly FileEntry[]> {
   const entries: FileEntry[] = [];
   try {
     for await (const entry of reader.getEntriesGenerator()) {
-      if (entries.length >= MOST_FILES) throw new ArchiveError("it holds far too many files for a bundle");
+      if (entries.length >= MOST_FILES) throw new ArchiveError("it contains far too many files for a bundle");
       if (entry.directory || entry.encrypted) {
-        throw new ArchiveError(`it holds ${shown(entry.filename)}, which is not a plain file`);
+        throw new ArchiveError(`it contains ${shown(entry.filename)}, which is not a plain file`);
       }
       entries.push(entry);
     }
@@ -80,7 +82,7 @@ function isSame(entry: FileEntry, { name, offset, compressedSize, size }: Direct
 }
 
 function differently(): ArchiveError {
-  return new ArchiveError("its directory can be read in two ways");
+  return new ArchiveError("programs could read its directory in two ways");
 }
 
 async function* unpack(entry: FileEntry): AsyncGenerator<Uint8Array, void> {
@@ -89,7 +91,7 @@ async function* unpack(entry: FileEntry): AsyncGenerator<Uint8Array, void> {
   let failure: unknown;
   const unpacking = entry.getData(pipe.writable).catch((error: unknown) => {
     failure = error;
-    // What reads gets to know of it here, also where no byte was written.
+    // This is how the reader learns of the error, even if no byte was written.
     return pipe.writable.abort(error).catch(() => {});
   });
   let isWhole = false;

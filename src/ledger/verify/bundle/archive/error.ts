@@ -1,8 +1,11 @@
-/** Why an archive cannot be read, or must not be believed. */
+/** Why an archive cannot be read or must not be trusted. */
 export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
 
-  /** The file is not an archive, or only a part of one. Otherwise it was changed, or made so that other programs read it differently. */
+  /**
+   * True if the file is not an archive or only part of one. Otherwise it was altered, or made so that programs read
+   * it differently.
+   */
   readonly isIncomplete: boolean;
 
   constructor(message: string, isIncomplete = false) {
@@ -11,7 +14,7 @@ export class ArchiveError extends Error {
   }
 }
 
-/** Quotes a name from an archive, which may be anything. */
+/** Quotes a name from an archive, which may contain anything. */
 export function shown(name: string): string {
   return JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
 }

@@ -7,16 +7,16 @@ const LOCAL_BYTES = 30;
 const DESCRIPTOR = 0x08074b50;
 const DESCRIPTOR_BYTES = 16;
 const ZIP64_DESCRIPTOR_BYTES = 24;
-/** In the fields that both headers have: where CRC and sizes are, and the length of the name. */
+/** Position, in the fields that both headers share, of CRC, sizes and the length of the name. */
 const SUMS = { start: 10, length: 12 } as const;
 const NAME_LENGTH = { start: 22, length: 2 } as const;
 const NOTHING = "00".repeat(4);
 const FULL = "ff".repeat(4);
 
 /**
- * Checks that an archive has one reading: some programs believe the directory at its end, others the header before each
- * file, and others search for headers. Headers and data lie back to back from the first byte to the directory, in its order,
- * and say the same as it does.
+ * Checks that an archive can be read in only one way. Some programs use the directory at its end, others the header
+ * before each file, and others search for headers. So headers and data must be contiguous from the first byte to the
+ * directory, in the directory's order, and agree with it.
  *
  * @throws ArchiveError
  */
@@ -24,14 +24,14 @@ export async function checkLayout(archive: Blob, { records, start }: Directory):
   let at = 0;
   for (const record of records) {
     if (record.offset !== at) {
-      throw new ArchiveError(`there are bytes before ${shown(record.name)}, or another file shares its own`);
+      throw new ArchiveError(`there are bytes before ${shown(record.name)}, or it overlaps another file`);
     }
     at = await checkFile(archive, record);
   }
   if (at !== start) throw new ArchiveError("there are bytes between its files and its directory");
 }
 
-/** @returns where the file's last byte ends */
+/** @returns the offset after the file's last byte */
 async function checkFile(archive: Blob, record: DirectoryRecord): Promise<number> {
   const { name, offset, method, compressedSize, size, hasDescriptor, repeated, time } = record;
   const head = await Bytes.of(archive, offset, LOCAL_BYTES);
@@ -60,8 +60,8 @@ async function checkFile(archive: Blob, record: DirectoryRecord): Promise<number
 }
 
 /**
- * CRC and sizes behind the data, as whoever writes an archive as a stream has to put them. Only the compressed data itself
- * says where it ends, so it has to be deflated.
+ * Checks the CRC and sizes after the data, where a streaming writer has to put them. Only the compressed data itself
+ * shows where it ends, so it must be deflated.
  */
 async function checkDescriptor(
   archive: Blob,
@@ -97,5 +97,5 @@ function same(
 }
 
 function contradiction(name: string): ArchiveError {
-  return new ArchiveError(`what comes before or behind ${shown(name)} contradicts its directory`);
+  return new ArchiveError(`the records before or after ${shown(name)} contradict the directory`);
 }

@@ -1,13 +1,16 @@
 import { ArchiveError, shown } from "./error.ts";
 
-/** The smallest value that does not fit the 32-bit fields of a zip: the field then holds all ones, and a zip64 field the value. */
+/**
+ * The smallest value that does not fit a zip's 32-bit fields. Such a field contains all ones, and a zip64 field the
+ * value.
+ */
 export const ZIP64_FROM = 0xffffffff;
 export const ZIP64_FIELD = 0x0001;
 const TIME_FIELD = 0x5455;
-/** Flags and the modification time in UTC, in seconds. */
+/** One byte of flags and four of the modification time in UTC, in seconds. */
 const TIME_BYTES = 5;
 
-/** A part of the archive's bytes. Reads little-endian numbers, as zips hold them. */
+/** A part of the archive's bytes. Reads little-endian numbers, as zips use. */
 export class Bytes {
   readonly #view: DataView;
 
@@ -15,10 +18,10 @@ export class Bytes {
     this.#view = view;
   }
 
-  /** @throws ArchiveError if the archive does not have these bytes */
+  /** @throws ArchiveError if the archive is too short */
   static async of(archive: Blob, start: number, length: number): Promise<Bytes> {
     if (start < 0 || start + length > archive.size) {
-      throw new ArchiveError("a record reaches past the end of the archive");
+      throw new ArchiveError("a record extends past the end of the archive");
     }
     return new Bytes(new DataView(await archive.slice(start, start + length).arrayBuffer()));
   }
@@ -35,16 +38,16 @@ export class Bytes {
     return this.#view.getUint32(at, true);
   }
 
-  /** @throws ArchiveError for numbers that no file's size comes near */
+  /** @throws ArchiveError for a number far above any file's size */
   uint64(at: number): number {
     const value = Number(this.#view.getBigUint64(at, true));
-    if (!Number.isSafeInteger(value)) throw new ArchiveError("a record names an impossible size");
+    if (!Number.isSafeInteger(value)) throw new ArchiveError("a record states an impossible size");
     return value;
   }
 
-  /** @throws ArchiveError if there are fewer bytes */
+  /** @throws ArchiveError if there are too few bytes */
   part(start: number, length: number): Bytes {
-    if (start + length > this.length) throw new ArchiveError("a record is cut short");
+    if (start + length > this.length) throw new ArchiveError("a record is truncated");
     return new Bytes(new DataView(this.#view.buffer, this.#view.byteOffset + start, length));
   }
 
@@ -52,22 +55,22 @@ export class Bytes {
     return new Uint8Array(this.#view.buffer, this.#view.byteOffset, this.length).toHex();
   }
 
-  /** One character for each byte. */
+  /** One character per byte. */
   text(): string {
     return String.fromCharCode(...new Uint8Array(this.#view.buffer, this.#view.byteOffset, this.length));
   }
 }
 
 export interface ExtraFields {
-  /** Values of 64 bits for the 32-bit fields that are full. */
+  /** 64-bit values for the 32-bit fields that are full. */
   readonly zip64: Bytes | undefined;
-  /** The hex of the modification time in UTC. */
+  /** Hex of the modification time in UTC. */
   readonly time: string | undefined;
 }
 
 /**
- * The extra fields of a header. Only those are allowed that a gateway writes: others can name the file differently, or change
- * how other programs unpack it.
+ * The extra fields of a header. Only those that a gateway writes are permitted; others could rename the file or
+ * change how programs unpack it.
  *
  * @throws ArchiveError
  */

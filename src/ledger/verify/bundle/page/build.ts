@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /**
- * Runs while the program is built (a macro), and where the sources run as they are: when `page.ts` is first loaded. Makes one
- * script of `main.ts` and all that it imports, for browsers.
+ * Bundles `main.ts` and its imports into one script for browsers. Runs as a macro while the program is built. When
+ * run from source, it runs when `page.ts` is first loaded.
  *
- * @throws Error with what the bundler says
+ * @throws Error with the bundler's message
  */
 export function builtScript(): string {
   const entry = join(import.meta.dir, "main.ts");
@@ -25,15 +25,16 @@ export function builtScript(): string {
   return script;
 }
 
-/** Whose code is in the page besides ours. Licences of the same words are not repeated. */
+/** Licences of code inside the packages below. Licences with identical wording are not repeated. */
 const INNER =
   "csv-stringify holds the packages buffer (c) Feross Aboukhadijeh, MIT, and ieee754 (c) 2008 Fair Oaks Labs, Inc., BSD-3-Clause.";
 const PACKAGES = ["@noble/hashes", "@zip.js/zip.js", "csv-stringify", "typebox"];
 
 /**
- * Runs as `builtScript` does. The licences of what is in the script, which ask to be handed on with it.
+ * The licences of the packages in the script, which require being distributed with it. Runs at the same time as
+ * `builtScript`.
  *
- * @throws Error where a package has none
+ * @throws Error if a package has no licence
  */
 export function licences(): string {
   const texts = PACKAGES.map((name) => {

@@ -1,4 +1,7 @@
-/** What the page uses of a browser's DOM: the rest of the program has none, and so none of its types. */
+/**
+ * The parts of a browser's DOM that the page uses. The rest of the program has no DOM, so its types are not
+ * available.
+ */
 export interface PageElement {
   textContent: string | null;
   hidden: boolean;
@@ -21,14 +24,14 @@ declare const document: {
   createElement(name: string): PageElement;
 };
 
-/** @throws Error where the page has no such element */
+/** @throws Error if the page has no such element */
 export function element(id: string): PageElement {
   const found = document.getElementById(id);
   if (!found) throw new Error(`there is no ${id}`);
   return found;
 }
 
-/** Text alone goes in: nothing of what was checked is ever markup. */
+/** Accepts only text and elements, so nothing from a checked file is ever interpreted as markup. */
 export function make(name: string, className: string, ...content: (PageElement | string)[]): PageElement {
   const made = document.createElement(name);
   made.className = className;

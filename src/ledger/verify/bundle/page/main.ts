@@ -6,20 +6,17 @@ import { element, make, type PageElement } from "./dom.ts";
 import { browserTools, missingHere } from "./tools.ts";
 
 const WORDS: Readonly<Record<Verdict, readonly [title: string, text: string]>> = {
-  holds: [
-    "Holds",
-    "Nothing in this bundle contradicts anything else in it, and the signed checkpoint vouches for its entries.",
-  ],
+  holds: ["Holds", "The bundle is consistent, and the signed checkpoint vouches for its entries."],
   tampered: [
     "Tampered with",
-    "Something was changed, added or taken away after the bundle was made, or before.",
+    "Something was changed, added or removed, before or after the bundle was made.",
   ],
-  undecided: ["Cannot be decided", "Something is missing that it takes to say."],
+  undecided: ["Cannot be decided", "Something needed for a verdict is missing."],
 };
 
 let bundle: (Blob & { readonly name: string }) | null = null;
 
-/** What the auditor pasted. @throws NoteError naming the field */
+/** The keys and checkpoints that the auditor pasted. @throws NoteError naming the field */
 function pastedTrust(): Trust {
   const read = <T>(id: string, name: string, parse: (text: string) => T): T => {
     try {

@@ -2,13 +2,13 @@ import { sha256 } from "../../../tree-hash.ts";
 import { builtScript, licences } from "./build.ts" with { type: "macro" };
 import { PAGE_STYLE } from "./style.ts";
 
-// Inlined when the program is built. What ends a script in HTML does not stand in it as it is.
+// Inlined when the program is built. Sequences that would end a script in HTML are escaped.
 const SCRIPT: string = builtScript().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 
-/** Nor does what ends a comment. */
+/** Sequences that would end a comment are shortened. */
 const LICENCES: string = licences().replace(/-{2,}/g, "-");
 
-/** `verify.html`: checks a bundle in a browser, from a file, with no network. Nothing but its own script runs. */
+/** `verify.html`: checks a bundle in a browser, opened as a file, without a network. Only its own script runs. */
 export function verifyPage(): string {
   const policy = [
     "default-src 'none'",
@@ -29,12 +29,12 @@ export function verifyPage(): string {
 </head>
 <body>
 <h1>Check a bundle of evidence</h1>
-<p>This page checks an Article 14 bundle that a Gatehouse made: that no entry in it was changed, added, moved or taken away since it was recorded, and who signed it. It works on this computer alone, and sends nothing anywhere.</p>
-<p class="warning"><b>A page that came with a bundle is as honest as whoever gave it to you.</b> The independent way is the program itself, got from elsewhere: <code>gatehouse ledger verify --bundle FILE</code>.</p>
+<p>This page checks an Article 14 bundle made by a Gatehouse: that no entry in it was changed, added, moved or removed since it was recorded, and who signed it. It works only on this computer and sends nothing anywhere.</p>
+<p class="warning"><b>A page that came with a bundle is only as trustworthy as whoever gave it to you.</b> For an independent check, use the program itself, obtained from elsewhere: <code>gatehouse ledger verify --bundle FILE</code>.</p>
 <div id="form" hidden>
-<label class="drop" id="drop">Drop the bundle here, or choose it: the whole zip file. <b id="chosen"></b>
+<label class="drop" id="drop">Drop the bundle here, or choose it (the whole zip file). <b id="chosen"></b>
 <input type="file" id="file" accept=".zip,application/zip"></label>
-<details><summary>What you know from elsewhere: the key, a checkpoint that was kept</summary>
+<details><summary>What you have from elsewhere: the key, a checkpoint that was kept</summary>
 <label for="key">Verifier key (as <code>gatehouse ledger key</code> prints it)</label>
 <textarea id="key" spellcheck="false" autocomplete="off"></textarea>
 <label for="checkpoint">Checkpoints (signed notes, one after another)</label>
@@ -45,7 +45,7 @@ export function verifyPage(): string {
 <div id="result" class="result" role="status" aria-live="polite" hidden></div>
 <noscript><p class="warning">This browser runs no scripts: nothing is checked here.</p></noscript>
 <!--
-In the script below is code of others, under these licences:
+The script below includes third-party code under these licences:
 
 ${LICENCES}
 -->
