@@ -1,8 +1,9 @@
 /** Whoever can write the database's file, and has no key, can give nobody rights: rows that carry authority are sealed. */
-import type { Database } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createSecret, hashSecret } from "../../../src/access/secret.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
+import { databasePath } from "../../../src/store/directory.ts";
 import { ledger } from "../../tasks/support.ts";
 import { openScene, putBack, rowOf, type Scene } from "./support.ts";
 
@@ -193,6 +194,28 @@ test("a workspace whose stop somebody took back in the file stays stopped, until
   await scene.gateway.call("POST", "/v1/workspace/resume");
   await scene.restart();
   expect((await task()).status).toBe(202);
+});
+
+test("limits that are changed in the file while the server runs are not adopted by a change of something else", async () => {
+  using file = new Database(databasePath(scene.gateway.dataDir));
+  file.exec(
+    "UPDATE workspaces SET requests_per_minute = 999999, concurrent_tasks = 9999, enforcement = 'soft'",
+  );
+  const body = { limits: { enforcement: "enforced" }, budget: { credits_per_month: 5 } };
+  expect((await scene.gateway.call("PATCH", "/v1/workspace", { body })).status).toBe(200);
+  await scene.restart();
+  expect((await scene.gateway.call("GET", "/v1/workspace")).body).toMatchObject({
+    limits: { requests_per_minute: 600, concurrent_tasks: 60, enforcement: "enforced" },
+    budget: { credits_per_month: 5 },
+  });
+});
+
+test("a token whose agent's row is deleted lets nobody in", async () => {
+  await scene.gateway.agent("clerk");
+  const { secret } = await issue({ agent: "clerk", scopes: ["agents:read"] });
+  expect(await status(secret)).toBe(200);
+  await scene.restart((file) => file.exec("DELETE FROM agents"));
+  expect(await status(secret)).toBe(401);
 });
 
 test("a schedule that somebody made up, or changed, makes no task, and is named", async () => {
