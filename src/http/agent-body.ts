@@ -78,7 +78,7 @@ export const AgentChange = Type.Object(
   { additionalProperties: false },
 );
 
-/** What an agent has that its creator does not name. */
+/** Values for fields that the request creating an agent leaves out. */
 export const AGENT_DEFAULTS = {
   description: null,
   instructions: null,
@@ -90,7 +90,10 @@ export const AGENT_DEFAULTS = {
   creditsPerDay: null,
 };
 
-/** The fields that a body names. `before`: the policy that a partial one changes. @throws Problem 422 `validation_failed` */
+/**
+ * The fields present in a body. `before` is the policy that a partial policy updates.
+ * @throws Problem 422 `validation_failed`
+ */
 export function agentFields(body: Static<typeof AgentChange>, before = OPEN_POLICY): Partial<AgentFields> {
   return {
     ...(body.owner === undefined ? {} : { owner: body.owner }),
@@ -112,7 +115,7 @@ export function memoryScopePaths(scope: string | string[]): string[] {
   return typeof scope === "string" ? [scope] : [...new Set(scope)];
 }
 
-/** Only what is named changes: a policy given new tiers keeps the models that it denies. */
+/** Changes only the parts given: a policy given new tiers keeps its denied models. */
 function policyOf(given: Static<typeof Fields.tier_policy>, before: TierPolicy): TierPolicy {
   refuseTwice("/tier_policy/tiers", given.tiers);
   const { allow, deny } = given.models ?? {};
@@ -125,7 +128,7 @@ function policyOf(given: Static<typeof Fields.tier_policy>, before: TierPolicy):
   };
 }
 
-/** @throws Problem 422 for a pattern that would be taken for something else than its author means */
+/** @throws Problem 422 for a pattern that would not mean what its author intends */
 function globs(path: string, patterns: string[]): string[] {
   const place = patterns.findIndex((pattern) => !isGlob(pattern));
   if (place !== -1) throw invalidField(`${path}/${place}`, GLOB_HINT);

@@ -2,7 +2,9 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { toCredits } from "../base/credits.ts";
 import type { TaskWatch } from "../tasks/parts.ts";
 
-/** What the gate has done, in Prometheus's text format. Labels take few values, so that the series stay few. */
+/**
+ * The program's metrics in Prometheus's text format. Labels have few values, which keeps the number of series small.
+ */
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
@@ -14,7 +16,7 @@ export function createMetrics() {
   });
   return {
     registry,
-    /** One series each, looked up once: every call counts itself. */
+    /** One series each, looked up once because every call is counted. */
     answered: {
       "2xx": requests.labels("2xx"),
       "4xx": requests.labels("4xx"),
@@ -133,7 +135,7 @@ export function createMetrics() {
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** What running tasks tells the metrics. */
+/** Passes measurements of running tasks to the metrics. */
 export function watchTasks(metrics: Metrics): Pick<TaskWatch, "modelCall" | "toolCall" | "finished"> {
   return {
     modelCall(model, status, durationMs, micros) {

@@ -4,8 +4,8 @@ import type { Token } from "../access/tokens.ts";
 import { Problem } from "../base/errors.ts";
 
 /**
- * Nobody issues, rotates or revokes more than they hold.
- * @throws Problem 403 `scope_missing` that names the first scope which the caller lacks
+ * Nobody may issue, rotate or revoke a token with more scopes than they hold.
+ * @throws Problem 403 `scope_missing` that names the first scope the caller lacks
  */
 export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: readonly string[]): void {
   const missing = firstNotHeld(held, scopes);
@@ -15,8 +15,8 @@ export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: re
 }
 
 /**
- * Who holds a token that a caller issues. Without `admin` it stays the caller's person: a token of nobody's would sign decisions with
- * whatever name it was given.
+ * The person and role of a token that a caller issues. Without `admin`, these stay the caller's own: a token without
+ * a person would sign decisions with whatever name it was given.
  */
 export function holderOf(
   caller: Pick<Caller, "scopes" | "person" | "role">,
@@ -27,7 +27,8 @@ export function holderOf(
 }
 
 /**
- * Nobody gets hold of a token for another person, or in another capacity, without `admin`: its decisions would count as theirs.
+ * Without `admin`, nobody may get a token for another person or another role, because its decisions would count as
+ * theirs.
  * @throws Problem 403 `scope_missing`
  */
 export function requireOwnPerson(
@@ -41,9 +42,9 @@ export function requireOwnPerson(
 }
 
 /**
- * Checks that a caller may rotate a token, and so get its secret: the caller must hold its scopes and be the person that it names.
- * Decisions by a token without a person count under the token's name, so if it may decide on approvals, only the token itself, its
- * issuer or an admin may rotate it.
+ * Checks that a caller may rotate a token, which reveals its new secret. The caller must hold the token's scopes and
+ * be the person that it names. Decisions by a token without a person count under the token's name. So if such a token
+ * may decide on approvals, only the token itself, its issuer or an admin may rotate it.
  * @throws Problem 403 `scope_missing`
  */
 export function requireRotatable(

@@ -17,7 +17,7 @@ const Reason = Type.String({
   maxLength: 10_000,
   description: "Why; the model is told of a denial.",
 });
-/** What a list may be asked for, and which approvals that means. */
+/** The statuses selected by each value of the list's filter. */
 const LISTED = {
   pending: ["pending"],
   approved: ["approved"],
@@ -91,7 +91,7 @@ export interface ApprovalRouteParts {
   readonly clock: Clock;
 }
 
-/** What people decide: on calls that wait for them, and on what tasks came to. */
+/** Decisions by people: on calls that wait for approval, and on the results of tasks. */
 export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRouteParts) {
   const list = endpoint(
     door,
@@ -198,7 +198,7 @@ export function approvalRoutes(door: Door, { desk, tasks, clock }: ApprovalRoute
     .post("/v1/tasks/:id/override", override.handle, override.hook);
 }
 
-/** A call that waits, or has waited, for people (contract, section 3), and what they said. */
+/** A call that waits or waited for people (contract, section 3), with their decisions. */
 export function viewApproval(approval: ProvenApproval) {
   const { status, approvedBy, decision } = approval;
   return {
@@ -215,7 +215,7 @@ export function viewApproval(approval: ProvenApproval) {
     required: approval.required,
     approved_by: approvedBy.map(({ person, at }) => ({ person, decided_at: at })),
     decided_at: decision?.at ?? null,
-    // Nobody did, where the time was up.
+    // An expired approval was decided by nobody.
     decided_by: status === "expired" ? null : (decision?.person ?? null),
     decision_seq: approval.decisionSeq,
     reason: approval.reason,

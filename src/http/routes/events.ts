@@ -19,7 +19,7 @@ export interface FeedRouteParts {
   readonly clock: Clock;
 }
 
-/** The type of each event's data is in `FeedEvents`. */
+/** `FeedEvents` has the type of each event's data. */
 const EVENTS = [
   "Server-sent events, each with an `id` that counts within the connection. The first is `feed.open`: read your lists after",
   "it, and lay each event over them. There is no replay: whoever connects again reads the lists again, and so does whoever",
@@ -31,7 +31,10 @@ const EVENTS = [
   "its token or session.",
 ].join(" ");
 
-/** What changes in the workspace, for who shows it: each read is an entry of the ledger, so that nobody should have to poll. */
+/**
+ * Changes in the workspace, for programs that display them. Every read is a ledger entry, so clients should not have
+ * to poll.
+ */
 export function feedRoutes(door: Door, parts: FeedRouteParts) {
   const { feed, streams, clock, callers } = parts;
 

@@ -35,8 +35,8 @@ const ConsistencyQuery = Type.Object(
 const tag = "Ledger";
 
 /**
- * What can be proven of the ledger to anybody who has its key and keeps checkpoints of it. A token that acts as an agent is given
- * heads, keys and proofs between heads, which are hashes and sizes, and the proofs of its own agent's entries.
+ * Proofs about the ledger for anyone who has its key and keeps checkpoints. A token acting as an agent gets heads,
+ * keys and consistency proofs, which contain only hashes and sizes, and inclusion proofs for its own agent's entries.
  */
 export function ledgerProofRoutes(
   door: Door,
@@ -149,7 +149,9 @@ export function ledgerProofRoutes(
     .get("/:seq/proof", inclusion.handle, inclusion.hook);
 }
 
-/** For the node's operator alone, on the machine itself: all workspaces share the key. Not in the document. */
+/**
+ * Only for the node's operator on the machine itself, because all workspaces share the key. Not in the API document.
+ */
 export function ledgerKeyRoutes(door: Door, parts: RotationParts) {
   const rotate = endpoint(
     door,
@@ -174,7 +176,7 @@ export function ledgerKeyRoutes(door: Door, parts: RotationParts) {
   });
 }
 
-/** JSON unless plain text is asked for by name, and nothing else of ours is. */
+/** JSON unless the client names plain text and no other type that this route offers. */
 function wantsText(request: Request): boolean {
   const accept = request.headers.get("accept") ?? "";
   return /text\/plain/i.test(accept) && !/application\/json/i.test(accept);

@@ -135,7 +135,7 @@ export function ledgerRoutes(door: Door, parts: LedgerRouteParts) {
     .get("/:seq", read.handle, read.hook);
 }
 
-/** Null for a task that the workspace does not have, or that is another agent's than the one the caller acts as. */
+/** Null if the workspace has no such task, or the task belongs to an agent other than the one the caller acts as. */
 async function namedTask(db: Db, { workspaceId, agent }: Caller, id: string): Promise<NamedTask | null> {
   const task = await findTask(db, workspaceId, id);
   return task && (!agent || agent.id === task.agentId)
@@ -143,7 +143,7 @@ async function namedTask(db: Db, { workspaceId, agent }: Caller, id: string): Pr
     : null;
 }
 
-/** Whether a caller that is limited to its own entries may see any entry of those that it asked for. */
+/** Whether a caller limited to its own entries may see any of the requested entries. */
 function overlaps(
   own: OwnEntries,
   { agent, to }: { readonly agent: string | undefined; readonly to: string | undefined },
@@ -151,12 +151,12 @@ function overlaps(
   return (agent === undefined || agent === own.agent) && (to === undefined || to > own.since);
 }
 
-/** Of two RFC 3339 times in UTC with milliseconds. */
+/** The later of two RFC 3339 times in UTC with milliseconds. */
 function later(time: string, other: string | undefined): string {
   return other === undefined || other < time ? time : other;
 }
 
-/** All conditions hold where several are given. */
+/** If several conditions are given, all must hold. */
 function timeRange(date: string | undefined, from: string | undefined, to: string | undefined) {
   let start = from === undefined ? undefined : instant("/from", from);
   let end = to === undefined ? undefined : instant("/to", to);

@@ -8,7 +8,7 @@ export interface PayloadRouteParts {
   readonly eraser: PayloadEraser;
 }
 
-/** Prompts, outputs and arguments, which stand apart from the entries that prove them. */
+/** Prompts, outputs and arguments, which are stored apart from the entries that prove them. */
 export function payloadRoutes(door: Door, { eraser }: PayloadRouteParts) {
   const erase = endpoint(
     door,
@@ -24,7 +24,7 @@ export function payloadRoutes(door: Door, { eraser }: PayloadRouteParts) {
     },
     async ({ call, params: { seq = "" } }) => {
       const { agent } = call.caller;
-      // Its own agent's doings are the first that somebody might want to be gone.
+      // A token acting as an agent could otherwise erase the traces of what that agent did.
       if (agent) {
         throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may erase no payloads.`);
       }

@@ -64,7 +64,7 @@ const ScheduleChange = Type.Object(
 );
 const tag = "Schedules";
 
-/** Tasks at certain times. */
+/** Tasks that run at set times. */
 export function scheduleRoutes(door: Door, { schedules }: { readonly schedules: Schedules }) {
   const create = endpoint(
     door,

@@ -29,7 +29,7 @@ export interface SessionRouteParts {
 
 const Nothing = Type.Object({}, { additionalProperties: false });
 
-/** Signing in and out, for browsers: what stands behind the cookie that the console's calls are authenticated by. */
+/** Signing browsers in and out: manages the cookie that authenticates the console's calls. */
 export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces, clock }: SessionRouteParts) {
   const { publicUrl, operatorSecret } = door;
   const statusOf = ({ workspaceId }: Caller) => workspaces.get(workspaceId).status;
@@ -43,7 +43,8 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       summary: "Sign a browser in with a token, or with a link that is good once; sets a cookie",
       tag,
       signsIn: true,
-      // Whoever is kept out by the limit could neither see what has used it up nor do anything about it. Nobody guesses 256 bits.
+      // A user kept out by the limit could not see what used it up, nor do anything about it. Guessing 256 bits is
+      // hopeless.
       urgent: true,
       body: Nothing,
       bodyOptional: true,
@@ -55,13 +56,13 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       if (tokenId === null)
         throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
       const asked = { request, publicUrl };
-      // Before a link is used up for a session that no browser would keep.
+      // Checked before a link is used up for a session whose cookie the browser would drop.
       if (dropsSecureCookies(asked)) throw insecureOrigin(publicUrl);
       const credential = readSignIn(asked, operatorSecret);
       let link: UsedLink | undefined;
       if (credential.kind === "link") {
         link = links.use(credential.secret);
-        // Somebody was faster.
+        // Another request has used the link first.
         if (!link) throw unauthenticated("invalid_token", "The link was used already.");
       } else if (credential.kind !== "bearer") {
         throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
@@ -85,7 +86,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
         return made;
       });
       const { id, secret, expiresAt } = await opening.catch((error: unknown) => {
-        // Nobody was signed in by it.
+        // Nobody was signed in, so the link stays usable.
         link?.giveBack();
         throw error;
       });
@@ -105,7 +106,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       scope: null,
       summary: "Read who is asking, and what they may do",
       tag,
-      // The console asks this first, whatever has used up the limit.
+      // The console's first request, which must work even if the limit is used up.
       urgent: true,
       status: 200,
     },
@@ -129,7 +130,10 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     },
   );
 
-  /** Whatever it is answered, who has asked is done with the cookie: but for another origin's page, which signs nobody out. */
+  /**
+   * Removes the cookie whatever the response, because the user is done with it. A page of another origin cannot sign
+   * anyone out.
+   */
   const signOut: Endpoint["handle"] = async (context) => {
     const answer = await remove.handle(context);
     const asked = { request: context.request, publicUrl };
@@ -138,7 +142,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     return answer;
   };
 
-  /** It holds at once, and where the store cannot be written: who signs out need not wait for a disk. */
+  /** Takes effect immediately, even if the store cannot be written: signing out must not wait for a disk. */
   async function endAtOnce(call: Call, id: string, detail: Readonly<Record<string, string>>): Promise<void> {
     const { workspaceId } = call.caller;
     call.about({ detail });
@@ -147,7 +151,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       decision,
       halt: sessions.halt(id),
       write: (tx) => sessions.end(tx, workspaceId, id),
-      // Streams are told by `sessions.changed`.
+      // `sessions.changed` notifies the streams.
       endWork: async () => {},
     });
   }
@@ -183,7 +187,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     async ({ call, params: { id = "" } }) => {
       const { workspaceId, agent } = call.caller;
       const session = await sessions.get(workspaceId, id);
-      // As for revoking its token: a token that acts as an agent manages that agent's alone.
+      // As for revoking a token: a token acting as an agent manages only that agent's sessions.
       if (agent && session.agent !== agent.name) {
         throw new Problem(
           "agent_forbidden",
@@ -213,7 +217,10 @@ function insecureOrigin(publicUrl: string | null): Problem {
   );
 }
 
-/** Who makes a call. `token` is null for the operator on the command line, `session` for whoever sends a token's secret. */
+/**
+ * Who makes a call. `token` is null for the operator on the command line, and `session` if the caller sends a token's
+ * secret.
+ */
 export function viewSignedIn(caller: Caller, status: WorkspaceStatus) {
   const token = tokenIdOf(caller);
   const { session } = caller;
@@ -230,7 +237,7 @@ export function viewSignedIn(caller: Caller, status: WorkspaceStatus) {
   };
 }
 
-/** A browser that is signed in. `current`: it makes this very call. */
+/** A signed-in browser. `current`: it makes this call. */
 export function viewSession(session: Session, current: string | undefined) {
   return {
     id: session.id,

@@ -21,7 +21,7 @@ export const TaskCreate = Type.Object(
     tier: Type.Optional(
       Type.Integer({
         minimum: 1,
-        // The ledger holds integers alone, and writes a greater number as 1e+21.
+        // The ledger accepts only integers, and would write a greater number as 1e+21.
         maximum: Number.MAX_SAFE_INTEGER,
         description: "Default: the lowest that the agent's policy allows.",
       }),
@@ -33,7 +33,7 @@ export const TaskCreate = Type.Object(
       }),
     ),
     metadata: Type.Optional(
-      // A record takes the pattern of its keys alone, and lets through what does not match it.
+      // A typebox record uses only the pattern of its keys, and accepts keys that do not match it.
       Type.Record(Type.String({ pattern: METADATA_KEY }), Type.String({ maxLength: 512 }), {
         additionalProperties: false,
         maxProperties: 16,
@@ -58,7 +58,7 @@ export interface TaskRouteParts {
   readonly clock: Clock;
   /** Shared by all streams that the gateway opens. */
   readonly streams: OpenStreams;
-  /** Ends those whose token or session is no longer good. */
+  /** Ends streams whose token or session is no longer valid. */
   readonly callers: OpenCallers;
 }
 
@@ -85,7 +85,7 @@ export function taskRoutes(door: Door, { tasks, clock, streams, callers }: TaskR
     async ({ call, body, query, request }) => {
       refuseTwice("/tools", body.tools);
       const key = idempotencyKey(request.headers);
-      // Before anything is dispatched: a stream that is refused has started no task.
+      // Taken before anything is dispatched, so a refused stream has not started a task.
       const place = query.stream === true ? streams.take(call.caller.workspaceId) : null;
       const { id, replayed } = await tasks.dispatch(call, body, key).catch((error: unknown) => {
         place?.release();

@@ -39,7 +39,7 @@ export const TokenCreate = Type.Object(
   },
   { additionalProperties: false },
 );
-/** Beyond this a time could not be written any more (RFC 3339 ends with the year 9999). */
+/** A later time could not be written: RFC 3339 ends with the year 9999. */
 const LONGEST_MS = 36_500 * 86_400_000;
 export const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
 
@@ -168,10 +168,13 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     },
   );
 
-  /** A token that acts as an agent manages only that agent's tokens. @throws Problem 403 `agent_forbidden`, 404 `not_found` */
+  /**
+   * A token acting as an agent manages only that agent's tokens.
+   * @throws Problem 403 `agent_forbidden`, 404 `not_found`
+   */
   async function manageable(caller: Caller, id: string): Promise<Token> {
     const token = await tokens.get(caller.workspaceId, id);
-    // Not by its name: an earlier agent may have had the same.
+    // Not by name: an earlier agent may have had the same.
     if (caller.agent && token.agentId !== caller.agent.id) {
       throw new Problem(
         "agent_forbidden",
@@ -188,14 +191,14 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     .post("/:id/rotate", rotate.handle, rotate.hook);
 }
 
-/** When the token that makes a call ends; infinite for one that does not expire, and for the operator. */
+/** When the token that makes a call expires; infinite if it does not, and for the operator. */
 async function endOfCaller(sql: Sql, caller: Caller): Promise<number> {
   const id = tokenIdOf(caller);
   if (id === null) return Number.POSITIVE_INFINITY;
   return (await tokenEnd(sql, caller.workspaceId, id)) ?? 0;
 }
 
-/** Who can do what by a token from now on, and until when: whoever asks who could oversee an agent finds it here. */
+/** The detail of a token's issue: who can do what with it, and until when. Shows later who could oversee an agent. */
 function issueOf({ id, name, person, role, scopes, expiresAt }: Token): Detail {
   return {
     token: id,
@@ -232,7 +235,7 @@ export function viewToken(token: Token) {
     name: token.name,
     agent: token.agent,
     scopes: token.scopes,
-    // The contract's fields, and this one where it says something.
+    // Beyond the contract's fields, included only if it is not the default.
     ...(token.toolsMode === "all" ? {} : { tools_mode: token.toolsMode }),
     person: token.person,
     role: token.role,

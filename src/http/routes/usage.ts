@@ -14,7 +14,7 @@ import { type Door, endpoint } from "../endpoint.ts";
 import { instant } from "../time.ts";
 
 const DAY_MS = 86_400_000;
-/** Slots of one answer. */
+/** Maximum number of slots in a response. */
 const SLOT_LIMIT = 1_000;
 const BREAKDOWNS = ["agent", "model", "tool", "none"] as const;
 
@@ -81,7 +81,10 @@ export function usageRoutes(door: Door, { db, clock }: UsageRouteParts) {
   return new Elysia({ prefix: "/v1/usage" }).get("", read.handle, read.hook);
 }
 
-/** Whole slots that hold the time asked for. @throws Problem 422 that names the field */
+/**
+ * The whole slots that cover the requested time.
+ * @throws Problem 422 that names the field
+ */
 function rangeOf(
   givenFrom: string | undefined,
   givenTo: string | undefined,
@@ -107,8 +110,8 @@ function rangeOf(
 }
 
 /**
- * Ids of the agents that are asked for and may be seen; null: everybody. A name that was freed and taken again stands for all
- * that have had it, but to a token that acts as one of them.
+ * The ids of the requested agents that the caller may see; null for everyone. A reused name stands for all agents
+ * that had it, except for a token acting as one of them.
  * @throws Problem 403 `agent_forbidden`, 404 `agent_not_found`
  */
 async function agentIdsOf(
@@ -151,7 +154,7 @@ export function viewUsage({ starts, slots, total, ...found }: UsageReport, asked
     step,
     step_seconds: USAGE_STEPS[step].width / 1_000,
     agent,
-    /** When each slot begins. */
+    /** The start of each slot. */
     slots: starts.map((start) => timestamp(start)),
     tasks: {
       succeeded: each.map(({ tasks }) => tasks.succeeded),
@@ -216,7 +219,7 @@ function viewFacts({ outcomes, credits, inputTokens, outputTokens }: UsageFacts)
   };
 }
 
-/** Those that cost most, greatest first, and all others together. */
+/** The costliest items, highest first, and the total of all others. */
 function viewBreakdown({ top, other }: Breakdown) {
   const series = (micros: readonly number[]) => ({
     credits: toCredits(micros.reduce((all, each) => all + each, 0)),
@@ -228,7 +231,7 @@ function viewBreakdown({ top, other }: Breakdown) {
   };
 }
 
-/** Milliseconds; null where nothing was measured. */
+/** Milliseconds; null if nothing was measured. */
 function percentilesOf({ latency }: UsageFacts, kind: UsageKind) {
   const at = (percent: number) => {
     const ms = percentile(latency[kind], percent);

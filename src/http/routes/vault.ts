@@ -46,7 +46,7 @@ const SCOPE = new RegExp(MEMORY_SCOPE);
 const ScopesQuery = Type.Object(
   {
     limit: PAGE.limit,
-    // A path is longer than other lists' keys can be: 1,366 characters in base64.
+    // A path is longer than the keys of other lists: 1,366 characters in base64.
     cursor: Type.Optional(Type.String({ ...PAGE.cursor, maxLength: 2 * MEMORY_SCOPE_LENGTH })),
     agent: AsAgent,
   },
@@ -222,7 +222,7 @@ export function vaultRoutes(door: Door, { vault, agents, clock, quoted }: VaultR
       if (isId("doc", id)) call.about({ detail: { document: id } });
       const { workspaceId, actor, scopes } = call.caller;
       if (query.payloads === true && !hasScope(scopes, "settings:write")) {
-        // As for erasing any other payload: quotes may be in the tasks of agents that the caller knows nothing of.
+        // As for erasing any other payload: tasks of agents unknown to the caller may contain quotes.
         throw new Problem(
           "scope_missing",
           "?payloads=true needs a token with the scope settings:write as well.",
@@ -275,7 +275,7 @@ function halfLife(text: string): number {
   return ms;
 }
 
-/** What a search answers (contract, section 5). */
+/** The response to a search (contract, section 5). */
 export function viewAnswer({ passages, mode, corrected }: SearchAnswer, took: number, explain: boolean) {
   return {
     results: passages.map(viewPassage),
