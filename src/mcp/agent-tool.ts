@@ -4,14 +4,14 @@ import { validator } from "../base/schema.ts";
 import { plainSchema } from "./arguments.ts";
 import type { ToolView } from "./tool-view.ts";
 
-/** Stands where a connector's name stands; no connector can be named so. */
+/** Takes the place of the connector's name. No connector can have this name. */
 export const AGENTS = "agents";
 
 export function agentToolName(agent: string): string {
   return `${AGENTS}.${agent}`;
 }
 
-/** The agent behind a dotted name, or undefined for a connector's tool. */
+/** The agent that a dotted name stands for, or undefined for a connector's tool. */
 export function agentOf(name: string): string | undefined {
   return name.startsWith(`${AGENTS}.`) ? name.slice(AGENTS.length + 1) : undefined;
 }
@@ -40,7 +40,7 @@ const OUTPUT_SCHEMA = JSON.stringify({
   required: ["task", "status", "output", "credits_consumed"],
 });
 
-/** An agent, as a tool that gives it a task and waits for its end. */
+/** An agent as a tool, which gives it a task and waits for the result. */
 export function agentTool(shown: string, agent: Agent): ToolView {
   const about = agent.description === null ? "" : ` ${agent.description}`;
   return {
