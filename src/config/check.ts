@@ -2,10 +2,10 @@ import { type ConfigSources, tryLoadConfig } from "./load.ts";
 import { type ConfigProblem, problemLine } from "./problems.ts";
 import { TABLE } from "./table.ts";
 
-/** What `config check` answers. Holds no secret. */
+/** The result of `config check`. Contains no secrets. */
 export interface CheckResult {
   readonly ok: boolean;
-  /** One line for each problem; when all is well, one that says what was checked. */
+  /** One line per problem. If there is none, one line that says what was checked. */
   readonly messages: readonly string[];
   readonly problems: readonly ConfigProblem[];
 }

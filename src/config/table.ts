@@ -15,13 +15,13 @@ import {
 import { type Setting, setting } from "./setting.ts";
 
 const path = text("a path");
-// What HTTP cannot carry is refused here: where it is refused later, the error quotes it.
+// Characters that HTTP cannot transmit are rejected here, because a later error would quote the key.
 const apiKey = text("a key of printable ASCII characters without spaces", "^[!-~]*$");
 const headerValue = text("printable ASCII characters", "^[ -~]+$");
 
 /**
- * Every setting there is. Parsing, errors, `config show`, redaction and the reference all follow from these rows; a new
- * setting is a new row here and a field in `config.ts`.
+ * All settings. Parsing, errors, `config show`, redaction and the reference are derived from these rows. A new
+ * setting needs a new row here and a field in `config.ts`.
  */
 export const TABLE = {
   data: setting("data", path, {
@@ -225,7 +225,7 @@ export const TABLE = {
 /** The rows in the order of the reference. */
 export const SETTINGS: readonly Setting[] = Object.values(TABLE);
 
-/** `GATEHOUSE_` variables that are no settings: other commands read them. */
+/** `GATEHOUSE_` variables that are not settings: other commands read them. */
 export const OTHER_VARIABLES: ReadonlyMap<string, string> = new Map([
   ["GATEHOUSE_TOKEN", "The token that `gatehouse mcp` acts with."],
   ["GATEHOUSE_URL", "The server that `gatehouse mcp` speaks to, in place of the data directory's."],

@@ -9,13 +9,16 @@ import {
   type YAMLError,
 } from "yaml";
 
-/** A configuration file without YAML's own notions. `line` is where the key of the value stands, from 1. */
+/** A configuration file, independent of YAML. `line` is the line of the value's key, starting at 1. */
 export type Tree =
   | { readonly form: "map"; readonly line: number; readonly entries: ReadonlyMap<string, Tree> }
   | { readonly form: "list"; readonly line: number; readonly items: readonly Tree[] }
   | { readonly form: "scalar"; readonly line: number; readonly value: string | number | boolean | null };
 
-/** Why a file cannot be read as YAML. Says nothing of its content beside a key's name: it may hold secrets. */
+/**
+ * Why a file cannot be parsed as YAML. Reveals nothing of its content except a key's name, because it may contain
+ * secrets.
+ */
 export interface SyntaxProblem {
   readonly line: number;
   readonly column: number;
@@ -26,7 +29,7 @@ const MAX_NODES = 100_000;
 const MAX_DEPTH = 16;
 const MAX_ALIASES = 100;
 
-/** Own words: the library's messages quote the source. */
+/** Own messages, because the library's quote the source. */
 const MESSAGES: Partial<Record<YAMLError["code"], string>> = {
   BAD_ALIAS: "an alias has no name",
   BAD_DQ_ESCAPE: "a backslash in double quotes starts no known escape; use single quotes or double it",
@@ -43,10 +46,11 @@ const MESSAGES: Partial<Record<YAMLError["code"], string>> = {
     "something stands here that does not belong; put a value with special characters in quotes",
 };
 
-/** Reads YAML 1.2, one document with a mapping at the top. An empty file is an empty mapping. */
+/** Parses YAML 1.2: one document with a mapping at the top. An empty file is an empty mapping. */
 export function parseTree(text: string): Tree | readonly SyntaxProblem[] {
   const lines = new LineCounter();
-  // uniqueKeys compares every pair, which takes minutes for a file of one MiB: the builder below finds them by hash.
+  // uniqueKeys compares all pairs, which takes minutes for a file of 1 MiB. The builder below finds duplicates by
+  // hash.
   const options = { uniqueKeys: false, prettyErrors: false, lineCounter: lines, logLevel: "error" } as const;
   const document = parseDocument(text, options);
   const refused = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
@@ -83,7 +87,10 @@ class Refused extends Error {
   }
 }
 
-/** Turns YAML's nodes into a tree. Counts what aliases repeat, so that no small file grows large. */
+/**
+ * Converts YAML's nodes to a tree. Counts the content repeated by aliases, so that a small file cannot expand without
+ * limit.
+ */
 class Builder {
   readonly #document: Document.Parsed;
   readonly #lines: LineCounter;
@@ -95,7 +102,7 @@ class Builder {
     this.#lines = lines;
   }
 
-  /** @param line Where the key stands, for values that begin on a later line than it. */
+  /** @param line the line of the key, for values that begin on a later line */
   build(node: unknown, line: number, depth: number): Tree {
     const offset = offsetOf(node);
     if (++this.#nodes > MAX_NODES) throw new Refused(offset, `the file holds more than ${MAX_NODES} values`);
