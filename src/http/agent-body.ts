@@ -20,9 +20,13 @@ const Globs = Type.Array(
   { maxItems: 200 },
 );
 const Fields = {
-  owner: Type.String({ minLength: 1, maxLength: 200, description: "Who answers for this agent." }),
+  owner: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "The person or team responsible for this agent.",
+  }),
   memory_scope: Type.Union([MemoryScope, Type.Array(MemoryScope, { minItems: 1, maxItems: 32 })], {
-    description: "Which documents it may search: these paths and what is below them.",
+    description: "The documents it may search: these paths and everything below them.",
   }),
   description: Type.Union([Type.String({ maxLength: 2_000 }), Type.Null()]),
   instructions: Type.Union([Type.String({ maxLength: 100_000 }), Type.Null()], {
@@ -50,7 +54,7 @@ const Fields = {
   approvals_required: Type.Integer({
     minimum: 1,
     maximum: 2,
-    description: "How many different people have to approve such a call. Default 1.",
+    description: "The number of different people who must approve such a call. Default 1.",
   }),
   max_steps: Type.Integer({ minimum: 1, maximum: 1_000, description: `Default ${MAX_STEPS}.` }),
   budget: Type.Object(

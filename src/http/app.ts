@@ -139,13 +139,17 @@ function failure(
   if (code === "NOT_FOUND") {
     const allow = allowedMethods(routes(), pathOf(request.url));
     if (allow.length === 0) return notFound(requestId);
-    const problem = new Problem("method_not_allowed", `${request.method} is not for this path.`, {
+    const problem = new Problem("method_not_allowed", `This path does not support ${request.method}.`, {
       headers: { Allow: allow.join(", ") },
     });
     return problemResponse(problem, headers, requestId);
   }
   if (code === "PARSE" || code === "VALIDATION" || code === "INVALID_COOKIE_SIGNATURE") {
-    return problemResponse(new Problem("invalid_json", "The request cannot be read."), headers, requestId);
+    return problemResponse(
+      new Problem("invalid_json", "The request could not be parsed."),
+      headers,
+      requestId,
+    );
   }
   log.error("a request failed outside the gate", { request_id: requestId, error });
   return problemResponse(

@@ -23,7 +23,7 @@ export async function readBytes(request: Request, limit: number, body: OpenBody)
     return request.body ? await collect(request.body, limit, body) : new Uint8Array();
   } catch (error) {
     if (error instanceof Problem || !request.signal.aborted) throw error;
-    throw new Problem("client_closed", "The client closed the connection before its body had come.");
+    throw new Problem("client_closed", "The client closed the connection before it had sent the whole body.");
   }
 }
 
@@ -103,5 +103,5 @@ class Blocks {
 }
 
 function tooLarge(limit: number): Problem {
-  return new Problem("body_too_large", `A body may have ${limit} bytes.`);
+  return new Problem("body_too_large", `The body is too large: at most ${limit} bytes are allowed.`);
 }

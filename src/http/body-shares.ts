@@ -115,12 +115,16 @@ export class BodyShares {
     if (reading.refusal) throw reading.refusal;
     const { workspaceId } = reading;
     const wanted = (this.#heldBy.get(workspaceId) ?? 0) + bytes;
-    if (wanted > this.#perWorkspace) throw full("The workspace's bodies hold as much as they may.");
+    if (wanted > this.#perWorkspace)
+      throw full("The workspace is sending too much at once. Retry when its other requests are done.");
     while (this.#held + bytes > this.#whole) {
       const workspaces = this.#heldBy.size + (this.#heldBy.has(workspaceId) ? 0 : 1);
       if (wanted > this.#whole / workspaces)
-        throw full("The server is reading as many bodies as it can hold.");
-      this.#giveUp(this.#largestOfMost(), full("The room for this body went to others, who had less of it."));
+        throw full("The server is receiving too much at once. Retry shortly.");
+      this.#giveUp(
+        this.#largestOfMost(),
+        full("The server needed the memory for requests of other workspaces. Retry shortly."),
+      );
     }
     reading.held += bytes;
     this.#add(workspaceId, bytes);
@@ -138,7 +142,7 @@ export class BodyShares {
       if (reading.workspaceId !== most.workspaceId) continue;
       if (!largest || reading.held > largest.held) largest = reading;
     }
-    if (!largest) throw new Error("what is held belongs to a body");
+    if (!largest) throw new Error("no body holds the memory in use");
     return largest;
   }
 
@@ -188,6 +192,6 @@ function full(detail: string): Problem {
  * JSON.
  */
 function tooSlow(): Problem {
-  const detail = `The body came too slowly: send ${LEAST_BYTES / 1024} KiB in ${WINDOW_MS / 1000} s, or all of it.`;
+  const detail = `The body arrived too slowly: send at least ${LEAST_BYTES / 1024} KiB every ${WINDOW_MS / 1000} s.`;
   return new Problem("invalid_json", detail, { headers: { Connection: "close" } });
 }

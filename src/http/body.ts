@@ -52,11 +52,11 @@ function parseBytes(bytes: Uint8Array, members: number): unknown {
   if (excess === "levels") {
     throw new Problem(
       "nested_too_deep",
-      `The body is nested too deeply: JSON may have ${MAX_NESTING} levels.`,
+      `The body is nested too deeply: at most ${MAX_NESTING} levels are allowed.`,
     );
   }
   if (excess) {
-    throw new Problem("body_too_large", `The body has too many members: JSON may have ${members} members.`);
+    throw new Problem("body_too_large", `The body has too many members: at most ${members} are allowed.`);
   }
   const text = decode(bytes);
   const value = parse(text);
@@ -91,7 +91,7 @@ function refuseLoneSurrogates(root: unknown): void {
   while (waiting.length > 0) {
     const value = waiting.pop();
     if (typeof value === "string" && !value.isWellFormed()) {
-      throw invalidJson("A string of the body holds half of a surrogate pair.");
+      throw invalidJson("A string in the body contains a lone surrogate.");
     }
     if (typeof value !== "object" || value === null) continue;
     // Pushed one by one: a list of a million items has more than a function call takes as arguments.

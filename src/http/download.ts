@@ -33,8 +33,9 @@ export class OpenDownloads {
   take(workspaceId: number, owner: string): () => void {
     const { what, perWorkspace, perNode } = this.#limits;
     if (this.#leases.held(workspaceId) >= perWorkspace)
-      throw tooMany(`The workspace has ${perWorkspace} ${what} going on.`);
-    if (this.#leases.total >= perNode) throw tooMany(`The server has no room for more ${what} now.`);
+      throw tooMany(`The workspace already has ${perWorkspace} ${what} in progress. Retry when one is done.`);
+    if (this.#leases.total >= perNode)
+      throw tooMany(`The server cannot run more ${what} now. Retry shortly.`);
     this.#leases.take(workspaceId, owner);
     return () => this.#leases.release(owner);
   }
@@ -118,7 +119,7 @@ export function downloadStream(
         }
         controller.enqueue(next.value);
         stopWaiting = clock.after(STALL_MS, () =>
-          breakOff(controller, new StalledReader("the client has taken nothing for five minutes")),
+          breakOff(controller, new StalledReader("the client has read nothing for five minutes")),
         );
       } catch (error) {
         breakOff(controller, error);

@@ -85,7 +85,7 @@ export class LedgerExports {
     selection: LedgerSelection,
   ): Promise<Reply | StreamReply> {
     const { format } = chosen;
-    if (format === "json") throw new Error("a list in JSON is no export");
+    if (format === "json") throw new Error("a JSON list is not an export");
     const signed = this.#parts.heads.committed(call.caller.workspaceId);
     const { size } = signed;
     call.about({ detail: detailOf(format, selection, size) });
@@ -163,7 +163,7 @@ export class LedgerExports {
           failed(error) {
             reportChanged(faults, caller.workspaceId, error);
             const isExpected = error instanceof StalledReader || error instanceof Problem;
-            log[isExpected ? "warn" : "error"]("an export was broken off", { request_id: requestId, error });
+            log[isExpected ? "warn" : "error"]("an export was interrupted", { request_id: requestId, error });
           },
           ended() {
             release();
@@ -283,14 +283,20 @@ function refusePage({ asked: { from, to }, task, order, limit, after }: LedgerSe
   if (from !== undefined && to !== undefined && from >= to) {
     throw invalidField(
       "/to",
-      "must be later than from in an Article 14 export, within the day where one is given",
+      "must be later than `from` in an Article 14 export, and within `date` if that is given",
     );
   }
   // A verifier knows which filters a manifest may name. A task is not one of them.
-  if (task !== undefined) throw invalidField("/task", "is not for an Article 14 export: ask for its agent");
+  if (task !== undefined)
+    throw invalidField(
+      "/task",
+      "is not supported in an Article 14 export: filter by the task's agent instead",
+    );
   if (order === "desc") throw invalidField("/order", "must be asc in an Article 14 export");
-  if (limit !== undefined) throw invalidField("/limit", "is not for an Article 14 export, which is whole");
-  if (after !== undefined) throw invalidField("/cursor", "is not for an Article 14 export, which is whole");
+  if (limit !== undefined)
+    throw invalidField("/limit", "is not supported in an Article 14 export, which is always complete");
+  if (after !== undefined)
+    throw invalidField("/cursor", "is not supported in an Article 14 export, which is always complete");
 }
 
 /**

@@ -72,7 +72,7 @@ export function listen(
   } catch (error) {
     throw new OperatorError(
       `cannot listen on ${address.host}:${address.port}: ${error instanceof Error ? error.message : String(error)}`,
-      "name another address with --listen",
+      "choose another address with --listen",
     );
   }
   const server = app.server;

@@ -46,7 +46,7 @@ export class LongAnswers {
           stop: () => {},
           failed(error) {
             const isExpected = error instanceof StalledReader || error instanceof Problem;
-            log[isExpected ? "warn" : "error"]("a long answer was broken off", {
+            log[isExpected ? "warn" : "error"]("a long answer was interrupted", {
               request_id: requestId,
               error,
             });

@@ -148,7 +148,7 @@ export class OpenCallers {
     try {
       standing.until = (await this.goodUntil(standing.opener)) ?? 0;
     } catch (error) {
-      this.#parts.log.warn("a stream ends, since its caller cannot be looked up", { error });
+      this.#parts.log.warn("a stream was ended, because its caller could not be looked up", { error });
       standing.until = 0;
     }
     this.#wait(standing);

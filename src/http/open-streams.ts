@@ -61,7 +61,10 @@ export class OpenStreams {
    */
   take(workspaceId: number): StreamPlace {
     const wanted = (this.#held.get(workspaceId) ?? 0) + 1;
-    if (wanted > this.#perWorkspace) throw tooMany(`The workspace has ${this.#perWorkspace} streams open.`);
+    if (wanted > this.#perWorkspace)
+      throw tooMany(
+        `The workspace already has ${this.#perWorkspace} open streams. Close one, or retry shortly.`,
+      );
     if (this.#places.size >= this.#perNode) this.#makeRoom(wanted);
     const place = new StreamPlace(workspaceId, (released) => this.#release(released));
     this.#places.add(place);
@@ -72,7 +75,8 @@ export class OpenStreams {
   /** @param wanted number of places that the workspace would then have */
   #makeRoom(wanted: number): void {
     const workspaces = this.#held.size + (wanted === 1 ? 1 : 0);
-    if (wanted > this.#perNode / workspaces) throw tooMany("The server has no more streams to give.");
+    if (wanted > this.#perNode / workspaces)
+      throw tooMany("The server has too many open streams. Retry shortly.");
     const oldest = this.#oldestOfMost();
     this.#release(oldest);
     oldest.lose();
@@ -82,7 +86,7 @@ export class OpenStreams {
   #oldestOfMost(): StreamPlace {
     const most = Math.max(...this.#held.values());
     for (const place of this.#places) if (this.#held.get(place.workspaceId) === most) return place;
-    throw new Error("a place that is taken belongs to a stream");
+    throw new Error("no stream holds the places in use");
   }
 
   #release(place: StreamPlace): void {

@@ -24,7 +24,7 @@ export interface DescribedOperation {
   readonly status: number;
 }
 
-const TASK_EVENTS = "The task's events as they come, the last of them `task.finished`.";
+const TASK_EVENTS = "The task's events as they happen; the last one is `task.finished`.";
 const PROBLEM = { $ref: "#/components/responses/Problem" };
 
 /** An operation of the OpenAPI 3.1 document. TypeBox schemas are JSON Schema and are used unchanged. */
@@ -68,7 +68,7 @@ export function operationDetail(operation: DescribedOperation): DocumentDecorati
 }
 
 function needs(scope: NamedScope | null): string {
-  return scope === null ? "Needs a token, and no scope of its own." : `Needs the scope \`${scope}\`.`;
+  return scope === null ? "Needs a token, but no particular scope." : `Needs the scope \`${scope}\`.`;
 }
 
 function eventsOf(described: true | string) {

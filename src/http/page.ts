@@ -4,10 +4,10 @@ import { invalidField } from "../base/errors.ts";
 /** Query parameters of every list. */
 export const PAGE = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "How many to answer at most." }),
+    Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "The maximum number of items." }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 512, description: "`next_cursor` of the page before." }),
+    Type.String({ minLength: 1, maxLength: 512, description: "`next_cursor` of the previous page." }),
   ),
 };
 

@@ -10,7 +10,7 @@ import { Problem } from "../base/errors.ts";
 export function requireHeld({ scopes: held }: Pick<Caller, "scopes">, scopes: readonly string[]): void {
   const missing = firstNotHeld(held, scopes);
   if (missing !== undefined) {
-    throw new Problem("scope_missing", `This needs a token that has the scope ${missing} itself.`);
+    throw new Problem("scope_missing", `This needs a token that itself has the scope ${missing}.`);
   }
 }
 
@@ -38,7 +38,7 @@ export function requireOwnPerson(
   const isOwn = (person === null || person === caller.person) && (role === null || role === caller.role);
   if (isOwn || hasScope(caller.scopes, "admin")) return;
   const what = person === null || person === caller.person ? "in another role" : "for another person";
-  throw new Problem("scope_missing", `A token ${what} needs a token that has the scope admin itself.`);
+  throw new Problem("scope_missing", `A token ${what} can only be issued or rotated with the scope admin.`);
 }
 
 /**

@@ -24,7 +24,7 @@ export function endsWork(url: string): boolean {
 /** The response when there is no room for a call. It is sent before authentication, and is not recorded. */
 export function noRoom(ids: Ids): Response {
   const requestId = ids("req");
-  const problem = new Problem("rate_limited", "The server has as many calls open as it can hold.", {
+  const problem = new Problem("rate_limited", "The server has too many open calls. Retry shortly.", {
     headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
   });
   return problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);

@@ -133,12 +133,9 @@ export class ConnectionGuard {
     closed(ending.length);
     if (clock.monotonic() < this.#nextExcessLog) return;
     this.#nextExcessLog = clock.monotonic() + LOG_MS;
-    log.warn(
-      "calls of a workspace with more than its share were ended, since others need their connections",
-      {
-        ended: ending.length,
-      },
-    );
+    log.warn("calls of a workspace above its share were ended, because others need the connections", {
+      ended: ending.length,
+    });
   }
 
   #listed(sockets: InboundSockets, port: number) {
@@ -150,7 +147,7 @@ export class ConnectionGuard {
     closed(count);
     if (clock.monotonic() < this.#nextLog) return;
     this.#nextLog = clock.monotonic() + LOG_MS;
-    log.warn("connections without a call were closed, since there are too many", {
+    log.warn("connections without a call were closed, because there are too many", {
       ...{ closed: count, connections: plan.connections, open_files: plan.openFiles },
     });
   }

@@ -82,11 +82,15 @@ export class OpenCalls {
     this.#sweepIfUseful();
     if (this.#claimed <= this.#limit || this.#heldBy(workspaceId) <= this.#share) return;
     this.#uncount(call);
-    throw new Problem("rate_limited", "The workspace has as many calls open as its share of the server.", {
-      headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
-      // Recording the refusal would hold the connection until the entry is written.
-      isRecorded: false,
-    });
+    throw new Problem(
+      "rate_limited",
+      "The workspace has used its share of the server's open calls. Retry when some are done.",
+      {
+        headers: { "Retry-After": String(RETRY_SECONDS), Connection: "close" },
+        // Recording the refusal would hold the connection until the entry is written.
+        isRecorded: false,
+      },
+    );
   }
 
   /** Whether calls may have to be ended. */

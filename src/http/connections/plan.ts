@@ -59,12 +59,12 @@ const RAISE = `raise it to ${COMFORTABLE} or more (ulimit -n, or LimitNOFILE= in
 /** @throws OperatorError if the limit is too low for a server */
 export function checkPlan({ openFiles }: ConnectionPlan): void {
   if (openFiles >= FEWEST_OPEN_FILES) return;
-  throw new OperatorError(`the limit of open files is ${openFiles}, too low for a server`, RAISE);
+  throw new OperatorError(`the limit on open files is ${openFiles}, too low for a server`, RAISE);
 }
 
 /** Logs the connection limit, as a warning if it is low. */
 export function reportPlan({ openFiles, connections, streams, reserve }: ConnectionPlan, log: Log): void {
   const numbers = { open_files: openFiles, connections, streams, reserve };
-  if (openFiles >= COMFORTABLE) log.info("connections are capped by the limit of open files", numbers);
-  else log.warn(`the limit of open files is low, so few clients can connect at once; ${RAISE}`, numbers);
+  if (openFiles >= COMFORTABLE) log.info("connections are capped by the limit on open files", numbers);
+  else log.warn(`the limit on open files is low, so few clients can connect at once; ${RAISE}`, numbers);
 }

@@ -83,7 +83,7 @@ function withAddresses(bytes: Uint8Array, names: readonly string[]): Uint8Array<
 
 function asset(name: string, bytes: Uint8Array<ArrayBuffer>, caching: string): ConsoleAsset {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
-  if (type === undefined) throw new Error(`the console's file ${name} is of no known type`);
+  if (type === undefined) throw new Error(`the console's file ${name} has an unknown type`);
   const hash = Bun.hash(bytes).toString(36);
   return {
     plainTag: `"${hash}"`,

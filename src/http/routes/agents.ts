@@ -145,7 +145,7 @@ export function agentRoutes(
     {
       action: "agent.archive",
       scope: "agents:write",
-      summary: "Archive an agent: its tasks end, its history stays",
+      summary: "Archive an agent: ends its tasks and keeps its history",
       tag,
       status: 204,
     },
@@ -217,7 +217,7 @@ export function agentRoutes(
 
   const resume = endpoint(
     door,
-    { ...oversight, action: "oversight.resume", summary: "Let a stopped agent work again" },
+    { ...oversight, action: "oversight.resume", summary: "Resume a stopped agent" },
     async ({ call, params: { name = "" } }) => {
       call.about({ agent: name });
       refuseAgentTokens(call.caller);
@@ -260,6 +260,6 @@ function noAgent(name: string): Problem {
 /** An agent's token can only narrow what the agent may do, so it cannot change any agent, including its own. */
 function refuseAgentTokens(caller: Caller): void {
   if (caller.agent) {
-    throw new Problem("agent_forbidden", `This token acts as ${caller.agent.name} and may change no agent.`);
+    throw new Problem("agent_forbidden", `This token acts as ${caller.agent.name} and cannot change agents.`);
   }
 }

@@ -65,7 +65,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     {
       action: "connector.authorise",
       scope: "connectors:write",
-      summary: "Let a connector in: an MCP server, or an API that an OpenAPI document describes",
+      summary: "Add a connector: an MCP server, or an API described by an OpenAPI document",
       tag,
       body: ConnectorCreate,
       bodyMembers: INLINE_DOCUMENT_MEMBERS,
@@ -83,7 +83,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     {
       action: "connector.refresh",
       scope: "connectors:write",
-      summary: "Ask a connector for its tools again",
+      summary: "Refresh a connector's tools",
       tag,
       slow: true,
       status: 200,
@@ -99,7 +99,7 @@ export function connectorRoutes(door: Door, parts: ConnectorRouteParts) {
     {
       action: "connector.remove",
       scope: "connectors:write",
-      summary: "Remove a connector, its secrets and its tools; calls that are out fail",
+      summary: "Remove a connector, its secrets and its tools; calls in progress fail",
       tag,
       slow: true,
       status: 204,

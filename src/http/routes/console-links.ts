@@ -40,7 +40,7 @@ export function consoleLinkRoutes(door: Door, { links, tokens, url }: ConsoleLin
     {
       action: "session.link",
       scope: "tokens:write",
-      summary: "Make a link that signs a browser in to the console, once, within 30 minutes",
+      summary: "Create a one-time link that signs a browser in to the console, valid for 30 minutes",
       tag: "Operator",
       body: Type.Object({}, { additionalProperties: false }),
       bodyOptional: true,
@@ -55,7 +55,7 @@ export function consoleLinkRoutes(door: Door, { links, tokens, url }: ConsoleLin
       if (!token) {
         throw new Problem(
           "not_found",
-          `The workspace ${workspace} has no admin token that a browser could be signed in with: one that names no person and acts as no agent. Make one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
+          `The workspace ${workspace} has no admin token for signing in a browser: one that names no person and acts as no agent. Create one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
         );
       }
       const { id: tokenId, secretHash } = token;

@@ -27,8 +27,10 @@ export interface LedgerProofParts {
 
 const ConsistencyQuery = Type.Object(
   {
-    from: Type.Integer({ minimum: 0, description: "Entries of the older tree." }),
-    to: Type.Optional(Type.Integer({ minimum: 0, description: "Of the newer one; by default that of now." })),
+    from: Type.Integer({ minimum: 0, description: "The size of the older tree, in entries." }),
+    to: Type.Optional(
+      Type.Integer({ minimum: 0, description: "The size of the newer tree. Default: the current size." }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -47,7 +49,7 @@ export function ledgerProofRoutes(
     {
       action: "ledger.checkpoint",
       scope: "ledger:read",
-      summary: "The head of the ledger's tree, signed now: a C2SP checkpoint, as plain text",
+      summary: "Read the head of the ledger's tree, newly signed: a C2SP checkpoint as plain text",
       tag,
       status: 200,
     },
@@ -60,7 +62,7 @@ export function ledgerProofRoutes(
       action: "ledger.read",
       scope: "ledger:read",
       operationId: "ledger_key",
-      summary: "The key that checkpoints are checked with (C2SP verifier key), and those before it",
+      summary: "Read the key that verifies checkpoints (C2SP verifier key), and earlier keys",
       tag,
       status: 200,
     },
@@ -80,7 +82,7 @@ export function ledgerProofRoutes(
       operationId: "ledger_proof",
       summary: "Prove that an entry is in the ledger's tree; with `Accept: text/plain` as a C2SP tlog-proof",
       tag,
-      headers: { Accept: "`text/plain` answers a C2SP tlog-proof in place of JSON." },
+      headers: { Accept: "`text/plain` selects a C2SP tlog-proof instead of JSON." },
       status: 200,
     },
     async ({ call, params: { seq = "" }, request }) => {
@@ -111,7 +113,7 @@ export function ledgerProofRoutes(
       action: "ledger.read",
       scope: "ledger:read",
       operationId: "ledger_consistency",
-      summary: "Prove that the tree of `to` entries begins with that of `from` entries",
+      summary: "Prove that the tree of `to` entries extends the tree of `from` entries",
       tag,
       query: ConsistencyQuery,
       status: 200,
@@ -122,8 +124,8 @@ export function ledgerProofRoutes(
       const found = await proofs.consistency(workspaceId, from, to);
       if (!found) {
         const size = await ledgerSize(db, workspaceId);
-        if (to !== undefined && to > size) throw invalidField("/to", `must be ${size} at most`);
-        throw invalidField("/from", `must be ${to ?? size} at most`);
+        if (to !== undefined && to > size) throw invalidField("/to", `must be at most ${size}`);
+        throw invalidField("/from", `must be at most ${to ?? size}`);
       }
       const body = {
         from,

@@ -40,7 +40,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.create",
       scope: null,
-      summary: "Sign a browser in with a token, or with a link that is good once; sets a cookie",
+      summary: "Sign a browser in with a token or a one-time link; sets a cookie",
       tag,
       signsIn: true,
       // A user kept out by the limit could not see what used it up, nor do anything about it. Guessing 256 bits is
@@ -54,7 +54,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       const { caller } = call;
       const tokenId = tokenIdOf(caller);
       if (tokenId === null)
-        throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
+        throw unauthenticated("invalid_token", "Only a token or a one-time link can open a session.");
       const asked = { request, publicUrl };
       // Checked before a link is used up for a session whose cookie the browser would drop.
       if (dropsSecureCookies(asked)) throw insecureOrigin(publicUrl);
@@ -63,9 +63,13 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       if (credential.kind === "link") {
         link = links.use(credential.secret);
         // Another request has used the link first.
-        if (!link) throw unauthenticated("invalid_token", "The link was used already.");
+        if (!link)
+          throw unauthenticated(
+            "invalid_token",
+            "The link has already been used. Create a new one with: gatehouse console",
+          );
       } else if (credential.kind !== "bearer") {
-        throw unauthenticated("invalid_token", "A session is a token's, and this is none.");
+        throw unauthenticated("invalid_token", "Only a token or a one-time link can open a session.");
       }
       const secretHash = link?.secretHash ?? hashSecret(credential.secret);
       const userAgent = request.headers.get("user-agent");
@@ -104,7 +108,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.read",
       scope: null,
-      summary: "Read who is asking, and what they may do",
+      summary: "Read who makes the call, and what they may do",
       tag,
       // The console's first request, which must work even if the limit is used up.
       urgent: true,
@@ -118,7 +122,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.delete",
       scope: null,
-      summary: "Sign out: end the session that the call is made by",
+      summary: "Sign out: end the session that makes the call",
       tag,
       urgent: true,
       status: 204,
@@ -161,7 +165,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.list",
       scope: "tokens:write",
-      summary: "List the browsers that are signed in, newest first",
+      summary: "List signed-in browsers, newest first",
       tag,
       query: Type.Object(PAGE, { additionalProperties: false }),
       status: 200,
@@ -179,7 +183,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
     {
       action: "session.revoke",
       scope: "tokens:write",
-      summary: "End a session at once",
+      summary: "End a session immediately",
       tag,
       urgent: true,
       status: 204,
@@ -191,7 +195,7 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
       if (agent && session.agent !== agent.name) {
         throw new Problem(
           "agent_forbidden",
-          `This token acts as ${agent.name} and may manage its sessions alone.`,
+          `This token acts as ${agent.name} and can only manage its own sessions.`,
         );
       }
       const { scopes } = await tokens.get(workspaceId, session.tokenId);
@@ -210,10 +214,10 @@ export function sessionRoutes(door: Door, { sessions, tokens, links, workspaces,
 }
 
 function insecureOrigin(publicUrl: string | null): Problem {
-  const where = publicUrl?.startsWith("https:") ? `at public_url, which is ${publicUrl}` : "by HTTPS";
+  const where = publicUrl?.startsWith("https:") ? `at public_url, which is ${publicUrl}` : "over HTTPS";
   return new Problem(
     "insecure_origin",
-    `This page was opened by plain HTTP, where a browser drops the session's cookie: open the console ${where}.`,
+    `This page was opened over plain HTTP, so the browser would drop the session's cookie. Open the console ${where}.`,
   );
 }
 

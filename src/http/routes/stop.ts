@@ -60,7 +60,7 @@ export function workspaceStopRoutes(door: Door, parts: StopRouteParts) {
       tag,
       action: "oversight.resume",
       operationId: "workspace_resume",
-      summary: "Let a stopped workspace work again; agents that were stopped by themselves stay so",
+      summary: "Resume a stopped workspace; agents that were stopped individually stay stopped",
     },
     async ({ call }) => {
       refuseAgentTokens(call.caller);
@@ -100,7 +100,7 @@ export function nodeStopRoutes(door: Door, parts: StopRouteParts) {
 
   const resume = endpoint(
     door,
-    { ...oversight, tag, action: "oversight.resume", summary: "Let every stopped workspace work again" },
+    { ...oversight, tag, action: "oversight.resume", summary: "Resume every stopped workspace" },
     async ({ call }) => {
       requireOperator(call.caller.actor);
       const stopped = workspaces.list().filter(({ status }) => status === "stopped");
@@ -154,6 +154,9 @@ async function allOf(work: readonly Promise<void>[]): Promise<void> {
 /** An agent's token can only narrow what the agent may do, so it cannot stop or resume a workspace. */
 function refuseAgentTokens({ agent }: Caller): void {
   if (agent) {
-    throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may not stop a workspace.`);
+    throw new Problem(
+      "agent_forbidden",
+      `This token acts as ${agent.name} and cannot stop or resume a workspace.`,
+    );
   }
 }

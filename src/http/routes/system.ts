@@ -73,7 +73,10 @@ export function systemRoutes(parts: SystemRouteParts) {
         const origin = { requestId, channel: "rest", credential, source: address ?? "local" } as const;
         const answer = await gate.call(READ_METRICS, origin, async ({ caller }) => {
           if (!isOperator(caller)) {
-            throw new Problem("operator_only", "Metrics are about all workspaces: ask the node's operator.");
+            throw new Problem(
+              "operator_only",
+              "Metrics cover all workspaces, so only the node's operator may read them.",
+            );
           }
         });
         ({ ledgerSeq, limit } = answer);

@@ -29,13 +29,15 @@ export const TokenCreate = Type.Object(
     expires_in: Type.Optional(Duration),
     tools_mode: Type.Optional(
       Type.Enum(["all", "search"], {
-        description: "`search`: over MCP, two tools that find and call the others, in place of all.",
+        description: "`search`: MCP clients see only two tools, which find and call the others.",
       }),
     ),
     person: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "The human who holds it." }),
+      Type.String({ minLength: 1, maxLength: 200, description: "The person who holds it." }),
     ),
-    role: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "In what capacity." })),
+    role: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "The role in which they hold it." }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -74,7 +76,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     {
       action: "token.issue",
       scope: "tokens:write",
-      summary: "Issue a token; its secret is shown this once",
+      summary: "Issue a token; its secret is shown only once",
       tag,
       body: TokenCreate,
       status: 201,
@@ -84,7 +86,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       if (caller.agent && body.agent !== caller.agent.name) {
         throw new Problem(
           "agent_forbidden",
-          `This token acts as ${caller.agent.name} and may issue tokens for it alone.`,
+          `This token acts as ${caller.agent.name} and can only issue tokens for that agent.`,
         );
       }
       if (body.agent !== undefined) call.about({ agent: body.agent });
@@ -97,10 +99,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
       const issued = await call.commit(async (tx, record) => {
         const notAfter = await endOfCaller(tx, caller);
         if (expiresIn !== null && clock.now() + expiresIn > notAfter) {
-          throw invalidField(
-            "/expires_in",
-            `is longer than this token lives, which ends ${timestamp(notAfter)}`,
-          );
+          throw invalidField("/expires_in", `would outlive this token, which expires ${timestamp(notAfter)}`);
         }
         const made = await tokens.issue(tx, caller.workspaceId, caller.actor, {
           name: body.name,
@@ -145,7 +144,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
         if ((token.expiresAt ?? Number.POSITIVE_INFINITY) > notAfter) {
           throw invalidField(
             "/id",
-            `is of a token that outlives this one, which ends ${timestamp(notAfter)}`,
+            `names a token that outlives this one, which expires ${timestamp(notAfter)}`,
           );
         }
         const rotated = await tokens.rotate(tx, caller.workspaceId, id, grace);
@@ -158,7 +157,13 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
 
   const revoke = endpoint(
     door,
-    { action: "token.revoke", scope: "tokens:write", summary: "Revoke a token at once", tag, status: 204 },
+    {
+      action: "token.revoke",
+      scope: "tokens:write",
+      summary: "Revoke a token immediately",
+      tag,
+      status: 204,
+    },
     async ({ call, params: { id = "" } }) => {
       const { scopes } = await manageable(call.caller, id);
       requireHeld(call.caller, scopes);
@@ -178,7 +183,7 @@ export function tokenRoutes(door: Door, { tokens, agents, clock }: TokenRoutePar
     if (caller.agent && token.agentId !== caller.agent.id) {
       throw new Problem(
         "agent_forbidden",
-        `This token acts as ${caller.agent.name} and may manage its tokens alone.`,
+        `This token acts as ${caller.agent.name} and can only manage its own tokens.`,
       );
     }
     return token;

@@ -16,7 +16,7 @@ export const ToolCallRequest = Type.Object(
   {
     arguments: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
-        description: "What the tool is called with, as its `input_schema` says. Default: `{}`.",
+        description: "The tool's arguments, as its `input_schema` requires. Default: `{}`.",
       }),
     ),
   },
@@ -31,7 +31,7 @@ export function toolRoutes(door: Door, { calls, clock }: ToolRouteParts) {
       action: "tool.call",
       // The name is checked against the token's `tools:` scopes and its agent's globs.
       scope: null,
-      summary: "Call a tool that the token's `tools:` scopes allow; 202 where a person has to approve it",
+      summary: "Call a tool that the token's `tools:` scopes allow; 202 if a person must approve it first",
       tag: "Tools",
       body: ToolCallRequest,
       bodyOptional: true,

@@ -27,19 +27,19 @@ export const UsageQuery = Type.Object(
     step: Type.Optional(
       Type.Enum(["5m", "1h", "1d"], {
         description:
-          "How much time a value is of; days are UTC's. Default: `1h`. `5m` is kept for 48 hours, others for 400 days.",
+          "The length of a time slot; days are in UTC. Default: `1h`. `5m` is kept for 48 hours, others for 400 days.",
       }),
     ),
     by: Type.Optional(
       Type.Enum([...BREAKDOWNS], {
-        description: "Which of the breakdowns of credits to answer. Default: all of them.",
+        description: "Which breakdown of credits to return. Default: all.",
       }),
     ),
     agent: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 63,
-        description: "What this agent has used. Default: everybody.",
+        description: "Only the usage of this agent. Default: everyone.",
       }),
     ),
   },
@@ -58,8 +58,8 @@ export function usageRoutes(door: Door, { db, clock }: UsageRouteParts) {
       action: "usage.read",
       scope: "ledger:read",
       summary:
-        "Read what was used over time: tasks, calls, errors, credits, tokens and latency, ready to be drawn. Percentiles are " +
-        "interpolated within classes of latency",
+        "Read usage over time: tasks, calls, errors, credits, tokens and latency, ready for charts. Percentiles are " +
+        "interpolated within latency buckets",
       tag: "Usage",
       query: UsageQuery,
       status: 200,
@@ -99,7 +99,10 @@ function rangeOf(
   const to = slotOf(end - 1, width) + width;
   const count = (to - from) / width;
   if (count > SLOT_LIMIT) {
-    throw invalidField("/from", `is ${count} steps of ${step} before \`to\`: ${SLOT_LIMIT} can be answered`);
+    throw invalidField(
+      "/from",
+      `is ${count} steps of ${step} before \`to\`: at most ${SLOT_LIMIT} are allowed`,
+    );
   }
   const oldest = oldestKept(step, now);
   if (from < oldest) {
@@ -121,7 +124,10 @@ async function agentIdsOf(
 ): Promise<readonly number[] | null> {
   if (agent) {
     if (name !== undefined && name !== agent.name) {
-      throw new Problem("agent_forbidden", `This token acts as ${agent.name} and sees its use alone.`);
+      throw new Problem(
+        "agent_forbidden",
+        `This token acts as ${agent.name} and can only see its own usage.`,
+      );
     }
     return [agent.id];
   }

@@ -26,7 +26,7 @@ export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRoute
     {
       action: "webhook.read",
       scope: "settings:write",
-      summary: "Read where notices are posted to, and which",
+      summary: "Read where notices are posted, and which ones",
       tag,
       status: 200,
     },
@@ -38,7 +38,7 @@ export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRoute
     {
       action: "webhook.list",
       scope: "settings:write",
-      summary: "List what was, or is to be, posted to the webhook, the newest first",
+      summary: "List past and pending deliveries to the webhook, newest first",
       tag,
       query: Type.Object(PAGE, { additionalProperties: false }),
       status: 200,
@@ -55,7 +55,7 @@ export function webhookRoutes(door: Door, { db, clock, url, wake }: WebhookRoute
     {
       action: "webhook.redeliver",
       scope: "settings:write",
-      summary: "Post a delivery again, under the same `webhook-id`",
+      summary: "Post a delivery again, with the same `webhook-id`",
       tag,
       bodyOptional: true,
       body: Type.Object({}, { additionalProperties: false }),

@@ -64,7 +64,7 @@ export function workspaceRoutes(
     {
       action: "workspace.read",
       scope: "settings:write",
-      summary: "Read the workspace's limits, budget and use",
+      summary: "Read the workspace's limits, budget and usage",
       tag,
       status: 200,
     },
@@ -85,7 +85,7 @@ export function workspaceRoutes(
       const { agent } = call.caller;
       // An agent's token can only narrow what the agent may do, so it cannot set limits, not even its own agent's.
       if (agent) {
-        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and may change no settings.`);
+        throw new Problem("agent_forbidden", `This token acts as ${agent.name} and cannot change settings.`);
       }
       const credits = body.budget?.credits_per_month;
       const changed = await call.commit(async (tx, record) => {
