@@ -16,7 +16,7 @@ export function checkConfig(sources: ConfigSources): CheckResult {
   if (!result.ok) return { ok: false, messages: result.problems.map(problemLine), problems: result.problems };
   const { values, config } = result.loaded;
   const file = values.find(({ key }) => key === TABLE.config.key)?.value;
-  const source = file === undefined ? "There is no configuration file; the defaults are" : `${file} is`;
+  const source = file === undefined ? "There is no configuration file. The defaults are" : `${file} is`;
   const counts = `${count(config.providers.size, "provider")}, ${count(config.tiers.size, "tier")}`;
   return { ok: true, messages: [`${source} valid: ${counts}.`], problems: [] };
 }

@@ -22,7 +22,7 @@ export function expand(text: string, lookUp: (name: string) => Lookup | undefine
       if (match === "$${") return "${";
       if (inner === undefined || close === "" || !NAME.test(inner)) {
         // Not quoted, because it may be a secret that happens to start with these characters.
-        failures.push("has a ${…} that holds no variable's name; write ${NAME}, or $${ for a literal ${");
+        failures.push("has a ${…} without a variable's name; write ${NAME}, or $${ for a literal ${");
         return "";
       }
       variables.push(inner);

@@ -72,7 +72,7 @@ class Reader implements FileSettings {
     const [first] = matching;
     if (!first) this.#refuse(path, tree.line, unknownKey(path, rows));
     else if (kind && !kind.accepts(name)) {
-      this.#refuse(path, tree.line, `is not a name that can stand here; expected ${kind.expects}`);
+      this.#refuse(path, tree.line, `is not a valid name here; expected ${kind.expects}`);
     } else if (first.path.length === path.length) this.#take(first, path, tree);
     else {
       this.descend(tree, path, matching);

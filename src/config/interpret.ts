@@ -114,7 +114,7 @@ function mismatch(row: Pick<Setting, "form" | "secret" | "expects" | "retired">,
   if (tree.form !== "scalar") return `is ${tree.form === "map" ? "a mapping" : "a list"}; ${expected}`;
   if (tree.value === null || tree.value === "") return `has no value; ${expected}`;
   const advice = row.retired?.get(String(tree.value).toLowerCase());
-  if (advice !== undefined) return `is ${String(tree.value)}, which is no longer taken; ${advice}`;
+  if (advice !== undefined) return `is ${String(tree.value)}, which is no longer accepted; ${advice}`;
   const quotes =
     row.form !== "number" && row.form !== "boolean" && typeof tree.value !== "string" ? ", in quotes" : "";
   // An invalid URL cannot be separated from its password.

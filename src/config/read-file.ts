@@ -31,7 +31,7 @@ export function readFailure(cause: unknown, limit: number): string {
   if (cause instanceof FileTooLarge) return `is larger than ${limit / 1024} KiB`;
   const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
   if (code === "ENOENT" || code === "ENOTDIR") return "does not exist";
-  if (code === "EACCES" || code === "EPERM") return "may not be read by this user";
+  if (code === "EACCES" || code === "EPERM") return "cannot be read by this user";
   if (code === "EISDIR") return "is a directory";
   if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return "is not UTF-8 text";
   return typeof code === "string" ? `cannot be read (${code})` : "cannot be read";

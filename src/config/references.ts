@@ -26,7 +26,7 @@ function models(values: readonly ResolvedValue[], providers: ReadonlySet<string>
       providers.size === 0 ? "there is none" : `there are ${[...providers].map(plainName).join(", ")}`;
     const message =
       provider === "builtin"
-        ? `is ${model}, which does not exist; the one built in is ${builtin}`
+        ? `is ${model}, which does not exist; the built-in one is ${builtin}`
         : `is ${model}, but no provider ${provider} is configured; ${configured}`;
     problems.push({ key: plainName(key), where: value.detail, message });
   };
@@ -79,6 +79,6 @@ function fixtures(values: readonly ResolvedValue[]): ConfigProblem[] {
   const written = String(values.find(({ key }) => key === TABLE.listen.key)?.value);
   const listen = parseListen(written);
   if (!asked || !listen || isLoopback(listen.host)) return [];
-  const message = `is for tests alone, and listen is ${plainName(written)}; expected a loopback address such as 127.0.0.1:8420 there`;
+  const message = `is only for tests, but listen is ${plainName(written)}; listen must be a loopback address such as 127.0.0.1:8420`;
   return [{ key: asked.key, where: asked.detail, message }];
 }

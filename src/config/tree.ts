@@ -32,18 +32,18 @@ const MAX_ALIASES = 100;
 /** Own messages, because the library's quote the source. */
 const MESSAGES: Partial<Record<YAMLError["code"], string>> = {
   BAD_ALIAS: "an alias has no name",
-  BAD_DQ_ESCAPE: "a backslash in double quotes starts no known escape; use single quotes or double it",
-  BAD_INDENT: "the indentation does not fit, or a [ or { is not closed",
+  BAD_DQ_ESCAPE:
+    "a backslash in double quotes starts an unknown escape; use single quotes or double the backslash",
+  BAD_INDENT: "the indentation is wrong, or a [ or { is not closed",
   BAD_SCALAR_START: "a value cannot start with @ or `; put it in quotes",
   BLOCK_AS_IMPLICIT_KEY: "a mapping cannot start here; put a value that holds `: ` in quotes",
   MISSING_CHAR: "a quote, comma or colon is missing",
-  MULTILINE_IMPLICIT_KEY: "a key has to be on one line, followed by a colon",
-  MULTIPLE_DOCS: "a second document starts here; the file has to be one",
+  MULTILINE_IMPLICIT_KEY: "a key must be on one line, followed by a colon",
+  MULTIPLE_DOCS: "a second document starts here; the file must contain only one",
   RESOURCE_EXHAUSTION: "the nesting is too deep",
   TAB_AS_INDENT: "a tab indents the line; use spaces",
-  TAG_RESOLVE_FAILED: "tags (!name) are not known here",
-  UNEXPECTED_TOKEN:
-    "something stands here that does not belong; put a value with special characters in quotes",
+  TAG_RESOLVE_FAILED: "tags (!name) are not supported",
+  UNEXPECTED_TOKEN: "this is unexpected here; put a value with special characters in quotes",
 };
 
 /** Parses YAML 1.2: one document with a mapping at the top. An empty file is an empty mapping. */
@@ -65,9 +65,7 @@ export function parseTree(text: string): Tree | readonly SyntaxProblem[] {
     const tree = builder.build(document.contents, 1, 0);
     if (tree.form === "map") return tree;
     if (tree.form === "scalar" && tree.value === null) return { form: "map", line: 1, entries: new Map() };
-    return [
-      { line: tree.line, column: 1, message: "the file has to be a mapping, lines of `setting: value`" },
-    ];
+    return [{ line: tree.line, column: 1, message: "the file must be a mapping: lines of `setting: value`" }];
   } catch (cause) {
     if (cause instanceof Refused) return [{ ...position(lines, cause.offset), message: cause.message }];
     throw cause;
@@ -105,13 +103,13 @@ class Builder {
   /** @param line the line of the key, for values that begin on a later line */
   build(node: unknown, line: number, depth: number): Tree {
     const offset = offsetOf(node);
-    if (++this.#nodes > MAX_NODES) throw new Refused(offset, `the file holds more than ${MAX_NODES} values`);
+    if (++this.#nodes > MAX_NODES) throw new Refused(offset, `the file has more than ${MAX_NODES} values`);
     if (depth > MAX_DEPTH) throw new Refused(offset, "the nesting is too deep");
     if (isAlias(node)) {
       if (++this.#aliases > MAX_ALIASES)
         throw new Refused(offset, `more than ${MAX_ALIASES} aliases are used`);
       const target = node.resolve(this.#document);
-      if (target === undefined) throw new Refused(offset, "an alias names an anchor that is not there");
+      if (target === undefined) throw new Refused(offset, "an alias names an anchor that does not exist");
       return this.build(target, line, depth + 1);
     }
     if (isMap(node)) return { form: "map", line, entries: this.#entries(node.items, depth) };
@@ -132,10 +130,10 @@ class Builder {
       const offset = offsetOf(key);
       const name = isScalar(key) ? key.value : undefined;
       if (typeof name !== "string" && typeof name !== "number" && typeof name !== "boolean") {
-        throw new Refused(offset, "a key has to be a word or a number");
+        throw new Refused(offset, "a key must be a word or a number");
       }
       const known = entries.get(String(name));
-      if (known) throw new Refused(offset, `the key stands twice, first on line ${known.line}`);
+      if (known) throw new Refused(offset, `the key is repeated; it is first on line ${known.line}`);
       entries.set(String(name), this.build(value, this.#lineOf(key, 1), depth + 1));
     }
     return entries;

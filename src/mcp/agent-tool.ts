@@ -19,9 +19,9 @@ export function agentOf(name: string): string | undefined {
 export const AgentArguments = validator(
   Type.Object(
     {
-      prompt: Type.String({ minLength: 1, maxLength: 1_000_000, description: "What it shall do." }),
+      prompt: Type.String({ minLength: 1, maxLength: 1_000_000, description: "The task for the agent." }),
       tier: Type.Optional(
-        Type.Integer({ minimum: 1, description: "Which models it may use; default the lowest tier." }),
+        Type.Integer({ minimum: 1, description: "The tier of models it may use. Default: the lowest tier." }),
       ),
     },
     { additionalProperties: false },
@@ -46,7 +46,7 @@ export function agentTool(shown: string, agent: Agent): ToolView {
   return {
     name: shown,
     title: agentToolName(agent.name),
-    description: `Gives the agent ${agent.name} a task and answers with its output.${about}`,
+    description: `Gives the agent ${agent.name} a task and returns its output.${about}`,
     inputSchemaJson: INPUT_SCHEMA,
     outputSchemaJson: OUTPUT_SCHEMA,
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },

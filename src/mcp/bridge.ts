@@ -75,7 +75,7 @@ function takeLine(line: string, carrier: Carrier, warn: (message: string) => voi
   const fault = faultOf(line);
   const messages = readMessages(fault ? outlineJson(line) : line);
   if (!messages) {
-    warn("a line that is no JSON-RPC message was skipped");
+    warn("a line that is not a JSON-RPC message was skipped");
     return;
   }
   for (const message of messages) {
@@ -92,14 +92,23 @@ function takeLine(line: string, carrier: Carrier, warn: (message: string) => voi
  */
 function faultOf(line: string): { readonly code: ProblemCode; readonly message: string } | undefined {
   if (Buffer.byteLength(line) > MESSAGE_BYTES) {
-    return { code: "body_too_large", message: `A message may have ${MESSAGE_BYTES} bytes.` };
+    return {
+      code: "body_too_large",
+      message: `The message is too large: at most ${MESSAGE_BYTES} bytes are allowed.`,
+    };
   }
   const excess = findExcess(line);
   if (excess === "levels") {
-    return { code: "nested_too_deep", message: `A message may have ${MAX_NESTING} levels of nesting.` };
+    return {
+      code: "nested_too_deep",
+      message: `The message is nested too deeply: at most ${MAX_NESTING} levels are allowed.`,
+    };
   }
   if (excess === "members") {
-    return { code: "body_too_large", message: `A message may have ${MAX_MEMBERS} members.` };
+    return {
+      code: "body_too_large",
+      message: `The message has too many members: at most ${MAX_MEMBERS} are allowed.`,
+    };
   }
   return undefined;
 }

@@ -94,9 +94,13 @@ async function dispatchAndWait(
 }
 
 function tooMany(): Problem {
-  return new Problem("rate_limited", `${WAITS_PER_WORKSPACE} calls wait for tasks in this workspace.`, {
-    headers: { "Retry-After": String(RETRY_SECONDS) },
-  });
+  return new Problem(
+    "rate_limited",
+    `This workspace already has ${WAITS_PER_WORKSPACE} calls that wait for tasks. Retry when some are done.`,
+    {
+      headers: { "Retry-After": String(RETRY_SECONDS) },
+    },
+  );
 }
 
 async function follow(
@@ -128,10 +132,14 @@ async function follow(
   try {
     const end = await endOf(reader, reporter(progressOf(context)));
     if (end === null) {
-      throw new RpcError(RPC.unavailable, `The server is stopping; the task ${id} goes on after its start.`, {
-        code: "draining",
-        task: id,
-      });
+      throw new RpcError(
+        RPC.unavailable,
+        `The server is stopping. The task ${id} continues when it starts again.`,
+        {
+          code: "draining",
+          task: id,
+        },
+      );
     }
     return end;
   } finally {

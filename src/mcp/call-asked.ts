@@ -57,10 +57,10 @@ export async function callAsked(
 /** The error for a call that continues while nobody waits for it. */
 function notAwaited(task: string, isDraining: boolean): RpcError {
   if (isDraining) {
-    const words = `The server is stopping; the task ${task} goes on after its start.`;
+    const words = `The server is stopping. The task ${task} continues when it starts again.`;
     return new RpcError(RPC.unavailable, words, { code: "draining", task });
   }
-  const words = `Too many calls wait for people here; this one goes on as the task ${task}.`;
+  const words = `Too many calls are waiting for people. This one continues as the task ${task}.`;
   return new RpcError(RPC.rateLimited, words, { code: "rate_limited", task });
 }
 

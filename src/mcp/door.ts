@@ -118,7 +118,7 @@ export class McpDoor {
           return await this.#delete(asked, visit);
         default:
           // HEAD is routed like GET, but must not open or end a session.
-          throw new Problem("method_not_allowed", "A stream has no headers apart from it.", {
+          throw new Problem("method_not_allowed", "HEAD is not supported here. Use GET to open a stream.", {
             headers: { Allow: "DELETE, GET, POST" },
           });
       }
@@ -148,7 +148,7 @@ export class McpDoor {
     const body = await asked.readBody(visit.caller.workspaceId);
     // Checked first, because everything after it reads every message.
     if (Array.isArray(body) && body.length > BATCH) {
-      const message = `A batch may have ${BATCH} messages.`;
+      const message = `The batch is too large: at most ${BATCH} messages are allowed.`;
       return answered(rpcResponse(400, RPC.invalidRequest, message), visit);
     }
     visit.addHops(viaOf(body));
@@ -171,7 +171,10 @@ export class McpDoor {
     if (id === null) return this.#initialize(asked, body, visit);
     const session = this.#reach(id, visit, "streamable");
     if (this.#isTwice(session, body)) {
-      return answered(rpcResponse(400, RPC.invalidRequest, "A request of this id is being answered."), visit);
+      return answered(
+        rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
+        visit,
+      );
     }
     const request = this.#plain(asked, body);
     if (request) {
@@ -203,7 +206,14 @@ export class McpDoor {
   async #initialize(asked: McpRequest, body: unknown, visit: Visit): Promise<McpAnswer> {
     const hello = initializeOf(body);
     if (!hello) {
-      return answered(rpcResponse(400, RPC.server, "Send initialize first, then Mcp-Session-Id."), visit);
+      return answered(
+        rpcResponse(
+          400,
+          RPC.server,
+          "Send initialize first, and then the header Mcp-Session-Id with each request.",
+        ),
+        visit,
+      );
     }
     const opening = await this.#opener.streamable(visit, hello);
     if (!opening.ok) return refused(opening, visit.origin);
@@ -219,16 +229,20 @@ export class McpDoor {
     if (id !== null) {
       const session = this.#reach(id, visit, "streamable");
       if (isOver(session, asked.request.headers.get("last-event-id"))) {
-        const nothing = rpcResponse(405, RPC.server, "All that belongs to this stream was sent.");
+        const nothing = rpcResponse(405, RPC.server, "This stream is complete.");
         nothing.headers.set("Allow", "DELETE, POST");
         return answered(nothing, visit);
       }
       return this.#listen(session, asked, visit);
     }
     if (!asked.speaksSse) {
-      throw new Problem("method_not_allowed", "A stream belongs to a session: send Mcp-Session-Id.", {
-        headers: { Allow: "POST" },
-      });
+      throw new Problem(
+        "method_not_allowed",
+        "A stream belongs to a session: send the header Mcp-Session-Id.",
+        {
+          headers: { Allow: "POST" },
+        },
+      );
     }
     return this.#openOlder(asked, visit);
   }
@@ -267,7 +281,10 @@ export class McpDoor {
   async #delete(asked: McpRequest, visit: Visit): Promise<McpAnswer> {
     const id = asked.request.headers.get("mcp-session-id");
     if (id === null) {
-      return answered(rpcResponse(400, RPC.server, "Mcp-Session-Id says which session to end."), visit);
+      return answered(
+        rpcResponse(400, RPC.server, "Send the header Mcp-Session-Id of the session to end."),
+        visit,
+      );
     }
     const session = this.#reach(id, visit, "streamable");
     const operation = { action: "session.close", scope: null, counted: false } as const;
@@ -284,7 +301,10 @@ export class McpDoor {
     const { by } = session;
     if (by.kind !== "sse") throw new Error("an older stream has its own transport");
     if (this.#isTwice(session, body)) {
-      return answered(rpcResponse(400, RPC.invalidRequest, "A request of this id is being answered."), visit);
+      return answered(
+        rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
+        visit,
+      );
     }
     cancelRequests(session, body);
     try {
@@ -299,10 +319,7 @@ export class McpDoor {
   #reach(id: string, { caller }: Visit, kind: SessionTransport["kind"]): Session {
     const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
     if (session?.by.kind !== kind) {
-      throw new Problem(
-        "not_found",
-        "There is no such MCP session; it may have ended. Initialize a new one.",
-      );
+      throw new Problem("not_found", "This MCP session does not exist or has ended. Initialize a new one.");
     }
     this.#sessions.visit(session, caller);
     return session;

@@ -107,7 +107,7 @@ export class SessionEvents implements EventStore {
     { send }: { send: (eventId: string, message: JSONRPCMessage) => Promise<void> },
   ): Promise<string> {
     const stream = await this.getStreamIdForEventId(id);
-    if (stream === undefined) throw new Error("The event is not kept any more.");
+    if (stream === undefined) throw new Error("The event is no longer available.");
     const after = Number(id);
     for (const kept of [...this.#kept]) {
       // The first event of a stream has no message: it only gives an id to resume from.

@@ -15,7 +15,7 @@ export const FindArguments = validator(
       query: Type.String({
         minLength: 1,
         maxLength: 1_000,
-        description: "What a tool shall do, in words.",
+        description: "What the tool should do, in words.",
       }),
       limit: Type.Optional(
         Type.Integer({ minimum: 1, maximum: FOUND_LIMIT, description: `Default ${FOUND}.` }),
@@ -27,7 +27,11 @@ export const FindArguments = validator(
 export const CallArguments = validator(
   Type.Object(
     {
-      name: Type.String({ minLength: 1, maxLength: 200, description: `As ${FIND_TOOLS} names it.` }),
+      name: Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: `The name, as returned by ${FIND_TOOLS}.`,
+      }),
       arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Its arguments." })),
     },
     { additionalProperties: false },
@@ -39,14 +43,14 @@ const TOOLS: readonly OwnTool[] = [
   {
     name: CALL_TOOL,
     title: CALL_TOOL,
-    description: `Calls a tool that ${FIND_TOOLS} has found, with arguments that fit its input_schema.`,
+    description: `Calls a tool found by ${FIND_TOOLS}, with arguments that match its input_schema.`,
     inputSchema: plainSchema(CallArguments.schema),
   },
   {
     name: FIND_TOOLS,
     title: FIND_TOOLS,
     description:
-      `Finds tools by what they are for. Answers with their names, descriptions and input schemas; call them with ` +
+      `Finds tools by their purpose. Returns their names, descriptions and input schemas; call them with ` +
       `${CALL_TOOL}.`,
     inputSchema: plainSchema(FindArguments.schema),
     annotations: { readOnlyHint: true, openWorldHint: false },

@@ -23,7 +23,7 @@ export function refuseForeign(headers: Headers, rules: OriginRules): void {
   if (rules.isLoopback && host !== "" && host !== publicUrl?.host && !isLocal(host)) {
     throw new Problem(
       "origin_forbidden",
-      "The Host header is not this server's. If it is reached by another name, set public_url.",
+      "The Host header does not name this server. If clients use another name, set public_url.",
     );
   }
   const origin = headers.get("origin");

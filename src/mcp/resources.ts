@@ -44,7 +44,7 @@ export function listResourceTemplates({ fixtures }: McpParts): Result {
         uriTemplate: "vault://{document_id}",
         name: "vault_document",
         title: "Vault document",
-        description: "The text of a document of the vault, by its id.",
+        description: "The text of a vault document, by id.",
       },
     ],
   };

@@ -51,7 +51,8 @@ export function createServer(parts: ToolParts, told: ServerTold): Server {
   server.fallbackRequestHandler = async (request: JSONRPCRequest, extra): Promise<RpcResult> => {
     const visit: unknown = extra.authInfo?.extra?.visit;
     // Without a visit, the request was not authenticated.
-    if (!(visit instanceof Visit)) throw new RpcError(RPC.invalidRequest, "The request came by no door.");
+    if (!(visit instanceof Visit))
+      throw new RpcError(RPC.invalidRequest, "The request was not authenticated.");
     const { signal, requestId } = extra;
     const abort = new AbortController();
     const breakOff = () => {

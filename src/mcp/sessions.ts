@@ -78,7 +78,7 @@ export class Sessions {
     const isEntitled = !isFull && wanted <= PER_NODE / workspaces;
     const ending = this.#idlest(isFull ? workspaceId : this.#withMost(), isEntitled);
     if (!ending) {
-      throw new Problem("rate_limited", "There are as many MCP sessions as there may be, all in use.", {
+      throw new Problem("rate_limited", "Too many MCP sessions are open, and all are in use. Retry later.", {
         headers: { "Retry-After": String(RETRY_SECONDS) },
       });
     }
@@ -191,7 +191,7 @@ export class Sessions {
         this.#endAt(session, typeof end === "number" ? end : await end);
       } catch (error) {
         // Checked again at the next sweep; each call is checked in any case.
-        this.#log.warn("whether an MCP session's token is good cannot be read", { error });
+        this.#log.warn("an MCP session's token could not be checked", { error });
         return;
       }
     }

@@ -59,7 +59,7 @@ export class SseTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!this.#controller) throw new Error("The client has gone.");
+    if (!this.#controller) throw new Error("The client has disconnected.");
     this.#controller.enqueue(encoder.encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`));
     if ((this.#controller.desiredSize ?? 0) < 0) await this.close();
   }

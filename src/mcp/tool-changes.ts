@@ -40,7 +40,7 @@ export class ToolChanges {
     try {
       await this.#tellOne(session);
     } catch (error) {
-      this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
+      this.#parts.log.debug("an MCP client could not be notified of its tools", { error });
     }
   }
 
@@ -56,7 +56,7 @@ export class ToolChanges {
           // A session without a stream is notified when it opens one.
           if (session.streams > 0) await this.#tellOne(session);
         } catch (error) {
-          this.#parts.log.debug("an MCP client cannot be told of its tools", { error });
+          this.#parts.log.debug("an MCP client could not be notified of its tools", { error });
         }
       }
     }

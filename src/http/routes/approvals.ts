@@ -15,7 +15,7 @@ import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../page.ts";
 const Reason = Type.String({
   minLength: 1,
   maxLength: 10_000,
-  description: "Why; the model is told of a denial.",
+  description: "The reason. If the call is denied, the model is given it.",
 });
 /** The statuses selected by each value of the list's filter. */
 const LISTED = {

@@ -67,18 +67,19 @@ export class Carrier {
   take(message: Message): void {
     const id = requestId(message);
     if (id === undefined) {
-      if (this.#notes >= MOST_OUT) this.#parts.warn(`a message was dropped: ${MOST_OUT} are on their way`);
+      if (this.#notes >= MOST_OUT)
+        this.#parts.warn(`a message was dropped: ${MOST_OUT} others are being sent`);
       else if (message.cancels !== undefined) void this.#cancel(message, message.cancels);
       else void this.#notify(message);
       return;
     }
     if (this.#out.has(id)) {
       // The answer would be mistaken for that of the first request.
-      this.#parts.warn("a request was dropped: its id is that of another one that is out");
+      this.#parts.warn("a request was dropped: another pending request has the same id");
       return;
     }
     if (this.#out.size >= MOST_OUT) {
-      this.#answer(id, new BridgeError(RPC.rateLimited, `${MOST_OUT} requests are out.`));
+      this.#answer(id, new BridgeError(RPC.rateLimited, `Too many requests: ${MOST_OUT} are pending.`));
       return;
     }
     const out = { abort: new AbortController(), accepted: Promise.withResolvers<void>() };
@@ -104,7 +105,7 @@ export class Carrier {
   /** Gives up pending requests and the session. Never throws. */
   async close(): Promise<void> {
     for (const id of this.#out.keys()) {
-      this.#fail(id, new BridgeError(RPC.unavailable, "The bridge was ended before the answer came."));
+      this.#fail(id, new BridgeError(RPC.unavailable, "The bridge was stopped before the answer arrived."));
     }
     await this.#session?.end();
   }
@@ -302,7 +303,7 @@ export class Carrier {
       if (failure !== undefined) throw failure;
     }
     if (!this.#session || this.#session === lost) {
-      throw new BridgeError(RPC.unavailable, "The session was lost, and no new one could be made.");
+      throw new BridgeError(RPC.unavailable, "The session was lost, and no new one could be opened.");
     }
     return this.#session;
   }
@@ -317,7 +318,8 @@ export class Carrier {
       // The client already has the answer from the lost session.
       for (const { protocolVersion } of messages) session.version ??= protocolVersion ?? null;
     }
-    if (session.version === null) throw new BridgeError(RPC.unavailable, "The server made no new session.");
+    if (session.version === null)
+      throw new BridgeError(RPC.unavailable, "The server did not open a new session.");
     if (this.#isInitialized) await (await session.post(INITIALIZED, signal)).body?.cancel();
     this.#session = session;
     void lost.end();
@@ -364,7 +366,7 @@ function note(method: string): Message {
 }
 
 function brokenOff(): BridgeError {
-  const message = "The server broke off before it had answered. Whether it did what was asked is not known.";
+  const message = "The connection ended before the server had answered. The request may have taken effect.";
   return new BridgeError(RPC.unavailable, message);
 }
 

@@ -37,7 +37,7 @@ export async function refusalOf(response: Response, inSession: boolean): Promise
   const detail = isRecord(body) && typeof body.detail === "string" ? body.detail : undefined;
   const rpc = isRecord(body) && isRecord(body.error) ? body.error : undefined;
   const said = detail ?? (typeof rpc?.message === "string" ? rpc.message : undefined);
-  const message = said ?? `The server answered ${status}: is this Gatehouse's address?`;
+  const message = said ?? `The server answered ${status}. Check that the URL belongs to a Gatehouse server.`;
   const data =
     isRecord(body) && typeof body.code === "string" ? { code: body.code, ...idIn(body) } : undefined;
   // A wrong URL also gives 404, but then there is no session.

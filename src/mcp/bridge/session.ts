@@ -87,7 +87,8 @@ export class DoorSession {
     const inSession = this.isOpen;
     const either = AbortSignal.any([signal, this.signal]);
     // Checked explicitly, because requests within this process do not observe the signal before they start.
-    if (either.aborted) throw new BridgeError(RPC.unavailable, "It was given up before it was sent.");
+    if (either.aborted)
+      throw new BridgeError(RPC.unavailable, "The request was given up before it was sent.");
     let response: Response;
     try {
       const { fetch, url } = this.#address;
@@ -131,7 +132,7 @@ export async function* eventsOf(response: Response, signal: AbortSignal): AsyncG
   }
   if (!type.startsWith("text/event-stream") || !response.body) {
     await response.body?.cancel();
-    throw new BridgeError(RPC.unavailable, "The server answered with something that is not MCP.");
+    throw new BridgeError(RPC.unavailable, "The server's answer is not an MCP message.");
   }
   const reader = response.body.getReader();
   // A response made within this process is not cancelled by the signal.
@@ -150,7 +151,8 @@ export async function* eventsOf(response: Response, signal: AbortSignal): AsyncG
     const decoder = new TextDecoder();
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       parser.feed(decoder.decode(part.value, { stream: true }));
-      if (tooLong) throw new BridgeError(RPC.internal, `An answer has over ${EVENT_CHARACTERS} characters.`);
+      if (tooLong)
+        throw new BridgeError(RPC.internal, `An answer has more than ${EVENT_CHARACTERS} characters.`);
       for (const { id, data } of waiting.splice(0)) {
         yield { id, messages: data === "" ? [] : messagesOf(data) };
       }
@@ -163,7 +165,6 @@ export async function* eventsOf(response: Response, signal: AbortSignal): AsyncG
 
 function messagesOf(text: string): readonly Message[] {
   const messages = readMessages(text);
-  if (!messages)
-    throw new BridgeError(RPC.unavailable, "The server answered with something that is not MCP.");
+  if (!messages) throw new BridgeError(RPC.unavailable, "The server's answer is not an MCP message.");
   return messages;
 }
