@@ -330,7 +330,7 @@ describe("an answer that does not come to its end", () => {
     await hung;
     while (readdirSync(folder).length === 0) await Bun.sleep(5);
     child.kill(signal);
-    expect(await new Response(child.stderr).text()).toContain("stopped before the export was whole");
+    expect(await new Response(child.stderr).text()).toContain("stopped before the export was complete");
     expect(await child.exited).toBe(1);
     expect(readdirSync(folder)).toEqual([]);
   });

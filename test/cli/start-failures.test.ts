@@ -105,7 +105,7 @@ describe("every verb tells in one line, with what to do, that", () => {
     };
     for (const ran of await runAll(truncate)) {
       const message = `the database file ${join(ran.data, "gatehouse.db")} cannot be opened: database disk image is malformed (SQLITE_CORRUPT)`;
-      expectFailure(ran, message, "put a backup of the data directory back");
+      expectFailure(ran, message, "restore a backup of the data directory");
     }
   });
 

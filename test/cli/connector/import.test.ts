@@ -157,7 +157,7 @@ test("a file with comments: what can be added is, the rest says why, and the ver
   expect(ran.stdout).toMatch(/^my_files: ready, \d+ tools \(named My Files in the file\)\n$/);
   expect(ran.stderr.trim().split("\n")).toEqual([
     expect.stringMatching(/^failed: Asks: .*\$\{input:token\}/),
-    "skipped: old: it is disabled there",
+    "skipped: old: it is disabled in the file",
     expect.stringMatching(/^failed: vault: .*exists already/),
   ]);
 
