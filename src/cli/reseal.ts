@@ -13,10 +13,10 @@ export function resealCommand(): Command {
     .addHelpText(
       "after",
       `
-Tokens, agents, tasks and other rows that carry authority are sealed with secrets.key (or master_key), so that
-changes in the file are detected. Use this if that key is lost, or if a start reports rows that you have changed
-yourself. Review the rows first: all of them count from then on. The command is recorded in every ledger. Stop the
-server first.`,
+Tokens, agents, tasks and other rows that carry authority are sealed with secrets.key (or master_key), so
+that changes in the file are detected. Use this if that key is lost, or if a start reports rows that you have
+changed yourself. Review the rows first: all of them count from then on. The command is recorded in every
+ledger. Stop the server first.`,
     )
     .action(reseal);
 }

@@ -105,7 +105,7 @@ describe("every verb tells in one line, with what to do, that", () => {
     };
     for (const ran of await runAll(truncate)) {
       const message = `the database file ${join(ran.data, "gatehouse.db")} cannot be opened: database disk image is malformed (SQLITE_CORRUPT)`;
-      expectFailure(ran, message, "restore a backup of the data directory");
+      expectFailure(ran, message, "put a backup of the data directory back");
     }
   });
 
@@ -159,7 +159,7 @@ describe("a server tells in one line, with what to do, that", () => {
     const address = `127.0.0.1:${other.port}`;
     const ran = await serve(copy(), ["--listen", address]);
     expect(ran.stderr).toMatch(
-      new RegExp(`^gatehouse: cannot listen on ${address}: .*\\n {2}name another address`, "m"),
+      new RegExp(`^gatehouse: cannot listen on ${address}: .*\\n {2}choose another address`, "m"),
     );
     expect(ran.stderr).not.toContain("    at ");
     expect(ran.code).toBe(1);
@@ -167,7 +167,9 @@ describe("a server tells in one line, with what to do, that", () => {
 
   test("its address is none of this machine's", async () => {
     const ran = await serve(copy(), ["--listen", "192.0.2.1:0"]);
-    expect(ran.stderr).toMatch(/^gatehouse: cannot listen on 192\.0\.2\.1:0: .*\n {2}name another address/m);
+    expect(ran.stderr).toMatch(
+      /^gatehouse: cannot listen on 192\.0\.2\.1:0: .*\n {2}choose another address/m,
+    );
     expect(ran.stderr).not.toContain("    at ");
     expect(ran.code).toBe(1);
   });

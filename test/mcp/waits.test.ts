@@ -96,7 +96,7 @@ test("who waits for an agent when the process stops is told so, and which task g
   await stream.ended;
   const answer = messagesOf(stream.text()).at(-1);
   expect(answer.error).toMatchObject({ data: { code: "draining", task: id } });
-  expect(answer.error.message).toContain(`the task ${id} goes on after its start`);
+  expect(answer.error.message).toContain(`The task ${id} continues when it starts again`);
 
   upstream.script("a", { chunks: ["at last"] });
   gateway = await startGateway({ yaml, dataDir });

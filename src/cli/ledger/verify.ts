@@ -113,7 +113,7 @@ function readCheckpoints(path: string): readonly SignedCheckpoint[] {
     throw wrong(`--checkpoint: there is no checkpoint in ${path}: ${problem ?? "it is empty"}`);
   if (broken > 0) {
     process.stderr.write(
-      `gatehouse: ${broken} parts of ${path} are incomplete checkpoints and are skipped\n`,
+      `gatehouse: skipped ${broken} incomplete ${broken === 1 ? "checkpoint" : "checkpoints"} in ${path}\n`,
     );
   }
   return found;
