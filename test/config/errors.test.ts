@@ -135,7 +135,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
     "tiers:\n  2:\n    models:\n    - openai/gpt-5-mini\n    - 5\n    - builtin/other",
     `tiers.2.models[1] (F:5): is 5; expected ${MODEL}, in quotes`,
     "tiers.2.models[0] (F:3): is openai/gpt-5-mini, but no provider openai is configured; there is none",
-    "tiers.2.models[2] (F:3): is builtin/other, which does not exist; the one built in is builtin/extractive",
+    "tiers.2.models[2] (F:3): is builtin/other, which does not exist; the built-in one is builtin/extractive",
   ],
   [
     "providers: { a: { kind: openai } }\nembeddings: { model: b/c }",
@@ -147,7 +147,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
   ],
   [
     "embeddings: { model: builtin/extractive }",
-    "embeddings.model (F:1): is builtin/extractive, which does not exist; the one built in is builtin/lexical",
+    "embeddings.model (F:1): is builtin/extractive, which does not exist; the built-in one is builtin/lexical",
   ],
 ];
 

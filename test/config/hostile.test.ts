@@ -8,21 +8,21 @@ const levels = Array.from(
 
 const CASES: [name: string, yaml: string, message: string][] = [
   ["a tab as indentation", "limits:\n\tqueued_tasks: 1", "yaml:2:1: a tab indents the line; use spaces"],
-  ["a key twice", "listen: a:1\nlisten: a:2", "yaml:2:1: the key stands twice, first on line 1"],
-  ["a key twice, as number and text", 'tiers: { 1: {}, "1": {} }', "yaml:1:17: the key stands twice"],
+  ["a key twice", "listen: a:1\nlisten: a:2", "yaml:2:1: the key is repeated; it is first on line 1"],
+  ["a key twice, as number and text", 'tiers: { 1: {}, "1": {} }', "yaml:1:17: the key is repeated"],
   ["a list as key", "[a, b]: 1", "a key must be a word or a number"],
   ["no key", ": 1", "a key must be a word or a number"],
   ["an open bracket", "tiers: [1", "yaml:1:10: the indentation is wrong, or a [ or { is not closed"],
   ["an open quote", 'listen: "a', "yaml:1:11: a quote, comma or colon is missing"],
   ["a colon in a value", "listen: a: b", "yaml:1:9: a mapping cannot start here"],
-  ["text behind a quote", "listen: 'a' b", "yaml:1:13: something stands here that does not belong"],
+  ["text behind a quote", "listen: 'a' b", "yaml:1:13: this is unexpected here"],
   ["a tag", "listen: !!js/function x", "yaml:1:9: tags (!name) are not supported"],
   ["two documents", "listen: a:1\n---\nlisten: a:2", "yaml:2:1: a second document starts here"],
   ["an alias to nothing", "listen: *x", "yaml:1:9: an alias names an anchor that does not exist"],
   ["an alias to itself", "tiers: &t { 1: *t }", "the nesting is too deep"],
   ["a billion laughs", ["l0: &l0 [lol]", ...levels].join("\n"), "more than 100 aliases are used"],
-  ["a list as the file", "- listen: a", "yaml:1:1: the file has to be a mapping"],
-  ["a word as the file", "hello", "yaml:1:1: the file has to be a mapping"],
+  ["a list as the file", "- listen: a", "yaml:1:1: the file must be a mapping"],
+  ["a word as the file", "hello", "yaml:1:1: the file must be a mapping"],
   ["a thousand levels", "{a: ".repeat(1000), "yaml:1:"],
   ["a hundred thousand levels", "[".repeat(100_000), "the nesting is too deep"],
   ["a megabyte and more", "#".repeat(1024 * 1024 + 1), "yaml: the file is larger than 1024 KiB"],
@@ -32,7 +32,7 @@ const CASES: [name: string, yaml: string, message: string][] = [
     "yaml: the file is larger than 1024 KiB",
   ],
   ["50,000 keys", Array.from({ length: 50_000 }, (_, n) => `k${n}: 1`).join("\n"), "has 50000 problems"],
-  ["150,000 values", `tiers: [${"1,".repeat(150_000)}]`, "the file holds more than 100000 values"],
+  ["150,000 values", `tiers: [${"1,".repeat(150_000)}]`, "the file has more than 100000 values"],
 ];
 
 describe("a hostile file is refused with its place", () => {
