@@ -66,7 +66,7 @@ test("past 1,000 in a workspace no agent is given a task any more, and another w
   const careful = await connect(gateway, { token: await gateway.token({ agent: "careful" }) });
   const alone = await careful.refusal("tools/call", { name: "up__send", arguments: {} });
   expect([alone.code, alone.data.code]).toEqual([-32_029, "rate_limited"]);
-  expect(alone.message).toContain(`goes on as the task ${alone.data.task}`);
+  expect(alone.message).toContain(`continues as the task ${alone.data.task}`);
   const task = await gateway.call("GET", `/v1/tasks/${alone.data.task}`);
   expect(["queued", "running", "awaiting_approval"]).toContain(task.body.status);
 

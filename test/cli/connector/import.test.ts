@@ -43,7 +43,7 @@ test.each<[string, unknown, string]>([
   ["another folder", { command: "a", cwd: "/srv" }, "cwd"],
   ["a file of variables", { command: "a", envFile: ".env" }, "envFile"],
   ["arguments that are no texts", { command: "a", args: [1] }, "args"],
-  ["no entry at all", "npx", "not an entry"],
+  ["no entry at all", "npx", "not a valid server entry"],
   ["what its client asks for", { url: "http://x/", headers: { A: "${input:api-key}" } }, "${input:api-key}"],
   ["a variable that is not set", { url: "http://x/", headers: { A: "${env:NONE}" } }, "NONE"],
   ["a placeholder that is not known", { command: "${command:pick}" }, "${command:pick}"],

@@ -124,9 +124,9 @@ describe("a path that is named", () => {
   test.each([
     ["that does not exist", "nowhere", "nowhere does not exist"],
     ["of a type that can't be told", "docs/logo.png", "--type"],
-    ["that is the data directory", "docs/data", "holds secrets"],
-    ["in the data directory", "docs/data/server.json", "holds secrets"],
-    ["that leads into the data directory", "secret.json", "holds secrets"],
+    ["that is the data directory", "docs/data", "contains secrets"],
+    ["in the data directory", "docs/data/server.json", "contains secrets"],
+    ["that leads into the data directory", "secret.json", "contains secrets"],
   ])("%s is wrong usage", (_, path, message) => {
     const refused = (() => {
       try {
