@@ -16,7 +16,8 @@ export function serveCommand(): Command {
       "after",
       `
 The first start creates the workspace "default" and an admin token. It is printed once on a terminal, else
-written to admin.token in the data directory (mode 0600). GATEHOUSE_ADMIN_TOKEN sets it instead, for unattended starts.
+written to admin.token in the data directory (mode 0600). GATEHOUSE_ADMIN_TOKEN sets it instead, for
+unattended starts.
 On a terminal it also prints a one-time link that signs a browser in to the console; "gatehouse console"
 prints another.
 
