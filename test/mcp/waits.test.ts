@@ -59,7 +59,7 @@ test("past 1,000 in a workspace no agent is given a task any more, and another w
   await until(async () => (await dispatched()) >= WAITS_PER_WORKSPACE);
   const refusal = await client.refusal("tools/call", ASK_AGENT);
   expect(refusal).toMatchObject({ code: -32_029, data: { code: "rate_limited" } });
-  expect(refusal.message).toContain("1000 calls wait for tasks in this workspace.");
+  expect(refusal.message).toContain("1000 calls that wait for tasks.");
   expect(await dispatched()).toBe(WAITS_PER_WORKSPACE);
 
   // A call that a person has to approve has its task before anybody waits for it, and says which.
