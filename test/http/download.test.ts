@@ -52,11 +52,11 @@ test("two downloads of a workspace and eight of a node go on at once; each gives
   expect(() => open.take(1, "1c")).toThrow("The workspace already has 2 exports in progress.");
   for (const [workspace, owner] of ["a", "b"].flatMap((owner) => [2, 3, 4].map((id) => [id, owner] as const)))
     open.take(workspace, `${workspace}${owner}`);
-  expect(() => open.take(5, "5a")).toThrow("no room");
+  expect(() => open.take(5, "5a")).toThrow("cannot run more");
   first();
   first();
   open.take(5, "5a");
-  expect(() => open.take(1, "1d")).toThrow("no room");
+  expect(() => open.take(1, "1d")).toThrow("cannot run more");
 });
 
 test("what nobody reads is not made: one chunk waits, and it is given up after five minutes", async () => {
